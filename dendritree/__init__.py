@@ -1,0 +1,61 @@
+"""Dendritic-tree neurons for PyTorch.
+
+Layers, the paper's models and their controls, parameter budgets, files, training: the names below are the library.
+"""
+
+from .budget import Count, count, matched_mln, matched_mlp, paper_rows
+from .errors import DendritreeError, FormatError, MissingExtraError, OptionError, ShapeError
+from .layers import DendriticLayer
+from .masked import from_masked, load_masked, to_masked
+from .models import (
+    MLP,
+    ConvMLN,
+    ConvMLP,
+    MLNBinaryClassifier,
+    MLNClassifier,
+    Perceptrons,
+    create_model,
+    list_models,
+    load,
+    save,
+)
+from .training import FitConfig, History, fit
+from .tree import Forest
+from .wiring import Partition, Shared, Wiring
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "MLP",
+    "ConvMLN",
+    "ConvMLP",
+    "Count",
+    "DendriticLayer",
+    "DendritreeError",
+    "FitConfig",
+    "Forest",
+    "FormatError",
+    "History",
+    "MLNBinaryClassifier",
+    "MLNClassifier",
+    "MissingExtraError",
+    "OptionError",
+    "Partition",
+    "Perceptrons",
+    "ShapeError",
+    "Shared",
+    "Wiring",
+    "__version__",
+    "count",
+    "create_model",
+    "fit",
+    "from_masked",
+    "list_models",
+    "load",
+    "load_masked",
+    "matched_mln",
+    "matched_mlp",
+    "paper_rows",
+    "save",
+    "to_masked",
+]

@@ -1,0 +1,5 @@
+"""`python -m dendritree`."""
+
+from .cli import main
+
+raise SystemExit(main())

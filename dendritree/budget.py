@@ -1,0 +1,261 @@
+"""Count parameters and multiply-adds, and find the control of the same size.
+
+`count(model).total` is the sum of `p.numel()`: nothing hidden, nothing estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from .errors import OptionError, check_int
+from .layers import DendriticLayer
+from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
+from .tree import level_sizes
+
+__all__ = ["Count", "PaperRow", "count", "matched_mln", "matched_mlp", "paper_rows"]
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a model costs."""
+
+    weights: int
+    biases: int
+    multiply_adds: int | None
+    """For one sample, or None where it depends on an input shape that was not given."""
+    masked_weights: int
+    """Weights the same model stores when its trees are the paper's masked dense matrices."""
+
+    @property
+    def total(self) -> int:
+        """All parameters."""
+        return self.weights + self.biases
+
+
+def count(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Count:
+    """Count a model's weights, biases and multiply-adds, each parameter once.
+
+    Args:
+        model: any module; trees, linear layers and convolutions are known to the multiply-add count.
+        input_shape: shape of one sample, needed only for multiply-adds of models that do not state theirs.
+
+    Example:
+        >>> count(MLNClassifier(1024, 10, branching=2))
+        Count(weights=20460, biases=10230, multiply_adds=20460, masked_weights=69905000)
+    """
+    weights = biases = masked_extra = 0
+    for name, parameter in model.named_parameters():
+        if name.rpartition(".")[2] == "bias":
+            biases += parameter.numel()
+        else:
+            weights += parameter.numel()
+    for module in model.modules():
+        if isinstance(module, DendriticLayer):
+            masked_extra += module.forest.masked_weights - module.forest.edges
+    return Count(weights, biases, _multiply_adds(model, input_shape), weights + masked_extra)
+
+
+def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> int | None:
+    """Run one sample through the model and add up what its layers did with it."""
+    shape = input_shape or _input_shape(model)
+    parameter = next(model.parameters(), None)
+    if shape is None or parameter is None or parameter.is_meta:
+        return None
+    total = 0
+
+    def add(module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        nonlocal total
+        if isinstance(module, DendriticLayer):
+            total += output.shape[:-1].numel() * module.forest.multiply_adds
+        elif isinstance(module, nn.Linear):
+            total += output.numel() * module.in_features
+        elif isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+            total += output.numel() * module.weight[0].numel()
+
+    modes = [(module, module.training) for module in model.modules()]
+    hooks = [module.register_forward_hook(add) for module in model.modules()]
+    try:
+        model.eval()
+        with torch.no_grad():
+            model(torch.zeros(1, *shape, device=parameter.device, dtype=parameter.dtype))
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for module, training in modes:
+            module.training = training
+    return total
+
+
+def _input_shape(model: nn.Module) -> tuple[int, ...] | None:
+    """The shape of one sample, if the model or its first layer states it."""
+    for module in model.modules():
+        for attribute in ("input_shape", "in_features"):
+            value = getattr(module, attribute, None)
+            if value is not None:
+                return (value,) if isinstance(value, int) else tuple(value)
+        if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+            return None
+    return None
+
+
+# --------------------------------------------------------------------------------------------------------- matching
+
+
+def matched_mlp(model: nn.Module, *, min_hidden: int = 2, **options: Any) -> MLP | ConvMLP:
+    """The control MLP whose true parameter count is nearest to that of a dendritic model.
+
+    Args:
+        model: a `DendriticLayer`, `MLNBinaryClassifier`, `MLNClassifier` or `ConvMLN`.
+        min_hidden: fewest hidden units; with one, the MLP is no more than a perceptron.
+        options: passed on to the control, for example `dropout` and `output`.
+
+    Example:
+        >>> control = matched_mlp(MLNClassifier(1024, 10, branching=4))
+        >>> control.hidden_features, count(control).total
+        (16, 16570)
+    """
+    min_hidden = check_int("min_hidden", min_hidden)
+    layer = _dendritic_layer(model)
+    total = sum(p.numel() for p in layer.parameters())
+    ins, outs = layer.in_features, layer.out_features
+    # h (in + 1) weights and biases of the hidden layer, (h + 1) out of the read-out: linear in h
+    each = ins + 1 + outs
+    hidden = max(min_hidden, min((total - outs) // each, (total - outs) // each + 1, key=_distance(total - outs, each)))
+    if isinstance(model, ConvMLN):
+        return ConvMLP(outs, hidden=hidden, **options)
+    return MLP(ins, outs, hidden=hidden, **options)
+
+
+def matched_mln(
+    control: MLP | ConvMLP, *, ragged: bool = False, **options: Any
+) -> MLNBinaryClassifier | MLNClassifier | ConvMLN:
+    """The paper's dendritic model whose true parameter count is nearest to that of a control.
+
+    The branching factors tried are those that fit the inputs, or all of them with `ragged=True`.
+
+    Example:
+        >>> count(matched_mln(MLP(1024, 10, hidden=30))).total
+        30690
+    """
+    head = control.head if isinstance(control, ConvMLP) else control
+    if not isinstance(head, MLP):
+        raise OptionError(f"matched_mln takes an MLP or a ConvMLP: got {type(control).__name__}")
+    ins, outs = head.in_features, head.out_features
+    total = sum(p.numel() for p in head.parameters())
+    sizes = {b: outs * (2 * sum(s) - ins - 1) for b in range(2, max(ins, 2) + 1) if (s := _sizes(b, ins, ragged))}
+    if not sizes:
+        raise OptionError(f"in_features must be a power of some branching factor, or ragged=True: got {ins}")
+    branching = min(sizes, key=lambda b: (abs(sizes[b] - total), b))
+    if isinstance(control, ConvMLP):
+        return ConvMLN(outs, branching=branching, ragged=ragged, **options)
+    if outs == 1:
+        return MLNBinaryClassifier(ins, branching=branching, ragged=ragged, **options)
+    return MLNClassifier(ins, outs, branching=branching, ragged=ragged, **options)
+
+
+def _distance(target: int, each: int) -> Any:
+    return lambda hidden: (abs(hidden * each - target), hidden)
+
+
+def _sizes(branching: int, fan_in: int, ragged: bool) -> list[int] | None:
+    """Level sizes, or None where the branching does not fit: `fan_in` of 2 ... 2**31 asked many times over."""
+    if not ragged:
+        power = branching
+        while power < fan_in:
+            power *= branching
+        if power != fan_in:
+            return None
+    return level_sizes(branching, fan_in=fan_in, ragged=ragged)
+
+
+def _dendritic_layer(model: nn.Module) -> DendriticLayer:
+    if isinstance(model, DendriticLayer):
+        return model
+    head = model.head if isinstance(model, ConvMLN) else model
+    if isinstance(head, MLNBinaryClassifier | MLNClassifier):
+        return head.layer
+    raise OptionError(
+        f"matched_mlp takes a DendriticLayer, MLNBinaryClassifier, MLNClassifier or ConvMLN: got {type(model).__name__}"
+    )
+
+
+# ------------------------------------------------------------------------------------------ the paper's three tables
+
+
+class PaperRow(NamedTuple):
+    """One row of the paper's parameter tables beside what the model really has."""
+
+    table: str
+    model: str
+    paper_weights: int
+    paper_biases: int
+    weights: int
+    biases: int
+
+    @property
+    def paper_total(self) -> int:
+        """The total the paper prints."""
+        return self.paper_weights + self.paper_biases
+
+    @property
+    def total(self) -> int:
+        """The true total."""
+        return self.weights + self.biases
+
+    @property
+    def erratum(self) -> bool:
+        """Whether the paper's numbers are wrong."""
+        return (self.paper_weights, self.paper_biases) != (self.weights, self.biases)
+
+
+def paper_rows() -> list[PaperRow]:
+    """The paper's three parameter tables, 17 rows, counted on real models. The b=4 rows on 1024 inputs are errata.
+
+    >>> [(row.table, row.model, row.paper_total, row.total) for row in paper_rows() if row.erratum]
+    [('binary', 'b=4', 1449, 1705), ('multiclass', 'b=4', 14490, 17050)]
+    """
+    published = {
+        "binary": [
+            ("b=2", 2046, 1023),
+            ("h=3", 3075, 4),
+            ("b=4", 1364, 85),
+            ("b=32", 1056, 33),
+            ("h=2", 2050, 3),
+        ],
+        "multiclass": [
+            ("b=2", 20460, 10230),
+            ("h=30", 31020, 40),
+            ("b=4", 13640, 850),
+            ("h=14", 14476, 24),
+            ("b=32", 10560, 330),
+            ("h=11", 11374, 21),
+        ],
+        "cnn": [
+            ("b=2", 5100, 2550),
+            ("h=29", 7714, 39),
+            ("b=4", 3400, 850),
+            ("h=16", 4256, 26),
+            ("b=16", 2720, 170),
+            ("h=11", 2926, 21),
+        ],
+    }
+    return list(_counted_rows(published))
+
+
+def _counted_rows(published: dict[str, list[tuple[str, int, int]]]) -> Iterable[PaperRow]:
+    sizes = {"binary": (1024, 1), "multiclass": (1024, 10), "cnn": (256, 10)}  # the cnn table counts the head alone
+    for table, rows in published.items():
+        ins, outs = sizes[table]
+        for name, weights, biases in rows:
+            family, _, size = name.partition("=")
+            with torch.random.fork_rng(devices=[]):
+                head: nn.Module = (
+                    MLNClassifier(ins, outs, branching=int(size)) if family == "b" else MLP(ins, outs, hidden=int(size))
+                )
+            counted = count(head)
+            yield PaperRow(table, name, weights, biases, counted.weights, counted.biases)

@@ -1,0 +1,106 @@
+"""The errors of dendritree and the checks that raise them.
+
+Every error states the rule first and the offending value second. All are `ValueError`s, so that code written
+against plain PyTorch catches them; command-line code catches `DendritreeError` and prints one line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import math
+import operator
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
+
+__all__ = [
+    "DendritreeError",
+    "FormatError",
+    "MissingExtraError",
+    "OptionError",
+    "ShapeError",
+    "check_int",
+    "check_one_of",
+    "check_probability",
+    "import_extra",
+]
+
+
+class DendritreeError(ValueError):
+    """Anything dendritree refuses; catch this to catch all of them."""
+
+
+class ShapeError(DendritreeError):
+    """Sizes that do not fit each other: inputs, neurons, branching, depth."""
+
+
+class OptionError(DendritreeError):
+    """An option out of range, of the wrong type, or a name nobody knows."""
+
+
+class FormatError(DendritreeError):
+    """A file or state dict of another version, another tree or another wiring."""
+
+
+class MissingExtraError(DendritreeError, ImportError):
+    """An optional package is not installed."""
+
+
+def check_int(name: str, value: Any, *, least: int = 1) -> int:
+    """Return `value` as an int, or say that `name` must be an integer of at least `least`.
+
+    >>> check_int("depth", 3)
+    3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or number < least:
+        raise OptionError(f"{name} must be an integer of at least {least}: got {value!r}")
+    return number
+
+
+def check_probability(name: str, value: Any) -> float:
+    """Return `value` as a float in [0, 1), or say the rule.
+
+    >>> check_probability("dropout", 0.4)
+    0.4
+    """
+    try:
+        number = math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0.0 <= number < 1.0:  # written so that NaN fails
+        raise OptionError(f"{name} must be a probability in [0, 1): got {value!r}")
+    return number
+
+
+def check_one_of(name: str, value: Any, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of `choices`; otherwise list them, the nearest first.
+
+    >>> check_one_of("output", "logits", ["probabilities", "logits"])
+    'logits'
+    """
+    known = list(choices)
+    if isinstance(value, str) and value in known:
+        return value
+    near = difflib.get_close_matches(value, known, n=1, cutoff=0.5) if isinstance(value, str) else []
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise OptionError(f"{name} must be one of {', '.join(map(repr, known))}: got {value!r}{hint}")
+
+
+def import_extra(module: str, extra: str) -> ModuleType:
+    """Import an optional package, or name the one command that installs it.
+
+    >>> import_extra("json", "none").__name__
+    'json'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingExtraError(
+            f"{package} is needed here and cannot be imported ({error}): pip install 'dendritree[{extra}]'"
+        ) from None

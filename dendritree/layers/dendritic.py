@@ -1,0 +1,285 @@
+"""`DendriticLayer`: a layer of dendritic-tree neurons with the contract of `nn.Linear`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .. import ops
+from ..errors import FormatError, OptionError, ShapeError, check_int, check_one_of, check_probability
+from ..tree import Branching, Forest, level_sizes
+from ..wiring import Partition, Wiring, resolve_wiring
+from .activation import Activation, make_activation
+
+__all__ = ["DROPOUT_PER", "DendriticLayer"]
+
+DROPOUT_PER = ("synapse", "input")
+"""What dropout silences: each neuron's synapses on their own, or an input for all neurons at once."""
+
+STATE_FORMAT = 1
+"""Version of the `forest_*` entries in a state dict."""
+
+
+class DendriticLayer(nn.Module):
+    r"""A layer of neurons whose inputs run through trees of small nonlinear sums.
+
+    Every dendrite (inner node) of a tree computes
+
+    .. math:: y = \mathrm{act}\Big(\sum_{j=1}^{b} w_j z_j + c\Big)
+
+    from its `b` children, which are synapses (inputs) or other dendrites; the root is the neuron's output. Only real
+    edges are stored: `weight` has one entry per edge, `bias` one per node.
+
+    Args:
+        in_features: size of the last dimension of the input, `I` in the paper.
+        out_features: number of neurons, `O`. For wiring `"partition"`, `in_features = out_features * branching **
+            depth`: give `out_features` or `depth`, the other follows; if you give both they are checked.
+        branching: children of every node, `b`; an int, or one number per level, leaf level first.
+        depth: edges from leaf to root, `d`.
+        wiring: which inputs a neuron reads: `"partition"` (neuron n reads its own slice of the inputs), `"shared"`
+            (every neuron reads all inputs), or a `dendritree.wiring.Wiring`.
+        ragged: accept sizes that are not powers of `branching`; a level of n children then has ceil(n / b) nodes.
+        bias: whether nodes have a bias.
+        dropout: probability of silencing while training, `p`; what stays is scaled by 1 / (1 - p).
+        dropout_per: `"synapse"` (as in the paper's runs, each neuron drops its own synapses) or `"input"`.
+        activation: `"leaky_relu"` (slope 0.1, as in the paper), `"relu"`, `"tanh"`, `"sigmoid"`, `"silu"`,
+            `"gelu"`, an elementwise `nn.Module` class or instance, or None.
+        root_activation: whether the root applies the activation too.
+        backend: `"auto"`, or one of `dendritree.ops.BACKENDS` to insist on it.
+        device, dtype: as in `nn.Linear`.
+
+    Shape:
+        - Input: `(*, in_features)` with any leading dimensions.
+        - Output: `(*, out_features)`.
+
+    Attributes:
+        weight: shape `(edges,)`, at first N(0, 2 / children of its node): the paper's density-gain law.
+        bias: shape `(nodes,)`, at first 0, or None.
+        forest: the trees and their wiring, a `dendritree.tree.Forest`.
+
+    Example:
+        >>> layer = DendriticLayer(1024, 1, branching=32)
+        >>> layer(torch.randn(128, 1024)).shape
+        torch.Size([128, 1])
+        >>> sum(p.numel() for p in layer.parameters())
+        1089
+    """
+
+    weight: nn.Parameter
+    bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int | None = None,
+        *,
+        branching: Branching = 2,
+        depth: int | None = None,
+        wiring: str | Wiring = "partition",
+        ragged: bool = False,
+        bias: bool = True,
+        dropout: float = 0.0,
+        dropout_per: str = "synapse",
+        activation: Activation = "leaky_relu",
+        root_activation: bool = True,
+        backend: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = check_int("in_features", in_features)
+        self.wiring = resolve_wiring(wiring)
+        self.dropout = check_probability("dropout", dropout)
+        self.dropout_per = check_one_of("dropout_per", dropout_per, DROPOUT_PER)
+        self.backend = check_one_of("backend", backend, ops.BACKENDS)
+        self.root_activation = bool(root_activation)
+        if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+            raise OptionError(f"dtype must be a floating-point torch.dtype: got {dtype!r}")
+        self.out_features = _neurons(self.in_features, out_features, branching, depth, self.wiring, ragged)
+        self.branching = branching if isinstance(branching, int) else tuple(branching)
+        fan_in = self.wiring.fan_in(self.in_features, self.out_features)
+        forest = Forest.grow(branching, fan_in=fan_in, depth=depth, neurons=self.out_features, ragged=ragged)
+        self.forest = forest.wired(self.wiring.index(forest, self.in_features), self.in_features)
+        self.activation = make_activation(activation)
+        self.weight = nn.Parameter(torch.empty(forest.edges, device=device, dtype=dtype))
+        if bias:
+            self.bias = nn.Parameter(torch.empty(forest.nodes, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self._plan = ops.make_plan(self.forest, self.weight.device)
+        self.reset_parameters()
+
+    @property
+    def depth(self) -> int:
+        """Edges from leaf to root."""
+        return self.forest.depth
+
+    @property
+    def fan_in(self) -> int:
+        """Synapses of the largest neuron; of every neuron where the trees are equal."""
+        return int(self.forest.fan_in_of_neuron.max())
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draw the weights anew from the paper's law, N(0, 2 / children), and set the biases to 0.
+
+        The density gain of the paper's formula reduces to this: a node sees its own children, not the dense row.
+        """
+        std = np.repeat(np.sqrt(2.0 / self.forest.fan_ins), self.forest.fan_ins)
+        self.weight.normal_().mul_(torch.as_tensor(std, dtype=self.weight.dtype, device=self.weight.device))
+        if self.bias is not None:
+            # NOTE[DIFF]: the authors left PyTorch's default, uniform within 1 / sqrt(full layer width).
+            self.bias.zero_()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
+        dropout = self.dropout if self.training else 0.0
+        if dropout and self.dropout_per == "input":
+            x, dropout = F.dropout(x, dropout), 0.0
+        return ops.dendritic(
+            x,
+            self.weight,
+            self.bias,
+            self._plan,
+            self.activation,
+            root_activation=self.root_activation,
+            dropout=dropout,
+            backend=self.backend,
+        )
+
+    def extra_repr(self) -> str:
+        """The constructor's call, as `nn.Module.__repr__` shows it."""
+        options = [f"{self.in_features}, {self.out_features}, branching={self.branching}, depth={self.depth}"]
+        options.append(f"wiring={self.wiring}")
+        if self.bias is None:
+            options.append("bias=False")
+        if self.dropout:
+            options.append(f"dropout={self.dropout}, dropout_per={self.dropout_per!r}")
+        if not self.root_activation:
+            options.append("root_activation=False")
+        if self.backend != "auto":
+            options.append(f"backend={self.backend!r}")
+        return ", ".join(options)
+
+    # ------------------------------------------------------------------------------------------- state and devices
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> DendriticLayer:
+        """Follow `.to()`, `.cuda()`, `to_empty()`: the plan is remade where the weights now are."""
+        super()._apply(fn, recurse)
+        self._follow_device()
+        return self
+
+    def _follow_device(self) -> None:
+        if self._plan.device != self.weight.device:
+            self._plan = ops.make_plan(self.forest, self.weight.device)
+
+    # The forest travels in the state dict, as tensors, but is no buffer: it is known before any weight is (meta
+    # device), never cast, and DistributedDataParallel must not broadcast it at every step.
+
+    def _forest_state(self) -> dict[str, Tensor]:
+        return {
+            "forest_format": torch.tensor(STATE_FORMAT),
+            "forest_in_features": torch.tensor(self.forest.in_features),
+            "forest_source": torch.tensor(self.forest.source),
+            "forest_offsets": torch.tensor(self.forest.offsets),
+            "forest_roots": torch.tensor(self.forest.roots),
+        }
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)  # type: ignore[no-untyped-call]
+        destination.update({prefix + key: value for key, value in self._forest_state().items()})
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: Mapping[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Check that the dict is of this tree and wiring before any weight is touched."""
+        keys = self._forest_state().keys()
+        found = {key: state_dict.pop(prefix + key) for key in keys if prefix + key in state_dict}
+        absent = [prefix + key for key in keys if key not in found]
+        if found and not absent:
+            try:
+                self._check_forest(found)
+            except FormatError as error:
+                error_msgs.append(f"{prefix.rstrip('.') or 'DendriticLayer'}: {error}")
+                for key in [key for key in state_dict if key.startswith(prefix)]:
+                    del state_dict[key]  # so that nothing of a foreign tree is copied
+                return
+        elif strict:
+            missing_keys.extend(absent)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )  # type: ignore[no-untyped-call]
+        self._follow_device()  # load_state_dict(assign=True) may have moved the weights
+
+    def _check_forest(self, state: Mapping[str, Tensor]) -> None:
+        version = int(state["forest_format"])
+        if version != STATE_FORMAT:
+            raise FormatError(f"the state dict must have forest format {STATE_FORMAT}: got {version}")
+        theirs = Forest(
+            int(state["forest_in_features"]),
+            *(state[f"forest_{name}"].cpu().numpy() for name in ("source", "offsets", "roots")),
+        )
+        difference = self.forest.difference(theirs)
+        if difference is not None:
+            raise FormatError(f"the state dict must be of the same tree and wiring: {difference} (ours against theirs)")
+
+
+def _neurons(
+    in_features: int,
+    out_features: int | None,
+    branching: Branching,
+    depth: int | None,
+    wiring: Wiring,
+    ragged: bool,
+) -> int:
+    """The number of neurons: as given, or what the paper's law for `partition` leaves."""
+    if out_features is not None:
+        out_features = check_int("out_features", out_features)
+    if not isinstance(wiring, Partition):
+        if out_features is None:
+            raise OptionError(f"out_features is required for wiring {wiring.name!r}: got None")
+        return out_features
+    levels = isinstance(branching, Sequence) and not isinstance(branching, str)
+    law = "in_features must be out_features * " + ("the product of branching" if levels else "branching ** depth")
+    if out_features is None:
+        if depth is None and not levels:
+            raise OptionError(f"{law}: give out_features or depth, got neither")
+        fan_in = level_sizes(branching, depth=depth)[0]
+        out_features, rest = divmod(in_features, fan_in)
+        if rest or not out_features:
+            fitting = f"{out_features * fan_in} or {(out_features + 1) * fan_in}" if out_features else f"{fan_in}"
+            given = f"branching {branching}" + ("" if depth is None else f", depth {depth}")
+            raise ShapeError(f"{law}: got in_features {in_features}, {given}; {fitting} inputs would fit")
+        return out_features
+    if not ragged:
+        _check_law(law, in_features, out_features, branching, depth)
+    return out_features
+
+
+def _check_law(law: str, in_features: int, out_features: int, branching: Branching, depth: int | None) -> None:
+    """Check I = O b^d in integers; name the numbers of inputs that would fit."""
+    got = f"got in_features {in_features}, out_features {out_features}, branching {branching}"
+    if isinstance(branching, int) and depth is None:
+        base, fitting = check_int("branching", branching, least=2), [out_features * branching]
+        while fitting[-1] < in_features:
+            fitting.append(fitting[-1] * base)
+        if fitting[-1] != in_features:
+            sizes = " or ".join(map(str, fitting[-2:]))
+            raise ShapeError(f"{law}: {got}; {sizes} inputs would fit, or ragged=True")
+        return
+    fan_in = level_sizes(branching, depth=depth)[0]
+    if in_features != out_features * fan_in:
+        given = "" if depth is None else f", depth {depth}"
+        raise ShapeError(f"{law}: {got}{given}; {out_features * fan_in} inputs would fit")

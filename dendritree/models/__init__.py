@@ -1,0 +1,19 @@
+"""Whole networks by name: the paper's models, their controls, and their files."""
+
+from .controls import MLP, ConvMLP, Perceptrons
+from .paper import ConvMLN, MLNBinaryClassifier, MLNClassifier
+from .registry import create_model, list_models
+from .storage import load, save
+
+__all__ = [
+    "MLP",
+    "ConvMLN",
+    "ConvMLP",
+    "MLNBinaryClassifier",
+    "MLNClassifier",
+    "Perceptrons",
+    "create_model",
+    "list_models",
+    "load",
+    "save",
+]

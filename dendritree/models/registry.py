@@ -1,0 +1,111 @@
+"""Models by name, and the arguments each was built with, so that it can be built again from a file."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from torch import nn
+
+from ..errors import OptionError, check_one_of
+
+__all__ = ["ModelEntry", "create_model", "list_models", "model_entry", "register"]
+
+ModelClass = TypeVar("ModelClass", bound=type[nn.Module])
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A registered model."""
+
+    name: str
+    build: type[nn.Module]
+    example: Mapping[str, Any]
+    """Arguments that build a small one, for tests and documentation."""
+
+    @functools.cached_property
+    def arguments(self) -> dict[str, bool]:
+        """Names of the arguments it takes, and whether each is required."""
+        parameters = inspect.signature(self.build).parameters.values()
+        arguments = {p.name: p.default is p.empty for p in parameters if p.kind is not p.VAR_KEYWORD}
+        for p in parameters:
+            if p.kind is p.VAR_KEYWORD:  # **options: Unpack[SomeTypedDict]
+                (options,) = get_args(get_type_hints(self.build.__init__)[p.name])
+                arguments.update(dict.fromkeys(options.__annotations__, False))
+        return arguments
+
+    @property
+    def summary(self) -> str:
+        """The first line of its documentation."""
+        return (inspect.getdoc(self.build) or "").partition("\n")[0]
+
+
+_ENTRIES: dict[str, ModelEntry] = {}
+
+
+def register(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelClass], ModelClass]:
+    """Class decorator: make a model known by `name` and let its instances remember their arguments.
+
+    Every instance gets `model_name` and `model_arguments` (device and dtype apart); a class that extends a
+    registered model and is not registered itself gets neither, because the arguments could not rebuild it.
+    """
+
+    def decorate(cls: ModelClass) -> ModelClass:
+        if name in _ENTRIES:
+            raise OptionError(f"a model name must be new: {name!r} is {_ENTRIES[name].build.__name__} already")
+        plain_init = cls.__init__
+        signature = inspect.signature(plain_init)
+
+        @functools.wraps(plain_init)
+        def init(self: nn.Module, *args: Any, **kwargs: Any) -> None:
+            plain_init(self, *args, **kwargs)
+            if type(self) is cls:
+                arguments = dict(signature.bind(self, *args, **kwargs).arguments)
+                arguments.pop("self")
+                arguments.update(arguments.pop("options", {}))
+                self.model_name = name
+                self.model_arguments = {k: v for k, v in arguments.items() if k not in ("device", "dtype")}
+
+        cls.__init__ = init  # type: ignore[method-assign]
+        _ENTRIES[name] = ModelEntry(name, cls, dict(example))
+        return cls
+
+    return decorate
+
+
+def model_entry(name: str) -> ModelEntry:
+    """The entry of a registered model; an unknown name lists near ones.
+
+    >>> model_entry("mln").build.__name__
+    'MLNClassifier'
+    """
+    return _ENTRIES[check_one_of("model", name, sorted(_ENTRIES))]
+
+
+def create_model(name: str, **arguments: Any) -> nn.Module:
+    """Build a registered model.
+
+    >>> net = create_model("mln", in_features=1024, out_features=10, branching=32)
+    >>> sum(p.numel() for p in net.parameters())
+    10890
+    """
+    entry = model_entry(name)
+    for key in arguments:
+        check_one_of(f"an argument of model {name!r}", key, entry.arguments)
+    missing = [key for key, required in entry.arguments.items() if required and key not in arguments]
+    if missing:
+        raise OptionError(f"model {name!r} needs {', '.join(missing)}: got {', '.join(arguments) or 'nothing'}")
+    return entry.build(**arguments)
+
+
+def list_models(pattern: str = "*") -> list[str]:
+    """Names of all registered models that match a shell pattern.
+
+    >>> list_models("conv-*")
+    ['conv-mln', 'conv-mlp']
+    """
+    return sorted(fnmatch.filter(_ENTRIES, pattern))

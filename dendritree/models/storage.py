@@ -1,0 +1,153 @@
+"""Models on disk: a folder with a JSON config and a safetensors file. No pickle.
+
+    model/
+      config.json          format and version, model name, arguments, dtype
+      weights.safetensors  the state dict, trees and wiring included
+
+A folder appears whole or not at all: it is written beside its place and then renamed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..errors import FormatError, OptionError, import_extra
+from ..wiring import WIRINGS, Wiring
+from .registry import create_model
+
+__all__ = ["load", "save"]
+
+FORMAT = "dendritree-model"
+FORMAT_VERSION = 1
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "weights.safetensors"
+
+
+def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
+    """Write a registered model to a folder, which `load` reads back.
+
+    An existing model folder is replaced; any other existing path is refused.
+
+    >>> import tempfile, dendritree
+    >>> net = dendritree.create_model("mln", in_features=16, out_features=3, branching=4)
+    >>> folder = Path(tempfile.mkdtemp()) / "net"
+    >>> save(net, folder)
+    >>> sorted(path.name for path in folder.iterdir())
+    ['config.json', 'weights.safetensors']
+    """
+    safetensors = import_extra("safetensors.torch", extra="save")
+    if not hasattr(model, "model_name"):
+        raise FormatError(f"save takes a model from list_models(): got {type(model).__name__}")
+    config = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "model": model.model_name,
+        "arguments": {key: _encode(key, value) for key, value in model.model_arguments.items()},  # type: ignore[union-attr, operator]
+        "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
+    }
+    text = json.dumps(config, indent=2) + "\n"
+    state = {key: value.detach().contiguous().cpu() for key, value in model.state_dict().items()}
+    target = Path(folder)
+    if target.exists() and not (target / CONFIG_FILE).is_file():
+        raise FormatError(f"save replaces model folders only: {target} exists and has no {CONFIG_FILE}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        fresh = scratch / "fresh"
+        fresh.mkdir()
+        safetensors.save_file(state, fresh / WEIGHTS_FILE)
+        (fresh / CONFIG_FILE).write_text(text, encoding="utf-8")
+        if target.exists():
+            target.rename(scratch / "previous")
+        fresh.rename(target)
+    finally:
+        if not target.exists() and (scratch / "previous").exists():
+            (scratch / "previous").rename(target)
+        shutil.rmtree(scratch)
+
+
+def load(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> nn.Module:
+    """Read a model that `save` wrote, in evaluation mode. Torch's random state is left as it was.
+
+    >>> import tempfile, dendritree
+    >>> net = dendritree.create_model("mln", in_features=16, out_features=3, branching=4).eval()
+    >>> save(net, folder := Path(tempfile.mkdtemp()) / "net")
+    >>> bool((load(folder)(torch.ones(2, 16)) == net(torch.ones(2, 16))).all())
+    True
+    """
+    safetensors = import_extra("safetensors.torch", extra="save")
+    config = _read_config(Path(folder))
+    arguments = {key: _decode(value) for key, value in config["arguments"].items()}
+    dtype = getattr(torch, config["dtype"], None)
+    if not isinstance(dtype, torch.dtype):
+        raise FormatError(f"dtype in {CONFIG_FILE} must name a torch type: got {config['dtype']!r}")
+    weights = Path(folder) / WEIGHTS_FILE
+    if not weights.is_file():
+        raise FormatError(f"a model folder must hold {WEIGHTS_FILE}: none in {folder}")
+    with torch.random.fork_rng(devices=[]):
+        model = create_model(config["model"], **arguments, dtype=dtype)
+    try:
+        model.load_state_dict(safetensors.load_file(weights))
+    except (RuntimeError, import_extra("safetensors", extra="save").SafetensorError) as error:
+        raise FormatError(f"{weights} does not hold the weights that {CONFIG_FILE} describes: {error}") from error
+    return model.to(device).eval()
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG_FILE
+    if not path.is_file():
+        raise FormatError(f"a model folder must hold {CONFIG_FILE}: none in {folder}")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FormatError(f"{path} must be JSON: {error}") from None
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise FormatError(f"{path} must have format {FORMAT!r}: got {config!r:.80}")
+    if config.get("version") != FORMAT_VERSION:
+        raise FormatError(f"{path} must have version {FORMAT_VERSION}: got {config.get('version')!r}")
+    wrong = {"model": str, "arguments": dict, "dtype": str}
+    for key, kind in wrong.items():
+        if not isinstance(config.get(key), kind):
+            raise FormatError(f"{key} in {path} must be a {kind.__name__}: got {config.get(key)!r}")
+    return config
+
+
+def _encode(key: str, value: Any) -> Any:
+    """An argument as JSON: plain values, lists of them, wirings, and activations of `torch.nn`."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_encode(key, item) for item in value]
+    if isinstance(value, Wiring):
+        return {"wiring": value.name, **{k: _encode(key, v) for k, v in dataclasses.asdict(value).items()}}
+    if isinstance(value, type) and getattr(nn, value.__name__, None) is value:
+        return {"torch.nn": value.__name__}
+    if isinstance(value, nn.Module) and getattr(nn, type(value).__name__, None) is type(value):
+        constants = {name: getattr(value, name) for name in getattr(value, "__constants__", ())}
+        encoded = {"torch.nn": type(value).__name__, **constants}
+        if repr(_decode(encoded)) == repr(value):
+            return encoded
+    raise OptionError(f"{key} must be a plain value, a wiring or a module of torch.nn to be saved: got {value!r}")
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    if isinstance(value, dict):
+        options = {key: _decode(item) for key, item in value.items() if key not in ("torch.nn", "wiring")}
+        if value.get("wiring") in WIRINGS:
+            return WIRINGS[value["wiring"]](**options)
+        module = getattr(nn, str(value.get("torch.nn")), None)
+        if isinstance(module, type) and issubclass(module, nn.Module):
+            return module(**options)
+        raise FormatError(f"an argument in {CONFIG_FILE} must be a known wiring or a module of torch.nn: got {value!r}")
+    return value

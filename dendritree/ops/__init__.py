@@ -1,0 +1,69 @@
+"""Tree arithmetic on plain tensors: the one public op, and the only place that chooses a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..errors import OptionError, ShapeError, check_one_of
+from . import eager, reference
+from .eager import Plan, make_plan
+
+__all__ = ["BACKENDS", "Plan", "dendritic", "make_plan"]
+
+BACKENDS = ("auto", "eager", "reference")
+"""What `backend=` takes: `auto` picks the fastest that can do the work; a name insists on one."""
+
+
+def dendritic(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    plan: Plan,
+    activation: Callable[[Tensor], Tensor],
+    *,
+    root_activation: bool = True,
+    dropout: float = 0.0,
+    backend: str = "auto",
+) -> Tensor:
+    """Run inputs through a forest of dendritic trees.
+
+    Args:
+        x: inputs, shape (..., in_features).
+        weight: one per edge of the forest.
+        bias: one per node of the forest, or None.
+        plan: the forest prepared for the device of `x`, from `make_plan`.
+        activation: elementwise function applied at every node.
+        root_activation: whether it is applied at the roots too.
+        dropout: probability with which each synapse of each sample is silenced; the others are scaled up.
+        backend: one of `BACKENDS`.
+
+    Returns:
+        The outputs of all neurons, shape (..., neurons), in the type of `weight`.
+
+    Example:
+        >>> from dendritree.tree import Forest
+        >>> forest = Forest.grow(2, fan_in=4)
+        >>> x, weight, bias = torch.ones(5, 4), torch.ones(forest.edges), torch.zeros(forest.nodes)
+        >>> dendritic(x, weight, bias, make_plan(forest), torch.relu).flatten().tolist()
+        [4.0, 4.0, 4.0, 4.0, 4.0]
+    """
+    check_one_of("backend", backend, BACKENDS)
+    in_features = plan.forest.in_features
+    if x.ndim == 0 or x.shape[-1] != in_features:
+        raise ShapeError(f"the last dimension of the input must be in_features {in_features}: got {tuple(x.shape)}")
+    if x.dtype != weight.dtype:
+        if not torch.is_autocast_enabled(x.device.type):
+            raise OptionError(f"the input must have the type of the weights, {weight.dtype}: got {x.dtype}")
+        x = x.to(weight.dtype)
+    scale = None
+    if dropout > 0.0:
+        ones = torch.ones(*x.shape[:-1], plan.forest.synapses, dtype=x.dtype, device=x.device)
+        scale = F.dropout(ones, dropout)
+    with torch.autocast(x.device.type, enabled=False):  # trees compute in the type of their weights
+        if backend == "reference":
+            return reference.dendritic(x, weight, bias, plan.forest, activation, root_activation, scale)
+        return eager.dendritic(x, weight, bias, plan, activation, root_activation, scale)

@@ -1,0 +1,454 @@
+"""The structure of dendritic trees: edges, nodes, levels and their counts.
+
+A `Forest` holds the trees of all neurons of a layer as one edge list in topological order. It knows nothing of
+weights or tensors; layers and kernels read it, wirings fill in which input each synapse reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import OptionError, ShapeError, check_int
+
+__all__ = ["Branching", "Forest", "IntArray", "NestedTree", "level_sizes"]
+
+Branching: TypeAlias = int | Sequence[int]
+"""Children of a node: one number for every level, or one per level, leaf level first."""
+
+NestedTree: TypeAlias = Sequence[Any]
+"""A node as the list of its children: an int `n` is `n` synapses, a list is a dendrite. `[3, [2], [2, [4]]]`."""
+
+IntArray: TypeAlias = npt.NDArray[np.int32]
+
+MAX_ROWS = 2**31 - 1  # rows and edges are 32-bit: half the memory traffic of 64-bit indices in the kernels
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """The trees of a layer's neurons.
+
+    Rows `0 ... in_features - 1` are the inputs, then follows one row per node. Edge `e` adds
+    `weight[e] * row[source[e]]` to its node; the edges of node `n` are `offsets[n] ... offsets[n + 1] - 1`; the
+    children of a node come before it. An edge from an input is a *synapse*, a node is a *dendrite*, the nodes
+    listed in `roots` are the neurons' outputs.
+
+    Build one with `Forest.grow`, `Forest.nested` or `Forest.join`. A new forest is unwired: synapse `s` reads
+    row `s`. `wired` attaches the synapses to the inputs of a layer.
+
+    Args:
+        in_features: number of input rows.
+        source: the row each edge reads, shape (edges,).
+        offsets: where the edges of each node begin, shape (nodes + 1,).
+        roots: the node that is the output of each neuron, shape (neurons,).
+
+    Example:
+        >>> forest = Forest.grow(32, fan_in=1024)
+        >>> forest.depth, forest.edges, forest.nodes, forest.parameters()
+        (2, 1056, 33, 1089)
+    """
+
+    in_features: int
+    source: IntArray
+    offsets: IntArray
+    roots: IntArray
+
+    def __post_init__(self) -> None:
+        for name in ("source", "offsets", "roots"):
+            array = np.array(getattr(self, name), dtype=np.int32)
+            array.setflags(write=False)  # shared between layers and caches: must never change
+            object.__setattr__(self, name, array)
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse an edge list that is not a forest; every later computation relies on it."""
+        check_int("in_features", self.in_features)
+        offsets, nodes = self.offsets, len(self.offsets) - 1
+        if nodes < 1 or offsets[0] != 0 or offsets[-1] != len(self.source) or (np.diff(offsets) < 1).any():
+            raise ShapeError(
+                f"offsets must rise from 0 to the number of edges, at least one edge a node: got {len(self.source)} "
+                f"edges and offsets {_brief(offsets)}"
+            )
+        if self.source.min() < 0 or (self.source >= self.in_features + self.node_of_edge).any():
+            raise ShapeError(
+                f"source must name one of {self.in_features} inputs or an earlier node: got {_brief(self.source)}"
+            )
+        children = self.source[self.source >= self.in_features] - self.in_features
+        used = np.bincount(np.concatenate([children, self.roots]), minlength=nodes) if len(self.roots) else np.zeros(1)
+        if len(used) != nodes or (used != 1).any():
+            raise ShapeError(
+                f"every node must be either a root or the child of one other node: got roots {_brief(self.roots)} and "
+                f"{len(children)} child edges for {nodes} nodes"
+            )
+
+    # ------------------------------------------------------------------------------------------------ construction
+
+    @classmethod
+    def grow(
+        cls,
+        branching: Branching,
+        *,
+        fan_in: int | None = None,
+        depth: int | None = None,
+        neurons: int = 1,
+        ragged: bool = False,
+    ) -> Forest:
+        """Grow `neurons` equal trees, level by level from the synapses to the root.
+
+        Args:
+            branching: children of a node; an int, or one number per level, leaf level first.
+            fan_in: synapses of a neuron. Without it, what `branching` and `depth` give.
+            depth: edges from a leaf to the root. Without it, what `branching` and `fan_in` give.
+            neurons: number of trees.
+            ragged: accept any fan-in: a level of n children has ceil(n / b) nodes, as equal as can be, larger first.
+
+        Example:
+            >>> Forest.grow([16, 8]).describe()
+            '1 tree of 128 synapses, 8 + 1 dendrites'
+            >>> Forest.grow(3, fan_in=10, ragged=True).fan_ins.tolist()
+            [3, 3, 2, 2, 2, 2, 2]
+        """
+        neurons = check_int("neurons", neurons)
+        sizes = level_sizes(branching, fan_in=fan_in, depth=depth, ragged=ragged)
+        if neurons * sum(sizes) > MAX_ROWS:
+            raise ShapeError(f"a forest must have fewer than 2**31 rows: got {neurons} trees of {sum(sizes):,}")
+        fan_ins = []
+        for children, nodes in itertools.pairwise(sizes):
+            smaller, larger_nodes = divmod(children, nodes)
+            level = np.full(nodes, smaller, dtype=np.int32)
+            level[:larger_nodes] += 1
+            fan_ins.append(np.tile(level, neurons))  # (neurons, nodes): a level of all trees, then the next level
+        # Level by level every row is read once and in order, so edge e reads row e.
+        offsets = _offsets(np.concatenate(fan_ins))
+        nodes = len(offsets) - 1
+        return cls(neurons * sizes[0], np.arange(offsets[-1]), offsets, np.arange(nodes - neurons, nodes))
+
+    @classmethod
+    def nested(cls, tree: NestedTree) -> Forest:
+        """Grow one unbalanced tree from nested children: an int is that many synapses, a list is a dendrite.
+
+        Example:
+            >>> Forest.nested([3, [2], [2, [4]]]).describe()
+            '1 tree of 11 synapses, 2 + 1 + 1 dendrites'
+        """
+        levels: list[list[list[int | tuple[int, int]]]] = []  # level -> node -> children: synapse, or (level, place)
+        synapses = 0
+
+        def add(node: Any) -> tuple[int, int]:
+            nonlocal synapses
+            if isinstance(node, str | bytes) or not isinstance(node, Sequence) or not node:
+                raise OptionError(f"a dendrite must be a non-empty list of synapse counts and dendrites: got {node!r}")
+            children: list[int | tuple[int, int]] = []
+            for child in node:
+                if isinstance(child, Sequence):
+                    children.append(add(child))
+                else:
+                    count = check_int("synapses of a dendrite", child)
+                    children.extend(range(synapses, synapses + count))
+                    synapses += count
+            level = 1 + max((child[0] for child in children if isinstance(child, tuple)), default=-1)
+            while len(levels) <= level:
+                levels.append([])
+            levels[level].append(children)
+            return level, len(levels[level]) - 1
+
+        add(tree)
+        starts = [0, *itertools.accumulate(len(level) for level in levels)]
+        nodes = [children for level in levels for children in level]
+        source = [
+            child if isinstance(child, int) else synapses + starts[child[0]] + child[1]
+            for children in nodes
+            for child in children
+        ]
+        return cls(synapses, np.array(source), _offsets([len(n) for n in nodes]), np.array([len(nodes) - 1]))
+
+    @classmethod
+    def join(cls, forests: Sequence[Forest]) -> Forest:
+        """Put unwired forests side by side: the neurons of one layer may have different trees.
+
+        Example:
+            >>> Forest.join([Forest.grow(2, fan_in=4), Forest.grow(3, fan_in=3)]).describe()
+            '2 unequal trees of 7 synapses, 3 + 1 dendrites'
+        """
+        if not forests:
+            raise OptionError("join must be given at least one forest: got none")
+        inputs = np.cumsum([0, *(forest.in_features for forest in forests)])
+        firsts = np.cumsum([0, *(forest.nodes for forest in forests)])
+        # Number the nodes level by level across all forests, so that one level stays one vectorised step.
+        level = np.concatenate([forest.level_of_node for forest in forests])
+        order = np.argsort(level, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        source = np.concatenate(
+            [
+                np.where(
+                    forest.source < forest.in_features,
+                    forest.source + inputs[i],
+                    inputs[-1] + place[(forest.source - forest.in_features).clip(0) + firsts[i]],
+                )
+                for i, forest in enumerate(forests)
+            ]
+        )
+        fan_ins = np.concatenate([forest.fan_ins for forest in forests])
+        begin = np.cumsum(fan_ins) - fan_ins
+        offsets = _offsets(fan_ins[order])
+        edges = np.repeat(begin[order] - offsets[:-1], fan_ins[order]) + np.arange(offsets[-1])
+        roots = np.concatenate([place[forest.roots + firsts[i]] for i, forest in enumerate(forests)])
+        return cls(int(inputs[-1]), source[edges], offsets, roots)
+
+    def wired(self, index: npt.ArrayLike, in_features: int) -> Forest:
+        """Attach the synapses, in edge order, to the inputs `index` of a layer of `in_features` inputs.
+
+        Example:
+            >>> Forest.grow(2, fan_in=4).wired([0, 2, 1, 0], in_features=3).source.tolist()
+            [0, 2, 1, 0, 3, 4]
+        """
+        in_features = check_int("in_features", in_features)
+        index = np.asarray(index)
+        if index.shape != (self.synapses,) or not np.issubdtype(index.dtype, np.integer):
+            raise ShapeError(
+                f"a wiring must hold one integer for each of {self.synapses} synapses: got {index.dtype} of shape "
+                f"{index.shape}"
+            )
+        if index.min() < 0 or index.max() >= in_features:
+            raise ShapeError(f"a wiring must name inputs 0 ... {in_features - 1}: got {index.min()} ... {index.max()}")
+        source = self.source + np.int32(in_features - self.in_features)
+        source[self.synapse_edges] = index
+        return Forest(in_features, source, self.offsets, self.roots)
+
+    # ------------------------------------------------------------------------------------------------------ counts
+
+    @property
+    def edges(self) -> int:
+        """Number of edges, which is the number of weights."""
+        return len(self.source)
+
+    @property
+    def nodes(self) -> int:
+        """Number of dendrites, roots included, which is the number of biases."""
+        return len(self.offsets) - 1
+
+    @property
+    def neurons(self) -> int:
+        """Number of trees."""
+        return len(self.roots)
+
+    @cached_property
+    def synapses(self) -> int:
+        """Number of edges that read an input."""
+        return len(self.synapse_edges)
+
+    @cached_property
+    def depth(self) -> int:
+        """Edges from the farthest leaf to its root."""
+        return len(self.levels)
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds of one forward pass for one sample: one per edge."""
+        return self.edges
+
+    def parameters(self, bias: bool = True) -> int:
+        """Number of weights, and of biases if there are any.
+
+        >>> Forest.grow(2, fan_in=784, ragged=True).parameters()
+        2357
+        """
+        return self.edges + (self.nodes if bias else 0)
+
+    @cached_property
+    def masked_weights(self) -> int:
+        """Weights that the paper's masked dense matrices store for this forest: pending rows times nodes, by level.
+
+        >>> Forest.grow(2, fan_in=1024, neurons=10).masked_weights
+        69905000
+        """
+        pending, total = self.synapses, 0
+        for level in self.levels:
+            nodes, edges = level.stop - level.start, int(self.offsets[level.stop] - self.offsets[level.start])
+            total += pending * nodes
+            pending += nodes - edges
+        return total
+
+    # --------------------------------------------------------------------------------------------------- structure
+
+    @cached_property
+    def fan_ins(self) -> IntArray:
+        """Children of each node, shape (nodes,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def node_of_edge(self) -> IntArray:
+        """The node each edge belongs to, shape (edges,)."""
+        return np.repeat(np.arange(self.nodes, dtype=np.int32), self.fan_ins)
+
+    @cached_property
+    def synapse_edges(self) -> IntArray:
+        """The edges that read an input, shape (synapses,)."""
+        return np.flatnonzero(self.source < self.in_features).astype(np.int32)
+
+    @property
+    def synapse_inputs(self) -> IntArray:
+        """The wiring: the input each synapse reads, shape (synapses,)."""
+        return self.source[self.synapse_edges]
+
+    @cached_property
+    def levels(self) -> tuple[slice, ...]:
+        """Runs of nodes that do not read each other, leaf level first: one vectorised step each."""
+        newest = np.maximum.reduceat(self.source, self.offsets[:-1])  # the last row a node waits for
+        levels, start = [], 0
+        while start < self.nodes:
+            waiting = newest[start:] >= self.in_features + start
+            stop = start + int(waiting.argmax()) if waiting.any() else self.nodes
+            levels.append(slice(start, stop))
+            start = stop
+        return tuple(levels)
+
+    @cached_property
+    def level_of_node(self) -> IntArray:
+        """The place of each node's level in `levels`, shape (nodes,)."""
+        return np.repeat(np.arange(self.depth, dtype=np.int32), [level.stop - level.start for level in self.levels])
+
+    @cached_property
+    def neuron_of_node(self) -> IntArray:
+        """The neuron each node belongs to, shape (nodes,)."""
+        neuron = np.empty(self.nodes, dtype=np.int32)
+        neuron[self.roots] = np.arange(self.neurons)
+        for level in reversed(self.levels):  # parents before children
+            edges = slice(self.offsets[level.start], self.offsets[level.stop])
+            inner = self.source[edges] >= self.in_features
+            child = self.source[edges][inner] - self.in_features
+            neuron[child] = neuron[self.node_of_edge[edges][inner]]
+        return neuron
+
+    @property
+    def neuron_of_synapse(self) -> IntArray:
+        """The neuron each synapse belongs to, shape (synapses,)."""
+        return self.neuron_of_node[self.node_of_edge[self.synapse_edges]]
+
+    @cached_property
+    def fan_in_of_neuron(self) -> IntArray:
+        """Synapses of each neuron, shape (neurons,)."""
+        return np.bincount(self.neuron_of_synapse, minlength=self.neurons).astype(np.int32)
+
+    def describe(self) -> str:
+        """One line for people: trees, synapses, dendrites by level."""
+        sizes = [level.stop - level.start for level in self.levels]
+        if any(size % self.neurons for size in sizes) or len(set(self.fan_in_of_neuron.tolist())) > 1:
+            trees, synapses = f"{self.neurons} unequal trees", self.synapses
+        else:
+            trees = f"{self.neurons} tree{'s' if self.neurons > 1 else ''}"
+            synapses, sizes = self.synapses // self.neurons, [size // self.neurons for size in sizes]
+        dendrites = " + ".join(f"{size:,}" for size in sizes)
+        return f"{trees} of {synapses:,} synapses, {dendrites} dendrites"
+
+    def difference(self, other: Forest) -> str | None:
+        """Name the first difference between two forests, or None if they are equal.
+
+        >>> Forest.grow(2, fan_in=4).difference(Forest.grow(4, fan_in=4))
+        'edges 6 against 4'
+        """
+        for name in ("in_features", "neurons", "synapses", "edges", "nodes"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                return f"{name} {mine:,} against {theirs:,}"
+        for name, meaning in (("offsets", "tree"), ("roots", "tree"), ("source", "wiring")):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if not np.array_equal(mine, theirs):
+                at = int((mine != theirs).argmax())
+                return f"{meaning}: {name}[{at}] is {mine[at]} against {theirs[at]}"
+        return None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Forest) and self.difference(other) is None
+
+    def __hash__(self) -> int:
+        return hash((self.in_features, self.source.tobytes(), self.offsets.tobytes(), self.roots.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Forest({self.describe()}, on {self.in_features:,} inputs)"
+
+
+def level_sizes(
+    branching: Branching, *, fan_in: int | None = None, depth: int | None = None, ragged: bool = False
+) -> list[int]:
+    """Rows of one tree at every level, synapses first and the root last. Integer arithmetic only.
+
+    >>> level_sizes(5, fan_in=125)
+    [125, 25, 5, 1]
+    >>> level_sizes(2, fan_in=784, ragged=True)
+    [784, 392, 196, 98, 49, 25, 13, 7, 4, 2, 1]
+    """
+    fan_in = None if fan_in is None else check_int("fan_in", fan_in)
+    depth = None if depth is None else check_int("depth", depth)
+    if isinstance(branching, Sequence) and not isinstance(branching, str | bytes):
+        return _sizes_by_list(list(branching), fan_in, depth, ragged)
+    branching = check_int("branching", branching, least=2)
+    if fan_in is None:
+        if depth is None:
+            raise OptionError("a tree needs its fan_in or its depth: got neither")
+        if depth * (branching.bit_length() - 1) >= 31:
+            raise ShapeError(f"a tree must have fewer than 2**31 synapses: got {branching} ** {depth}")
+        fan_in = branching**depth
+    sizes = [fan_in]
+    while sizes[-1] > 1 or len(sizes) == 1:
+        nodes, rest = divmod(sizes[-1], branching)
+        if rest and not ragged:
+            raise ShapeError(
+                f"fan_in must be branching ** depth: got fan_in {fan_in}, branching {branching}; "
+                f"{_powers_around(fan_in, branching)} would fit, or ragged=True"
+            )
+        sizes.append(nodes + bool(rest))
+    if depth is not None and depth != len(sizes) - 1:
+        raise ShapeError(
+            f"depth must be what fan_in and branching give: got depth {depth}, but fan_in {fan_in} with branching "
+            f"{branching} has depth {len(sizes) - 1}"
+        )
+    return sizes
+
+
+def _sizes_by_list(branching: list[int], fan_in: int | None, depth: int | None, ragged: bool) -> list[int]:
+    """`level_sizes` for one branching per level, leaf level first."""
+    if not branching:
+        raise OptionError("branching must have one number per level: got an empty list")
+    branching = [check_int("branching of a level", b, least=2) for b in branching]
+    if depth is not None and depth != len(branching):
+        raise ShapeError(f"depth must be the number of levels: got depth {depth} and branching {branching}")
+    product = 1
+    for b in branching:
+        product *= b
+    fan_in = product if fan_in is None else fan_in
+    if fan_in > product or (fan_in < product and not ragged):
+        rule = "at most" if ragged else "the product of branching,"
+        hint = "" if ragged or fan_in > product else ", or ragged=True"
+        raise ShapeError(f"fan_in must be {rule} {product} for branching {branching}: got {fan_in}{hint}")
+    sizes = [fan_in]
+    for b in branching:
+        sizes.append(-(-sizes[-1] // b))
+    return sizes
+
+
+def _powers_around(number: int, base: int) -> str:
+    """The powers of `base` next to `number`, for error messages: `512 or 1024`."""
+    above = base
+    while above < number:
+        above *= base
+    below = above // base
+    return f"{below} or {above}" if below > 1 else f"{above}"
+
+
+def _offsets(fan_ins: npt.ArrayLike) -> IntArray:
+    fan_ins = np.asarray(fan_ins)
+    offsets = np.zeros(len(fan_ins) + 1, dtype=np.int32)
+    np.cumsum(fan_ins, out=offsets[1:])
+    return offsets
+
+
+def _brief(array: IntArray) -> str:
+    return np.array2string(array, threshold=8, edgeitems=3)
