@@ -79,7 +79,7 @@ def from_masked(state: Mapping[str, Tensor], *, wiring: str = "partition", **opt
         >>> from_masked(to_masked(DendriticLayer(64, 1, branching=8))).branching
         (8, 8)
     """
-    shapes = []
+    shapes: list[tuple[int, ...]] = []
     while (key := f"weights.{len(shapes)}.weight") in state:
         shapes.append(tuple(state[key].shape))
     sizes = [shapes[0][1], *(shape[0] for shape in shapes)] if shapes and all(len(s) == 2 for s in shapes) else []

@@ -215,7 +215,7 @@ def _train_epoch(
         out = run.model(batch.x)
         per_example = loss.per_example(out, batch.y)
         run.optimizer.zero_grad(set_to_none=True)
-        per_example.mean().backward()
+        per_example.mean().backward()  # type: ignore[no-untyped-call]
         run.optimizer.step()
         if scheduler is not None:
             scheduler.step()

@@ -126,8 +126,9 @@ class Forest:
             fan_ins.append(np.tile(level, neurons))  # (neurons, nodes): a level of all trees, then the next level
         # Level by level every row is read once and in order, so edge e reads row e.
         offsets = _offsets(np.concatenate(fan_ins))
-        nodes = len(offsets) - 1
-        return cls(neurons * sizes[0], np.arange(offsets[-1]), offsets, np.arange(nodes - neurons, nodes))
+        edges = np.arange(offsets[-1], dtype=np.int32)
+        roots = np.arange(len(offsets) - 1 - neurons, len(offsets) - 1, dtype=np.int32)
+        return cls(neurons * sizes[0], edges, offsets, roots)
 
     @classmethod
     def nested(cls, tree: NestedTree) -> Forest:
@@ -372,7 +373,8 @@ class Forest:
         return hash((self.in_features, self.source.tobytes(), self.offsets.tobytes(), self.roots.tobytes()))
 
     def __repr__(self) -> str:
-        return f"Forest({self.describe()}, on {self.in_features:,} inputs)"
+        # counts only: debuggers print half-made forests too, whose levels cannot be found
+        return f"Forest({self.in_features} inputs, {self.edges} edges, {self.nodes} nodes, {self.neurons} roots)"
 
 
 def level_sizes(

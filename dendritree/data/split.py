@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,13 +12,14 @@ from ..errors import ShapeError
 __all__ = ["Examples", "Split"]
 
 
-class Examples(NamedTuple):
+@dataclass(frozen=True)
+class Examples:
     """Inputs, one per row of `x`, and what they should give."""
 
     x: Tensor
     y: Tensor
 
-    def __len__(self) -> int:  # type: ignore[override]
+    def __len__(self) -> int:
         return len(self.x)
 
     def to(self, device: torch.device | str) -> Examples:

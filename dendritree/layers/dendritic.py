@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import ops
-from ..errors import FormatError, OptionError, ShapeError, check_int, check_one_of, check_probability
+from ..errors import DendritreeError, FormatError, OptionError, ShapeError, check_int, check_one_of, check_probability
 from ..tree import Branching, Forest, level_sizes
 from ..wiring import Partition, Wiring, resolve_wiring
 from .activation import Activation, make_activation
@@ -170,7 +170,7 @@ class DendriticLayer(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> DendriticLayer:
         """Follow `.to()`, `.cuda()`, `to_empty()`: the plan is remade where the weights now are."""
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._follow_device()
         return self
 
@@ -191,7 +191,7 @@ class DendriticLayer(nn.Module):
         }
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)  # type: ignore[no-untyped-call]
+        super()._save_to_state_dict(destination, prefix, keep_vars)
         destination.update({prefix + key: value for key, value in self._forest_state().items()})
 
     def _load_from_state_dict(
@@ -211,7 +211,7 @@ class DendriticLayer(nn.Module):
         if found and not absent:
             try:
                 self._check_forest(found)
-            except FormatError as error:
+            except DendritreeError as error:
                 error_msgs.append(f"{prefix.rstrip('.') or 'DendriticLayer'}: {error}")
                 for key in [key for key in state_dict if key.startswith(prefix)]:
                     del state_dict[key]  # so that nothing of a foreign tree is copied
@@ -220,7 +220,7 @@ class DendriticLayer(nn.Module):
             missing_keys.extend(absent)
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )  # type: ignore[no-untyped-call]
+        )
         self._follow_device()  # load_state_dict(assign=True) may have moved the weights
 
     def _check_forest(self, state: Mapping[str, Tensor]) -> None:

@@ -13,7 +13,7 @@ from torch import nn
 
 from ..errors import OptionError, check_one_of
 
-__all__ = ["ModelEntry", "create_model", "list_models", "model_entry", "register"]
+__all__ = ["ModelEntry", "create_model", "list_models", "model_entry", "model_origin", "register"]
 
 ModelClass = TypeVar("ModelClass", bound=type[nn.Module])
 
@@ -67,8 +67,8 @@ def register(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelClass],
                 arguments = dict(signature.bind(self, *args, **kwargs).arguments)
                 arguments.pop("self")
                 arguments.update(arguments.pop("options", {}))
-                self.model_name = name
-                self.model_arguments = {k: v for k, v in arguments.items() if k not in ("device", "dtype")}
+                kept = {key: value for key, value in arguments.items() if key not in ("device", "dtype")}
+                self.__dict__.update(model_name=name, model_arguments=kept)
 
         cls.__init__ = init  # type: ignore[method-assign]
         _ENTRIES[name] = ModelEntry(name, cls, dict(example))
@@ -84,6 +84,18 @@ def model_entry(name: str) -> ModelEntry:
     'MLNClassifier'
     """
     return _ENTRIES[check_one_of("model", name, sorted(_ENTRIES))]
+
+
+def model_origin(model: nn.Module) -> tuple[str, dict[str, Any]]:
+    """The name and arguments a registered model was built with.
+
+    >>> model_origin(create_model("mlp", in_features=4, hidden=3))
+    ('mlp', {'in_features': 4, 'hidden': 3})
+    """
+    try:
+        return vars(model)["model_name"], vars(model)["model_arguments"]
+    except KeyError:
+        raise OptionError(f"the model must be one of {', '.join(list_models())}: got {type(model).__name__}") from None
 
 
 def create_model(name: str, **arguments: Any) -> nn.Module:

@@ -22,7 +22,7 @@ from torch import nn
 
 from ..errors import FormatError, OptionError, import_extra
 from ..wiring import WIRINGS, Wiring
-from .registry import create_model
+from .registry import create_model, model_origin
 
 __all__ = ["load", "save"]
 
@@ -45,13 +45,12 @@ def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
     ['config.json', 'weights.safetensors']
     """
     safetensors = import_extra("safetensors.torch", extra="save")
-    if not hasattr(model, "model_name"):
-        raise FormatError(f"save takes a model from list_models(): got {type(model).__name__}")
+    name, arguments = model_origin(model)
     config = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "model": model.model_name,
-        "arguments": {key: _encode(key, value) for key, value in model.model_arguments.items()},  # type: ignore[union-attr, operator]
+        "model": name,
+        "arguments": {key: _encode(key, value) for key, value in arguments.items()},
         "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
     }
     text = json.dumps(config, indent=2) + "\n"
@@ -114,8 +113,8 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise FormatError(f"{path} must have format {FORMAT!r}: got {config!r:.80}")
     if config.get("version") != FORMAT_VERSION:
         raise FormatError(f"{path} must have version {FORMAT_VERSION}: got {config.get('version')!r}")
-    wrong = {"model": str, "arguments": dict, "dtype": str}
-    for key, kind in wrong.items():
+    kind: type
+    for key, kind in (("model", str), ("arguments", dict), ("dtype", str)):
         if not isinstance(config.get(key), kind):
             raise FormatError(f"{key} in {path} must be a {kind.__name__}: got {config.get(key)!r}")
     return config
@@ -129,12 +128,12 @@ def _encode(key: str, value: Any) -> Any:
         return [_encode(key, item) for item in value]
     if isinstance(value, Wiring):
         return {"wiring": value.name, **{k: _encode(key, v) for k, v in dataclasses.asdict(value).items()}}
-    if isinstance(value, type) and getattr(nn, value.__name__, None) is value:
-        return {"torch.nn": value.__name__}
-    if isinstance(value, nn.Module) and getattr(nn, type(value).__name__, None) is type(value):
-        constants = {name: getattr(value, name) for name in getattr(value, "__constants__", ())}
-        encoded = {"torch.nn": type(value).__name__, **constants}
-        if repr(_decode(encoded)) == repr(value):
+    kind = value if isinstance(value, type) else type(value)
+    if issubclass(kind, nn.Module) and getattr(nn, kind.__name__, None) is kind:
+        # torch's activations name their constructor's arguments in __constants__; the repr tells if all are there
+        constants = () if kind is value else getattr(kind, "__constants__", ())
+        encoded = {"torch.nn": kind.__name__, **{name: getattr(value, name) for name in constants}}
+        if kind is value or repr(_decode(encoded)) == repr(value):
             return encoded
     raise OptionError(f"{key} must be a plain value, a wiring or a module of torch.nn to be saved: got {value!r}")
 

@@ -55,15 +55,24 @@ def dendritic(
     in_features = plan.forest.in_features
     if x.ndim == 0 or x.shape[-1] != in_features:
         raise ShapeError(f"the last dimension of the input must be in_features {in_features}: got {tuple(x.shape)}")
+    if not x.is_meta and torch.is_autocast_enabled(x.device.type):  # trees compute in the type of their weights
+        with torch.autocast(x.device.type, enabled=False):
+            return dendritic(
+                x.to(weight.dtype),
+                weight,
+                bias,
+                plan,
+                activation,
+                root_activation=root_activation,
+                dropout=dropout,
+                backend=backend,
+            )
     if x.dtype != weight.dtype:
-        if not torch.is_autocast_enabled(x.device.type):
-            raise OptionError(f"the input must have the type of the weights, {weight.dtype}: got {x.dtype}")
-        x = x.to(weight.dtype)
+        raise OptionError(f"the input must have the type of the weights, {weight.dtype}: got {x.dtype}")
     scale = None
     if dropout > 0.0:
         ones = torch.ones(*x.shape[:-1], plan.forest.synapses, dtype=x.dtype, device=x.device)
         scale = F.dropout(ones, dropout)
-    with torch.autocast(x.device.type, enabled=False):  # trees compute in the type of their weights
-        if backend == "reference":
-            return reference.dendritic(x, weight, bias, plan.forest, activation, root_activation, scale)
-        return eager.dendritic(x, weight, bias, plan, activation, root_activation, scale)
+    if backend == "reference":
+        return reference.dendritic(x, weight, bias, plan.forest, activation, root_activation, scale)
+    return eager.dendritic(x, weight, bias, plan, activation, root_activation, scale)

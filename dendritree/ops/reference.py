@@ -75,7 +75,7 @@ def dendritic(
     """
     wiring = torch.as_tensor(forest.synapse_inputs, device=x.device).long()
     is_root = torch.zeros(forest.nodes, dtype=torch.bool)
-    is_root[torch.as_tensor(forest.roots).long()] = True
+    is_root[forest.roots.tolist()] = True
     z = x[..., wiring]  # (..., synapses)
     if synapse_scale is not None:
         z = z * synapse_scale

@@ -1,0 +1,44 @@
+# Two commands: `make reproduce` and `make test`. Each makes .venv and installs what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: help reproduce test lint types pytest package clean
+
+help:
+	@echo "make reproduce   train a dendritic model and its controls, print the comparison"
+	@echo "make test        lint, types, tests, and a package that installs"
+	@echo "make clean       remove .venv and everything built"
+
+reproduce: $(VENV)/run.stamp
+	$(BIN)/python examples/compare_digits.py
+
+test: lint types pytest package
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+pytest: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -q
+
+package: $(VENV)/dev.stamp
+	$(BIN)/python tests/check_package.py
+
+# `pip install` in one go with the constraints, so that torch is the pinned build for every package that asks for it.
+$(VENV)/run.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dendritree needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt -e '.[all]'
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,45 @@
+"""Build the wheel and the sdist, install each in a fresh environment, and use it from outside the source tree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PROBE = """
+import dendritree, pathlib, torch
+assert pathlib.Path(dendritree.__file__).is_relative_to({environment!r}), dendritree.__file__
+assert (pathlib.Path(dendritree.__file__).parent / "py.typed").is_file()
+layer = dendritree.DendriticLayer(1024, 1, branching=32)
+layer(torch.randn(2, 1024)).sum().backward()
+assert sum(p.numel() for p in layer.parameters()) == 1089
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> None:
+    subprocess.run([str(part) for part in command], cwd=cwd, check=True)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        # --no-isolation: the build tools come from the constraints, like everything else
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", ROOT, cwd=folder)
+        environment = folder / "fresh"
+        venv.create(environment, with_pip=True)
+        python = environment / "bin" / "python"
+        for kind in ("*.whl", "*.tar.gz"):
+            (archive,) = (folder / "dist").glob(kind)
+            install = ("-m", "pip", "--disable-pip-version-check", "-q", "install", "-c", ROOT / "constraints.txt")
+            run(python, *install, archive, cwd=folder)
+            run(python, "-c", PROBE.format(environment=str(environment)), cwd=folder)
+            run(environment / "bin" / "dendritree", "--version", cwd=folder)
+            run(python, "-m", "pip", "-q", "uninstall", "-y", "dendritree", cwd=folder)
+            print(f"ok: {archive.name} installs and works")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""The state dict of a DendriticLayer: everything is in it, and another tree or wiring is refused by name."""
+
+import io
+
+import pytest
+import torch
+from torch import nn
+
+from dendritree import DendriticLayer
+
+
+def layer(**options):
+    return DendriticLayer(**{"in_features": 16, "out_features": 2, "branching": 4, "wiring": "shared", **options})
+
+
+def test_holds_weights_forest_and_format():
+    state = layer().state_dict()
+    assert sorted(state) == [
+        "bias",
+        "forest_format",
+        "forest_in_features",
+        "forest_offsets",
+        "forest_roots",
+        "forest_source",
+        "weight",
+    ]
+    assert state["forest_format"].item() == 1
+    assert state["forest_source"].tolist()[:32] == [*range(16)] * 2
+
+
+def test_loads_with_weights_only():
+    source, target = layer(), layer()
+    buffer = io.BytesIO()
+    torch.save(source.state_dict(), buffer)
+    buffer.seek(0)
+    target.load_state_dict(torch.load(buffer, weights_only=True))
+    assert torch.equal(source.weight, target.weight)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"branching": 2}, r"same tree and wiring: edges 40 against 60"),
+        ({"branching": [2, 8]}, r"same tree and wiring: edges 40 against 48"),
+        ({"out_features": 3}, r"same tree and wiring: neurons 2 against 3"),
+        ({"in_features": 32, "wiring": "partition"}, r"same tree and wiring: in_features 16 against 32"),
+        ({"bias": False}, r"Missing key\(s\) in state_dict: \"bias\""),
+    ],
+)
+def test_refuses_another_tree_with_the_difference_named(other, message):
+    target = layer()
+    before = target.weight.detach().clone()
+    with pytest.raises(RuntimeError, match=message):
+        target.load_state_dict(layer(**other).state_dict())
+    if "bias" not in other:
+        assert torch.equal(target.weight, before)
+
+
+def test_refuses_another_wiring_of_the_same_tree_even_when_not_strict():
+    target, state = layer(), layer().state_dict()
+    state["forest_source"] = state["forest_source"].clone()
+    state["forest_source"][3] = 7
+    before = target.weight.detach().clone()
+    with pytest.raises(RuntimeError, match=r"wiring: source\[3\] is 3 against 7"):
+        target.load_state_dict(state, strict=False)
+    assert torch.equal(target.weight, before)
+
+
+def test_refuses_a_broken_forest():
+    state = layer().state_dict()
+    state["forest_source"] = state["forest_source"] + 1000
+    with pytest.raises(RuntimeError, match=r"DendriticLayer: .*source must name one of 16 inputs or an earlier node"):
+        layer().load_state_dict(state)
+
+
+def test_refuses_a_later_format():
+    state = layer().state_dict()
+    state["forest_format"] = torch.tensor(2)
+    with pytest.raises(RuntimeError, match=r"forest format 1: got 2"):
+        layer().load_state_dict(state)
+
+
+def test_names_the_layer_inside_a_model():
+    source, target = nn.Sequential(nn.Flatten(), layer(branching=2)), nn.Sequential(nn.Flatten(), layer())
+    with pytest.raises(RuntimeError, match=r"1: the state dict must be of the same tree and wiring"):
+        target.load_state_dict(source.state_dict())
+
+
+def test_missing_forest_is_missing_unless_not_strict():
+    source, target = layer(), layer()
+    bare = {key: value for key, value in source.state_dict().items() if not key.startswith("forest")}
+    with pytest.raises(RuntimeError, match=r"Missing key\(s\).*forest_source"):
+        target.load_state_dict(bare)
+    target.load_state_dict(bare, strict=False)
+    assert torch.equal(source.weight, target.weight)
+
+
+def test_unexpected_keys_are_reported():
+    state = layer().state_dict() | {"wieght": torch.zeros(1)}
+    with pytest.raises(RuntimeError, match=r"Unexpected key\(s\).*wieght"):
+        layer().load_state_dict(state)
