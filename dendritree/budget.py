@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from .errors import OptionError, check_int
 from .layers import DendriticLayer
+from .levels import level_sizes
 from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
-from .tree import level_sizes
 
 __all__ = ["Count", "PaperRow", "count", "matched_mln", "matched_mlp", "paper_rows"]
 
@@ -50,7 +50,7 @@ def count(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Count
     """
     weights = biases = masked_extra = 0
     for name, parameter in model.named_parameters():
-        if name.rpartition(".")[2] == "bias":
+        if name.rpartition(".")[2].startswith("bias"):  # nn.LSTM has bias_ih_l0
             biases += parameter.numel()
         else:
             weights += parameter.numel()
@@ -83,6 +83,10 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> int
         model.eval()
         with torch.no_grad():
             model(torch.zeros(1, *shape, device=parameter.device, dtype=parameter.dtype))
+    except (RuntimeError, ValueError, IndexError):
+        if input_shape is not None:
+            raise
+        return None  # a shape read off the first layer need not be the model's
     finally:
         for hook in hooks:
             hook.remove()
@@ -147,7 +151,12 @@ def matched_mln(
         raise OptionError(f"matched_mln takes an MLP or a ConvMLP: got {type(control).__name__}")
     ins, outs = head.in_features, head.out_features
     total = sum(p.numel() for p in head.parameters())
-    sizes = {b: outs * (2 * sum(s) - ins - 1) for b in range(2, max(ins, 2) + 1) if (s := _sizes(b, ins, ragged))}
+    bias = options.get("bias", True)
+    sizes = {
+        b: outs * (sum(s[:-1]) + (sum(s[1:]) if bias else 0))  # edges and nodes
+        for b in range(2, max(ins, 2) + 1)
+        if (s := _sizes(b, ins, ragged))
+    }
     if not sizes:
         raise OptionError(f"in_features must be a power of some branching factor, or ragged=True: got {ins}")
     branching = min(sizes, key=lambda b: (abs(sizes[b] - total), b))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from . import __version__
-from .errors import DendritreeError, OptionError
+from .errors import DendritreeError, OptionError, ShapeError
 
 __all__ = ["main"]
 
@@ -27,6 +29,8 @@ def _branching(text: str) -> Branching:
 def _params(arguments: argparse.Namespace) -> None:
     """Print the counts of one layer, or of the paper's tables."""
     if arguments.paper:
+        if arguments.in_features is not None:
+            raise OptionError(f"--paper takes no sizes: got {arguments.in_features}")
         _paper_params()
         return
     if arguments.in_features is None or arguments.out_features is None:
@@ -34,13 +38,16 @@ def _params(arguments: argparse.Namespace) -> None:
     from .budget import count, matched_mlp
     from .layers import DendriticLayer
 
-    layer = DendriticLayer(
-        arguments.in_features,
-        arguments.out_features,
-        branching=_branching(arguments.branching),
-        wiring=arguments.wiring,
-        ragged=arguments.ragged,
-    )
+    try:
+        layer = DendriticLayer(
+            arguments.in_features,
+            arguments.out_features,
+            branching=_branching(arguments.branching),
+            wiring=arguments.wiring,
+            ragged=arguments.ragged,
+        )
+    except ShapeError as error:
+        raise ShapeError(str(error).replace("ragged=True", "--ragged")) from None
     counted, control = count(layer), matched_mlp(layer)
     print(layer.forest.describe().capitalize())
     _print_table(
@@ -135,9 +142,17 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-def _parser() -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and where help is; exit with 2."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _parser() -> Parser:
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="dendritree",
         description="Dendritic-tree neurons for PyTorch.",
         epilog="example:\n  dendritree params 1024 10 --branching 32",
@@ -166,20 +181,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     conv-mlp  The appendix CNN with the control MLP as its classifier.
     0
     """
-    parser = _parser()
-    arguments = parser.parse_args(argv)
-    if arguments.command is None:
-        parser.print_help()
-        return 0
     try:
-        COMMANDS[arguments.command].run(arguments)
+        return _run(argv)
     except DendritreeError as error:
         print(f"dendritree: {error}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(f"dendritree: not enough memory: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("dendritree: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away, as `head` does
+        # The reader of our output went away, as `head` does; what is still buffered must not be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = _parser()
+    try:
+        arguments = parser.parse_args(argv)
+        if arguments.command is None:
+            parser.print_help()
+        else:
+            COMMANDS[arguments.command].run(arguments)
+    finally:
+        sys.stdout.flush()  # here, where a closed pipe is caught, and not at exit
     return 0

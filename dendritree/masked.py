@@ -15,7 +15,8 @@ from torch import Tensor
 
 from .errors import FormatError, OptionError
 from .layers import DendriticLayer
-from .ops.reference import masked_levels
+from .ops.reference import MaskedLevel, masked_levels
+from .wiring import Shared, Wiring, resolve_wiring
 
 __all__ = ["from_masked", "load_masked", "to_masked"]
 
@@ -27,9 +28,7 @@ def to_masked(layer: DendriticLayer) -> dict[str, Tensor]:
     {'weights.0.weight': (2, 4), 'weights.0.bias': (2,), 'weights.1.weight': (1, 2), 'weights.1.bias': (1,)}
     """
     state = {}
-    for i, level in enumerate(masked_levels(layer.weight.detach(), _bias(layer), layer.forest)):
-        if len(level.carried):
-            raise OptionError("the authors' layout holds balanced trees only: got a tree with leaves at several levels")
+    for i, level in enumerate(_balanced_levels(layer)):
         state[f"weights.{i}.weight"] = level.weight
         if level.bias is not None:
             state[f"weights.{i}.bias"] = level.bias.clone()
@@ -47,7 +46,7 @@ def load_masked(layer: DendriticLayer, state: Mapping[str, Tensor]) -> None:
     >>> torch.equal(old.weight, new.weight)
     True
     """
-    levels = masked_levels(layer.weight, _bias(layer), layer.forest)
+    state, levels = _without_prefix(state), _balanced_levels(layer)
     expected = {f"weights.{i}.weight": level.weight.shape for i, level in enumerate(levels)}
     if layer.bias is not None:
         expected |= {f"weights.{i}.bias": level.bias.shape for i, level in enumerate(levels) if level.bias is not None}
@@ -67,7 +66,7 @@ def load_masked(layer: DendriticLayer, state: Mapping[str, Tensor]) -> None:
         layer.bias.copy_(torch.cat(biases))
 
 
-def from_masked(state: Mapping[str, Tensor], *, wiring: str = "partition", **options: Any) -> DendriticLayer:
+def from_masked(state: Mapping[str, Tensor], *, wiring: str | Wiring = "partition", **options: Any) -> DendriticLayer:
     """Build a layer from weights saved in the authors' layout; the tree is read off the shapes.
 
     Args:
@@ -79,17 +78,18 @@ def from_masked(state: Mapping[str, Tensor], *, wiring: str = "partition", **opt
         >>> from_masked(to_masked(DendriticLayer(64, 1, branching=8))).branching
         (8, 8)
     """
+    state, wiring = _without_prefix(state), resolve_wiring(wiring)
     shapes: list[tuple[int, ...]] = []
     while (key := f"weights.{len(shapes)}.weight") in state:
         shapes.append(tuple(state[key].shape))
     sizes = [shapes[0][1], *(shape[0] for shape in shapes)] if shapes and all(len(s) == 2 for s in shapes) else []
     chained = [(nodes, children) for children, nodes in itertools.pairwise(sizes)]
-    if not sizes or chained != shapes or any(children % nodes for nodes, children in shapes):
+    if not sizes or chained != shapes or any(nodes < 1 or children % nodes for nodes, children in shapes):
         raise FormatError(
             f"weights.0.weight, weights.1.weight ... must chain from the inputs to the roots: got {shapes}"
         )
     neurons = sizes[-1]
-    in_features = sizes[0] // neurons if wiring == "shared" else sizes[0]
+    in_features = sizes[0] // neurons if isinstance(wiring, Shared) else sizes[0]
     layer = DendriticLayer(
         in_features,
         neurons,
@@ -102,8 +102,21 @@ def from_masked(state: Mapping[str, Tensor], *, wiring: str = "partition", **opt
     return layer
 
 
-def _bias(layer: DendriticLayer) -> Tensor | None:
-    return None if layer.bias is None else layer.bias.detach()
+def _balanced_levels(layer: DendriticLayer) -> list[MaskedLevel]:
+    bias = None if layer.bias is None else layer.bias.detach()
+    levels = masked_levels(layer.weight.detach(), bias, layer.forest)
+    if any(len(level.carried) for level in levels):
+        raise OptionError("the authors' layout holds balanced trees only: got a tree with leaves at several levels")
+    return levels
+
+
+def _without_prefix(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The layer's own entries: in the authors' classifiers they stand behind `neurons.`, beside those of a CNN."""
+    prefixes = [key.removesuffix("weights.0.weight") for key in state if key.endswith("weights.0.weight")]
+    if len(prefixes) > 1:
+        raise FormatError(f"the state dict must hold one layer, one weights.0.weight: got {len(prefixes)} of them")
+    prefix = prefixes[0] if prefixes else ""
+    return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
 
 
 def _shape(shape: torch.Size | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,9 +28,13 @@ class Loss:
     """(outputs, targets) -> whether each example is right; None for regression."""
 
 
+def _mean_each(values: Tensor) -> Tensor:
+    return values.reshape(len(values), -1).mean(1)
+
+
 def _binary(loss: Callable[..., Tensor], threshold: float) -> Loss:
     return Loss(
-        lambda out, y: loss(out, y.to(out.dtype).reshape(out.shape), reduction="none").flatten(1).mean(1),
+        lambda out, y: _mean_each(loss(out, y.to(out.dtype).reshape(out.shape), reduction="none")),
         lambda out, y: (out > threshold).reshape(len(y), -1).eq(y.reshape(len(y), -1).bool()).all(1),
     )
 
@@ -40,7 +45,7 @@ LOSSES: dict[str, Loss] = {
     ),
     "binary-probabilities": _binary(F.binary_cross_entropy, 0.5),
     "binary-logits": _binary(F.binary_cross_entropy_with_logits, 0.0),
-    "squared-error": Loss(lambda out, y: (out - y.reshape(out.shape)).square().flatten(1).mean(1), None),
+    "squared-error": Loss(lambda out, y: _mean_each((out - y.reshape(out.shape)).square()), None),
 }
 """Losses by name. `cross-entropy` takes logits; given probabilities it applies a second softmax, as the paper did."""
 
@@ -82,14 +87,22 @@ class FitConfig:
         check_one_of("loss", self.loss, LOSSES)
         check_one_of("optimizer", self.optimizer, OPTIMIZERS)
         check_one_of("schedule", self.schedule, SCHEDULES)
-        check_int("epochs", self.epochs)
+        object.__setattr__(self, "epochs", check_int("epochs", self.epochs))
         if self.batch_size is not None:
-            check_int("batch_size", self.batch_size)
-        check_int("seed", self.seed, least=0)
-        if not (isinstance(self.lr, int | float) and 0 < self.lr < math.inf):
+            object.__setattr__(self, "batch_size", check_int("batch_size", self.batch_size))
+        object.__setattr__(self, "seed", check_int("seed", self.seed, least=0))
+        if self.seed >= 2**63:
+            raise OptionError(f"seed must be less than 2**63: got {self.seed}")
+        if not (_is_number(self.lr) and 0 < self.lr < math.inf):
             raise OptionError(f"lr must be a positive number: got {self.lr!r}")
-        if not (isinstance(self.weight_decay, int | float) and 0 <= self.weight_decay < math.inf):
+        if not (_is_number(self.weight_decay) and 0 <= self.weight_decay < math.inf):
             raise OptionError(f"weight_decay must be a number of at least 0: got {self.weight_decay!r}")
+        if not isinstance(self.restore_best, bool):
+            raise OptionError(f"restore_best must be True or False: got {self.restore_best!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -172,21 +185,19 @@ def fit(
         [0, 1]
     """
     config = config or FitConfig()
-    device = next(model.parameters()).device
+    device = _device(model)
     if not len(split.train) or not len(split.val):
         raise OptionError(f"fit needs training and validation examples: got {len(split.train)} and {len(split.val)}")
     train, val, loss = split.train.to(device), split.val.to(device), LOSSES[config.loss]
     optimizer = OPTIMIZERS[config.optimizer](model.parameters(), lr=config.lr, weight_decay=config.weight_decay)  # type: ignore[call-arg]
     scheduler = _scheduler(optimizer, config, len(train))
     run = Run(model, optimizer, History(config))
-    was_training = model.training
     order = torch.Generator().manual_seed(config.seed)
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with _modes_kept(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(config.seed)
         try:
             for epoch in range(config.epochs):
                 start = time.perf_counter()
-                model.train()
                 train_loss, train_acc = _train_epoch(run, train, loss, scheduler, order)
                 val_loss, val_acc = evaluate(model, val, config.loss)
                 _record(run, Epoch(epoch, train_loss, val_loss, train_acc, val_acc, time.perf_counter() - start))
@@ -198,8 +209,25 @@ def fit(
             run.history.interrupted = True
     if config.restore_best and run.history.best_state:
         model.load_state_dict(run.history.best_state)
-    model.train(was_training)
     return run.history
+
+
+@contextlib.contextmanager
+def _modes_kept(model: nn.Module) -> Iterator[None]:
+    """Put back the training mode of every module: a user may keep some frozen in evaluation mode."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def _device(model: nn.Module) -> torch.device:
+    parameter = next(model.parameters(), None)
+    if parameter is None:
+        raise OptionError(f"the model must have parameters: {type(model).__name__} has none")
+    return parameter.device
 
 
 def _train_epoch(
@@ -210,6 +238,7 @@ def _train_epoch(
     order: torch.Generator,
 ) -> tuple[float, float]:
     """One pass over the training examples; mean loss and accuracy in training mode."""
+    run.model.train()
     totals = torch.zeros(2, dtype=torch.float64)  # read once an epoch: a sync per step would cost more than a step
     for batch in _batches(train, run.history.config.batch_size, order):
         out = run.model(batch.x)
@@ -237,15 +266,16 @@ def evaluate(
     True
     """
     judge = LOSSES[check_one_of("loss", loss, LOSSES)]
-    was_training = model.training
-    model.eval()
+    batch_size = check_int("batch_size", batch_size)
+    if not len(examples):
+        raise OptionError("evaluate needs at least one example: got none")
     totals = torch.zeros(2, dtype=torch.float64)
-    device = next(model.parameters()).device
-    for batch in _batches(examples.to(device), batch_size, None):
-        out = model(batch.x)
-        totals += _totals(judge, out, judge.per_example(out, batch.y), batch.y)
-    model.train(was_training)
-    mean_loss, accuracy = (totals / max(len(examples), 1)).tolist()
+    with _modes_kept(model):
+        model.eval()
+        for batch in _batches(examples.to(_device(model)), batch_size, None):
+            out = model(batch.x)
+            totals += _totals(judge, out, judge.per_example(out, batch.y), batch.y)
+    mean_loss, accuracy = (totals / len(examples)).tolist()
     return mean_loss, accuracy
 
 
@@ -273,7 +303,9 @@ def _scheduler(
     if config.schedule == "constant":
         return None
     steps = config.epochs * (1 if config.batch_size is None else math.ceil(examples / config.batch_size))
-    return torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=config.lr, total_steps=max(steps, 2))
+    return torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=config.lr, total_steps=max(steps, 2), cycle_momentum=False
+    )
 
 
 def _record(run: Run, epoch: Epoch) -> None:

@@ -10,20 +10,15 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import OptionError, ShapeError, check_int
+from .levels import Branching, NestedTree, level_sizes, nested_edges
 
-__all__ = ["Branching", "Forest", "IntArray", "NestedTree", "level_sizes"]
-
-Branching: TypeAlias = int | Sequence[int]
-"""Children of a node: one number for every level, or one per level, leaf level first."""
-
-NestedTree: TypeAlias = Sequence[Any]
-"""A node as the list of its children: an int `n` is `n` synapses, a list is a dendrite. `[3, [2], [2, [4]]]`."""
+__all__ = ["Forest", "IntArray"]
 
 IntArray: TypeAlias = npt.NDArray[np.int32]
 
@@ -60,16 +55,21 @@ class Forest:
     roots: IntArray
 
     def __post_init__(self) -> None:
+        check_int("in_features", self.in_features)
         for name in ("source", "offsets", "roots"):
-            array = np.array(getattr(self, name), dtype=np.int32)
+            given = np.asarray(getattr(self, name))
+            if given.ndim != 1 or (given.size and (given.dtype.kind not in "iu" or abs(given).max() > MAX_ROWS)):
+                raise ShapeError(f"{name} must be a row of integers within 2**31: got {given.dtype} {_brief(given)}")
+            array = given.astype(np.int32)
             array.setflags(write=False)  # shared between layers and caches: must never change
             object.__setattr__(self, name, array)
         self._check()
 
     def _check(self) -> None:
         """Refuse an edge list that is not a forest; every later computation relies on it."""
-        check_int("in_features", self.in_features)
         offsets, nodes = self.offsets, len(self.offsets) - 1
+        if self.in_features + nodes > MAX_ROWS:
+            raise ShapeError(f"a forest must have fewer than 2**31 rows: got {self.in_features} inputs, {nodes} nodes")
         if nodes < 1 or offsets[0] != 0 or offsets[-1] != len(self.source) or (np.diff(offsets) < 1).any():
             raise ShapeError(
                 f"offsets must rise from 0 to the number of edges, at least one edge a node: got {len(self.source)} "
@@ -80,8 +80,9 @@ class Forest:
                 f"source must name one of {self.in_features} inputs or an earlier node: got {_brief(self.source)}"
             )
         children = self.source[self.source >= self.in_features] - self.in_features
-        used = np.bincount(np.concatenate([children, self.roots]), minlength=nodes) if len(self.roots) else np.zeros(1)
-        if len(used) != nodes or (used != 1).any():
+        heads = np.concatenate([children, self.roots])
+        inside = len(self.roots) > 0 and heads.min() >= 0 and heads.max() < nodes
+        if not inside or (np.bincount(heads, minlength=nodes) != 1).any():
             raise ShapeError(
                 f"every node must be either a root or the child of one other node: got roots {_brief(self.roots)} and "
                 f"{len(children)} child edges for {nodes} nodes"
@@ -138,36 +139,9 @@ class Forest:
             >>> Forest.nested([3, [2], [2, [4]]]).describe()
             '1 tree of 11 synapses, 2 + 1 + 1 dendrites'
         """
-        levels: list[list[list[int | tuple[int, int]]]] = []  # level -> node -> children: synapse, or (level, place)
-        synapses = 0
-
-        def add(node: Any) -> tuple[int, int]:
-            nonlocal synapses
-            if isinstance(node, str | bytes) or not isinstance(node, Sequence) or not node:
-                raise OptionError(f"a dendrite must be a non-empty list of synapse counts and dendrites: got {node!r}")
-            children: list[int | tuple[int, int]] = []
-            for child in node:
-                if isinstance(child, Sequence):
-                    children.append(add(child))
-                else:
-                    count = check_int("synapses of a dendrite", child)
-                    children.extend(range(synapses, synapses + count))
-                    synapses += count
-            level = 1 + max((child[0] for child in children if isinstance(child, tuple)), default=-1)
-            while len(levels) <= level:
-                levels.append([])
-            levels[level].append(children)
-            return level, len(levels[level]) - 1
-
-        add(tree)
-        starts = [0, *itertools.accumulate(len(level) for level in levels)]
-        nodes = [children for level in levels for children in level]
-        source = [
-            child if isinstance(child, int) else synapses + starts[child[0]] + child[1]
-            for children in nodes
-            for child in children
-        ]
-        return cls(synapses, np.array(source), _offsets([len(n) for n in nodes]), np.array([len(nodes) - 1]))
+        synapses, source, fan_ins = nested_edges(tree)
+        roots = np.array([len(fan_ins) - 1], dtype=np.int32)
+        return cls(synapses, np.array(source, dtype=np.int32), _offsets(fan_ins), roots)
 
     @classmethod
     def join(cls, forests: Sequence[Forest]) -> Forest:
@@ -179,19 +153,21 @@ class Forest:
         """
         if not forests:
             raise OptionError("join must be given at least one forest: got none")
-        inputs = np.cumsum([0, *(forest.in_features for forest in forests)])
+        for forest in forests:
+            if not np.array_equal(forest.synapse_inputs, np.arange(forest.in_features)):
+                raise OptionError(f"join takes unwired forests, where synapse s reads row s: got a wired {forest!r}")
+        synapses = sum(forest.synapses for forest in forests)
         firsts = np.cumsum([0, *(forest.nodes for forest in forests)])
         # Number the nodes level by level across all forests, so that one level stays one vectorised step.
-        level = np.concatenate([forest.level_of_node for forest in forests])
-        order = np.argsort(level, kind="stable")
+        order = np.argsort(np.concatenate([forest.height_of_node for forest in forests]), kind="stable")
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
-        source = np.concatenate(
+        source = np.concatenate(  # -1 for a synapse, for now
             [
                 np.where(
                     forest.source < forest.in_features,
-                    forest.source + inputs[i],
-                    inputs[-1] + place[(forest.source - forest.in_features).clip(0) + firsts[i]],
+                    -1,
+                    synapses + place[(forest.source - forest.in_features).clip(0) + firsts[i]],
                 )
                 for i, forest in enumerate(forests)
             ]
@@ -201,7 +177,9 @@ class Forest:
         offsets = _offsets(fan_ins[order])
         edges = np.repeat(begin[order] - offsets[:-1], fan_ins[order]) + np.arange(offsets[-1])
         roots = np.concatenate([place[forest.roots + firsts[i]] for i, forest in enumerate(forests)])
-        return cls(int(inputs[-1]), source[edges], offsets, roots)
+        source = source[edges]
+        source[source < 0] = np.arange(synapses)
+        return cls(synapses, source, offsets, roots)
 
     def wired(self, index: npt.ArrayLike, in_features: int) -> Forest:
         """Attach the synapses, in edge order, to the inputs `index` of a layer of `in_features` inputs.
@@ -219,9 +197,14 @@ class Forest:
             )
         if index.min() < 0 or index.max() >= in_features:
             raise ShapeError(f"a wiring must name inputs 0 ... {in_features - 1}: got {index.min()} ... {index.max()}")
-        source = self.source + np.int32(in_features - self.in_features)
+        source = self.source.astype(np.int64) + (in_features - self.in_features)  # checked against 2**31 by Forest
         source[self.synapse_edges] = index
-        return Forest(in_features, source, self.offsets, self.roots)
+        return Forest(
+            in_features,
+            source,  # type: ignore[arg-type]
+            self.offsets,
+            self.roots,
+        )
 
     # ------------------------------------------------------------------------------------------------------ counts
 
@@ -248,7 +231,7 @@ class Forest:
     @cached_property
     def depth(self) -> int:
         """Edges from the farthest leaf to its root."""
-        return len(self.levels)
+        return int(self.height_of_node.max())
 
     @property
     def multiply_adds(self) -> int:
@@ -312,9 +295,14 @@ class Forest:
         return tuple(levels)
 
     @cached_property
-    def level_of_node(self) -> IntArray:
-        """The place of each node's level in `levels`, shape (nodes,)."""
-        return np.repeat(np.arange(self.depth, dtype=np.int32), [level.stop - level.start for level in self.levels])
+    def height_of_node(self) -> IntArray:
+        """Edges from the farthest leaf below each node, shape (nodes,)."""
+        height = np.zeros(self.in_features + self.nodes, dtype=np.int32)
+        for level in self.levels:
+            edges = slice(self.offsets[level.start], self.offsets[level.stop])
+            below = np.maximum.reduceat(height[self.source[edges]], self.offsets[level] - self.offsets[level.start])
+            height[self.in_features + level.start : self.in_features + level.stop] = below + 1
+        return height[self.in_features :]
 
     @cached_property
     def neuron_of_node(self) -> IntArray:
@@ -340,14 +328,23 @@ class Forest:
 
     def describe(self) -> str:
         """One line for people: trees, synapses, dendrites by level."""
-        sizes = [level.stop - level.start for level in self.levels]
-        if any(size % self.neurons for size in sizes) or len(set(self.fan_in_of_neuron.tolist())) > 1:
+        sizes = np.bincount(self.height_of_node)[1:].tolist()
+        if not self._trees_look_equal():
             trees, synapses = f"{self.neurons} unequal trees", self.synapses
         else:
             trees = f"{self.neurons} tree{'s' if self.neurons > 1 else ''}"
             synapses, sizes = self.synapses // self.neurons, [size // self.neurons for size in sizes]
         dendrites = " + ".join(f"{size:,}" for size in sizes)
         return f"{trees} of {synapses:,} synapses, {dendrites} dendrites"
+
+    def _trees_look_equal(self) -> bool:
+        """Whether all trees have the same sequence of heights and fan-ins."""
+        if self.nodes % self.neurons:
+            return False
+        order = np.lexsort((self.height_of_node, self.neuron_of_node))
+        trees = np.stack([self.neuron_of_node, self.height_of_node, self.fan_ins])[:, order]
+        trees = trees.reshape(3, self.neurons, -1)
+        return bool((trees[0] == np.arange(self.neurons)[:, None]).all() and (trees[1:] == trees[1:, :1]).all())
 
     def difference(self, other: Forest) -> str | None:
         """Name the first difference between two forests, or None if they are equal.
@@ -359,11 +356,12 @@ class Forest:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 return f"{name} {mine:,} against {theirs:,}"
-        for name, meaning in (("offsets", "tree"), ("roots", "tree"), ("source", "wiring")):
+        for name in ("offsets", "roots", "source"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if not np.array_equal(mine, theirs):
                 at = int((mine != theirs).argmax())
-                return f"{meaning}: {name}[{at}] is {mine[at]} against {theirs[at]}"
+                both_inputs = name == "source" and max(mine[at], theirs[at]) < self.in_features
+                return f"{'wiring' if both_inputs else 'tree'}: {name}[{at}] is {mine[at]} against {theirs[at]}"
         return None
 
     def __eq__(self, other: object) -> bool:
@@ -375,74 +373,6 @@ class Forest:
     def __repr__(self) -> str:
         # counts only: debuggers print half-made forests too, whose levels cannot be found
         return f"Forest({self.in_features} inputs, {self.edges} edges, {self.nodes} nodes, {self.neurons} roots)"
-
-
-def level_sizes(
-    branching: Branching, *, fan_in: int | None = None, depth: int | None = None, ragged: bool = False
-) -> list[int]:
-    """Rows of one tree at every level, synapses first and the root last. Integer arithmetic only.
-
-    >>> level_sizes(5, fan_in=125)
-    [125, 25, 5, 1]
-    >>> level_sizes(2, fan_in=784, ragged=True)
-    [784, 392, 196, 98, 49, 25, 13, 7, 4, 2, 1]
-    """
-    fan_in = None if fan_in is None else check_int("fan_in", fan_in)
-    depth = None if depth is None else check_int("depth", depth)
-    if isinstance(branching, Sequence) and not isinstance(branching, str | bytes):
-        return _sizes_by_list(list(branching), fan_in, depth, ragged)
-    branching = check_int("branching", branching, least=2)
-    if fan_in is None:
-        if depth is None:
-            raise OptionError("a tree needs its fan_in or its depth: got neither")
-        if depth * (branching.bit_length() - 1) >= 31:
-            raise ShapeError(f"a tree must have fewer than 2**31 synapses: got {branching} ** {depth}")
-        fan_in = branching**depth
-    sizes = [fan_in]
-    while sizes[-1] > 1 or len(sizes) == 1:
-        nodes, rest = divmod(sizes[-1], branching)
-        if rest and not ragged:
-            raise ShapeError(
-                f"fan_in must be branching ** depth: got fan_in {fan_in}, branching {branching}; "
-                f"{_powers_around(fan_in, branching)} would fit, or ragged=True"
-            )
-        sizes.append(nodes + bool(rest))
-    if depth is not None and depth != len(sizes) - 1:
-        raise ShapeError(
-            f"depth must be what fan_in and branching give: got depth {depth}, but fan_in {fan_in} with branching "
-            f"{branching} has depth {len(sizes) - 1}"
-        )
-    return sizes
-
-
-def _sizes_by_list(branching: list[int], fan_in: int | None, depth: int | None, ragged: bool) -> list[int]:
-    """`level_sizes` for one branching per level, leaf level first."""
-    if not branching:
-        raise OptionError("branching must have one number per level: got an empty list")
-    branching = [check_int("branching of a level", b, least=2) for b in branching]
-    if depth is not None and depth != len(branching):
-        raise ShapeError(f"depth must be the number of levels: got depth {depth} and branching {branching}")
-    product = 1
-    for b in branching:
-        product *= b
-    fan_in = product if fan_in is None else fan_in
-    if fan_in > product or (fan_in < product and not ragged):
-        rule = "at most" if ragged else "the product of branching,"
-        hint = "" if ragged or fan_in > product else ", or ragged=True"
-        raise ShapeError(f"fan_in must be {rule} {product} for branching {branching}: got {fan_in}{hint}")
-    sizes = [fan_in]
-    for b in branching:
-        sizes.append(-(-sizes[-1] // b))
-    return sizes
-
-
-def _powers_around(number: int, base: int) -> str:
-    """The powers of `base` next to `number`, for error messages: `512 or 1024`."""
-    above = base
-    while above < number:
-        above *= base
-    below = above // base
-    return f"{below} or {above}" if below > 1 else f"{above}"
 
 
 def _offsets(fan_ins: npt.ArrayLike) -> IntArray:

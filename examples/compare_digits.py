@@ -18,7 +18,7 @@ from dendritree import FitConfig, MLNClassifier, Perceptrons, count, fit, matche
 from dendritree.data import Split, load
 from dendritree.training import evaluate
 
-LEARNING_RATES = (0.003, 0.01, 0.03)
+LEARNING_RATES = (0.01, 0.03, 0.1, 0.3)
 
 
 def tree() -> nn.Module:
@@ -50,6 +50,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="runs per model (default: 5)")
     parser.add_argument("--epochs", type=int, default=20, help="passes over the data (default: 20)")
     options = parser.parse_args()
+    if options.seeds < 1 or options.epochs < 1:
+        parser.error(f"--seeds and --epochs must be at least 1: got {options.seeds} and {options.epochs}")
     split = load("digits")
     models = {"dendritic, b=8": tree, "MLP, matched": control, "perceptrons": linear}
     print(f"{'model':<16}{'parameters':>12}{'best lr':>10}{'test accuracy':>22}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from torch.nn import functional as F
 
 from .. import ops
 from ..errors import DendritreeError, FormatError, OptionError, ShapeError, check_int, check_one_of, check_probability
-from ..tree import Branching, Forest, level_sizes
+from ..levels import Branching, check_branching, level_sizes
+from ..tree import Forest
 from ..wiring import Partition, Wiring, resolve_wiring
 from .activation import Activation, make_activation
 
@@ -100,10 +101,10 @@ class DendriticLayer(nn.Module):
         self.root_activation = bool(root_activation)
         if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
             raise OptionError(f"dtype must be a floating-point torch.dtype: got {dtype!r}")
-        self.out_features = _neurons(self.in_features, out_features, branching, depth, self.wiring, ragged)
-        self.branching = branching if isinstance(branching, int) else tuple(branching)
+        self.branching = check_branching(branching)
+        self.out_features = _neurons(self.in_features, out_features, self.branching, depth, self.wiring, ragged)
         fan_in = self.wiring.fan_in(self.in_features, self.out_features)
-        forest = Forest.grow(branching, fan_in=fan_in, depth=depth, neurons=self.out_features, ragged=ragged)
+        forest = Forest.grow(self.branching, fan_in=fan_in, depth=depth, neurons=self.out_features, ragged=ragged)
         self.forest = forest.wired(self.wiring.index(forest, self.in_features), self.in_features)
         self.activation = make_activation(activation)
         self.weight = nn.Parameter(torch.empty(forest.edges, device=device, dtype=dtype))
@@ -239,7 +240,7 @@ class DendriticLayer(nn.Module):
 def _neurons(
     in_features: int,
     out_features: int | None,
-    branching: Branching,
+    branching: int | tuple[int, ...],
     depth: int | None,
     wiring: Wiring,
     ragged: bool,
@@ -251,7 +252,7 @@ def _neurons(
         if out_features is None:
             raise OptionError(f"out_features is required for wiring {wiring.name!r}: got None")
         return out_features
-    levels = isinstance(branching, Sequence) and not isinstance(branching, str)
+    levels = isinstance(branching, tuple)
     law = "in_features must be out_features * " + ("the product of branching" if levels else "branching ** depth")
     if out_features is None:
         if depth is None and not levels:
@@ -268,13 +269,15 @@ def _neurons(
     return out_features
 
 
-def _check_law(law: str, in_features: int, out_features: int, branching: Branching, depth: int | None) -> None:
+def _check_law(
+    law: str, in_features: int, out_features: int, branching: int | tuple[int, ...], depth: int | None
+) -> None:
     """Check I = O b^d in integers; name the numbers of inputs that would fit."""
     got = f"got in_features {in_features}, out_features {out_features}, branching {branching}"
     if isinstance(branching, int) and depth is None:
-        base, fitting = check_int("branching", branching, least=2), [out_features * branching]
+        fitting = [out_features * branching]
         while fitting[-1] < in_features:
-            fitting.append(fitting[-1] * base)
+            fitting.append(fitting[-1] * branching)
         if fitting[-1] != in_features:
             sizes = " or ".join(map(str, fitting[-2:]))
             raise ShapeError(f"{law}: {got}; {sizes} inputs would fit, or ragged=True")

@@ -1,6 +1,7 @@
 """The controls: what a dendritic model has to be compared with.
 
-All weights start from He's law N(0, 2 / fan-in), all biases from 0, and dropout acts on the inputs, as for the trees.
+Dense weights start from He's law N(0, 2 / fan-in), their biases from 0; the CNN is that of the dendritic models, with
+PyTorch's own init. Dropout acts on the inputs, as for the trees.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..layers import DendriticLayer
 from ..layers.activation import Activation
-from ..tree import Branching
+from ..levels import Branching
 from ..wiring import Wiring
 from .output import make_output
 from .registry import register

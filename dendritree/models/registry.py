@@ -66,8 +66,14 @@ def register(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelClass],
             if type(self) is cls:
                 arguments = dict(signature.bind(self, *args, **kwargs).arguments)
                 arguments.pop("self")
-                arguments.update(arguments.pop("options", {}))
-                kept = {key: value for key, value in arguments.items() if key not in ("device", "dtype")}
+                for parameter in signature.parameters.values():
+                    if parameter.kind is parameter.VAR_KEYWORD:
+                        arguments.update(arguments.pop(parameter.name, {}))
+                kept = {
+                    key: list(value) if isinstance(value, list) else value  # ours, whatever the caller does with it
+                    for key, value in arguments.items()
+                    if key not in ("device", "dtype")
+                }
                 self.__dict__.update(model_name=name, model_arguments=kept)
 
         cls.__init__ = init  # type: ignore[method-assign]

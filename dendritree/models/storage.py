@@ -9,6 +9,7 @@ A folder appears whole or not at all: it is written beside its place and then re
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -17,10 +18,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from ..errors import FormatError, OptionError, import_extra
+from ..errors import DendritreeError, FormatError, OptionError, import_extra
 from ..wiring import WIRINGS, Wiring
 from .registry import create_model, model_origin
 
@@ -53,11 +55,17 @@ def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
         "arguments": {key: _encode(key, value) for key, value in arguments.items()},
         "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
     }
-    text = json.dumps(config, indent=2) + "\n"
-    state = {key: value.detach().contiguous().cpu() for key, value in model.state_dict().items()}
+    try:
+        text = json.dumps(config, indent=2, allow_nan=False) + "\n"
+    except ValueError:
+        raise OptionError(f"arguments must be finite to be saved: got {arguments!r}") from None
+    state = {
+        key: value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for key, value in model.state_dict().items()
+    }
     target = Path(folder)
-    if target.exists() and not (target / CONFIG_FILE).is_file():
-        raise FormatError(f"save replaces model folders only: {target} exists and has no {CONFIG_FILE}")
+    if target.exists():
+        _check_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
@@ -65,13 +73,26 @@ def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
         fresh.mkdir()
         safetensors.save_file(state, fresh / WEIGHTS_FILE)
         (fresh / CONFIG_FILE).write_text(text, encoding="utf-8")
+        (fresh / WEIGHTS_FILE).chmod((fresh / CONFIG_FILE).stat().st_mode)  # safetensors writes for the owner alone
+        previous = scratch / "previous"
         if target.exists():
-            target.rename(scratch / "previous")
+            target.rename(previous)
         fresh.rename(target)
+        for path in previous.iterdir() if previous.exists() else ():
+            if path.name not in (CONFIG_FILE, WEIGHTS_FILE):  # what the user keeps beside the model stays there
+                path.rename(target / path.name)
     finally:
         if not target.exists() and (scratch / "previous").exists():
             (scratch / "previous").rename(target)
         shutil.rmtree(scratch)
+
+
+def _check_replaceable(target: Path) -> None:
+    """Refuse to overwrite anything that `save` did not write."""
+    try:
+        _read_config(target)
+    except FormatError as error:
+        raise FormatError(f"save replaces model folders only: {target} exists and is none ({error})") from None
 
 
 def load(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> nn.Module:
@@ -85,15 +106,18 @@ def load(folder: str | os.PathLike[str], *, device: torch.device | str | None = 
     """
     safetensors = import_extra("safetensors.torch", extra="save")
     config = _read_config(Path(folder))
-    arguments = {key: _decode(value) for key, value in config["arguments"].items()}
     dtype = getattr(torch, config["dtype"], None)
-    if not isinstance(dtype, torch.dtype):
-        raise FormatError(f"dtype in {CONFIG_FILE} must name a torch type: got {config['dtype']!r}")
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise FormatError(f"dtype in {CONFIG_FILE} must name a floating-point type of torch: got {config['dtype']!r}")
     weights = Path(folder) / WEIGHTS_FILE
     if not weights.is_file():
         raise FormatError(f"a model folder must hold {WEIGHTS_FILE}: none in {folder}")
     with torch.random.fork_rng(devices=[]):
-        model = create_model(config["model"], **arguments, dtype=dtype)
+        try:
+            arguments = {key: _decode(value) for key, value in config["arguments"].items()}
+            model = create_model(config["model"], **arguments).to(dtype)
+        except (TypeError, DendritreeError) as error:
+            raise FormatError(f"{CONFIG_FILE} in {folder} does not describe a model: {error}") from None
     try:
         model.load_state_dict(safetensors.load_file(weights))
     except (RuntimeError, import_extra("safetensors", extra="save").SafetensorError) as error:
@@ -111,7 +135,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise FormatError(f"{path} must be JSON: {error}") from None
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise FormatError(f"{path} must have format {FORMAT!r}: got {config!r:.80}")
-    if config.get("version") != FORMAT_VERSION:
+    if config.get("version") != FORMAT_VERSION or not isinstance(config["version"], int) or config["version"] is True:
         raise FormatError(f"{path} must have version {FORMAT_VERSION}: got {config.get('version')!r}")
     kind: type
     for key, kind in (("model", str), ("arguments", dict), ("dtype", str)):
@@ -122,6 +146,8 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 def _encode(key: str, value: Any) -> Any:
     """An argument as JSON: plain values, lists of them, wirings, and activations of `torch.nn`."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
@@ -130,11 +156,14 @@ def _encode(key: str, value: Any) -> Any:
         return {"wiring": value.name, **{k: _encode(key, v) for k, v in dataclasses.asdict(value).items()}}
     kind = value if isinstance(value, type) else type(value)
     if issubclass(kind, nn.Module) and getattr(nn, kind.__name__, None) is kind:
-        # torch's activations name their constructor's arguments in __constants__; the repr tells if all are there
-        constants = () if kind is value else getattr(kind, "__constants__", ())
-        encoded = {"torch.nn": kind.__name__, **{name: getattr(value, name) for name in constants}}
-        if kind is value or repr(_decode(encoded)) == repr(value):
-            return encoded
+        if kind is value:
+            return {"torch.nn": kind.__name__}
+        # Torch's activations name their constructor's arguments in __constants__, mostly; the repr tells.
+        constants = {name: getattr(value, name) for name in getattr(kind, "__constants__", ())}
+        for encoded in ({"torch.nn": kind.__name__, **constants}, {"torch.nn": kind.__name__}):
+            with contextlib.suppress(TypeError):
+                if repr(_decode(encoded)) == repr(value):
+                    return encoded
     raise OptionError(f"{key} must be a plain value, a wiring or a module of torch.nn to be saved: got {value!r}")
 
 
@@ -143,7 +172,7 @@ def _decode(value: Any) -> Any:
         return [_decode(item) for item in value]
     if isinstance(value, dict):
         options = {key: _decode(item) for key, item in value.items() if key not in ("torch.nn", "wiring")}
-        if value.get("wiring") in WIRINGS:
+        if isinstance(value.get("wiring"), str) and value["wiring"] in WIRINGS:
             return WIRINGS[value["wiring"]](**options)
         module = getattr(nn, str(value.get("torch.nn")), None)
         if isinstance(module, type) and issubclass(module, nn.Module):

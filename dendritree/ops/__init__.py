@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..errors import OptionError, ShapeError, check_one_of
+from ..errors import OptionError, ShapeError, check_one_of, check_probability
 from . import eager, reference
 from .eager import Plan, make_plan
 
@@ -52,7 +52,13 @@ def dendritic(
         [4.0, 4.0, 4.0, 4.0, 4.0]
     """
     check_one_of("backend", backend, BACKENDS)
-    in_features = plan.forest.in_features
+    dropout = check_probability("dropout", dropout)
+    forest = plan.forest
+    in_features = forest.in_features
+    if weight.shape != (forest.edges,):
+        raise ShapeError(f"there must be one weight for each of {forest.edges} edges: got {tuple(weight.shape)}")
+    if bias is not None and bias.shape != (forest.nodes,):
+        raise ShapeError(f"there must be one bias for each of {forest.nodes} nodes: got {tuple(bias.shape)}")
     if x.ndim == 0 or x.shape[-1] != in_features:
         raise ShapeError(f"the last dimension of the input must be in_features {in_features}: got {tuple(x.shape)}")
     if not x.is_meta and torch.is_autocast_enabled(x.device.type):  # trees compute in the type of their weights
@@ -67,8 +73,9 @@ def dendritic(
                 dropout=dropout,
                 backend=backend,
             )
-    if x.dtype != weight.dtype:
-        raise OptionError(f"the input must have the type of the weights, {weight.dtype}: got {x.dtype}")
+    for name, tensor in (("input", x), ("bias", bias)):
+        if tensor is not None and tensor.dtype != weight.dtype:
+            raise OptionError(f"the {name} must have the type of the weights, {weight.dtype}: got {tensor.dtype}")
     scale = None
     if dropout > 0.0:
         ones = torch.ones(*x.shape[:-1], plan.forest.synapses, dtype=x.dtype, device=x.device)

@@ -139,7 +139,9 @@ def dendritic(
     """The outputs of all neurons, shape (..., neurons): `reference.dendritic` on stored edges."""
     leading = x.shape[:-1]
     rows = x.reshape(leading.numel(), x.shape[-1])  # (batch, in_features)
-    scale = None if synapse_scale is None else _edge_scale(synapse_scale.reshape(rows.shape[0], -1), plan)
+    scale = (
+        None if synapse_scale is None else _edge_scale(synapse_scale.reshape(rows.shape[0], plan.forest.synapses), plan)
+    )
     for level in plan.levels:
         sums = [_group_sums(rows, weight, bias, group, scale) for group in level.groups]
         y = sums[0] if len(sums) == 1 else torch.cat(sums, dim=-1)  # (batch, nodes)

@@ -1,0 +1,58 @@
+"""Examples and their three parts."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from dendritree.data import Examples, Split
+from dendritree.errors import ShapeError
+
+
+def make_examples(count, *shape, targets=None):
+    return Examples(torch.zeros(count, *shape), torch.zeros(count if targets is None else targets))
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (1, 8, 8)])
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_examples_count_their_rows(count, shape):
+    assert len(make_examples(count, *shape)) == count
+
+
+def test_examples_move_inputs_and_targets_together():
+    moved = make_examples(3, 4).to("meta")
+    assert (moved.x.device.type, moved.y.device.type) == ("meta", "meta")
+    assert moved.x.shape == (3, 4)
+
+
+def test_parts_may_differ_in_size_and_be_empty():
+    split = Split(make_examples(5, 4), make_examples(0, 4), make_examples(1, 4))
+    assert [len(split.train), len(split.val), len(split.test)] == [5, 0, 1]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("targets", [0, 4, 6])
+def test_a_part_with_more_or_fewer_targets_than_inputs_is_refused_by_name(place, targets):
+    parts = [make_examples(5, 4) for _ in range(3)]
+    parts[place] = make_examples(5, 4, targets=targets)
+    name = ("train", "val", "test")[place]
+    with pytest.raises(ShapeError, match=rf"^{name} must have one y for each x.*got x \(5, 4\), y \({targets},\)"):
+        Split(*parts)
+
+
+@pytest.mark.parametrize("place", [1, 2])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2), (4, 1)])
+def test_a_part_with_inputs_of_another_shape_is_refused_by_name(place, shape):
+    parts = [make_examples(5, 4) for _ in range(3)]
+    parts[place] = make_examples(5, *shape)
+    name = ("train", "val", "test")[place]
+    with pytest.raises(ShapeError, match=rf"^{name} must have .* shape of the training inputs: got x \(5,"):
+        Split(*parts)
+
+
+def test_a_split_cannot_be_rearranged():
+    split = Split(*[make_examples(2, 4)] * 3)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="train"):
+        split.train = split.test
+    with pytest.raises(dataclasses.FrozenInstanceError, match="x"):
+        split.train.x = torch.ones(2, 4)

@@ -1,0 +1,253 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from dendritree.errors import OptionError, ShapeError
+from dendritree.models import ConvMLN, MLNBinaryClassifier, MLNClassifier
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def leaky(value):
+    return value if value > 0 else 0.1 * value
+
+
+def softmax(values):
+    exponentials = [math.exp(value - max(values)) for value in values]
+    return [value / sum(exponentials) for value in exponentials]
+
+
+def tree_of_four(x, weight, bias):
+    """The paper's neuron with b = 2 on four inputs: two dendrites, then the root."""
+    left = leaky(weight[0] * x[0] + weight[1] * x[1] + bias[0])
+    right = leaky(weight[2] * x[2] + weight[3] * x[3] + bias[1])
+    return leaky(weight[4] * left + weight[5] * right + bias[2])
+
+
+def randomize(model):
+    """Give every parameter, biases too, a value that shows when it is left out."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.5)
+    return model
+
+
+def make_pair(build):
+    """The same weights twice: one model that returns probabilities, one that returns logits."""
+    probabilities, logits = build("probabilities"), build("logits")
+    logits.load_state_dict(randomize(probabilities).state_dict())
+    return probabilities.eval(), logits.eval()
+
+
+# ------------------------------------------------------------------------------------------------------ the neurons
+
+
+def test_binary_logit_is_the_hand_computed_tree_with_its_root_activation():
+    net = MLNBinaryClassifier(4, branching=2, output="logits", dtype=torch.float64)
+    weight, bias = [0.5, -1.0, 1.5, 0.7, 1.0, -1.3], [0.1, -0.2, 0.3]
+    with torch.no_grad():
+        net.layer.weight.copy_(torch.tensor(weight, dtype=torch.float64))
+        net.layer.bias.copy_(torch.tensor(bias, dtype=torch.float64))
+    x = torch.randn(20, 4, dtype=torch.float64)
+    expected = [[tree_of_four(row, weight, bias)] for row in x.tolist()]
+    assert min(value for (value,) in expected) < 0 < max(value for (value,) in expected)
+    torch.testing.assert_close(net(x), torch.tensor(expected, dtype=torch.float64))
+
+
+def test_every_class_neuron_reads_all_inputs_through_its_own_tree():
+    net = randomize(MLNClassifier(4, 3, branching=2, dtype=torch.float64))
+    x = torch.randn(20, 4, dtype=torch.float64)
+    # Level by level: four synapses and two dendrites of each neuron, then two edges and the root of each.
+    weight, bias = net.layer.weight, net.layer.bias
+    weights = torch.cat([weight[:12].reshape(3, 4), weight[12:].reshape(3, 2)], dim=1).tolist()
+    biases = torch.cat([bias[:6].reshape(3, 2), bias[6:].reshape(3, 1)], dim=1).tolist()
+    expected = [softmax([tree_of_four(row, weights[n], biases[n]) for n in range(3)]) for row in x.tolist()]
+    torch.testing.assert_close(net(x), torch.tensor(expected, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda output: MLNBinaryClassifier(16, branching=4, output=output),
+        lambda output: MLNClassifier(16, 1, branching=4, output=output),
+    ],
+    ids=["mln-binary", "mln of one class"],
+)
+def test_binary_probability_is_the_sigmoid_of_the_logit(build):
+    probabilities, logits = make_pair(build)
+    x = torch.randn(50, 16)
+    expected = [[1 / (1 + math.exp(-logit))] for (logit,) in logits(x).tolist()]
+    torch.testing.assert_close(probabilities(x), torch.tensor(expected))
+
+
+@pytest.mark.parametrize(
+    ("build", "shape"),
+    [
+        (lambda output: MLNClassifier(16, 3, branching=4, output=output), (16,)),
+        (lambda output: ConvMLN(3, branching=16, output=output), (1, 32, 32)),
+    ],
+    ids=["mln", "conv-mln"],
+)
+def test_class_probabilities_are_the_softmax_of_the_logits(build, shape):
+    probabilities, logits = make_pair(build)
+    x = torch.randn(10, *shape)
+    y = probabilities(x)
+    assert ((y > 0.01) & (y < 0.99)).any()  # not all saturated
+    torch.testing.assert_close(y, torch.tensor([softmax(row) for row in logits(x).tolist()]))
+
+
+def test_probabilities_are_the_default():
+    y = MLNBinaryClassifier(16, branching=4)(torch.randn(200, 16) * 100)
+    assert 0 <= y.min() < 0.4 < 0.6 < y.max() <= 1
+    y = MLNClassifier(16, 3, branching=4)(torch.randn(200, 16))
+    torch.testing.assert_close(y.sum(-1), torch.ones(200))
+
+
+@pytest.mark.parametrize("build", [lambda **o: MLNBinaryClassifier(16, **o), lambda **o: MLNClassifier(16, 3, **o)])
+def test_unknown_output_is_refused_with_a_near_match(build):
+    with pytest.raises(OptionError, match=r"output must be one of .*: got 'logit'; did you mean 'logits'"):
+        build(branching=4, output="logit")
+
+
+@settings(deadline=None, max_examples=30)
+@given(leading=st.lists(st.integers(0, 3), max_size=3))
+def test_any_leading_dimensions(leading):
+    x = torch.randn(*leading, 16)
+    binary, classes = MLNBinaryClassifier(16, branching=4), MLNClassifier(16, 3, branching=4)
+    assert binary(x).shape == (*leading, 1)
+    assert classes(x).shape == (*leading, 3)
+    for sample, y in zip(x.reshape(-1, 16), classes(x).reshape(-1, 3), strict=True):
+        torch.testing.assert_close(classes(sample), y)
+
+
+@pytest.mark.parametrize("build", [lambda **o: MLNBinaryClassifier(15, **o), lambda **o: MLNClassifier(15, 3, **o)])
+def test_sizes_that_do_not_fit_are_refused_unless_ragged(build):
+    with pytest.raises(ShapeError, match=r"fan_in 15.* branching 4.*4 or 16 would fit, or ragged=True"):
+        build(branching=4)
+    assert build(branching=4, ragged=True)(torch.randn(2, 15)).shape[0] == 2
+
+
+def test_wrong_input_width_is_refused():
+    with pytest.raises(ShapeError, match=r"in_features 16: got \(2, 17\)"):
+        MLNClassifier(16, 3, branching=4)(torch.randn(2, 17))
+
+
+def test_layer_options_reach_the_layer():
+    net = MLNClassifier(
+        32, 2, branching=4, wiring="partition", bias=False, dropout=0.25, dropout_per="input", activation="tanh"
+    )
+    assert net.layer.bias is None
+    assert net.layer.fan_in == 16
+    assert (net.layer.dropout, net.layer.dropout_per) == (0.25, "input")
+    assert isinstance(net.layer.activation, nn.Tanh)
+
+
+# ------------------------------------------------------------------------------------------------------ the CNN
+
+
+def test_cnn_is_the_appendix_cnn_step_by_step():
+    steps = list(ConvMLN(branching=16).cnn)
+    assert [type(step) for step in steps] == [nn.Conv2d, nn.MaxPool2d, nn.BatchNorm2d, nn.ReLU] * 3 + [nn.Flatten]
+    for conv, (channels_in, channels_out) in zip(steps[0:12:4], [(1, 4), (4, 8), (8, 16)], strict=True):
+        assert (conv.in_channels, conv.out_channels) == (channels_in, channels_out)
+        assert (conv.kernel_size, conv.padding, conv.stride, conv.dilation) == ((5, 5), (2, 2), (1, 1), (1, 1))
+        assert conv.groups == 1
+        assert conv.bias is not None
+    for pool in steps[1:12:4]:
+        assert (pool.kernel_size, pool.stride, pool.padding) == (2, 2, 0)
+    assert [norm.num_features for norm in steps[2:12:4]] == [4, 8, 16]
+
+
+def test_every_set_of_the_cnn_halves_the_image():
+    cnn, z, sides = ConvMLN(branching=16).cnn, torch.randn(2, 1, 32, 32), []
+    for step in cnn:
+        z = step(z)
+        if isinstance(step, nn.ReLU):
+            sides.append(tuple(z.shape[1:]))
+    assert sides == [(4, 16, 16), (8, 8, 8), (16, 4, 4)]
+    assert z.shape == (2, 256)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_conv_mln_computes_the_appendix(training):
+    net = randomize(ConvMLN(branching=16, output="logits")).train(training)
+    x, state = torch.randn(6, 1, 32, 32), {key: value.clone() for key, value in net.state_dict().items()}
+    z = x
+    for first in (0, 4, 8):
+        z = F.conv2d(z, state[f"cnn.{first}.weight"], state[f"cnn.{first}.bias"], padding=2)
+        z = F.max_pool2d(z, 2, stride=2)
+        mean = z.mean((0, 2, 3)) if training else state[f"cnn.{first + 2}.running_mean"]
+        variance = z.var((0, 2, 3), unbiased=False) if training else state[f"cnn.{first + 2}.running_var"]
+        z = (z - mean[:, None, None]) / torch.sqrt(variance[:, None, None] + 1e-5)
+        z = z * state[f"cnn.{first + 2}.weight"][:, None, None] + state[f"cnn.{first + 2}.bias"][:, None, None]
+        z = z.clamp(min=0)
+    z = z.reshape(6, 256)
+    weight, bias = state["head.layer.weight"], state["head.layer.bias"]
+    roots = []
+    for n in range(10):
+        dendrites = [
+            F.leaky_relu(z[:, 16 * i : 16 * i + 16] @ weight[256 * n + 16 * i :][:16] + bias[16 * n + i], 0.1)
+            for i in range(16)
+        ]
+        total = sum(w * dendrite for w, dendrite in zip(weight[2560 + 16 * n :][:16], dendrites, strict=True))
+        roots.append(F.leaky_relu(total + bias[160 + n], 0.1))
+    torch.testing.assert_close(net(x), torch.stack(roots, -1), rtol=1e-3, atol=1e-3)
+
+
+def synapse_gains(net, features):
+    """What reaches each neuron of each feature: 0 where the synapse is silent. All weights are 1, no activation."""
+    features = features.clone().requires_grad_()
+    y = net.head(features)  # (batch, neurons), one pass: one draw of the dropout
+    gains = [torch.autograd.grad(y[:, n].sum(), features, retain_graph=True)[0] for n in range(y.shape[-1])]
+    return torch.stack(gains, dim=1)  # (batch, neurons, 256)
+
+
+@pytest.fixture
+def summing_net():
+    """A ConvMLN whose neurons add up their features, so that gradients are the dropout factors."""
+    net = ConvMLN(branching=16, dropout=0.25, activation=None, output="logits")
+    with torch.no_grad():
+        net.head.layer.weight.fill_(1.0)
+    return net
+
+
+def test_conv_mln_dropout_silences_single_synapses_on_the_features(summing_net):
+    gains = synapse_gains(summing_net.train(), torch.rand(8, 256))
+    kept = gains != 0
+    # Kept synapses are scaled once, by 1 / (1 - p): a second dropout on the dendrites would show here.
+    torch.testing.assert_close(gains[kept], torch.full_like(gains[kept], 4 / 3))
+    assert kept.float().mean().item() == pytest.approx(0.75, abs=0.02)  # 20,480 synapses: 6 standard deviations
+    assert kept.any(0).all()  # every one of the 256 features is read
+    assert all((kept[0, n] != kept[0, 0]).any() for n in range(1, 10))  # each neuron drops its own
+    assert all((kept[i, 0] != kept[0, 0]).any() for i in range(1, 8))  # each sample too
+
+
+def test_conv_mln_dropout_per_input_silences_a_feature_for_all_neurons():
+    net = ConvMLN(branching=16, dropout=0.25, dropout_per="input", activation=None, output="logits")
+    with torch.no_grad():
+        net.head.layer.weight.fill_(1.0)
+    kept = synapse_gains(net.train(), torch.rand(8, 256)) != 0
+    assert (kept == kept[:, :1]).all()
+    assert kept.float().mean().item() == pytest.approx(0.75, abs=0.06)
+
+
+def test_conv_mln_drops_nothing_before_the_features(summing_net):
+    x = torch.randn(4, 1, 32, 32)
+    summing_net.train()
+    assert torch.equal(summing_net.cnn(x), summing_net.cnn(x))
+    assert not torch.equal(summing_net(x), summing_net(x))
+
+
+def test_conv_mln_drops_nothing_in_evaluation(summing_net):
+    summing_net.eval()
+    assert (synapse_gains(summing_net, torch.rand(8, 256)) == 1).all()
+    x = torch.randn(4, 1, 32, 32)
+    assert torch.equal(summing_net(x), summing_net(x))

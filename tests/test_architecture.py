@@ -1,0 +1,237 @@
+"""Who may import whom, what is heavy, what is public: the shape of the package, read from its source."""
+
+import ast
+import graphlib
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+import dendritree
+
+PACKAGE = Path(dendritree.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# module: what it may import of ours, functions' own imports included. Everyone may import errors and its own package.
+ALLOWED = {
+    "errors": "",
+    "levels": "",
+    "tree": "levels",
+    "data": "",
+    "wiring": "tree",
+    "ops": "tree",
+    "layers": "levels tree wiring ops",
+    "models": "layers wiring levels tree",
+    "masked": "layers wiring tree ops.reference",
+    "budget": "models layers levels tree ops.reference",
+    "plasticity": "models layers tree ops.reference",
+    "prune": "models layers tree ops.reference",
+    "explain": "models layers tree ops.reference",
+    "presets": "budget models layers wiring",
+    "convert": "budget models layers wiring",
+    "training": "data",
+    "estimators": "presets models training budget",
+    "tune": "presets models training budget",
+    "experiments": "data models presets budget training",
+    "plot": "layers tree explain experiments.store",
+    "report": "experiments.store plot",
+    "view": "plot explain models",
+}
+ALLOWED["cli"] = " ".join([*ALLOWED, "__init__"])  # for the version
+ALLOWED["__init__"] = " ".join(unit for unit in ALLOWED if unit not in ("cli", "__init__"))
+ALLOWED["__main__"] = "cli"
+
+LIGHT = {*sys.stdlib_module_names, "torch", "numpy"}  # all that `import dendritree` may need
+VAGUE_NAMES = {"util", "utils", "helper", "helpers", "misc", "common", "tools", "stuff"}
+
+
+def dotted(path):
+    """`ops.eager` for dendritree/ops/eager.py, `ops` for its __init__.py, `__init__` for the root."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+MODULES = {dotted(path): path for path in FILES}
+
+
+def is_type_checking(node):
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def names_a_module(call):
+    """Whether a call imports the module that its first argument names."""
+    function = ast.unparse(call.func).rpartition(".")[2]
+    constant = bool(call.args) and isinstance(call.args[0], ast.Constant)
+    return constant and function in ("import_module", "import_extra", "__import__")
+
+
+def import_nodes(tree, *, at_import_time):
+    """Import statements and calls that import; with `at_import_time` only those that run with the module."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.Call) and names_a_module(node):
+            yield ast.Import([ast.alias(node.args[0].value)])
+        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or is_type_checking(node)
+        if not (at_import_time and inside):
+            pending += ast.iter_child_nodes(node)
+
+
+def imported(path_module, is_package, source, *, at_import_time=False):
+    """Absolute dotted names a file imports, as deep as they are certain to be modules of ours."""
+    here = ["dendritree"] if path_module == "__init__" else ["dendritree", *path_module.split(".")]
+    for node in import_nodes(ast.parse(source), at_import_time=at_import_time):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+            continue
+        up = node.level - is_package
+        base = ".".join([*(here[: len(here) - up] if node.level else []), *filter(None, [node.module])])
+        for alias in node.names:
+            full = f"{base}.{alias.name}"
+            yield full if full.removeprefix("dendritree.") in MODULES else base
+
+
+def own(names):
+    """Our modules among absolute names, as in `dotted`."""
+    for name in names:
+        if name == "dendritree":
+            yield "__init__"
+        elif name.startswith("dendritree."):
+            yield name.removeprefix("dendritree.")
+
+
+def forbidden(module, targets):
+    """The modules of ours among `targets` that `module` may not import."""
+    unit = module.partition(".")[0]
+    allowed = {"errors", unit, *ALLOWED[unit].split()}
+    return [t for t in targets if not any(t == entry or t.startswith(f"{entry}.") for entry in allowed)]
+
+
+def imports_of(module, **options):
+    path = MODULES[module]
+    return list(imported(module, path.name == "__init__.py", path.read_text(encoding="utf-8"), **options))
+
+
+# ---------------------------------------------------------------------------------------------------------- imports
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "wrong"),
+    [
+        ("tree", "from .errors import check_int", []),
+        ("tree", "from .wiring import Shared", ["wiring"]),
+        ("tree", "def f():\n    from . import wiring", ["wiring"]),
+        ("tree", "from . import __version__", ["__init__"]),
+        ("tree", "if TYPE_CHECKING:\n    from .layers import DendriticLayer", ["layers"]),
+        ("wiring", "import dendritree.models.paper", ["models.paper"]),
+        ("wiring", "import importlib\nimportlib.import_module('dendritree.budget')", ["budget"]),
+        ("ops.eager", "from ..tree import Forest\nfrom .reference import dendritic", []),
+        ("ops.eager", "from .. import layers, tree", ["layers"]),
+        ("budget", "from .ops.reference import masked_levels", []),
+        ("budget", "from .ops import reference", []),
+        ("budget", "from .ops import dendritic", ["ops"]),
+        ("budget", "from .ops.eager import make_plan", ["ops.eager"]),
+        ("budget", "from .cli import main", ["cli"]),
+        ("training", "class A:\n    def f(self):\n        from .models import MLP", ["models"]),
+        ("cli", "from . import __version__\nfrom .budget import count", []),
+        ("__main__", "from .cli import main", []),
+    ],
+)
+def test_the_reader_of_imports_finds_them_wherever_they_stand(module, source, wrong):
+    assert forbidden(module, own(imported(module, False, source))) == wrong
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_what_the_table_allows(module):
+    assert module.partition(".")[0] in ALLOWED, f"{module} is new: give it a line in the table"
+    assert forbidden(module, own(imports_of(module))) == []
+
+
+def test_imports_make_no_circle():
+    graph = {
+        module: {target for target in own(imports_of(module)) if target != module}
+        for module in MODULES
+        if module != "__init__"
+    }
+    assert list(graphlib.TopologicalSorter(graph).static_order())
+
+
+def test_nobody_imports_the_command_line():
+    assert [module for module in MODULES if "cli" in own(imports_of(module))] == ["__main__"]
+
+
+def test_training_takes_only_types_from_data():
+    tree = ast.parse(MODULES["training"].read_text(encoding="utf-8"))
+    names = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level and (node.module or "").partition(".")[0] == "data"
+        for alias in node.names
+    }
+    assert names == {"Examples", "Split"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nothing_heavy_or_optional_is_imported_with_the_module(module):
+    names = [name.partition(".")[0] for name in imports_of(module, at_import_time=True)]
+    allowed = LIGHT | {"dendritree"} | ({"numba"} if module == "ops.kernels" else set())
+    assert [name for name in names if name not in allowed] == []
+    assert "dendritree.ops.kernels" not in imports_of(module, at_import_time=True)
+
+
+def test_import_time_is_told_from_call_time():
+    source = "import torch\ntry:\n    import numba\nexcept ImportError:\n    pass\ndef f():\n    import sklearn"
+    assert sorted(imported("tree", False, source, at_import_time=True)) == ["numba", "torch"]
+    assert sorted(imported("tree", False, source)) == ["numba", "sklearn", "torch"]
+
+
+def test_the_tree_knows_nothing_of_torch():
+    assert [name for name in imports_of("tree") if name.startswith("torch")] == []
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module.partition(".")[0] == "ops"])
+def test_ops_work_on_plain_tensors(module):
+    classes = [n for n in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))) if isinstance(n, ast.ClassDef)]
+    bases = [ast.unparse(base) for node in classes for base in node.bases]
+    assert [base for base in bases if base.rpartition(".")[2] == "Module"] == []
+
+
+# ------------------------------------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_file_stays_readable_in_one_go(module):
+    assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) < 400
+
+
+def test_no_file_or_folder_has_a_name_that_says_nothing():
+    folders = [PACKAGE.parent / name for name in ("dendritree", "tests", "examples", "benchmarks")]
+    paths = [path for folder in folders for path in folder.rglob("*")]
+    assert [str(path) for path in paths if path.stem.removeprefix("test_").lower().strip("_") in VAGUE_NAMES] == []
+
+
+# ------------------------------------------------------------------------------------------------------ public names
+
+
+def test_the_table_of_contents_lists_exactly_the_public_names():
+    public = {name for name, value in vars(dendritree).items() if name[0] != "_" and not inspect.ismodule(value)}
+    assert sorted(public | {"__version__"}) == sorted(dendritree.__all__)
+
+
+@pytest.mark.parametrize("name", [name for name in dendritree.__all__ if name != "__version__"])
+def test_a_public_name_is_documented_and_code_you_call_has_an_example(name):
+    value = getattr(dendritree, name)
+    text = inspect.cleandoc(value.__doc__ or "")
+    assert text, f"{name} has no docstring"
+    assert not text.startswith(f"{name}("), f"{name} has only the docstring that a dataclass makes up"
+    if inspect.isfunction(value) or (inspect.isclass(value) and issubclass(value, nn.Module)):
+        assert ">>>" in text, f"{name} has no runnable example"
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module not in ("__main__",)])
+def test_a_module_says_what_it_is_for(module):
+    assert ast.get_docstring(ast.parse(MODULES[module].read_text(encoding="utf-8")))

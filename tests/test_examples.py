@@ -1,0 +1,50 @@
+"""Every example runs as a user runs it and prints a row per model."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+# example: (row begins with, parameters). 10 trees of 64 + 8 edges and 8 + 1 nodes; (64 + 1) * 11 + (11 + 1) * 10,
+# nearest to 810 of all hidden sizes; (64 + 1) * 10.
+ROWS = {"compare_digits.py": [("dendritic", 810), ("MLP", 835), ("perceptrons", 650)]}
+
+
+def run_example(path, *options, cwd):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error", str(path), *options]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300, check=False)
+
+
+def test_every_example_has_its_rows_listed_here():
+    assert [path.name for path in EXAMPLES] == sorted(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, tmp_path):
+    done = run_example(ROOT / "examples" / name, "--seeds", "1", "--epochs", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert list(tmp_path.iterdir()) == []
+    lines = done.stdout.splitlines()
+    for start, parameters in ROWS[name]:
+        rows = [line for line in lines if line.startswith(start)]
+        assert len(rows) == 1, f"{start!r} has {len(rows)} rows in:\n{done.stdout}"
+        assert re.search(rf"\s{parameters:,}\s", rows[0]), rows[0]
+        accuracy = float(re.search(r"(\d\.\d+) \+- \d\.\d+$", rows[0])[1])
+        assert 0.1 < accuracy <= 1.0  # ten classes: an epoch beats guessing
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_example_explains_its_options(name, tmp_path):
+    done = run_example(ROOT / "examples" / name, "--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "--seeds" in done.stdout
+    assert "--epochs" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 120

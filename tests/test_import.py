@@ -1,0 +1,80 @@
+"""`import dendritree` is fast, needs torch alone and changes nothing; each claim in a fresh interpreter."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+OPTIONAL = ["numba", "sklearn", "safetensors", "matplotlib", "pandas", "scipy", "plotly", "onnx", "dask", "hypothesis"]
+BAR = 0.3  # seconds that `import dendritree` may add to `import torch`
+
+
+def run_fresh(code):
+    """What a fresh interpreter prints as JSON, with compiled files kept as they are for any user."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPATH"] = str(ROOT)
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+TIMED = """
+import json, sys, time
+import torch
+before = set(sys.modules)
+start = time.perf_counter()
+import dendritree
+seconds = time.perf_counter() - start
+print(json.dumps([seconds, sorted({name.partition(".")[0] for name in set(sys.modules) - before})]))
+"""
+
+
+def test_the_import_is_fast_and_brings_nothing_optional():
+    _, added = run_fresh(TIMED)  # also lets Python write its compiled files
+    assert "dendritree" in added
+    assert set(added).isdisjoint(OPTIONAL)
+    assert statistics.median(run_fresh(TIMED)[0] for _ in range(5)) < BAR
+
+
+BLOCKED = f"""
+import json, sys
+sys.modules.update(dict.fromkeys({OPTIONAL!r}))  # None there makes an import fail as if the package were absent
+import torch, dendritree
+net = dendritree.MLNClassifier(16, 3, branching=4)
+examples = dendritree.training.Examples(torch.randn(8, 16), torch.zeros(8, dtype=torch.long))
+split = dendritree.training.Split(examples, examples, examples)
+history = dendritree.fit(net, split, dendritree.FitConfig(epochs=1))
+print(json.dumps([list(net(torch.randn(2, 16)).shape), len(history.epochs), dendritree.count(net).total]))
+"""
+
+
+def test_building_counting_and_training_need_torch_alone():
+    assert run_fresh(BLOCKED) == [[2, 3], 1, 3 * (16 + 4 + 4 + 1)]
+
+
+QUIET = """
+import json, logging, random, signal, warnings
+import numpy, torch
+
+def state():
+    return [
+        torch.get_rng_state().tolist(), str(numpy.random.get_state()), str(random.getstate()), str(warnings.filters),
+        torch.get_num_threads(), str(torch.get_default_dtype()), torch.is_grad_enabled(), str(numpy.geterr()),
+        torch.are_deterministic_algorithms_enabled(), len(logging.getLogger().handlers),
+        str(signal.getsignal(signal.SIGINT)),
+    ]
+
+before = state()
+import dendritree
+print(json.dumps([before == state(), dendritree.__version__]))
+"""
+
+
+def test_the_import_prints_nothing_and_changes_no_global_state():
+    same, version = run_fresh(QUIET)  # anything printed besides would not be JSON
+    assert same
+    assert version.count(".") >= 2

@@ -1,0 +1,187 @@
+"""The README and the other pages keep their word: code runs, commands work, files exist."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from dendritree.cli import main
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [README, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("paper/*.md"))]
+RUNNABLE = ("python", "py")
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, the line its fence stands in (from 1), and what it holds."""
+
+    language: str
+    line: int
+    text: str
+
+
+def blocks_of(page):
+    blocks, opened = [], None
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.startswith("```"):
+            if opened:
+                opened[2].append(line)
+        elif opened:
+            blocks.append(Block(opened[0], opened[1], "\n".join(opened[2])))
+            opened = None
+        else:
+            opened = (line[3:].strip(), number, [])
+    assert opened is None, f"{page.name}: the block of line {opened[1]} is never closed"
+    return blocks
+
+
+def prose_of(page):
+    """The text outside fenced blocks."""
+    return re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
+
+
+def run_blocks(page):
+    """Run the Python blocks of a page one after the other in one namespace, which is returned."""
+    namespace = {"__name__": page.stem}
+    for block in blocks_of(page):
+        if block.language in RUNNABLE:
+            lines_before = "\n" * block.line  # so that an error names the line in the page
+            exec(compile(lines_before + block.text, str(page), "exec"), namespace)
+    return namespace
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """Pages write files where they run; torch's random state is put back."""
+    monkeypatch.chdir(tmp_path)
+    with torch.random.fork_rng(devices=[]):
+        yield tmp_path
+
+
+# --------------------------------------------------------------------------------------------------------------- code
+
+
+def test_runnable_code_begins_within_the_first_25_lines():
+    lines = [block.line for block in blocks_of(README) if block.language in RUNNABLE]
+    assert lines, "README has no Python block"
+    assert lines[0] <= 25
+
+
+@pytest.mark.usefixtures("scratch")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_blocks_run_and_print_what_their_comments_say(page, capsys):
+    run_blocks(page)
+    printed = capsys.readouterr().out.splitlines()
+    code = "\n".join(block.text for block in blocks_of(page) if block.language in RUNNABLE)
+    for promised in re.findall(r"(?m)^ *print\(.*\) +# (.+)$", code):
+        assert promised in printed
+
+
+@pytest.mark.usefixtures("scratch")
+def test_refusals_shown_in_the_readme_are_the_real_ones():
+    namespace = run_blocks(README)
+    for block in blocks_of(README):
+        if block.language not in RUNNABLE and block.text.startswith(">>> "):
+            statement, *shown = block.text.splitlines()
+            with pytest.raises(ValueError) as caught:  # noqa: PT011  the whole message is compared below
+                exec(statement.removeprefix(">>> "), namespace)
+            real = f"{caught.type.__name__}: {caught.value}"
+            assert " ".join(real.split()) == " ".join(" ".join(shown).split())
+
+
+# ----------------------------------------------------------------------------------------------------------- commands
+
+
+def commands_of(page, program):
+    """Command lines of a program, in inline code and in blocks that are no Python, without comments."""
+    text = "\n".join(block.text for block in blocks_of(page) if block.language not in RUNNABLE)
+    inline = re.findall(rf"`({program} [^`]+)`", prose_of(page))
+    return [*inline, *re.findall(rf"(?m)^(?:\$ )?({program} .*?)(?:\s+#.*)?$", text)]
+
+
+def test_the_readme_names_the_two_commands_and_every_make_target_exists():
+    named = {word for line in commands_of(README, "make") for word in shlex.split(line)[1:] if "=" not in word}
+    assert {"reproduce", "test"} <= named
+    targets = set(re.findall(r"(?m)^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    assert named <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_dendritree_commands_in_a_page_work(page, capsys):
+    for line in commands_of(page, "dendritree"):
+        assert main(shlex.split(line)[1:]) == 0, line
+        assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_scripts_that_a_page_runs_exist(page):
+    for line in commands_of(page, "python"):
+        for word in shlex.split(line)[1:]:
+            assert not word.endswith(".py") or (ROOT / word).is_file(), line
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+
+def slug(heading):
+    """The anchor GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_and_pictures_lead_somewhere(page):
+    prose = prose_of(page)
+    links = re.findall(r"\]\(([^)\s]+)[^)]*\)", prose) + re.findall(r"(?:src|href)=\"([^\"]+)\"", prose)
+    for link in links:
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), f"{page.name} links to {link}"
+        if anchor:
+            headings = re.findall(r"(?m)^#+ (.+)$", target.read_text(encoding="utf-8"))
+            assert anchor in map(slug, headings), f"{page.name} links to {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_in_inline_code_exist(page):
+    for path in re.findall(r"`([\w.-]+/[\w./-]*)`", prose_of(page)):
+        bases = (ROOT, page.parent, ROOT / "dendritree")
+        assert any((base / path).exists() for base in bases), f"{page.name} names {path}"
+
+
+def file_tree():
+    """The paths in the README's annotated file tree: entries are indented under their folder."""
+    trees = [block.text for block in blocks_of(README) if block.text.startswith("dendritree/")]
+    assert len(trees) == 1, "README has no file tree, or several"
+    folders, paths = [], []
+    for line in trees[0].splitlines():
+        plain = re.sub("[│├└─]", " ", line)
+        depth, name = len(plain) - len(plain.lstrip()), plain.split()[0]
+        folders = [(d, folder) for d, folder in folders if d < depth]
+        path = (folders[-1][1] if folders else Path()) / name
+        paths.append(path)
+        if name.endswith("/"):
+            folders.append((depth, path))
+    return paths
+
+
+def test_the_file_tree_shows_files_that_exist():
+    paths = file_tree()
+    assert len(paths) > 5
+    assert [str(path) for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_file_tree_shows_every_module_of_the_package():
+    modules = {path for path in (ROOT / "dendritree").iterdir() if path.suffix == ".py" or path.is_dir()}
+    shown = {ROOT / path for path in file_tree()}
+    assert [path.name for path in sorted(modules - shown) if not path.name.startswith("_")] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_is_finished(page):
+    assert re.findall(r"(?m)\b(?:TODO|FIXME|XXX|TBD)\b|^[A-Z]{4,}$", prose_of(page)) == []
