@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from hypothesis import note
 from hypothesis import strategies as st
-from torch import Tensor
-from torch.nn import functional as F
+from torch import Tensor, nn
 
 from dendritree.tree import Forest
 
-ACTIVATIONS = {"leaky_relu": partial(F.leaky_relu, negative_slope=0.1), "tanh": torch.tanh, "none": lambda z: z}
+ACTIVATIONS = {"leaky_relu": nn.LeakyReLU(0.1), "tanh": torch.tanh, "none": nn.Identity()}
 
 # ------------------------------------------------------------------------------------------------------------ judges
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from ..errors import OptionError, ShapeError, check_one_of, check_probability
-from . import eager, reference
-from .eager import Plan, make_plan
+from . import eager, fused, reference
+from .dropout import draw_seed, synapse_scale
+from .plan import Plan, make_plan
 
 __all__ = ["BACKENDS", "Plan", "dendritic", "make_plan"]
 
-BACKENDS = ("auto", "eager", "reference")
+BACKENDS = ("auto", "fused", "eager", "reference")
 """What `backend=` takes: `auto` picks the fastest that can do the work; a name insists on one."""
 
 
@@ -51,16 +51,19 @@ def dendritic(
         >>> dendritic(x, weight, bias, make_plan(forest), torch.relu).flatten().tolist()
         [4.0, 4.0, 4.0, 4.0, 4.0]
     """
-    check_one_of("backend", backend, BACKENDS)
-    dropout = check_probability("dropout", dropout)
+    if backend not in BACKENDS:  # the checks are spelled out here because they run with every call
+        check_one_of("backend", backend, BACKENDS)
+    if dropout != 0.0:
+        dropout = check_probability("dropout", dropout)
     forest = plan.forest
-    in_features = forest.in_features
-    if weight.shape != (forest.edges,):
+    if weight.dim() != 1 or weight.shape[0] != forest.edges:
         raise ShapeError(f"there must be one weight for each of {forest.edges} edges: got {tuple(weight.shape)}")
-    if bias is not None and bias.shape != (forest.nodes,):
+    if bias is not None and (bias.dim() != 1 or bias.shape[0] != forest.nodes):
         raise ShapeError(f"there must be one bias for each of {forest.nodes} nodes: got {tuple(bias.shape)}")
-    if x.ndim == 0 or x.shape[-1] != in_features:
-        raise ShapeError(f"the last dimension of the input must be in_features {in_features}: got {tuple(x.shape)}")
+    if x.dim() == 0 or x.shape[-1] != forest.in_features:
+        raise ShapeError(
+            f"the last dimension of the input must be in_features {forest.in_features}: got {tuple(x.shape)}"
+        )
     if not x.is_meta and torch.is_autocast_enabled(x.device.type):  # trees compute in the type of their weights
         with torch.autocast(x.device.type, enabled=False):
             return dendritic(
@@ -73,13 +76,22 @@ def dendritic(
                 dropout=dropout,
                 backend=backend,
             )
-    for name, tensor in (("input", x), ("bias", bias)):
-        if tensor is not None and tensor.dtype != weight.dtype:
-            raise OptionError(f"the {name} must have the type of the weights, {weight.dtype}: got {tensor.dtype}")
+    if x.dtype != weight.dtype:
+        raise OptionError(f"the input must have the type of the weights, {weight.dtype}: got {x.dtype}")
+    if bias is not None and bias.dtype != weight.dtype:
+        raise OptionError(f"the bias must have the type of the weights, {weight.dtype}: got {bias.dtype}")
+    if backend in ("auto", "fused"):
+        reason = fused.obstacle(x, weight, activation)
+        if reason is None:
+            seed = draw_seed(x.device) if dropout else None
+            return fused.dendritic(x, weight, bias, plan, activation, root_activation, dropout, seed)
+        if backend == "fused":
+            raise OptionError(f"backend 'fused' cannot do this: {reason}; 'auto' or 'eager' can")
     scale = None
-    if dropout > 0.0:
-        ones = torch.ones(*x.shape[:-1], plan.forest.synapses, dtype=x.dtype, device=x.device)
-        scale = F.dropout(ones, dropout)
+    if dropout:
+        samples = x.shape[:-1].numel()
+        scale = synapse_scale(draw_seed(x.device), samples, plan.pairs, dropout, x.dtype)
+        scale = scale.reshape(*x.shape[:-1], forest.synapses)
     if backend == "reference":
-        return reference.dendritic(x, weight, bias, plan.forest, activation, root_activation, scale)
-    return eager.dendritic(x, weight, bias, plan, activation, root_activation, scale)
+        return reference.dendritic(x, weight, bias, forest, activation, root_activation, scale)
+    return eager.dendritic(x, weight, bias, plan.layout, activation, root_activation, scale)

@@ -1,6 +1,6 @@
 """Vectorised PyTorch on stored edges only: any device, any float type, autograd, compile, export.
 
-A `Plan` is a forest prepared for this: every level is a few *groups* of nodes with equal fan-in, so that a group is
+A `Layout` is a forest prepared for this: every level is a few *groups* of nodes with equal fan-in, so that a group is
 one reshape, multiply and sum. Balanced trees need no index at all; where all neurons read the same inputs the leaf
 level is a batched matmul.
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..tree import Forest, IntArray
 
-__all__ = ["Plan", "dendritic", "make_plan"]
+__all__ = ["Layout", "dendritic", "make_layout"]
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,10 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A forest prepared for one device."""
+class Layout:
+    """A forest in groups, its indices on one device."""
 
     forest: Forest
-    device: torch.device
     levels: tuple[Level, ...]
     outputs: slice | Tensor
     chained: bool
@@ -60,10 +59,10 @@ class Plan:
     """The edges that are synapses."""
 
 
-def make_plan(forest: Forest, device: torch.device | str = "cpu") -> Plan:
-    """Prepare a forest for a device.
+def make_layout(forest: Forest, device: torch.device | str = "cpu") -> Layout:
+    """Group a forest, with its indices on a device.
 
-    >>> make_plan(Forest.grow(2, fan_in=4)).chained
+    >>> make_layout(Forest.grow(2, fan_in=4)).chained
     True
     """
     device = torch.device(device)
@@ -92,7 +91,7 @@ def make_plan(forest: Forest, device: torch.device | str = "cpu") -> Plan:
         levels.append(Level(groups, bool(roots.all()), mixed))
     base = forest.in_features + forest.levels[-1].start if chained else 0
     outputs = _select(position[forest.roots + forest.in_features] - base, device)
-    return Plan(forest, device, tuple(levels), outputs, chained, _select(forest.synapse_edges, device))
+    return Layout(forest, tuple(levels), outputs, chained, _select(forest.synapse_edges, device))
 
 
 def _make_group(forest: Forest, nodes: IntArray, fan_in: int, position: np.ndarray, device: torch.device) -> Group:
@@ -131,7 +130,7 @@ def dendritic(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    plan: Plan,
+    layout: Layout,
     activation: Callable[[Tensor], Tensor],
     root_activation: bool = True,
     synapse_scale: Tensor | None = None,
@@ -140,28 +139,30 @@ def dendritic(
     leading = x.shape[:-1]
     rows = x.reshape(leading.numel(), x.shape[-1])  # (batch, in_features)
     scale = (
-        None if synapse_scale is None else _edge_scale(synapse_scale.reshape(rows.shape[0], plan.forest.synapses), plan)
+        None
+        if synapse_scale is None
+        else _edge_scale(synapse_scale.reshape(rows.shape[0], layout.forest.synapses), layout)
     )
-    for level in plan.levels:
+    for level in layout.levels:
         sums = [_group_sums(rows, weight, bias, group, scale) for group in level.groups]
         y = sums[0] if len(sums) == 1 else torch.cat(sums, dim=-1)  # (batch, nodes)
         if root_activation or (level.mixed is None and not level.roots):
             y = activation(y)
         elif level.mixed is not None:
             y = torch.where(level.mixed, y, activation(y))
-        if plan.chained:
+        if layout.chained:
             rows, scale = y, None  # only the leaf level has synapses
         else:
             rows = torch.cat([rows, y], dim=-1)
-    return _take(rows, plan.outputs).reshape(*leading, plan.forest.neurons)
+    return _take(rows, layout.outputs).reshape(*leading, layout.forest.neurons)
 
 
-def _edge_scale(synapse_scale: Tensor, plan: Plan) -> Tensor:
+def _edge_scale(synapse_scale: Tensor, layout: Layout) -> Tensor:
     """Dropout factors per edge: those of the synapses, and 1 for edges between dendrites."""
-    if plan.chained:
+    if layout.chained:
         return synapse_scale  # the synapses are the first edges, and no later level asks
-    ones = synapse_scale.new_ones(synapse_scale.shape[0], plan.forest.edges)
-    index = plan.synapses
+    ones = synapse_scale.new_ones(synapse_scale.shape[0], layout.forest.edges)
+    index = layout.synapses
     if isinstance(index, slice):
         index = torch.arange(index.start, index.stop, device=ones.device)
     return ones.index_copy(1, index, synapse_scale)

@@ -18,7 +18,8 @@ from forests import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dendritree.ops import eager, make_plan, reference
+from dendritree.ops import eager, reference
+from dendritree.ops.eager import make_layout
 from dendritree.tree import Forest
 
 quick = settings(deadline=None, max_examples=80)
@@ -26,8 +27,8 @@ activations = st.sampled_from(sorted(ACTIVATIONS))
 
 
 def eager_run(case, forest, *options):
-    plan = make_plan(forest)
-    return run(lambda *tensors: eager.dendritic(*tensors, plan, *options), case)
+    layout = make_layout(forest)
+    return run(lambda *tensors: eager.dendritic(*tensors, layout, *options), case)
 
 
 def loop_run(case, forest, *options):
@@ -79,32 +80,32 @@ def test_root_activation_false_leaves_all_roots_linear_and_only_them():
     # Depths 1, 3 and 2: at every level roots and inner dendrites stand side by side.
     forest = Forest.join([Forest.nested([2]), Forest.nested([[[2]]]), Forest.nested([[2]])])
     x, weight = -torch.ones(6), torch.ones(forest.edges)
-    found = eager.dendritic(x, weight, None, make_plan(forest), ACTIVATIONS["leaky_relu"], False)
+    found = eager.dendritic(x, weight, None, make_layout(forest), ACTIVATIONS["leaky_relu"], False)
     torch.testing.assert_close(found, torch.tensor([-2.0, -0.02, -0.2]))
-    found = eager.dendritic(x, weight, None, make_plan(forest), ACTIVATIONS["leaky_relu"], True)
+    found = eager.dendritic(x, weight, None, make_layout(forest), ACTIVATIONS["leaky_relu"], True)
     torch.testing.assert_close(found, torch.tensor([-0.2, -0.002, -0.02]))
 
 
 def test_the_order_of_the_outputs_is_that_of_the_roots():
     forest = Forest(2, [0, 1], [0, 1, 2], [1, 0])  # neuron 0 is the node that reads input 1
-    found = eager.dendritic(torch.tensor([3.0, 5.0]), torch.ones(2), None, make_plan(forest), lambda z: z)
+    found = eager.dendritic(torch.tensor([3.0, 5.0]), torch.ones(2), None, make_layout(forest), lambda z: z)
     assert found.tolist() == [5.0, 3.0]
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_gradcheck(name):
     forest = NAMED[name]
-    plan, scale = make_plan(forest), random_scale(forest, (2,))
+    layout, scale = make_layout(forest), random_scale(forest, (2,))
     tensors = [t.requires_grad_() for t in random_case(forest, (2,))[:3]]
-    assert torch.autograd.gradcheck(lambda *t: eager.dendritic(*t, plan, torch.tanh), tensors)
-    assert torch.autograd.gradcheck(lambda *t: eager.dendritic(*t, plan, torch.tanh, False, scale), tensors)
+    assert torch.autograd.gradcheck(lambda *t: eager.dendritic(*t, layout, torch.tanh), tensors)
+    assert torch.autograd.gradcheck(lambda *t: eager.dendritic(*t, layout, torch.tanh, False, scale), tensors)
 
 
 @pytest.mark.parametrize("name", ["balanced, shared", "unequal, shared"])
 def test_gradgradcheck(name):
     forest = NAMED[name]
-    plan, tensors = make_plan(forest), [t.requires_grad_() for t in random_case(forest, (2,))[:3]]
-    assert torch.autograd.gradgradcheck(lambda *t: eager.dendritic(*t, plan, torch.tanh), tensors)
+    layout, tensors = make_layout(forest), [t.requires_grad_() for t in random_case(forest, (2,))[:3]]
+    assert torch.autograd.gradgradcheck(lambda *t: eager.dendritic(*t, layout, torch.tanh), tensors)
 
 
 # ----------------------------------------------------------------------------------------------------------- shapes
@@ -129,7 +130,7 @@ def test_an_empty_batch_has_empty_outputs_and_zero_gradients(name, leading, scal
 def test_leading_dimensions_are_samples(name, leading):
     forest = NAMED[name]
     case, scale = random_case(forest, leading), random_scale(forest, leading)
-    found = eager.dendritic(*case[:3], make_plan(forest), torch.tanh, True, scale)
+    found = eager.dendritic(*case[:3], make_layout(forest), torch.tanh, True, scale)
     assert found.shape == (*leading, forest.neurons)
     samples = [
         loop(x, case.weight, case.bias, forest, torch.tanh, True, s)
@@ -154,23 +155,23 @@ def expanded(x):
     return x[:1, :1].expand_as(x)
 
 
-@pytest.mark.parametrize("layout", [transposed, strided, permuted, expanded])
+@pytest.mark.parametrize("arrange", [transposed, strided, permuted, expanded])
 @pytest.mark.parametrize("name", ["balanced", "balanced, shared", "ragged, shared", "unequal"])
-def test_inputs_need_not_be_contiguous(name, layout):
+def test_inputs_need_not_be_contiguous(name, arrange):
     forest = NAMED[name]
     case = random_case(forest, (3, 2))
-    x = layout(case.x)
+    x = arrange(case.x)
     assert not x.is_contiguous()
-    plan = make_plan(forest)
-    found = run(lambda x, *rest: eager.dendritic(layout(x), *rest, plan, torch.tanh), case)
-    wanted = run(lambda x, *rest: loop(layout(x), *rest, forest, torch.tanh), case)
+    layout = make_layout(forest)
+    found = run(lambda x, *rest: eager.dendritic(arrange(x), *rest, layout, torch.tanh), case)
+    wanted = run(lambda x, *rest: loop(arrange(x), *rest, forest, torch.tanh), case)
     assert_same(found, wanted)
 
 
 def test_weights_need_not_be_contiguous():
     forest = NAMED["ragged, shared"]
-    case, plan = random_case(forest), make_plan(forest)
-    found = run(lambda x, w, b: eager.dendritic(x, strided(w), strided(b), plan, torch.tanh), case)
+    case, layout = random_case(forest), make_layout(forest)
+    found = run(lambda x, w, b: eager.dendritic(x, strided(w), strided(b), layout, torch.tanh), case)
     assert_same(found, loop_run(case, forest, torch.tanh))
 
 
@@ -178,5 +179,5 @@ def test_the_input_is_not_written_to():
     forest = NAMED["unequal"]
     case = random_case(forest)
     before = [tensor.clone() for tensor in case[:3]]
-    eager.dendritic(*case[:3], make_plan(forest), ACTIVATIONS["leaky_relu"])
+    eager.dendritic(*case[:3], make_layout(forest), ACTIVATIONS["leaky_relu"])
     assert all(torch.equal(*pair) for pair in zip(case[:3], before, strict=True))

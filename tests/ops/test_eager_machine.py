@@ -5,7 +5,8 @@ import torch
 from forests import NAMED, assert_same, loop, random_case, random_scale, run, share
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dendritree.ops import eager, make_plan
+from dendritree.ops import eager
+from dendritree.ops.eager import make_layout
 from dendritree.tree import Forest
 
 
@@ -26,18 +27,18 @@ class LargestTensor(TorchDispatchMode):
 def test_shared_inputs_are_never_repeated_for_the_neurons(forest):
     forest = share(forest)
     batch, nodes = 256, forest.levels[0].stop
-    plan, case = make_plan(forest), random_case(forest, (batch,), torch.float32)
+    layout, case = make_layout(forest), random_case(forest, (batch,), torch.float32)
     with LargestTensor() as largest:
-        run(lambda *tensors: eager.dendritic(*tensors, plan, torch.tanh), case)
+        run(lambda *tensors: eager.dendritic(*tensors, layout, torch.tanh), case)
     assert largest.most <= batch * max(forest.in_features, nodes) < batch * forest.synapses
 
 
 @pytest.mark.parametrize("name", ["balanced, shared", "unequal, shared"])
 def test_compiles_as_one_graph(name):
     forest = NAMED[name]
-    plan, case = make_plan(forest), random_case(forest)
+    layout, case = make_layout(forest), random_case(forest)
     compiled = torch.compile(
-        lambda x, w, b: eager.dendritic(x, w, b, plan, torch.tanh, False), fullgraph=True, backend="aot_eager"
+        lambda x, w, b: eager.dendritic(x, w, b, layout, torch.tanh, False), fullgraph=True, backend="aot_eager"
     )
     assert_same(run(compiled, case), run(lambda *tensors: loop(*tensors, forest, torch.tanh, False), case))
 
@@ -49,9 +50,9 @@ def test_compiles_as_one_graph(name):
 def test_other_devices_give_the_numbers_of_the_loop(name, device):
     forest = NAMED[name]
     case, scale = random_case(forest, dtype=torch.float32), random_scale(forest, dtype=torch.float32)
-    plan = make_plan(forest, device)
+    layout = make_layout(forest, device)
     there = type(case)(*(tensor.to(device) for tensor in case))
-    found = run(lambda *tensors: eager.dendritic(*tensors, plan, torch.tanh, False, scale.to(device)), there)
+    found = run(lambda *tensors: eager.dendritic(*tensors, layout, torch.tanh, False, scale.to(device)), there)
     assert {tensor.device.type for tensor in found.values()} == {device}
     exact = case.to(torch.float64)
     wanted = run(lambda *tensors: loop(*tensors, forest, torch.tanh, False, scale.double()), exact)

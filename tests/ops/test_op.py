@@ -154,6 +154,6 @@ def test_autocast_is_as_it_was_afterwards():
     assert not torch.is_autocast_enabled("cpu")
 
 
-@backends
+@pytest.mark.parametrize("backend", ["auto", "eager", "reference"])
 def test_low_precision_weights_compute_in_low_precision(backend):
     assert call(dtype=torch.bfloat16, backend=backend).dtype == torch.bfloat16

@@ -5,7 +5,8 @@ import torch
 from forests import ACTIVATIONS, NAMED, assert_same, forests, loop, plain_pytorch, random_case, run, seeds, share
 from hypothesis import given, settings
 
-from dendritree.ops import eager, make_plan
+from dendritree.ops import eager
+from dendritree.ops.eager import make_layout
 from dendritree.tree import Forest
 
 LOW_PRECISION = {
@@ -18,12 +19,12 @@ LOW_PRECISION = {
 
 def mean_square_errors(forest, activation, dtype, repeats=10, batch=64):
     """Of eager and of plain PyTorch, both against float64 on the same rounded numbers; several draws pooled."""
-    plan, ours, plain = make_plan(forest), {}, {}
+    layout, ours, plain = make_layout(forest), {}, {}
     for seed in range(repeats):
         case = random_case(forest, (batch,), dtype, seed=seed)
         exact = run(lambda *t: plain_pytorch(*t, forest, activation), case.to(torch.float64))
         for total, function in (
-            (ours, lambda *t: eager.dendritic(*t, plan, activation)),
+            (ours, lambda *t: eager.dendritic(*t, layout, activation)),
             (plain, lambda *t: plain_pytorch(*t, forest, activation)),
         ):
             for name, value in run(function, case).items():
@@ -50,8 +51,8 @@ def test_outputs_of_leaky_relu_in_bfloat16(name):
 @settings(deadline=None, max_examples=50)
 @given(forests(), seeds)
 def test_float32_is_close_to_the_loop_in_float64(forest, seed):
-    case, plan = random_case(forest, dtype=torch.float32, seed=seed), make_plan(forest)
-    found = run(lambda *tensors: eager.dendritic(*tensors, plan, torch.tanh), case)
+    case, layout = random_case(forest, dtype=torch.float32, seed=seed), make_layout(forest)
+    found = run(lambda *tensors: eager.dendritic(*tensors, layout, torch.tanh), case)
     wanted = run(lambda *tensors: loop(*tensors, forest, torch.tanh), case.to(torch.float64))
     assert_same(found, wanted, rtol=1e-4, atol=1e-5)
 
@@ -60,8 +61,8 @@ def test_float32_is_close_to_the_loop_in_float64(forest, seed):
 @pytest.mark.parametrize("name", ["balanced, shared", "ragged", "unequal", "unbalanced"])
 def test_outputs_and_gradients_keep_the_type(name, dtype):
     forest = NAMED[name]
-    plan = make_plan(forest)
+    layout = make_layout(forest)
     found = run(
-        lambda *t: eager.dendritic(*t, plan, ACTIVATIONS["leaky_relu"], False), random_case(forest, dtype=dtype)
+        lambda *t: eager.dendritic(*t, layout, ACTIVATIONS["leaky_relu"], False), random_case(forest, dtype=dtype)
     )
     assert {tensor.dtype for tensor in found.values()} == {dtype}

@@ -1,0 +1,58 @@
+"""Per-synapse dropout without a stored mask: a hash of (seed, sample, synapse) decides.
+
+`kernels.py` says the same in its inner loops; here it is in PyTorch, for the other backends and any device. A pair of
+neighbouring synapses of a node shares one 32-bit hash, 16 bits each, so a probability is rounded to 1/65536.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..tree import Forest
+
+__all__ = ["draw_seed", "limit_and_scale", "synapse_pairs", "synapse_scale"]
+
+WORD = 0xFFFFFFFF
+
+
+def draw_seed(device: torch.device) -> Tensor:
+    """A fresh seed from torch's generator, as a tensor: `torch.manual_seed` governs it, compilers can trace it."""
+    return torch.randint(-(2**63), 2**63 - 1, (1,), dtype=torch.int64, device=device)
+
+
+def limit_and_scale(dropout: float) -> tuple[int, float]:
+    """The 16-bit number below which a synapse is silent, and the factor for those that are not.
+
+    >>> limit_and_scale(0.5)
+    (32768, 2.0)
+    """
+    return min(round(dropout * 65536), 65535), 1 / (1 - dropout)
+
+
+def synapse_pairs(forest: Forest, device: torch.device) -> Tensor:
+    """For each synapse twice the first edge of its pair, plus one if it is the second: all that its key needs."""
+    edge = forest.synapse_edges
+    second = (edge - forest.offsets[forest.node_of_edge[edge]]) % 2
+    return torch.as_tensor(2 * (edge.astype(np.int64) - second) + second, device=device)
+
+
+def synapse_scale(seed: Tensor, samples: int, pairs: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
+    """The factor of each synapse in each sample, 0 or 1 / (1 - dropout), shape (samples, synapses)."""
+    limit, scale = limit_and_scale(dropout)
+    low, high = seed & WORD, (seed >> 32) & WORD
+    sample = torch.arange(samples, device=pairs.device)
+    sample_key = _mix((_mix(sample ^ low) + high) & WORD)
+    synapse_key = _mix(_mix(((pairs >> 1) + high) & WORD) ^ low)
+    bits = ((synapse_key ^ sample_key[:, None]) * 0x9E3779B1) & WORD  # (samples, synapses)
+    bits ^= bits >> 16
+    bits = torch.where((pairs & 1).bool(), bits & 0xFFFF, bits >> 16)
+    return (bits >= limit).to(dtype) * scale
+
+
+def _mix(h: Tensor) -> Tensor:
+    """Scramble 32 bits held in 64: every input bit reaches every output bit."""
+    h = ((h ^ (h >> 16)) * 0x7FEB352D) & WORD
+    h = ((h ^ (h >> 15)) * 0x846CA68B) & WORD
+    return h ^ (h >> 16)

@@ -1,0 +1,23 @@
+"""The fused CPU kernels: Numba loops over a program, nothing but loops.
+
+A *program* is a forest laid out for these loops (`ops/program.py`). Rows hold the batch in their contiguous axis, so
+that every inner loop is long and vectorises; they are read through a table, so that any wiring costs the same.
+Arguments are plain addresses: unboxing a dozen arrays would cost more than the arithmetic of a small layer.
+
+Sums may be reassociated, which lets them vectorise, but nothing assumes finite numbers. The order of all sums is fixed
+by the sizes alone, so a result does not depend on the number of threads.
+"""
+
+from .backward import backward, input_gradient
+from .core import ACTIVATIONS, derive_rows, finish_rows, transpose
+from .forward import forward
+
+__all__ = [
+    "ACTIVATIONS",
+    "backward",
+    "derive_rows",
+    "finish_rows",
+    "forward",
+    "input_gradient",
+    "transpose",
+]

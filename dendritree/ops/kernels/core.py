@@ -1,0 +1,151 @@
+"""What all kernels share: how they compile, how they reach memory, and the activations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from numba import njit, types
+from numba.extending import intrinsic, overload
+
+BLOCK = 256
+"""Samples that run through a whole tree before the next ones do: their rows stay in the nearest caches."""
+
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},  # sums vectorise; NaN and infinity stay what they are
+}
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile without the GIL and keep the result on disk, or in memory alone where no folder can be written."""
+    try:
+        return njit(cache=True, **OPTIONS)(function)
+    except RuntimeError:  # numba found no place for its cache
+        return njit(**OPTIONS)(function)
+
+
+def part(function: Callable[..., Any]) -> Any:
+    """Compile as a part of other kernels only: no entry from Python, no file of its own."""
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **OPTIONS}
+    return njit(**options)(function)
+
+
+@intrinsic
+def at(_context, address, like):
+    """The numbers that lie at an address, of the type of `like`."""
+    pointer = types.CPointer(like)
+
+    def codegen(context, builder, _signature, arguments):
+        return builder.inttoptr(arguments[0], context.get_value_type(pointer))
+
+    return pointer(types.intp, like), codegen
+
+
+# ------------------------------------------------------------------------------------------------------- activations
+# The type of the last argument chooses the code, so that there is no branch inside a loop.
+
+
+class LeakyReLU(NamedTuple):
+    """v, or slope v where v is not positive; slope > 0."""
+
+    slope: Any
+
+
+class ReLU(NamedTuple):
+    """v, or 0 where v is not positive."""
+
+    slope: Any
+
+
+class Tanh(NamedTuple):
+    """tanh(v)."""
+
+    slope: Any
+
+
+class Sigmoid(NamedTuple):
+    """1 / (1 + exp(-v))."""
+
+    slope: Any
+
+
+class Identity(NamedTuple):
+    """v."""
+
+    slope: Any
+
+
+def activate(value: Any, one: Any, activation: Any) -> Any:
+    """The activation of a sum."""
+
+
+def derivative(value: Any, one: Any, activation: Any) -> Any:
+    """The derivative of an activation, read off its value: all five allow that."""
+
+
+_ACTIVATE = {
+    LeakyReLU: lambda value, one, activation: value if value > 0 else value * activation.slope,
+    ReLU: lambda value, one, activation: one - one if value <= 0 else value,  # NaN stays NaN
+    Tanh: lambda value, one, activation: math.tanh(value),
+    Sigmoid: lambda value, one, activation: one / (one + math.exp(-value)),
+    Identity: lambda value, one, activation: value,
+}
+_DERIVATIVE = {
+    LeakyReLU: lambda value, one, activation: one if value > 0 else activation.slope,
+    ReLU: lambda value, one, activation: one - one if value <= 0 else one,
+    Tanh: lambda value, one, activation: one - value * value,
+    Sigmoid: lambda value, one, activation: value * (one - value),
+    Identity: lambda value, one, activation: one,
+}
+ACTIVATIONS = (LeakyReLU, ReLU, Tanh, Sigmoid, Identity)
+overload(activate, inline="always")(lambda value, one, activation: _ACTIVATE[activation.instance_class])
+overload(derivative, inline="always")(lambda value, one, activation: _DERIVATIVE[activation.instance_class])
+
+
+@part
+def fill(out, c, n):
+    """out = c."""
+    for j in range(n):
+        out[j] = c
+
+
+@jit
+def transpose(source, target, rows, columns, row, last_row, one):
+    """target[c, r] = source[r, c] for rows `row ... last_row - 1` of a (rows, columns) array, in tiles."""
+    s, t = at(source, one), at(target, one)
+    for r in range(row, last_row, 8):
+        m = min(8, last_row - r)
+        for c in range(0, columns, 16):
+            if m == 8 and c + 16 <= columns:
+                for i in range(c, c + 16):
+                    for j in range(8):
+                        t[i * rows + r + j] = s[(r + j) * columns + i]
+            else:
+                for i in range(c, min(c + 16, columns)):
+                    for j in range(r, r + m):
+                        t[i * rows + j] = s[j * columns + i]
+
+
+@jit
+def finish_rows(rows, biases, row, last_row, n, one, item, activation):
+    """Row = act(row + bias), for sums that a matmul left: one bias a row, none if the address is 0."""
+    for r in range(row, last_row):
+        v, c = at(rows + r * n * item, one), at(biases, one)[r] if biases else one - one
+        for j in range(n):
+            v[j] = activate(v[j] + c, one, activation)
+
+
+@jit
+def derive_rows(gradients, rows, totals, row, last_row, n, one, item, activation):
+    """Gradients of those sums: multiplied by act', read off the rows; and their totals, the gradients of the biases."""
+    sums = at(totals, one)
+    for r in range(row, last_row):
+        g, v, total = at(gradients + r * n * item, one), at(rows + r * n * item, one), one - one
+        for j in range(n):
+            t = g[j] * derivative(v[j], one, activation)
+            g[j] = t
+            total += t
+        sums[r] = total

@@ -1,0 +1,229 @@
+"""Calling the fused kernels: compiling them once, giving them memory and threads; nothing numeric.
+
+Everything here is features-major: a row holds one input, node or neuron for all samples.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import threads
+from .dropout import limit_and_scale
+
+__all__ = [
+    "ITEM_SIZES",
+    "features_major",
+    "kernel",
+    "ranges",
+    "run_backward",
+    "run_forward",
+    "typed_activation",
+    "workers_for",
+]
+
+ITEM_SIZES = {torch.float32: 4, torch.float64: 8}
+"""The number types the kernels compute in, and their bytes."""
+
+PARALLEL_FROM = 4_000_000
+"""Multiply-adds below which one thread does it all, about a millisecond of work: waking another costs 0.1 ms or more
+where its core has gone to sleep (measured in a virtual machine; less elsewhere)."""
+
+SIGNATURES = {
+    "forward": ["intp"] * 14 + ["real", "real", "intp", "boolean"],
+    "backward": ["intp"] * 17 + ["real", "real", "intp", "boolean"],
+    "input_gradient": ["intp"] * 13 + ["real", "real", "intp"],
+    "transpose": ["intp"] * 6 + ["real"],
+    "finish_rows": ["intp"] * 5 + ["real", "intp"],
+    "derive_rows": ["intp"] * 6 + ["real", "intp"],
+}
+"""Arguments of the kernels; an activation comes last where there is one."""
+
+
+@functools.cache
+def kernel(name: str, dtype: torch.dtype, activation: str | None = None) -> Callable[..., None]:
+    """The compiled entry of a kernel for one number type and activation; it skips Numba's own dispatch.
+
+    Compiled now or loaded from the cache on disk; of many processes that start together one compiles.
+    """
+    import numba
+
+    from . import kernels
+
+    real = numba.float32 if dtype == torch.float32 else numba.float64
+    signature = [real if kind == "real" else getattr(numba, kind) for kind in SIGNATURES[name]]
+    if activation is not None:
+        signature.append(numba.types.NamedUniTuple(real, 1, _activation_type(activation)))
+    dispatcher = getattr(kernels, name)
+    with _one_process_at_a_time(dispatcher):
+        entry: Callable[..., None] = dispatcher.compile(tuple(signature))
+    return entry
+
+
+@functools.cache
+def _activation_type(name: str) -> Callable[[float], Any]:
+    from . import kernels
+
+    return next(kind for kind in kernels.ACTIVATIONS if kind.__name__ == name)
+
+
+@functools.lru_cache(maxsize=256)
+def typed_activation(name: str, slope: float) -> Any:
+    """An activation as the kernels take it: its type chooses their code."""
+    return _activation_type(name)(slope)
+
+
+@contextlib.contextmanager
+def _one_process_at_a_time(dispatcher: Any) -> Iterator[None]:
+    """Hold a lock beside Numba's cache while compiling; without a cache, or without locks, just go on."""
+    folder = getattr(dispatcher._cache, "cache_path", None)
+    try:
+        import fcntl
+
+        lock = None if folder is None else (Path(folder) / "dendritree.lock").open("w")
+    except (ImportError, OSError):
+        lock = None
+    if lock is None:
+        yield
+        return
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # closing the file lets go
+        yield
+
+
+def features_major(x: Tensor) -> Tensor:
+    """Samples as columns: (..., features) -> (features, samples), contiguous."""
+    flat = (x if x.dim() == 2 else x.reshape(x.shape[:-1].numel(), x.shape[-1])).t()
+    if flat.is_contiguous():
+        return flat
+    source = flat.t().contiguous()
+    samples, features = source.shape
+    target = torch.empty((features, samples), dtype=x.dtype)
+    kernel("transpose", x.dtype)(source.data_ptr(), target.data_ptr(), samples, features, 0, samples, 1.0)
+    return target
+
+
+def ranges(total: int, pieces: int) -> list[tuple[int, int]]:
+    """Cut `0 ... total - 1` into at most so many runs."""
+    pieces = min(pieces, total)
+    return [(i * total // pieces, (i + 1) * total // pieces) for i in range(pieces)]
+
+
+def run_forward(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    tables: Tensor,
+    sizes: Sequence[int],
+    seed: Tensor | None,
+    activation: str,
+    slope: float,
+    root_activation: bool,
+    dropout: float,
+) -> tuple[Tensor, Tensor]:
+    """Outputs (neurons, batch) and activations (nodes, batch), from inputs (features, batch)."""
+    nodes, neurons = sizes[0], sizes[1]
+    batch, weight, dtype = x.shape[1], weight.contiguous(), weight.dtype
+    acts, y = torch.empty((nodes, batch), dtype=dtype), torch.empty((neurons, batch), dtype=dtype)
+    if not batch:
+        return y, acts
+    run, tables_at = kernel("forward", dtype, activation), tables.data_ptr()
+    head = (
+        x.data_ptr(),
+        weight.data_ptr(),
+        0 if bias is None else bias.contiguous().data_ptr(),
+        acts.data_ptr(),
+        y.data_ptr(),
+        tables_at + sizes[4],
+        tables_at + sizes[5],
+        0 if seed is None else seed.data_ptr(),
+        batch,
+    )
+    limit, scale = limit_and_scale(dropout) if dropout else (0, 1.0)
+    tail = (limit, scale, 1.0, ITEM_SIZES[dtype], root_activation, typed_activation(activation, slope))
+    workers = workers_for(weight.shape[0] * batch)
+    if workers == 1:
+        run(*head, 0, nodes, 0, batch, *tail)
+    elif (chunks := sizes[11:])[2:]:
+        pieces = ranges(len(chunks) - 1, workers)
+        threads.run(run, [(*head, chunks[a], chunks[b], 0, batch, *tail) for a, b in pieces])
+    else:
+        threads.run(run, [(*head, 0, nodes, a, b, *tail) for a, b in ranges(batch, workers)])
+    return y, acts
+
+
+def run_backward(
+    gy: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    acts: Tensor,
+    tables: Tensor,
+    sizes: Sequence[int],
+    seed: Tensor | None,
+    activation: str,
+    slope: float,
+    root_activation: bool,
+    dropout: float,
+    need_gx: bool = True,
+    need_gb: bool = True,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of inputs (features, batch), weights and biases; empty where not needed."""
+    nodes, chunks = sizes[0], sizes[11:]
+    (features, batch), weight, dtype = x.shape, weight.contiguous(), weight.dtype
+    gx = torch.empty((features if need_gx else 0, batch), dtype=dtype)
+    if not batch:
+        return gx, torch.zeros_like(weight), weight.new_zeros(nodes if need_gb else 0)
+    # Threads share a layer that cannot be cut by its samples: parts of them have their own sums of gradients. How
+    # many depends on the sizes alone, and so the order of all sums.
+    parts = 1 if len(chunks) > 2 else max(1, min(8, batch // 256))
+    edges, item, workers = weight.shape[0], ITEM_SIZES[dtype], workers_for(weight.shape[0] * batch)
+    gw, gb = torch.empty((parts, edges), dtype=dtype), torch.empty((parts, nodes if need_gb else 0), dtype=dtype)
+    grads = torch.empty((sizes[3] if need_gx else sizes[2], batch), dtype=dtype)
+    entry, tables_at = kernel("backward", dtype, activation), tables.data_ptr()
+    seed_at, homes_at = 0 if seed is None else seed.data_ptr(), tables_at + (sizes[7] if need_gx else sizes[6])
+    head = (x.data_ptr(), weight.data_ptr(), acts.data_ptr(), gy.data_ptr(), grads.data_ptr())
+    middle = (tables_at + sizes[4], tables_at + sizes[5], homes_at, seed_at, batch)
+    limit, scale = limit_and_scale(dropout) if dropout else (0, 1.0)
+    tail = (limit, scale, 1.0, item, root_activation, typed_activation(activation, slope))
+
+    def run(part: int, place: int, last_place: int, sample: int, last_sample: int) -> None:
+        gw_at = gw.data_ptr() + part * edges * item
+        gb_at = gb.data_ptr() + part * nodes * item if need_gb else 0
+        entry(*head, gw_at, gb_at, *middle, place, last_place, sample, last_sample, *tail)
+
+    def run_parts(first: int, last: int) -> None:
+        for part in range(first, last):
+            run(part, 0, nodes, *samples[part])
+
+    samples = ranges(batch, parts)
+    if parts > 1:
+        threads.run(run_parts, ranges(parts, workers))
+    elif workers == 1:
+        run(0, 0, nodes, 0, batch)
+    else:
+        threads.run(run, [(0, chunks[a], chunks[b], 0, batch) for a, b in ranges(len(chunks) - 1, workers)])
+    if need_gx:
+        readers = (tables_at + sizes[8], tables_at + sizes[9], tables_at + sizes[10], seed_at, batch)
+        sources = (weight.data_ptr(), grads.data_ptr(), gx.data_ptr(), tables_at + sizes[4], homes_at, *readers)
+        jobs = [(*sources, a, b, limit, scale, 1.0, item) for a, b in ranges(features, workers)]
+        threads.run(kernel("input_gradient", dtype), jobs)
+    return gx, _ordered_sum(gw), _ordered_sum(gb)
+
+
+def workers_for(multiply_adds: int) -> int:
+    """Threads worth waking."""
+    return torch.get_num_threads() if multiply_adds >= PARALLEL_FROM else 1
+
+
+def _ordered_sum(parts: Tensor) -> Tensor:
+    """The sum over parts, first to last, whatever the number of threads."""
+    total = parts[0]
+    for part in range(1, parts.shape[0]):
+        total = total + parts[part]
+    return total

@@ -1,0 +1,58 @@
+"""A forest prepared for a device: the tables each backend works with, made when first asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from ..tree import Forest
+from .dropout import synapse_pairs
+from .eager import Layout, make_layout
+from .leaves import Leaves, make_leaves
+from .program import Program, make_program
+
+__all__ = ["Plan", "make_plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A forest prepared for one device."""
+
+    forest: Forest
+    device: torch.device
+
+    @cached_property
+    def layout(self) -> Layout:
+        """For the eager backend."""
+        return make_layout(self.forest, self.device)
+
+    @cached_property
+    def program(self) -> Program:
+        """For the fused backend."""
+        return make_program(self.forest)
+
+    @cached_property
+    def leaves(self) -> Leaves | None:
+        """For the fused backend, where the leaf level is better done as a batched matmul."""
+        return make_leaves(self.forest)
+
+    @cached_property
+    def pairs(self) -> Tensor:
+        """For dropout, outside the fused backend."""
+        return synapse_pairs(self.forest, self.device)
+
+
+def make_plan(forest: Forest, device: torch.device | str = "cpu") -> Plan:
+    """Prepare a forest for a device. The tables are made here, not while a compiler traces.
+
+    >>> make_plan(Forest.grow(2, fan_in=4)).layout.chained
+    True
+    """
+    plan = Plan(forest, torch.device(device))
+    _ = plan.layout, plan.pairs
+    if plan.device.type == "cpu":
+        _ = plan.program, plan.leaves
+    return plan
