@@ -4,17 +4,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help reproduce test lint types pytest package clean
+.PHONY: help reproduce test bench lint types pytest package clean
 
 help:
 	@echo "make reproduce   train a dendritic model and its controls, print the comparison"
 	@echo "make test        lint, types, tests, and a package that installs"
+	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make clean       remove .venv and everything built"
 
 reproduce: $(VENV)/run.stamp
 	$(BIN)/python examples/compare_digits.py
 
 test: lint types pytest package
+
+bench: $(VENV)/run.stamp
+	$(BIN)/python benchmarks/layer_speed.py --short --out benchmarks/results/layer_speed_short.csv
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .

@@ -40,8 +40,8 @@ SIGNATURES = {
     "backward": ["intp"] * 17 + ["real", "real", "intp", "boolean"],
     "input_gradient": ["intp"] * 13 + ["real", "real", "intp"],
     "transpose": ["intp"] * 6 + ["real"],
-    "finish_rows": ["intp"] * 5 + ["real", "intp"],
-    "derive_rows": ["intp"] * 6 + ["real", "intp"],
+    "finish_rows": ["intp"] * 7 + ["real", "intp"],
+    "derive_rows": ["intp"] * 8 + ["real", "intp"],
 }
 """Arguments of the kernels; an activation comes last where there is one."""
 
@@ -59,7 +59,7 @@ def kernel(name: str, dtype: torch.dtype, activation: str | None = None) -> Call
     real = numba.float32 if dtype == torch.float32 else numba.float64
     signature = [real if kind == "real" else getattr(numba, kind) for kind in SIGNATURES[name]]
     if activation is not None:
-        signature.append(numba.types.NamedUniTuple(real, 1, _activation_type(activation)))
+        signature.append(numba.types.NamedUniTuple(real, 1, _activation_type(activation)))  # type: ignore[no-untyped-call]
     dispatcher = getattr(kernels, name)
     with _one_process_at_a_time(dispatcher):
         entry: Callable[..., None] = dispatcher.compile(tuple(signature))

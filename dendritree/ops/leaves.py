@@ -33,6 +33,8 @@ class Leaves:
     dendrites: int
     """Leaf dendrites of each neuron."""
     fan_in: int
+    synapses: int
+    """Of all neurons."""
     upper: Program
     """The levels above; its input `d * neurons + i` is leaf dendrite `d` of neuron `i`."""
 
@@ -62,35 +64,38 @@ def make_leaves(forest: Forest) -> Leaves | None:
     inputs = level.stop
     source = np.where(child < inputs, dendrite * neurons + neuron, child)  # later nodes keep their numbers
     upper = Forest(inputs, source, forest.offsets[level.stop :] - synapses, forest.roots - inputs)
-    return Leaves(neurons, count, fan_in, make_program(upper))
+    return Leaves(neurons, count, fan_in, synapses, make_program(upper))
 
 
 def _inputs(x: Tensor, leaves: Leaves) -> Tensor:
     """The inputs of each leaf dendrite as a matrix: (dendrites, fan_in, samples), without a copy where possible."""
     flat = x if x.dim() == 2 else x.reshape(x.shape[:-1].numel(), x.shape[-1])
-    return flat.view(flat.shape[0], leaves.dendrites, leaves.fan_in).permute(1, 2, 0)
+    sample, feature = flat.stride()
+    return flat.as_strided((leaves.dendrites, leaves.fan_in, len(flat)), (leaves.fan_in * feature, feature, sample))
+
+
+def _weights(weight: Tensor, leaves: Leaves) -> Tensor:
+    """The weights of the leaf level: (dendrites, neurons, fan_in)."""
+    neurons, dendrites, fan_in = leaves.neurons, leaves.dendrites, leaves.fan_in
+    return weight.as_strided((dendrites, neurons, fan_in), (fan_in, dendrites * fan_in, 1))
 
 
 def forward(
     x: Tensor, weight: Tensor, bias: Tensor | None, leaves: Leaves, options: Options
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Outputs (neurons, samples), activations of the leaf dendrites, and of the nodes above them."""
-    neurons, count, synapses = leaves.neurons, leaves.dendrites, leaves.neurons * leaves.dendrites * leaves.fan_in
-    w = weight[:synapses].view(neurons, count, leaves.fan_in).transpose(0, 1)
-    rows = torch.bmm(w, _inputs(x, leaves)).flatten(0, 1)  # (dendrites * neurons, samples)
-    row_bias = None if bias is None else bias[: neurons * count].view(neurons, count).t().contiguous()
-    bias_at = 0 if row_bias is None else row_bias.data_ptr()
-    _each_row("finish_rows", options, rows, (rows.data_ptr(), bias_at))
-    upper_bias = None if bias is None else bias[neurons * count :]
-    upper = leaves.upper
-    y, acts = run_forward(rows, weight[synapses:], upper_bias, upper.tables, upper.sizes, None, *options)
+    weight, bias = weight.contiguous(), None if bias is None else bias.contiguous()
+    rows = torch.bmm(_weights(weight, leaves), _inputs(x, leaves)).flatten(0, 1)  # (dendrites * neurons, samples)
+    _each_row("finish_rows", leaves, options, rows, (rows.data_ptr(), 0 if bias is None else bias.data_ptr()))
+    upper, upper_bias = leaves.upper, None if bias is None else bias[len(rows) :]
+    y, acts = run_forward(rows, weight[leaves.synapses :], upper_bias, upper.tables, upper.sizes, None, *options)
     return y, rows, acts
 
 
-def _each_row(name: str, options: Options, rows: Tensor, addresses: tuple[int, ...]) -> None:
+def _each_row(name: str, leaves: Leaves, options: Options, rows: Tensor, addresses: tuple[int, ...]) -> None:
     """Run an elementwise kernel over all rows."""
     count, samples = rows.shape
-    tail = (samples, 1.0, ITEM_SIZES[rows.dtype], typed_activation(*options[:2]))
+    tail = (samples, leaves.neurons, leaves.dendrites, 1.0, ITEM_SIZES[rows.dtype], typed_activation(*options[:2]))
     pieces = ranges(count, workers_for(4 * rows.numel()))  # elementwise, so memory costs more than arithmetic
     threads.run(kernel(name, rows.dtype, options[0]), [(*addresses, a, b, *tail) for a, b in pieces])
 
@@ -107,18 +112,26 @@ def backward(
     need_gb: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs (features, samples), weights and biases; empty where not needed."""
-    neurons, count, synapses = leaves.neurons, leaves.dendrites, leaves.neurons * leaves.dendrites * leaves.fan_in
-    upper, above = leaves.upper, weight[synapses:]
+    weight, upper = weight.contiguous(), leaves.upper
     grows, gw_upper, gb_upper = run_backward(
-        gy, rows, above, acts, upper.tables, upper.sizes, None, *options, need_gx=True, need_gb=need_gb
+        gy,
+        rows,
+        weight[leaves.synapses :],
+        acts,
+        upper.tables,
+        upper.sizes,
+        None,
+        *options,
+        need_gx=True,
+        need_gb=need_gb,
     )
-    totals = rows.new_empty(count, neurons)
-    _each_row("derive_rows", options, rows, (grows.data_ptr(), rows.data_ptr(), totals.data_ptr()))
-    g = grows.view(count, neurons, rows.shape[1])
+    gb = rows.new_empty(len(rows) if need_gb else 0)
+    _each_row(
+        "derive_rows", leaves, options, rows, (grows.data_ptr(), rows.data_ptr(), gb.data_ptr() if need_gb else 0)
+    )
+    g = grows.view(leaves.dendrites, leaves.neurons, rows.shape[1])
     gw = torch.bmm(g, _inputs(x, leaves).transpose(1, 2)).transpose(0, 1)  # (neurons, dendrites, fan_in)
-    gw = torch.cat([gw.reshape(synapses), gw_upper])
-    gb = torch.cat([totals.t().reshape(neurons * count), gb_upper]) if need_gb else gb_upper
+    gw, gb = torch.cat([gw.reshape(-1), gw_upper]), torch.cat([gb, gb_upper])
     if not need_gx:
         return g.new_empty(0), gw, gb
-    w = weight[:synapses].view(neurons, count, leaves.fan_in).permute(1, 2, 0)
-    return torch.bmm(w, g).flatten(0, 1), gw, gb
+    return torch.bmm(_weights(weight, leaves).transpose(1, 2), g).flatten(0, 1), gw, gb

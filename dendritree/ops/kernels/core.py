@@ -130,22 +130,28 @@ def transpose(source, target, rows, columns, row, last_row, one):
 
 
 @jit
-def finish_rows(rows, biases, row, last_row, n, one, item, activation):
-    """Row = act(row + bias), for sums that a matmul left: one bias a row, none if the address is 0."""
+def finish_rows(rows, bias, row, last_row, n, neurons, dendrites, one, item, activation):
+    """Row = act(row + bias), for sums that a matmul left; no bias if the address is 0.
+
+    Row `d * neurons + i` is leaf dendrite `d` of neuron `i`, whose bias is number `i * dendrites + d`.
+    """
+    biases = at(bias, one)
     for r in range(row, last_row):
-        v, c = at(rows + r * n * item, one), at(biases, one)[r] if biases else one - one
+        v = at(rows + r * n * item, one)
+        c = biases[r % neurons * dendrites + r // neurons] if bias else one - one
         for j in range(n):
             v[j] = activate(v[j] + c, one, activation)
 
 
 @jit
-def derive_rows(gradients, rows, totals, row, last_row, n, one, item, activation):
-    """Gradients of those sums: multiplied by act', read off the rows; and their totals, the gradients of the biases."""
-    sums = at(totals, one)
+def derive_rows(gradients, rows, gb, row, last_row, n, neurons, dendrites, one, item, activation):
+    """Gradients of those sums: multiplied by act', read off the rows; their totals are the gradients of the biases."""
+    totals = at(gb, one)
     for r in range(row, last_row):
         g, v, total = at(gradients + r * n * item, one), at(rows + r * n * item, one), one - one
         for j in range(n):
             t = g[j] * derivative(v[j], one, activation)
             g[j] = t
             total += t
-        sums[r] = total
+        if gb:
+            totals[r % neurons * dendrites + r // neurons] = total

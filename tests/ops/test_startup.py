@@ -1,0 +1,222 @@
+"""The fused kernels compile when first called, once for all processes, and do without a cache or without numba.
+
+Each claim is checked in fresh interpreters with a cache folder of their own.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOGETHER = 4
+
+
+def start(code, cache, **changes):
+    """A fresh interpreter that runs the code; the folder above the package may be replaced by PYTHONPATH."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(cache), **changes}
+    command = [sys.executable, "-W", "error", "-c", code]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=environment, cwd=environment["PYTHONPATH"], **pipes)
+
+
+def result(process):
+    """What it printed as JSON."""
+    output, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors
+    return json.loads(output)
+
+
+def run(code, cache, **changes):
+    return result(start(code, cache, **changes))
+
+
+# A neuron of two dendrites with two synapses each, by hand: the sum of 1 * 1 + 2 * 1 is 3, of -3 * 1 + 1 * 1 is -2;
+# relu makes them 3 and 0; the root has weights 2 and 5 and bias 1, so the output is 7. Way back: 2 * weights for the
+# first dendrite, nothing for the second.
+COMPUTE = """
+import torch
+from dendritree.ops import dendritic, make_plan
+from dendritree.tree import Forest
+
+def compute(backend="fused"):
+    x = torch.tensor([[1.0, 2.0, -3.0, 1.0]], requires_grad=True)
+    weight = torch.tensor([1.0, 1.0, 1.0, 1.0, 2.0, 5.0])
+    bias = torch.tensor([0.0, 0.0, 1.0])
+    y = dendritic(x, weight, bias, make_plan(Forest.grow(2, fan_in=4)), torch.relu, backend=backend)
+    y.sum().backward()
+    return [*y.flatten().tolist(), *x.grad.flatten().tolist()]
+"""
+BY_HAND = [7.0, 2.0, 2.0, 0.0, 0.0]
+
+COUNT = (
+    COMPUTE
+    + """
+import json, sys
+from numba.core import event
+with event.install_recorder("numba:compile") as compilations:
+    found = compute()
+from dendritree.ops import kernels
+used = {}
+for name in kernels.__all__:
+    stats = getattr(getattr(kernels, name), "stats", None)
+    if stats is not None:
+        hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+        if hits or misses:
+            used[name] = [hits, misses]
+caches = [getattr(kernels, name)._cache.cache_path for name in used]
+print(json.dumps({"found": found, "used": used, "compilations": len(compilations.buffer), "caches": caches}))
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def first_processes(tmp_path_factory):
+    """A cache folder that was empty when several processes started together, and what they report."""
+    cache = tmp_path_factory.mktemp("cache")
+    processes = [start(COUNT, cache) for _ in range(TOGETHER)]
+    return cache, [result(process) for process in processes]
+
+
+def test_processes_that_start_together_compile_each_kernel_once_in_sum(first_processes):
+    _, reports = first_processes
+    assert [report["found"] for report in reports] == [BY_HAND] * TOGETHER
+    assert {"forward", "backward"} <= reports[0]["used"].keys()
+    for name in reports[0]["used"]:
+        hits, misses = zip(*(report["used"][name] for report in reports), strict=True)
+        assert (sum(misses), sum(hits)) == (1, TOGETHER - 1), name
+
+
+def test_a_later_process_loads_all_kernels_and_compiles_nothing(first_processes):
+    cache, reports = first_processes
+    assert sum(report["compilations"] for report in reports) > 0  # the recorder sees them
+    later = run(COUNT, cache)
+    assert later["found"] == BY_HAND
+    assert later["used"] == {name: [1, 0] for name in reports[0]["used"]}
+    assert later["compilations"] == 0
+
+
+def test_a_cache_that_cannot_be_locked_is_used_all_the_same(first_processes, tmp_path):
+    cache = Path(shutil.copytree(first_processes[0], tmp_path / "cache"))
+    (lock,) = cache.rglob("*.lock")
+    lock.unlink()
+    lock.mkdir()
+    later = run(COUNT, cache)
+    assert later["found"] == BY_HAND
+    assert later["compilations"] == 0
+
+
+def test_without_any_place_for_a_cache_the_kernels_still_compute(tmp_path):
+    """A folder under a regular file can be made by nobody, not even by root."""
+    shutil.copytree(ROOT / "dendritree", tmp_path / "dendritree", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [tmp_path, *(path for path in (tmp_path / "dendritree").rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").write_text("a file, so no folder can be here")
+    nowhere = tmp_path / "__pycache__" / "folder"
+    homeless = {"HOME": str(nowhere), "XDG_CACHE_HOME": str(nowhere), "PYTHONPATH": str(tmp_path)}
+    report = run(COUNT, nowhere, **homeless)
+    assert report["found"] == BY_HAND
+    assert set(report["caches"]) == {None}
+    assert not list(tmp_path.rglob("*.nb[ci]"))
+
+
+THREADS = (
+    COMPUTE
+    + """
+import json, threading
+found, barrier = [], threading.Barrier(4)
+def work():
+    barrier.wait()
+    found.append(compute())
+workers = [threading.Thread(target=work) for _ in range(4)]
+[worker.start() for worker in workers]
+[worker.join() for worker in workers]
+print(json.dumps(found))
+"""
+)
+
+
+def test_four_threads_may_make_the_first_call_at_once(first_processes):
+    assert run(THREADS, first_processes[0]) == [BY_HAND] * 4
+
+
+FORKED = """
+import fcntl, json, os, signal
+from pathlib import Path
+from dendritree.ops import kernels, launch
+
+dispatcher = kernels.forward
+with launch._one_process_at_a_time(dispatcher):
+    child = os.fork()  # as a loader of data does while another thread compiles
+    if child == 0:
+        signal.pause()
+try:
+    with next(Path(dispatcher._cache.cache_path).glob("*.lock")).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        print(json.dumps("free"))
+except BlockingIOError:
+    print(json.dumps("taken"))
+finally:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_forked_while_compiling_does_not_keep_the_lock(tmp_path):
+    assert run(FORKED, tmp_path) == "free"
+
+
+# -------------------------------------------------------------------------------------------------------- numba absent
+
+BUILD = """
+import json, sys
+import dendritree, torch
+layer = dendritree.DendriticLayer(16, 2, branching=2, dropout=0.5, activation="relu")
+model = dendritree.MLNClassifier(16, 3, branching=4)
+dendritree.DendriticLayer(16, 2, branching=2, backend="eager")(torch.randn(3, 16)).sum().backward()
+before = "numba" in sys.modules
+layer(torch.randn(3, 16))
+print(json.dumps([before, "numba" in sys.modules]))
+"""
+
+
+def test_numba_is_imported_with_the_first_fused_call_not_before(first_processes):
+    assert run(BUILD, first_processes[0]) == [False, True]
+
+
+ABSENT = (
+    """
+import sys
+sys.modules["numba"] = None  # makes an import fail as if it were absent
+"""
+    + COMPUTE
+    + """
+import json
+from dendritree.errors import OptionError
+from dendritree import DendriticLayer
+
+def train(backend):
+    torch.manual_seed(0)
+    layer = DendriticLayer(16, 2, branching=2, dropout=0.5, backend=backend)
+    layer(torch.randn(3, 16)).sum().backward()
+    return [parameter.grad.tolist() for parameter in layer.parameters()]
+
+try:
+    compute("fused")
+    message = None
+except OptionError as error:
+    message = str(error)
+print(json.dumps([compute("auto"), train("auto") == train("eager"), message]))
+"""
+)
+
+
+def test_without_numba_auto_is_eager_and_fused_says_what_is_missing(tmp_path):
+    found, same, message = run(ABSENT, tmp_path)
+    assert found == BY_HAND
+    assert same
+    assert message == "backend 'fused' cannot do this: it needs numba, which is not installed; 'auto' or 'eager' can"
