@@ -89,7 +89,7 @@ def dendritic(
             raise OptionError(f"backend 'fused' cannot do this: {reason}; 'auto' or 'eager' can")
     scale = None
     if dropout:
-        samples = x.shape[:-1].numel()
+        samples = x.reshape(-1, forest.in_features).shape[0]
         scale = synapse_scale(draw_seed(x.device), samples, plan.pairs, dropout, x.dtype)
         scale = scale.reshape(*x.shape[:-1], forest.synapses)
     if backend == "reference":

@@ -44,8 +44,9 @@ def synapse_scale(seed: Tensor, samples: int, pairs: Tensor, dropout: float, dty
     low, high = seed & WORD, (seed >> 32) & WORD
     sample = torch.arange(samples, device=pairs.device)
     sample_key = _mix((_mix(sample ^ low) + high) & WORD)
-    synapse_key = _mix(_mix(((pairs >> 1) + high) & WORD) ^ low)
-    bits = ((synapse_key ^ sample_key[:, None]) * 0x9E3779B1) & WORD  # (samples, synapses)
+    synapse_key = _mix(_mix(((pairs >> 1) + high + 0x9E3779B9) & WORD) ^ low)
+    # A multiplier of the synapse's own: with one for all, masks of synapses whose keys differ in few bits go together.
+    bits = ((synapse_key ^ sample_key[:, None]) * (synapse_key | 1)) & WORD  # (samples, synapses)
     bits ^= bits >> 16
     bits = torch.where((pairs & 1).bool(), bits & 0xFFFF, bits >> 16)
     return (bits >= limit).to(dtype) * scale

@@ -137,7 +137,7 @@ def dendritic(
 ) -> Tensor:
     """The outputs of all neurons, shape (..., neurons): `reference.dendritic` on stored edges."""
     leading = x.shape[:-1]
-    rows = x.reshape(leading.numel(), x.shape[-1])  # (batch, in_features)
+    rows = x.reshape(-1, x.shape[-1])  # (batch, in_features)
     scale = (
         None
         if synapse_scale is None

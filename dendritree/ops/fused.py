@@ -83,21 +83,25 @@ def dendritic(
     assert kind is not None
     program, options = plan.program, (kind, slope, root_activation, dropout)
     if torch.compiler.is_compiling():
-        rows = x.reshape(x.shape[:-1].numel(), x.shape[-1]).t().contiguous()
+        rows = x.reshape(-1, x.shape[-1]).t().contiguous()
         y = _forward_op(rows, weight, bias, program.tables, program.sizes, seed, *options)[0]
-    elif torch.is_grad_enabled() and (
+        outputs: Tensor = y.t().reshape(*x.shape[:-1], y.shape[0])
+        return outputs
+    if torch.is_grad_enabled() and (
         weight.requires_grad or x.requires_grad or (bias is not None and bias.requires_grad)
     ):
         out: Tensor = FusedDendrites.apply(x, weight, bias, seed, plan, options, activation)  # type: ignore[no-untyped-call]
         return out
-    else:
-        y = _forward(x, weight, bias, plan, seed, options)[0]
-    return _samples_major(y, x)
+    return _forward(x, weight, bias, plan, seed, options)[0]
 
 
-def _samples_major(y: Tensor, x: Tensor) -> Tensor:
-    """Outputs (neurons, samples) with the leading dimensions of the input: (..., neurons), a view."""
-    return y.t() if x.dim() == 2 else y.t().reshape(*x.shape[:-1], y.shape[0])
+def _empty_outputs(x: Tensor, neurons: int) -> Tensor:
+    """Memory for outputs (..., neurons), features-major inside: no view, so that users may change it in place."""
+    if x.dim() == 2:
+        return torch.empty_strided((x.shape[0], neurons), (1, x.shape[0]), dtype=x.dtype)
+    leading = x.shape[:-1]
+    strides = torch.empty(leading, device="meta").stride()
+    return torch.empty_strided((*leading, neurons), (*strides, leading.numel()), dtype=x.dtype)
 
 
 class FusedDendrites(torch.autograd.Function):
@@ -118,7 +122,7 @@ class FusedDendrites(torch.autograd.Function):
         y, rows, acts = _forward(x, weight, bias, plan, seed, options)
         ctx.save_for_backward(x, weight, bias, seed, rows, acts)
         ctx.plan, ctx.options, ctx.activation = plan, options, activation
-        return _samples_major(y, x)
+        return y
 
     @staticmethod
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
@@ -161,11 +165,12 @@ def _forward(
     seed: Tensor | None,
     options: leaves.Options,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Outputs (neurons, samples), the rows that the kernels read, and the activations they wrote."""
+    """Outputs (..., neurons), the rows that the kernels read, and the activations they wrote."""
+    y = _empty_outputs(x, plan.forest.neurons)
     if plan_leaves := _leaves(plan, options[3]):
-        return leaves.forward(x, weight, bias, plan_leaves, options)
+        return y, *leaves.forward(x, weight, bias, plan_leaves, options, y)
     rows, program = features_major(x), plan.program
-    y, acts = run_forward(rows, weight, bias, program.tables, program.sizes, seed, *options)
+    _, acts = run_forward(rows, weight, bias, program.tables, program.sizes, seed, *options, y)
     return y, rows, acts
 
 
@@ -173,7 +178,7 @@ def _differentiable_gradients(ctx: Any, gy: Tensor) -> list[Tensor | None]:
     """The same gradients through the eager backend, with a graph of their own."""
     x, weight, bias, seed, _, _ = ctx.saved_tensors
     plan, (_, _, root_activation, dropout) = ctx.plan, ctx.options
-    scale = synapse_scale(seed, x.shape[:-1].numel(), plan.pairs, dropout, x.dtype) if dropout else None
+    scale = synapse_scale(seed, x.reshape(-1, x.shape[-1]).shape[0], plan.pairs, dropout, x.dtype) if dropout else None
     y = eager.dendritic(x, weight, bias, plan.layout, ctx.activation, root_activation, scale)
     needed = [tensor for tensor, need in zip((x, weight, bias), ctx.needs_input_grad, strict=False) if need]
     found = iter(torch.autograd.grad(y, needed, gy, create_graph=True))

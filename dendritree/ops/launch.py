@@ -93,13 +93,16 @@ def _one_process_at_a_time(dispatcher: Any) -> Iterator[None]:
         yield
         return
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # closing the file lets go
-        yield
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # closing would not do if a child forked meanwhile has the file too
 
 
 def features_major(x: Tensor) -> Tensor:
     """Samples as columns: (..., features) -> (features, samples), contiguous."""
-    flat = (x if x.dim() == 2 else x.reshape(x.shape[:-1].numel(), x.shape[-1])).t()
+    flat = (x if x.dim() == 2 else x.reshape(-1, x.shape[-1])).t()
     if flat.is_contiguous():
         return flat
     source = flat.t().contiguous()
@@ -126,18 +129,24 @@ def run_forward(
     slope: float,
     root_activation: bool,
     dropout: float,
+    y: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Outputs (neurons, batch) and activations (nodes, batch), from inputs (features, batch)."""
+    """Outputs and activations (nodes, batch), from inputs (features, batch).
+
+    Outputs are new, (neurons, batch), or `y` if it is given: any shape, with that order of numbers in memory.
+    """
     nodes, neurons = sizes[0], sizes[1]
     batch, weight, dtype = x.shape[1], weight.contiguous(), weight.dtype
-    acts, y = torch.empty((nodes, batch), dtype=dtype), torch.empty((neurons, batch), dtype=dtype)
+    bias = None if bias is None else bias.contiguous()
+    acts = torch.empty((nodes, batch), dtype=dtype)
+    y = torch.empty((neurons, batch), dtype=dtype) if y is None else y
     if not batch:
         return y, acts
     run, tables_at = kernel("forward", dtype, activation), tables.data_ptr()
     head = (
         x.data_ptr(),
         weight.data_ptr(),
-        0 if bias is None else bias.contiguous().data_ptr(),
+        0 if bias is None else bias.data_ptr(),
         acts.data_ptr(),
         y.data_ptr(),
         tables_at + sizes[4],

@@ -69,7 +69,7 @@ def make_leaves(forest: Forest) -> Leaves | None:
 
 def _inputs(x: Tensor, leaves: Leaves) -> Tensor:
     """The inputs of each leaf dendrite as a matrix: (dendrites, fan_in, samples), without a copy where possible."""
-    flat = x if x.dim() == 2 else x.reshape(x.shape[:-1].numel(), x.shape[-1])
+    flat = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
     sample, feature = flat.stride()
     return flat.as_strided((leaves.dendrites, leaves.fan_in, len(flat)), (leaves.fan_in * feature, feature, sample))
 
@@ -81,15 +81,16 @@ def _weights(weight: Tensor, leaves: Leaves) -> Tensor:
 
 
 def forward(
-    x: Tensor, weight: Tensor, bias: Tensor | None, leaves: Leaves, options: Options
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Outputs (neurons, samples), activations of the leaf dendrites, and of the nodes above them."""
+    x: Tensor, weight: Tensor, bias: Tensor | None, leaves: Leaves, options: Options, y: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Activations of the leaf dendrites, and of the nodes above them; the outputs go into `y`."""
     weight, bias = weight.contiguous(), None if bias is None else bias.contiguous()
     rows = torch.bmm(_weights(weight, leaves), _inputs(x, leaves)).flatten(0, 1)  # (dendrites * neurons, samples)
     _each_row("finish_rows", leaves, options, rows, (rows.data_ptr(), 0 if bias is None else bias.data_ptr()))
     upper, upper_bias = leaves.upper, None if bias is None else bias[len(rows) :]
-    y, acts = run_forward(rows, weight[leaves.synapses :], upper_bias, upper.tables, upper.sizes, None, *options)
-    return y, rows, acts
+    above = weight[leaves.synapses :]
+    _, acts = run_forward(rows, above, upper_bias, upper.tables, upper.sizes, None, *options, y)
+    return rows, acts
 
 
 def _each_row(name: str, leaves: Leaves, options: Options, rows: Tensor, addresses: tuple[int, ...]) -> None:

@@ -68,14 +68,14 @@ def make_program(forest: Forest) -> Program:
     rows = np.where(inner, np.where(in_mixed_node, -1 - child, child), forest.source)
 
     chunks = _chunks(place[forest.roots], bundle)
-    slot = _slots(forest)[node] * bundle + forest.neuron_of_node[node] % bundle
-    slots = int(slot.max()) + 1
-    chunk = np.searchsorted(chunks, np.arange(forest.nodes), side="right") - 1
-    homes = chunk * slots + slot
-    home_count = (len(chunks) - 1) * slots
-    has_synapses = kind != DENDRITES
-    kept_homes = homes.copy()
-    kept_homes[has_synapses] = home_count + np.arange(np.count_nonzero(has_synapses))
+    mate = forest.neuron_of_node[node] % bundle
+    homes, home_count = _homes(chunks, _slots(forest, np.ones(forest.nodes, dtype=bool))[node] * bundle + mate)
+    keeps = kind != DENDRITES
+    stacked = np.empty(forest.nodes, dtype=bool)
+    stacked[node] = ~keeps
+    slots = np.where(keeps, -1, _slots(forest, stacked)[node] * bundle + mate)
+    kept_homes, stack_count = _homes(chunks, slots)
+    kept_homes[keeps] = stack_count + np.arange(np.count_nonzero(keeps))
 
     inputs = forest.synapse_inputs
     readers = np.concatenate([[0], np.cumsum(np.bincount(inputs, minlength=forest.in_features))])
@@ -89,7 +89,7 @@ def make_program(forest: Forest) -> Program:
             forest.nodes,
             forest.neurons,
             home_count,
-            home_count + int(np.count_nonzero(has_synapses)),
+            stack_count + int(np.count_nonzero(keeps)),
             *(4 * np.cumsum([0, *map(len, tables[:-1])])).tolist(),
             *chunks.tolist(),
         ],
@@ -126,11 +126,17 @@ def _depth_first(forest: Forest) -> IntArray:
     return (start + size - 1).astype(np.int32)
 
 
-def _slots(forest: Forest) -> npt.NDArray[np.int64]:
+def _homes(chunks: IntArray, slot: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
+    """Rows for the slots of every chunk's stack, one stack after the other; their number. -1 needs no row."""
+    sizes = np.maximum.reduceat(slot, chunks[:-1]) + 1
+    return np.repeat(np.cumsum(sizes) - sizes, np.diff(chunks)) + slot, int(sizes.sum())
+
+
+def _slots(forest: Forest, stacked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Slots of a stack for values that live from a parent's turn to its child's: siblings side by side, above it."""
     slot = np.zeros(forest.nodes, dtype=np.int64)
     for level in reversed(forest.levels):
-        child, counts, first = _children(forest, level, np.ones(forest.nodes, dtype=np.int64))
+        child, counts, first = _children(forest, level, stacked.astype(np.int64))
         rank = np.cumsum(counts)
         rank -= np.repeat(rank[first] - counts[first], forest.fan_ins[level])
         slot[child[counts > 0]] = (np.repeat(slot[level], forest.fan_ins[level]) + rank)[counts > 0]

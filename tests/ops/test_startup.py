@@ -220,3 +220,18 @@ def test_without_numba_auto_is_eager_and_fused_says_what_is_missing(tmp_path):
     assert found == BY_HAND
     assert same
     assert message == "backend 'fused' cannot do this: it needs numba, which is not installed; 'auto' or 'eager' can"
+
+
+def test_a_change_in_any_kernel_file_makes_the_cache_stale(tmp_path):
+    from dendritree.ops.kernels import core, forward
+
+    source = Path(core.__file__).parent
+    shutil.copytree(source, tmp_path / "kernels")
+    shutil.copy(source.parent / "program.py", tmp_path)
+    assert core.source_stamp(tmp_path / "kernels") == core.SOURCE_STAMP
+    for path in [*(tmp_path / "kernels").glob("*.py"), tmp_path / "program.py"]:
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text + "\n", encoding="utf-8")
+        assert core.source_stamp(tmp_path / "kernels") != core.SOURCE_STAMP
+        path.write_text(text, encoding="utf-8")
+    assert forward._cache._cache_file._source_stamp == core.SOURCE_STAMP

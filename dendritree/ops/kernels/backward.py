@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..program import COLUMNS, DENDRITES, FAN_IN, FIRST, KIND, NODE, ROOT, SYNAPSES
-from .core import BLOCK, Identity, at, derivative, fill, jit, part
+from .core import BLOCK, Identity, at, backpropagate, fill, jit, part
 from .forward import add4, start1
 from .masks import LOWER, UPPER, keeps, pair_bits, sample_keys, synapse_key
 
@@ -82,7 +82,7 @@ def to_child(g, value, child, weight, n, one, activation):
     for j in range(n):
         v, u = value[j], g[j]
         dot += u * v
-        t = weight * u * derivative(v, one, activation)
+        t = backpropagate(weight * u, v, one, activation)
         child[j] = t
         total += t
     return dot, total
@@ -93,7 +93,7 @@ def from_root(g, gy, value, n, one, activation):
     """The gradient of a root's sum, and of its bias."""
     total = one - one
     for j in range(n):
-        t = gy[j] * derivative(value[j], one, activation)
+        t = backpropagate(gy[j], value[j], one, activation)
         g[j] = t
         total += t
     return total

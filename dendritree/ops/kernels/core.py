@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from numba import njit, types
@@ -22,9 +24,21 @@ OPTIONS: dict[str, Any] = {
 def jit(function: Callable[..., Any]) -> Any:
     """Compile without the GIL and keep the result on disk, or in memory alone where no folder can be written."""
     try:
-        return njit(cache=True, **OPTIONS)(function)
+        dispatcher = njit(cache=True, **OPTIONS)(function)
     except RuntimeError:  # numba found no place for its cache
         return njit(**OPTIONS)(function)
+    # Numba calls its files stale when the function's own source file changes; a kernel has parts in several.
+    dispatcher._cache._cache_file._source_stamp = SOURCE_STAMP
+    return dispatcher
+
+
+def source_stamp(folder: Path) -> str:
+    """A digest of all that the kernels are compiled from."""
+    sources = sorted([*folder.glob("*.py"), folder.parent / "program.py"])
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+
+
+SOURCE_STAMP = source_stamp(Path(__file__).parent)
 
 
 def part(function: Callable[..., Any]) -> Any:
@@ -82,8 +96,8 @@ def activate(value: Any, one: Any, activation: Any) -> Any:
     """The activation of a sum."""
 
 
-def derivative(value: Any, one: Any, activation: Any) -> Any:
-    """The derivative of an activation, read off its value: all five allow that."""
+def backpropagate(gradient: Any, value: Any, one: Any, activation: Any) -> Any:
+    """The gradient of a sum from that of its activation, whose value tells the derivative: all five allow that."""
 
 
 _ACTIVATE = {
@@ -93,16 +107,18 @@ _ACTIVATE = {
     Sigmoid: lambda value, one, activation: one / (one + math.exp(-value)),
     Identity: lambda value, one, activation: value,
 }
-_DERIVATIVE = {
-    LeakyReLU: lambda value, one, activation: one if value > 0 else activation.slope,
-    ReLU: lambda value, one, activation: one - one if value <= 0 else one,
-    Tanh: lambda value, one, activation: one - value * value,
-    Sigmoid: lambda value, one, activation: value * (one - value),
-    Identity: lambda value, one, activation: one,
+_BACKPROPAGATE = {
+    LeakyReLU: lambda gradient, value, one, activation: gradient if value > 0 else gradient * activation.slope,
+    ReLU: lambda gradient, value, one, activation: one - one if value <= 0 else gradient,  # never 0 times infinity
+    Tanh: lambda gradient, value, one, activation: gradient * (one - value * value),
+    Sigmoid: lambda gradient, value, one, activation: gradient * (value * (one - value)),
+    Identity: lambda gradient, value, one, activation: gradient,
 }
 ACTIVATIONS = (LeakyReLU, ReLU, Tanh, Sigmoid, Identity)
 overload(activate, inline="always")(lambda value, one, activation: _ACTIVATE[activation.instance_class])
-overload(derivative, inline="always")(lambda value, one, activation: _DERIVATIVE[activation.instance_class])
+overload(backpropagate, inline="always")(
+    lambda gradient, value, one, activation: _BACKPROPAGATE[activation.instance_class]
+)
 
 
 @part
@@ -150,7 +166,7 @@ def derive_rows(gradients, rows, gb, row, last_row, n, neurons, dendrites, one, 
     for r in range(row, last_row):
         g, v, total = at(gradients + r * n * item, one), at(rows + r * n * item, one), one - one
         for j in range(n):
-            t = g[j] * derivative(v[j], one, activation)
+            t = backpropagate(g[j], v[j], one, activation)
             g[j] = t
             total += t
         if gb:

@@ -26,7 +26,7 @@ def mix(h):
 @part
 def synapse_key(low, high, edge):
     """The key of a pair of synapses: `edge` is the first of the two."""
-    return mix(np.uint32(mix(np.uint32(np.uint32(edge) + high)) ^ low))
+    return mix(np.uint32(mix(np.uint32(np.uint32(edge) + high + np.uint32(0x9E3779B9))) ^ low))
 
 
 @part
@@ -39,7 +39,8 @@ def sample_keys(low, high, sample, n, keys):
 @part
 def pair_bits(key, sample_key):
     """32 random bits for a pair of synapses in a sample: the upper 16 for the first, the lower for the second."""
-    h = np.uint32(np.uint32(key ^ sample_key) * np.uint32(0x9E3779B1))
+    # A multiplier of the synapse's own: with one for all, masks of synapses whose keys differ in few bits go together.
+    h = np.uint32(np.uint32(key ^ sample_key) * np.uint32(key | np.uint32(1)))
     return np.uint32(h ^ (h >> np.uint32(16)))
 
 
