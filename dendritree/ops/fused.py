@@ -134,7 +134,7 @@ class FusedDendrites(torch.autograd.Function):
         options: leaves.Options = ctx.options
         gy = features_major(gy)
         if plan_leaves := _leaves(ctx.plan, options[3]):
-            gx, gw, gb = leaves.backward(gy, x, rows, weight, acts, plan_leaves, options, need_gx, need_gb)
+            gx, gw, gb = leaves.backward(gy, x, weight, acts, plan_leaves, options, need_gx, need_gb)
         else:
             program = ctx.plan.program
             tables, sizes = program.tables, program.sizes
@@ -164,11 +164,11 @@ def _forward(
     plan: Plan,
     seed: Tensor | None,
     options: leaves.Options,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Outputs (..., neurons), the rows that the kernels read, and the activations they wrote."""
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Outputs (..., neurons), the rows that the kernels read (a matmul reads `x`), and the activations they wrote."""
     y = _empty_outputs(x, plan.forest.neurons)
     if plan_leaves := _leaves(plan, options[3]):
-        return y, *leaves.forward(x, weight, bias, plan_leaves, options, y)
+        return y, None, leaves.forward(x, weight, bias, plan_leaves, options, y)
     rows, program = features_major(x), plan.program
     _, acts = run_forward(rows, weight, bias, program.tables, program.sizes, seed, *options, y)
     return y, rows, acts

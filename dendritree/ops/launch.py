@@ -24,6 +24,7 @@ __all__ = [
     "ranges",
     "run_backward",
     "run_forward",
+    "run_nodes_backward",
     "typed_activation",
     "workers_for",
 ]
@@ -40,8 +41,6 @@ SIGNATURES = {
     "backward": ["intp"] * 17 + ["real", "real", "intp", "boolean"],
     "input_gradient": ["intp"] * 13 + ["real", "real", "intp"],
     "transpose": ["intp"] * 6 + ["real"],
-    "finish_rows": ["intp"] * 7 + ["real", "intp"],
-    "derive_rows": ["intp"] * 8 + ["real", "intp"],
 }
 """Arguments of the kernels; an activation comes last where there is one."""
 
@@ -130,15 +129,17 @@ def run_forward(
     root_activation: bool,
     dropout: float,
     y: Tensor | None = None,
+    acts: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Outputs and activations (nodes, batch), from inputs (features, batch).
 
-    Outputs are new, (neurons, batch), or `y` if it is given: any shape, with that order of numbers in memory.
+    Outputs are new, (neurons, batch), or `y` if it is given: any shape, with that order of numbers in memory. So are
+    the activations, which hold the sums of leaf dendrites already where a matmul has done them.
     """
-    nodes, neurons = sizes[0], sizes[1]
+    nodes, neurons, chunks = sizes[0], sizes[1], sizes[11:]
     batch, weight, dtype = x.shape[1], weight.contiguous(), weight.dtype
     bias = None if bias is None else bias.contiguous()
-    acts = torch.empty((nodes, batch), dtype=dtype)
+    acts = torch.empty((nodes, batch), dtype=dtype) if acts is None else acts
     y = torch.empty((neurons, batch), dtype=dtype) if y is None else y
     if not batch:
         return y, acts
@@ -158,12 +159,12 @@ def run_forward(
     tail = (limit, scale, 1.0, ITEM_SIZES[dtype], root_activation, typed_activation(activation, slope))
     workers = workers_for(weight.shape[0] * batch)
     if workers == 1:
-        run(*head, 0, nodes, 0, batch, *tail)
-    elif (chunks := sizes[11:])[2:]:
+        run(*head, 0, chunks[-1], 0, batch, *tail)
+    elif len(chunks) > 2:
         pieces = ranges(len(chunks) - 1, workers)
         threads.run(run, [(*head, chunks[a], chunks[b], 0, batch, *tail) for a, b in pieces])
     else:
-        threads.run(run, [(*head, 0, nodes, a, b, *tail) for a, b in ranges(batch, workers)])
+        threads.run(run, [(*head, 0, chunks[-1], a, b, *tail) for a, b in ranges(batch, workers)])
     return y, acts
 
 
@@ -183,21 +184,64 @@ def run_backward(
     need_gb: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs (features, batch), weights and biases; empty where not needed."""
-    nodes, chunks = sizes[0], sizes[11:]
-    (features, batch), weight, dtype = x.shape, weight.contiguous(), weight.dtype
+    options = (activation, slope, root_activation, dropout)
+    grads, gw, gb = run_nodes_backward(
+        gy, x, weight, acts, tables, sizes, seed, *options, keep=need_gx, need_gb=need_gb
+    )
+    (features, batch), dtype = x.shape, weight.dtype
     gx = torch.empty((features if need_gx else 0, batch), dtype=dtype)
+    if need_gx and batch:
+        weight, at = weight.contiguous(), tables.data_ptr()
+        limit, scale = limit_and_scale(dropout) if dropout else (0, 1.0)
+        head = (
+            weight.data_ptr(),
+            grads.data_ptr(),
+            gx.data_ptr(),
+            at + sizes[4],
+            at + sizes[7],
+            at + sizes[8],
+            at + sizes[9],
+            at + sizes[10],
+            0 if seed is None else seed.data_ptr(),
+            batch,
+        )
+        pieces = ranges(features, workers_for(weight.shape[0] * batch))
+        jobs = [(*head, a, b, limit, scale, 1.0, ITEM_SIZES[dtype]) for a, b in pieces]
+        threads.run(kernel("input_gradient", dtype), jobs)
+    return gx, gw, gb
+
+
+def run_nodes_backward(
+    gy: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    acts: Tensor,
+    tables: Tensor,
+    sizes: Sequence[int],
+    seed: Tensor | None,
+    activation: str,
+    slope: float,
+    root_activation: bool,
+    dropout: float,
+    *,
+    keep: bool,
+    need_gb: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of nodes at their homes, of weights and biases; `keep` keeps those of nodes with synapses."""
+    nodes, chunks = sizes[0], sizes[11:]
+    batch, weight, dtype = x.shape[1], weight.contiguous(), weight.dtype
+    grads = torch.empty((sizes[3] if keep else sizes[2], batch), dtype=dtype)
     if not batch:
-        return gx, torch.zeros_like(weight), weight.new_zeros(nodes if need_gb else 0)
+        return grads, torch.zeros_like(weight), weight.new_zeros(nodes if need_gb else 0)
     # Threads share a layer that cannot be cut by its samples: parts of them have their own sums of gradients. How
     # many depends on the sizes alone, and so the order of all sums.
     parts = 1 if len(chunks) > 2 else max(1, min(8, batch // 256))
     edges, item, workers = weight.shape[0], ITEM_SIZES[dtype], workers_for(weight.shape[0] * batch)
     gw, gb = torch.empty((parts, edges), dtype=dtype), torch.empty((parts, nodes if need_gb else 0), dtype=dtype)
-    grads = torch.empty((sizes[3] if need_gx else sizes[2], batch), dtype=dtype)
-    entry, tables_at = kernel("backward", dtype, activation), tables.data_ptr()
-    seed_at, homes_at = 0 if seed is None else seed.data_ptr(), tables_at + (sizes[7] if need_gx else sizes[6])
+    entry, at = kernel("backward", dtype, activation), tables.data_ptr()
     head = (x.data_ptr(), weight.data_ptr(), acts.data_ptr(), gy.data_ptr(), grads.data_ptr())
-    middle = (tables_at + sizes[4], tables_at + sizes[5], homes_at, seed_at, batch)
+    seed_at = 0 if seed is None else seed.data_ptr()
+    middle = (at + sizes[4], at + sizes[5], at + (sizes[7] if keep else sizes[6]), seed_at, batch)
     limit, scale = limit_and_scale(dropout) if dropout else (0, 1.0)
     tail = (limit, scale, 1.0, item, root_activation, typed_activation(activation, slope))
 
@@ -208,21 +252,16 @@ def run_backward(
 
     def run_parts(first: int, last: int) -> None:
         for part in range(first, last):
-            run(part, 0, nodes, *samples[part])
+            run(part, 0, chunks[-1], *samples[part])
 
     samples = ranges(batch, parts)
     if parts > 1:
         threads.run(run_parts, ranges(parts, workers))
     elif workers == 1:
-        run(0, 0, nodes, 0, batch)
+        run(0, 0, chunks[-1], 0, batch)
     else:
         threads.run(run, [(0, chunks[a], chunks[b], 0, batch) for a, b in ranges(len(chunks) - 1, workers)])
-    if need_gx:
-        readers = (tables_at + sizes[8], tables_at + sizes[9], tables_at + sizes[10], seed_at, batch)
-        sources = (weight.data_ptr(), grads.data_ptr(), gx.data_ptr(), tables_at + sizes[4], homes_at, *readers)
-        jobs = [(*sources, a, b, limit, scale, 1.0, item) for a, b in ranges(features, workers)]
-        threads.run(kernel("input_gradient", dtype), jobs)
-    return gx, _ordered_sum(gw), _ordered_sum(gb)
+    return grads, _ordered_sum(gw), _ordered_sum(gb)
 
 
 def workers_for(multiply_adds: int) -> int:

@@ -1,7 +1,7 @@
 """The leaf level of neurons that read the same inputs is a batched matmul: here it is done as one.
 
-`n` dendrites a neuron with `k` synapses each, shared by all neurons: `n` products of (neurons, k) and (k, samples). The
-levels above are a forest of their own, with the leaf dendrites as its inputs, and go through the kernels.
+`n` dendrites a neuron with `k` synapses each, shared by all neurons: `n` products of (neurons, k) and (k, samples),
+written where the kernels expect the leaf dendrites. They finish them, and do the levels above.
 """
 
 from __future__ import annotations
@@ -13,34 +13,41 @@ import torch
 from torch import Tensor
 
 from ..tree import Forest
-from . import threads
-from .launch import ITEM_SIZES, kernel, ranges, run_backward, run_forward, typed_activation, workers_for
+from .launch import run_forward, run_nodes_backward
 from .program import Program, make_program
 
-__all__ = ["Leaves", "backward", "forward", "make_leaves"]
+__all__ = ["Leaves", "Options", "backward", "forward", "make_leaves"]
 
 LEAST_FAN_IN = 8
 """Synapses of a dendrite from which the matmul is faster than the kernel's own loop (measured: not at 4, at 16)."""
 
 Options = tuple[str, float, bool, float]
+"""Activation, its slope, whether the roots have one, dropout: as the kernels take them."""
 
 
 @dataclass(frozen=True)
 class Leaves:
-    """A forest cut above its leaf level."""
+    """A forest whose leaf level is a batched matmul."""
 
     neurons: int
     dendrites: int
     """Leaf dendrites of each neuron."""
     fan_in: int
-    synapses: int
-    """Of all neurons."""
-    upper: Program
-    """The levels above; its input `d * neurons + i` is leaf dendrite `d` of neuron `i`."""
+    program: Program
+
+    @property
+    def synapses(self) -> int:
+        """Of all neurons."""
+        return self.neurons * self.dendrites * self.fan_in
+
+    @property
+    def rows(self) -> int:
+        """Leaf dendrites of all neurons."""
+        return self.neurons * self.dendrites
 
 
 def make_leaves(forest: Forest) -> Leaves | None:
-    """Cut a forest above its leaf level, if that is shared by all neurons, in input order, and wide enough.
+    """Lay out a forest for a matmul, if its leaf level is shared by all neurons, in input order, and wide enough.
 
     >>> make_leaves(Forest.grow(16, fan_in=256)) is None  # one neuron alone shares nothing
     True
@@ -59,12 +66,12 @@ def make_leaves(forest: Forest) -> Leaves | None:
         or not np.array_equal(forest.source[:synapses], np.tile(np.arange(forest.in_features), neurons))
     ):
         return None
-    child = forest.source[synapses:] - forest.in_features
-    neuron, dendrite = np.divmod(child, count)
-    inputs = level.stop
-    source = np.where(child < inputs, dendrite * neurons + neuron, child)  # later nodes keep their numbers
-    upper = Forest(inputs, source, forest.offsets[level.stop :] - synapses, forest.roots - inputs)
-    return Leaves(neurons, count, fan_in, synapses, make_program(upper))
+    above = forest.source[synapses:] - forest.in_features < level.stop  # edges that read a leaf dendrite
+    second_level = np.arange(synapses, forest.edges) < forest.offsets[forest.levels[1].stop]
+    neuron = forest.neuron_of_node[level]
+    if not np.array_equal(above, second_level) or not np.array_equal(neuron, np.repeat(np.arange(neurons), count)):
+        return None
+    return Leaves(neurons, count, fan_in, make_program(forest, matmul_leaves=True))
 
 
 def _inputs(x: Tensor, leaves: Leaves) -> Tensor:
@@ -80,59 +87,33 @@ def _weights(weight: Tensor, leaves: Leaves) -> Tensor:
     return weight.as_strided((dendrites, neurons, fan_in), (fan_in, dendrites * fan_in, 1))
 
 
-def forward(
-    x: Tensor, weight: Tensor, bias: Tensor | None, leaves: Leaves, options: Options, y: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Activations of the leaf dendrites, and of the nodes above them; the outputs go into `y`."""
-    weight, bias = weight.contiguous(), None if bias is None else bias.contiguous()
-    rows = torch.bmm(_weights(weight, leaves), _inputs(x, leaves)).flatten(0, 1)  # (dendrites * neurons, samples)
-    _each_row("finish_rows", leaves, options, rows, (rows.data_ptr(), 0 if bias is None else bias.data_ptr()))
-    upper, upper_bias = leaves.upper, None if bias is None else bias[len(rows) :]
-    above = weight[leaves.synapses :]
-    _, acts = run_forward(rows, above, upper_bias, upper.tables, upper.sizes, None, *options, y)
-    return rows, acts
+def _leaf_rows(rows: Tensor, leaves: Leaves) -> Tensor:
+    """The last rows of a buffer, those of the leaf dendrites: (dendrites, neurons, samples)."""
+    samples = rows.shape[1]
+    shape, strides = (leaves.dendrites, leaves.neurons, samples), (leaves.neurons * samples, samples, 1)
+    return rows.as_strided(shape, strides, (rows.shape[0] - leaves.rows) * samples)
 
 
-def _each_row(name: str, leaves: Leaves, options: Options, rows: Tensor, addresses: tuple[int, ...]) -> None:
-    """Run an elementwise kernel over all rows."""
-    count, samples = rows.shape
-    tail = (samples, leaves.neurons, leaves.dendrites, 1.0, ITEM_SIZES[rows.dtype], typed_activation(*options[:2]))
-    pieces = ranges(count, workers_for(4 * rows.numel()))  # elementwise, so memory costs more than arithmetic
-    threads.run(kernel(name, rows.dtype, options[0]), [(*addresses, a, b, *tail) for a, b in pieces])
+def forward(x: Tensor, weight: Tensor, bias: Tensor | None, leaves: Leaves, options: Options, y: Tensor) -> Tensor:
+    """Activations of all nodes; the outputs go into `y`."""
+    weight, inputs, program = weight.contiguous(), _inputs(x, leaves), leaves.program
+    acts = torch.empty((program.sizes[0], inputs.shape[2]), dtype=weight.dtype)
+    torch.bmm(_weights(weight, leaves), inputs, out=_leaf_rows(acts, leaves))
+    run_forward(acts, weight, bias, program.tables, program.sizes, None, *options, y, acts)
+    return acts
 
 
 def backward(
-    gy: Tensor,
-    x: Tensor,
-    rows: Tensor,
-    weight: Tensor,
-    acts: Tensor,
-    leaves: Leaves,
-    options: Options,
-    need_gx: bool,
-    need_gb: bool,
+    gy: Tensor, x: Tensor, weight: Tensor, acts: Tensor, leaves: Leaves, options: Options, need_gx: bool, need_gb: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs (features, samples), weights and biases; empty where not needed."""
-    weight, upper = weight.contiguous(), leaves.upper
-    grows, gw_upper, gb_upper = run_backward(
-        gy,
-        rows,
-        weight[leaves.synapses :],
-        acts,
-        upper.tables,
-        upper.sizes,
-        None,
-        *options,
-        need_gx=True,
-        need_gb=need_gb,
+    weight, program = weight.contiguous(), leaves.program
+    tables, sizes = program.tables, program.sizes
+    grads, gw, gb = run_nodes_backward(
+        gy, acts, weight, acts, tables, sizes, None, *options, keep=True, need_gb=need_gb
     )
-    gb = rows.new_empty(len(rows) if need_gb else 0)
-    _each_row(
-        "derive_rows", leaves, options, rows, (grows.data_ptr(), rows.data_ptr(), gb.data_ptr() if need_gb else 0)
-    )
-    g = grows.view(leaves.dendrites, leaves.neurons, rows.shape[1])
-    gw = torch.bmm(g, _inputs(x, leaves).transpose(1, 2)).transpose(0, 1)  # (neurons, dendrites, fan_in)
-    gw, gb = torch.cat([gw.reshape(-1), gw_upper]), torch.cat([gb, gb_upper])
+    g = _leaf_rows(grads, leaves)
+    _weights(gw, leaves).copy_(torch.bmm(g, _inputs(x, leaves).transpose(1, 2)))
     if not need_gx:
         return g.new_empty(0), gw, gb
     return torch.bmm(_weights(weight, leaves).transpose(1, 2), g).flatten(0, 1), gw, gb

@@ -30,8 +30,9 @@ MAX_CHUNKS = 64
 NODE, FIRST, FAN_IN, KIND, ROOT, COLUMNS = range(6)
 """Columns of the table of nodes: the node, its first edge, its children, their kind, its neuron or -1."""
 
-SYNAPSES, DENDRITES, MIXED = range(3)
-"""Kinds of children. Rows of synapses are inputs and rows of dendrites places; mixed, a dendrite is -1 - place."""
+SYNAPSES, DENDRITES, MIXED, LEAVES = range(4)
+"""Kinds of children. Rows of synapses are inputs and rows of dendrites places; mixed, a dendrite is -1 - place. LEAVES
+are leaf dendrites whose weighted sums a matmul has done."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +47,24 @@ class Program:
     the place where each chunk begins, and the end. A plain list: a compiled graph carries it as such."""
 
 
-def make_program(forest: Forest) -> Program:
+def make_program(forest: Forest, *, matmul_leaves: bool = False) -> Program:
     """Lay out a forest.
+
+    With `matmul_leaves` the kernels are not to visit the leaf level, which must be shared by all neurons and equally
+    wide: its places come last, dendrite `d` of neuron `i` at `d * neurons + i` of them, as a batched matmul writes it.
 
     >>> make_program(Forest.grow(2, fan_in=8, neurons=4)).sizes[11:]
     [0, 14, 28]
     """
-    place, bundle = _places(forest)
+    place, bundle = _places_above_leaves(forest) if matmul_leaves else _places(forest)
     node = np.empty_like(place)
     node[place] = np.arange(forest.nodes, dtype=np.int32)
     inner = forest.source >= forest.in_features
     dendrites = np.add.reduceat(inner.astype(np.int32), forest.offsets[:-1])
-    kind = np.where(dendrites == 0, SYNAPSES, np.where(dendrites == forest.fan_ins, DENDRITES, MIXED))[node]
+    kind = np.where(dendrites == 0, SYNAPSES, np.where(dendrites == forest.fan_ins, DENDRITES, MIXED))
+    if matmul_leaves:
+        kind[forest.levels[1]] = LEAVES
+    kind = kind[node]
 
     neuron_of_place = np.full(forest.nodes, -1, dtype=np.int32)
     neuron_of_place[place[forest.roots]] = np.arange(forest.neurons)
@@ -70,7 +77,7 @@ def make_program(forest: Forest) -> Program:
     chunks = _chunks(place[forest.roots], bundle)
     mate = forest.neuron_of_node[node] % bundle
     homes, home_count = _homes(chunks, _slots(forest, np.ones(forest.nodes, dtype=bool))[node] * bundle + mate)
-    keeps = kind != DENDRITES
+    keeps = (kind == SYNAPSES) | (kind == MIXED)
     stacked = np.empty(forest.nodes, dtype=bool)
     stacked[node] = ~keeps
     slots = np.where(keeps, -1, _slots(forest, stacked)[node] * bundle + mate)
@@ -110,6 +117,17 @@ def _places(forest: Forest) -> tuple[IntArray, int]:
     return place, bundle
 
 
+def _places_above_leaves(forest: Forest) -> tuple[IntArray, int]:
+    """Places of the nodes above the leaf level, and then of the leaf dendrites, dendrite by dendrite."""
+    leaves, synapses = forest.levels[0].stop, forest.offsets[forest.levels[0].stop]
+    above = Forest(
+        leaves, forest.source[synapses:] - forest.in_features, forest.offsets[leaves:] - synapses, forest.roots - leaves
+    )
+    place, bundle = _places(above)
+    neuron, dendrite = np.divmod(np.arange(leaves, dtype=np.int32), leaves // forest.neurons)
+    return np.concatenate([above.nodes + dendrite * np.int32(forest.neurons) + neuron, place]), bundle
+
+
 def _depth_first(forest: Forest) -> IntArray:
     """Number the nodes of tree after tree, children before parents, each branch in one run."""
     size = np.ones(forest.nodes, dtype=np.int64)  # of the subtree
@@ -129,7 +147,8 @@ def _depth_first(forest: Forest) -> IntArray:
 def _homes(chunks: IntArray, slot: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
     """Rows for the slots of every chunk's stack, one stack after the other; their number. -1 needs no row."""
     sizes = np.maximum.reduceat(slot, chunks[:-1]) + 1
-    return np.repeat(np.cumsum(sizes) - sizes, np.diff(chunks)) + slot, int(sizes.sum())
+    base = np.repeat(np.cumsum(sizes) - sizes, np.diff([*chunks[:-1], len(slot)]))
+    return base + slot, int(sizes.sum())
 
 
 def _slots(forest: Forest, stacked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

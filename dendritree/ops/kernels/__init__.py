@@ -9,14 +9,12 @@ by the sizes alone, so a result does not depend on the number of threads.
 """
 
 from .backward import backward, input_gradient
-from .core import ACTIVATIONS, derive_rows, finish_rows, transpose
+from .core import ACTIVATIONS, transpose
 from .forward import forward
 
 __all__ = [
     "ACTIVATIONS",
     "backward",
-    "derive_rows",
-    "finish_rows",
     "forward",
     "input_gradient",
     "transpose",

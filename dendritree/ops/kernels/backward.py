@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..program import COLUMNS, DENDRITES, FAN_IN, FIRST, KIND, NODE, ROOT, SYNAPSES
+from ..program import COLUMNS, DENDRITES, FAN_IN, FIRST, KIND, LEAVES, NODE, ROOT, SYNAPSES
 from .core import BLOCK, Identity, at, backpropagate, fill, jit, part
 from .forward import add4, start1
 from .masks import LOWER, UPPER, keeps, pair_bits, sample_keys, synapse_key
@@ -158,8 +158,8 @@ def backward(
                 continue
             i = 0
             while i < k:
-                if kind == DENDRITES or source[i] < 0:
-                    c = source[i] if kind == DENDRITES else -1 - source[i]
+                if kind == DENDRITES or kind == LEAVES or source[i] < 0:
+                    c = source[i] if source[i] >= 0 else -1 - source[i]
                     value = at(acts + c * stride + shift, one)
                     child = at(grads + home[c] * stride + shift, one)
                     d, b = to_child(g, value, child, w[i], n, one, activation)

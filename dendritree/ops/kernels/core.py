@@ -143,31 +143,3 @@ def transpose(source, target, rows, columns, row, last_row, one):
                 for i in range(c, min(c + 16, columns)):
                     for j in range(r, r + m):
                         t[i * rows + j] = s[j * columns + i]
-
-
-@jit
-def finish_rows(rows, bias, row, last_row, n, neurons, dendrites, one, item, activation):
-    """Row = act(row + bias), for sums that a matmul left; no bias if the address is 0.
-
-    Row `d * neurons + i` is leaf dendrite `d` of neuron `i`, whose bias is number `i * dendrites + d`.
-    """
-    biases = at(bias, one)
-    for r in range(row, last_row):
-        v = at(rows + r * n * item, one)
-        c = biases[r % neurons * dendrites + r // neurons] if bias else one - one
-        for j in range(n):
-            v[j] = activate(v[j] + c, one, activation)
-
-
-@jit
-def derive_rows(gradients, rows, gb, row, last_row, n, neurons, dendrites, one, item, activation):
-    """Gradients of those sums: multiplied by act', read off the rows; their totals are the gradients of the biases."""
-    totals = at(gb, one)
-    for r in range(row, last_row):
-        g, v, total = at(gradients + r * n * item, one), at(rows + r * n * item, one), one - one
-        for j in range(n):
-            t = backpropagate(g[j], v[j], one, activation)
-            g[j] = t
-            total += t
-        if gb:
-            totals[r % neurons * dendrites + r // neurons] = total

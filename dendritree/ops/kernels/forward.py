@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..program import COLUMNS, DENDRITES, FAN_IN, FIRST, KIND, MIXED, NODE, ROOT, SYNAPSES
+from ..program import COLUMNS, FAN_IN, FIRST, KIND, LEAVES, MIXED, NODE, ROOT, SYNAPSES
 from .core import BLOCK, Identity, activate, at, fill, jit, part
 from .masks import LOWER, UPPER, keeps, pair_bits, sample_keys, synapse_key
 
@@ -88,6 +88,30 @@ def weighted_sum(out, c, base, stride, row, w, k, n, one, activation):
         else:
             add4(out, w[i], w[i + 1], w[i + 2], w[i + 3], r0, r1, r2, r3, n, one, linear)
         i += 4
+
+
+@part
+def finish(out, c, n, one, activation):
+    """out = act(out + c)."""
+    for j in range(n):
+        out[j] = activate(out[j] + c, one, activation)
+
+
+@part
+def leaf_sum(out, c, acts, stride, row, w, k, n, one, table, bias, activation):
+    """out = c + sum of w[i] * leaf[i], where a matmul left the leaves' sums: each is finished as it is read.
+
+    In one loop, because rows of one neuron lie far apart, in the same few cache lines' places.
+    """
+    biases = at(bias, one)
+    fill(out, c, n)
+    for i in range(k):
+        leaf, weight = at(acts + row[i] * stride, one), w[i]
+        leaf_bias = biases[table[COLUMNS * row[i] + NODE]] if bias else one - one
+        for j in range(n):
+            v = activate(leaf[j] + leaf_bias, one, activation)
+            leaf[j] = v
+            out[j] += weight * v
 
 
 @part
@@ -191,11 +215,13 @@ def forward(
             out = at(acts + p * stride + shift, one)
             w, source = at(weight + first * item, one), at(rows + first * 4, np.int32(0))
             c = at(bias, one)[node] if bias else zero
-            dropped = limit > 0 and kind != DENDRITES
+            dropped = limit > 0 and (kind == SYNAPSES or kind == MIXED)
             if dropped:
                 dropped_sum(
                     out, c, x + shift, acts + shift, stride, source, w, first, k, n, one, keys, low, high, limit, scale
                 )
+            elif kind == LEAVES:
+                leaf_sum(out, c, acts + shift, stride, source, w, k, n, one, table, bias, activation)
             elif kind == MIXED:
                 mixed_sum(out, c, x + shift, acts + shift, stride, source, w, k, n, one)
             elif root < 0 or root_activation:
@@ -204,9 +230,8 @@ def forward(
                 )
             else:
                 weighted_sum(out, c, (x if kind == SYNAPSES else acts) + shift, stride, source, w, k, n, one, linear)
-            if (dropped or kind == MIXED) and (root < 0 or root_activation):
-                for j in range(n):
-                    out[j] = activate(out[j], one, activation)
+            if (dropped or kind == MIXED or kind == LEAVES) and (root < 0 or root_activation):
+                finish(out, zero, n, one, activation)
             if root >= 0:
                 result = at(y + root * stride + shift, one)
                 for j in range(n):
