@@ -152,13 +152,16 @@ def _homes(chunks: IntArray, slot: npt.NDArray[np.int64]) -> tuple[npt.NDArray[n
 
 
 def _slots(forest: Forest, stacked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Slots of a stack for values that live from a parent's turn to its child's: siblings side by side, above it."""
+    """Slots of a stack for values that live from a parent's turn to its child's: siblings side by side, above it.
+
+    A node that is not `stacked` takes no slot itself; its number is the highest one in use at its turn.
+    """
     slot = np.zeros(forest.nodes, dtype=np.int64)
     for level in reversed(forest.levels):
         child, counts, first = _children(forest, level, stacked.astype(np.int64))
         rank = np.cumsum(counts)
         rank -= np.repeat(rank[first] - counts[first], forest.fan_ins[level])
-        slot[child[counts > 0]] = (np.repeat(slot[level], forest.fan_ins[level]) + rank)[counts > 0]
+        slot[child[child >= 0]] = (np.repeat(slot[level], forest.fan_ins[level]) + rank)[child >= 0]
     return slot
 
 
