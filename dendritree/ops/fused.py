@@ -1,7 +1,7 @@
 """The fused CPU op: when it can be used, and its registration with torch; nothing numeric.
 
-The kernels are features-major: a row holds one input, node or neuron for all samples. Outputs keep that order in memory,
-so a stack of layers never transposes between two of them.
+The kernels are features-major: a row holds one input, node or neuron for all samples. Outputs keep that order in
+memory, so a stack of layers never transposes between two of them.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..program import COLUMNS, DENDRITES, FAN_IN, FIRST, KIND, LEAVES, NODE, ROOT, SYNAPSES
+from ..program import COLUMNS, DENDRITES, FAN_IN, FIRST, KIND, LEAVES, MIXED, NODE, ROOT, SYNAPSES
 from .core import BLOCK, Identity, at, backpropagate, fill, jit, part
 from .forward import add4, start1
 from .masks import LOWER, UPPER, keeps, pair_bits, sample_keys, synapse_key
@@ -89,6 +89,24 @@ def to_child(g, value, child, weight, n, one, activation):
 
 
 @part
+def to_children(g, value0, value1, child0, child1, weight0, weight1, n, one, activation):
+    """`to_child` for two children in one loop."""
+    zero = one - one
+    dot0, dot1, total0, total1 = zero, zero, zero, zero
+    for j in range(n):
+        v0, v1, u = value0[j], value1[j], g[j]
+        dot0 += u * v0
+        dot1 += u * v1
+        t0 = backpropagate(weight0 * u, v0, one, activation)
+        t1 = backpropagate(weight1 * u, v1, one, activation)
+        child0[j] = t0
+        child1[j] = t1
+        total0 += t0
+        total1 += t1
+    return dot0, dot1, total0, total1
+
+
+@part
 def from_root(g, gy, value, n, one, activation):
     """The gradient of a root's sum, and of its bias."""
     total = one - one
@@ -157,6 +175,20 @@ def backward(
                 synapse_dots(g, x + shift, stride, source, total, k, n, one, start)
                 continue
             i = 0
+            if kind != MIXED and kind != SYNAPSES:
+                while i + 2 <= k:
+                    c, c1 = source[i], source[i + 1]
+                    value = at(acts + c * stride + shift, one)
+                    value1 = at(acts + c1 * stride + shift, one)
+                    child = at(grads + home[c] * stride + shift, one)
+                    child1 = at(grads + home[c1] * stride + shift, one)
+                    d, e, b, b1 = to_children(g, value, value1, child, child1, w[i], w[i + 1], n, one, activation)
+                    store(total, i, d, start)
+                    store(total, i + 1, e, start)
+                    if gb:
+                        store(biases, table[COLUMNS * c + NODE], b, start)
+                        store(biases, table[COLUMNS * c1 + NODE], b1, start)
+                    i += 2
             while i < k:
                 if kind == DENDRITES or kind == LEAVES or source[i] < 0:
                     c = source[i] if source[i] >= 0 else -1 - source[i]

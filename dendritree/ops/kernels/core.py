@@ -115,10 +115,8 @@ _BACKPROPAGATE = {
     Identity: lambda gradient, value, one, activation: gradient,
 }
 ACTIVATIONS = (LeakyReLU, ReLU, Tanh, Sigmoid, Identity)
-overload(activate, inline="always")(lambda value, one, activation: _ACTIVATE[activation.instance_class])
-overload(backpropagate, inline="always")(
-    lambda gradient, value, one, activation: _BACKPROPAGATE[activation.instance_class]
-)
+overload(activate)(lambda value, one, activation: _ACTIVATE[activation.instance_class])
+overload(backpropagate)(lambda gradient, value, one, activation: _BACKPROPAGATE[activation.instance_class])
 
 
 @part
