@@ -11,10 +11,9 @@ from typing import NoReturn
 
 from . import __version__
 from .errors import DendritreeError, OptionError, ShapeError
+from .levels import Branching
 
 __all__ = ["main"]
-
-Branching = int | list[int]
 
 
 def _branching(text: str) -> Branching:

@@ -1,10 +1,12 @@
 """The fused backend on the machine: any number of threads gives the same bits, many callers, forked children."""
 
+import ast
 import multiprocessing
 import os
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ from forests import NAMED, loop, random_case, run, share
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from dendritree.ops import dendritic, launch, leaves, make_plan, threads
+from dendritree.ops import dendritic, kernels, launch, leaves, make_plan, threads
 from dendritree.tree import Forest
 
 FORESTS = {
@@ -271,3 +273,14 @@ def test_forked_workers_of_a_data_loader_compute_after_their_parent_did(name, se
     loader = DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="fork", timeout=60)
     found = torch.cat(list(loader))
     torch.testing.assert_close(found, loop(*case[:3], forest, torch.tanh))
+
+
+@pytest.mark.parametrize("file", ["forward.py", "backward.py"])
+def test_a_buffer_read_by_its_address_lives_until_the_kernel_returns(file):
+    """Numba frees an array right after its last use in the source, whatever still points into it."""
+    source = Path(kernels.__file__).with_name(file).read_text(encoding="utf-8")
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    borrowing = [function for function in functions if "buffer.ctypes.data" in ast.unparse(function)]
+    assert borrowing
+    for function in borrowing:
+        assert "buffer" in ast.unparse(function.body[-1]), function.name

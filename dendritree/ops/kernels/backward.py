@@ -216,6 +216,7 @@ def backward(
                     d = dropped_dot(g, r0, key, LOWER if i % 2 else UPPER, n, one, keys, limit)
                     store(total, i, d * scale, start)
                     i += 1
+    buffer[0] = np.uint32(0)  # Numba frees an array after its last use, and `keys` is no use: hold it until here
 
 
 @jit
@@ -282,3 +283,4 @@ def input_gradient(
                 for j in range(n):
                     v = weight0 * g[j]
                     out[j] += v if keeps(pair_bits(key, keys[j]), half, limit) else zero
+    buffer[0] = np.uint32(0)  # Numba frees an array after its last use, and `keys` is no use: hold it until here

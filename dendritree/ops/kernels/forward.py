@@ -236,3 +236,4 @@ def forward(
                 result = at(y + root * stride + shift, one)
                 for j in range(n):
                     result[j] = out[j]
+    buffer[0] = np.uint32(0)  # Numba frees an array after its last use, and `keys` is no use: hold it until here
