@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..tree import Forest
-from .launch import run_forward, run_nodes_backward
+from .launch import empty_rows, run_forward, run_nodes_backward
 from .program import Program, make_program
 
 __all__ = ["Leaves", "Options", "backward", "forward", "make_leaves"]
@@ -97,7 +97,7 @@ def _leaf_rows(rows: Tensor, leaves: Leaves) -> Tensor:
 def forward(x: Tensor, weight: Tensor, bias: Tensor | None, leaves: Leaves, options: Options, y: Tensor) -> Tensor:
     """Activations of all nodes; the outputs go into `y`."""
     weight, inputs, program = weight.contiguous(), _inputs(x, leaves), leaves.program
-    acts = torch.empty((program.sizes[0], inputs.shape[2]), dtype=weight.dtype)
+    acts = empty_rows(program.sizes[0], inputs.shape[2], weight.dtype)
     torch.bmm(_weights(weight, leaves), inputs, out=_leaf_rows(acts, leaves))
     run_forward(acts, weight, bias, program.tables, program.sizes, None, *options, y, acts)
     return acts

@@ -127,17 +127,18 @@ def fill(out, c, n):
 
 
 @jit
-def transpose(source, target, rows, columns, row, last_row, one):
-    """target[c, r] = source[r, c] for rows `row ... last_row - 1` of a (rows, columns) array, in tiles."""
+def transpose(source, target, rows, columns, column, last_column, one):
+    """target[c, r] = source[r, c] for columns `column ... last_column - 1` of a (rows, columns) array, in tiles."""
     s, t = at(source, one), at(target, one)
-    for r in range(row, last_row, 8):
-        m = min(8, last_row - r)
-        for c in range(0, columns, 16):
-            if m == 8 and c + 16 <= columns:
-                for i in range(c, c + 16):
-                    for j in range(8):
-                        t[i * rows + r + j] = s[(r + j) * columns + i]
-            else:
-                for i in range(c, min(c + 16, columns)):
-                    for j in range(r, r + m):
-                        t[i * rows + j] = s[j * columns + i]
+    for panel in range(column, last_column, 256):  # what is written for 256 columns stays in the second cache
+        last = min(panel + 256, last_column)
+        for r in range(0, rows, 8):
+            for c in range(panel, last, 32):
+                if r + 8 <= rows and c + 32 <= last:
+                    for i in range(c, c + 32):
+                        for j in range(8):
+                            t[i * rows + r + j] = s[(r + j) * columns + i]
+                else:
+                    for i in range(c, min(c + 32, last)):
+                        for j in range(r, min(r + 8, rows)):
+                            t[i * rows + j] = s[j * columns + i]
