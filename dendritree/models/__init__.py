@@ -1,6 +1,6 @@
 """Whole networks by name: the paper's models, their controls, and their files."""
 
-from .controls import MLP, ConvMLP, Perceptrons
+from .controls import MLP, ConvMLP, ConvPerceptrons, Perceptrons
 from .paper import ConvMLN, MLNBinaryClassifier, MLNClassifier
 from .registry import create_model, list_models
 from .storage import load, save
@@ -9,6 +9,7 @@ __all__ = [
     "MLP",
     "ConvMLN",
     "ConvMLP",
+    "ConvPerceptrons",
     "MLNBinaryClassifier",
     "MLNClassifier",
     "Perceptrons",

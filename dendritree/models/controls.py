@@ -14,7 +14,7 @@ from .output import make_output
 from .paper import PaperCNN
 from .registry import register
 
-__all__ = ["MLP", "ConvMLP", "Perceptrons"]
+__all__ = ["MLP", "ConvMLP", "ConvPerceptrons", "Perceptrons"]
 
 
 def _linear(
@@ -147,6 +147,44 @@ class ConvMLP(nn.Module):
             output=output,
             device=device,
             dtype=dtype,
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Probabilities (or logits) of the classes."""
+        y: Tensor = self.head(self.cnn(x))
+        return y
+
+
+@register("conv-perceptrons", example={})
+class ConvPerceptrons(nn.Module):
+    """The appendix CNN with one linear unit per class as its classifier.
+
+    Args:
+        out_features: number of classes.
+        dropout: probability of silencing a feature while training.
+        output: `"probabilities"` or `"logits"`.
+        device, dtype: as in `nn.Linear`.
+
+    Example:
+        >>> ConvPerceptrons()(torch.randn(2, 1, 32, 32)).shape
+        torch.Size([2, 10])
+    """
+
+    input_shape = PaperCNN.input_shape
+
+    def __init__(
+        self,
+        out_features: int = 10,
+        *,
+        dropout: float = 0.0,
+        output: str = "probabilities",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.cnn = PaperCNN(device=device, dtype=dtype)
+        self.head = Perceptrons(
+            PaperCNN.out_features, out_features, dropout=dropout, output=output, device=device, dtype=dtype
         )
 
     def forward(self, x: Tensor) -> Tensor:

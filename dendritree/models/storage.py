@@ -26,7 +26,7 @@ from ..errors import DendritreeError, FormatError, OptionError, import_extra
 from ..wiring import WIRINGS, Wiring
 from .registry import create_model, model_origin
 
-__all__ = ["load", "save"]
+__all__ = ["decode_argument", "encode_argument", "load", "save"]
 
 FORMAT = "dendritree-model"
 FORMAT_VERSION = 1
@@ -52,7 +52,7 @@ def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "model": name,
-        "arguments": {key: _encode(key, value) for key, value in arguments.items()},
+        "arguments": {key: encode_argument(key, value) for key, value in arguments.items()},
         "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
     }
     try:
@@ -114,7 +114,7 @@ def load(folder: str | os.PathLike[str], *, device: torch.device | str | None = 
         raise FormatError(f"a model folder must hold {WEIGHTS_FILE}: none in {folder}")
     with torch.random.fork_rng(devices=[]):
         try:
-            arguments = {key: _decode(value) for key, value in config["arguments"].items()}
+            arguments = {key: decode_argument(value) for key, value in config["arguments"].items()}
             model = create_model(config["model"], **arguments).to(dtype)
         except (TypeError, DendritreeError) as error:
             raise FormatError(f"{CONFIG_FILE} in {folder} does not describe a model: {error}") from None
@@ -144,16 +144,20 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _encode(key: str, value: Any) -> Any:
-    """An argument as JSON: plain values, lists of them, wirings, and activations of `torch.nn`."""
+def encode_argument(key: str, value: Any) -> Any:
+    """An argument as JSON: plain values, lists of them, wirings, and activations of `torch.nn`.
+
+    >>> encode_argument("activation", nn.LeakyReLU)
+    {'torch.nn': 'LeakyReLU'}
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return [_encode(key, item) for item in value]
+        return [encode_argument(key, item) for item in value]
     if isinstance(value, Wiring):
-        return {"wiring": value.name, **{k: _encode(key, v) for k, v in dataclasses.asdict(value).items()}}
+        return {"wiring": value.name, **{k: encode_argument(key, v) for k, v in dataclasses.asdict(value).items()}}
     kind = value if isinstance(value, type) else type(value)
     if issubclass(kind, nn.Module) and getattr(nn, kind.__name__, None) is kind:
         if kind is value:
@@ -162,16 +166,21 @@ def _encode(key: str, value: Any) -> Any:
         constants = {name: getattr(value, name) for name in getattr(kind, "__constants__", ())}
         for encoded in ({"torch.nn": kind.__name__, **constants}, {"torch.nn": kind.__name__}):
             with contextlib.suppress(TypeError):
-                if repr(_decode(encoded)) == repr(value):
+                if repr(decode_argument(encoded)) == repr(value):
                     return encoded
     raise OptionError(f"{key} must be a plain value, a wiring or a module of torch.nn to be saved: got {value!r}")
 
 
-def _decode(value: Any) -> Any:
+def decode_argument(value: Any) -> Any:
+    """The argument that `encode_argument` made JSON of.
+
+    >>> decode_argument({"torch.nn": "LeakyReLU"})
+    LeakyReLU(negative_slope=0.01)
+    """
     if isinstance(value, list):
-        return [_decode(item) for item in value]
+        return [decode_argument(item) for item in value]
     if isinstance(value, dict):
-        options = {key: _decode(item) for key, item in value.items() if key not in ("torch.nn", "wiring")}
+        options = {key: decode_argument(item) for key, item in value.items() if key not in ("torch.nn", "wiring")}
         if isinstance(value.get("wiring"), str) and value["wiring"] in WIRINGS:
             return WIRINGS[value["wiring"]](**options)
         module = getattr(nn, str(value.get("torch.nn")), None)

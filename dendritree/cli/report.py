@@ -1,0 +1,97 @@
+"""`dendritree report`: the report of a run, made anew from its records."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .command import Command
+
+if TYPE_CHECKING:
+    from ..experiments.reproduce import RunPlan
+    from ..report import Report, ReportFiles
+
+__all__ = ["REPORT", "make_report", "print_short"]
+
+ON_A_TERMINAL = ("claims", "paper", "timing")
+"""The sections worth a screen; the page has them all."""
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from ..experiments.store import RunStore
+    from ..report import print_report
+
+    report, files = make_report(arguments.run, out=arguments.out)
+    if arguments.export or arguments.weights:
+        with RunStore.open_for_reading(arguments.run) as store:
+            target = files.html.parent
+            if arguments.export:
+                store.export(target / "data", arguments.export)
+            if arguments.weights:
+                store.export_weights(target / "models")
+    if arguments.all:
+        print_report(report)
+    else:
+        print_short(report)
+    print_files(files)
+    return 0
+
+
+def make_report(
+    run: str | Path, plan: RunPlan | None = None, *, out: str | Path | None = None
+) -> tuple[Report, ReportFiles]:
+    """Build a run's report and write it into `out`, by default the run's own folder."""
+    from ..experiments.expected import read_expected
+    from ..experiments.reproduce import RunPlan, planned_trials
+    from ..experiments.spec import matches, paper_folder, read_specs
+    from ..experiments.store import RunStore
+    from ..report import report_of_run, write_report
+
+    with RunStore.open_for_reading(run) as store:
+        begun = {(key.protocol, key.table) for key in store.present()}
+        plans = {protocol: RunPlan.make(protocol=protocol) for protocol in ("paper", "full")}
+        planned = {
+            key: trials
+            for protocol, each in plans.items()
+            for key, trials in planned_trials(each, store).items()
+            if (protocol, key[1].table) in begun
+        }
+        if plan is not None:
+            planned |= planned_trials(plan, store)
+        reference = store.reference_seconds
+    expected = read_expected(paper_folder() / "expected" / "results.csv")
+    report = report_of_run(run, expected, matches(read_specs()), planned=planned, reference_seconds=reference)
+    return report, write_report(report, out or run)
+
+
+def print_short(report: Report) -> None:
+    """The sections worth a screen."""
+    from ..report import print_report
+
+    sections = [section for section in report.sections if section.name in ON_A_TERMINAL]
+    print_report(replace(report, sections=tuple(sections)))
+
+
+def print_files(files: ReportFiles) -> None:
+    """Where the report is."""
+    print(f"\nreport: {files.html}\n        {files.markdown}\n        {files.html.parent / 'csv'}/")
+
+
+REPORT = Command(
+    "rebuild the report of a run from its records, without training",
+    "",
+    _report,
+    [
+        (("run",), {"metavar": "RUN", "help": "the run's folder"}),
+        (("--out",), {"metavar": "DIR", "help": "where the report goes (default: the run's folder)"}),
+        (("--all",), {"action": "store_true", "help": "print every section, not only the paper's tables and claims"}),
+        (
+            ("--export",),
+            {"choices": ("csv", "parquet"), "help": "also write every trial and epoch, into data/"},
+        ),
+        (("--weights",), {"action": "store_true", "help": "also write the kept models, into models/"}),
+    ],
+    network_example="dendritree report reproduction --export csv",
+)

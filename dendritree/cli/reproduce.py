@@ -1,0 +1,63 @@
+"""`dendritree reproduce`: run the paper's experiments, as far as they have not been run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+
+from ..errors import import_extra
+from .command import Command
+from .report import make_report, print_files, print_short
+
+__all__ = ["REPRODUCE"]
+
+
+def _reproduce(arguments: argparse.Namespace) -> int:
+    from ..experiments.reproduce import RunPlan, reproduce
+    from ..experiments.runner import Pool
+    from .progress import make_display
+
+    for package in ("rich", "matplotlib", "scipy", "safetensors"):
+        import_extra(package, extra="experiments")  # now, not after an hour of training
+    plan = RunPlan.make(arguments.tables, arguments.protocol, trials=arguments.trials, draw=arguments.draw)
+    pool = Pool(arguments.backend, workers=arguments.workers, address=arguments.address)
+    try:
+        with make_display(plan, partial(make_report, arguments.run, plan)) as display:
+            reproduce(arguments.run, plan, pool=pool, data_dir=arguments.data_dir, observer=display)
+    except KeyboardInterrupt:
+        print(f"dendritree: stopped; {arguments.run} keeps what is done, and the same command goes on", file=sys.stderr)
+        return 130
+    report, files = make_report(arguments.run, plan)
+    print_short(report)
+    print_files(files)
+    return 0
+
+
+REPRODUCE = Command(
+    "run the paper's experiments and report them beside its tables",
+    "",
+    _reproduce,
+    [
+        (
+            ("tables",),
+            {
+                "nargs": "*",
+                "metavar": "TABLE",
+                "help": "binary, multiclass, cnn, or a table as binary-mlp (default: all)",
+            },
+        ),
+        (
+            ("--protocol",),
+            {"default": "paper", "help": "paper: as the authors did; full: all images, tuned (default: paper)"},
+        ),
+        (("--trials",), {"type": int, "metavar": "N", "help": "trials of each row (default: as the paper, 10)"}),
+        (("--run",), {"default": "reproduction", "metavar": "DIR", "help": "the run's folder (default: reproduction)"}),
+        (("--data-dir",), {"metavar": "DIR", "help": "look for MNIST here first"}),
+        (("--draw",), {"help": "per-trial: each trial its own images (default); once: as the authors"}),
+        (("--workers",), {"type": int, "metavar": "N", "help": "processes (default: one a core)"}),
+        (("--backend",), {"default": "loky", "help": "loky: processes here; dask: a cluster; here: this process"}),
+        (("--address",), {"metavar": "URL", "help": "of a Dask scheduler (default: a local cluster)"}),
+    ],
+    network_example="dendritree reproduce multiclass --trials 3\n  dendritree reproduce --backend dask --address tcp://10.0.0.1:8786",
+)

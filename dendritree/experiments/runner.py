@@ -1,0 +1,187 @@
+"""Doing jobs in other processes: one path through `concurrent.futures`, for a pool here and for a Dask cluster.
+
+A job that its worker did not survive is done again; one that raises is our bug and is shown. What has been done goes
+to a callback in this process, the only one that writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from typing import Any
+
+from ..errors import DendritreeError, OptionError, check_one_of, import_extra
+from .records import TrialRecord
+from .trials import Job, run_job
+
+__all__ = ["BACKENDS", "Pool", "WorkersLostError", "run_jobs"]
+
+BACKENDS = ("loky", "dask", "here")
+"""Where jobs are done: processes of this machine, a Dask cluster, or this very process (for a debugger)."""
+
+LOSSES_IN_A_ROW = 3
+"""How often workers may die without a single job done in between, before we give up."""
+
+
+class WorkersLostError(DendritreeError):
+    """Workers died again and again."""
+
+
+class Pool:
+    """Where jobs are done. A context manager; `executor()` gives a live executor, a new one after a loss.
+
+    Args:
+        backend: one of `BACKENDS`.
+        workers: processes; as many as this process may use cores by default. A cluster of the user's has its own.
+        address: of the user's Dask scheduler; without one, `dask` starts a cluster of its own on this machine.
+    """
+
+    def __init__(self, backend: str = "loky", *, workers: int | None = None, address: str | None = None) -> None:
+        self.backend = check_one_of("backend", backend, BACKENDS)
+        if address and backend != "dask":
+            raise OptionError(f"an address is for backend 'dask': got {backend!r} and {address!r}")
+        self.workers = workers or len(os.sched_getaffinity(0))
+        self.address = address
+        self._client: Any = None
+        self._executor: Executor | None = None
+
+    def executor(self) -> Executor:
+        """The executor in use."""
+        if self._executor is None:
+            self._executor = self._start()
+        return self._executor
+
+    def _start(self) -> Executor:
+        if self.backend == "loky":
+            loky = import_extra("loky", extra="experiments")
+            executor: Executor = loky.ProcessPoolExecutor(
+                self.workers, initializer=_begin_worker, initargs=(os.getpid(),), env={"OMP_NUM_THREADS": "1"}
+            )
+            return executor
+        distributed = import_extra("distributed", extra="dask")
+        if self._client is None:
+            try:
+                if self.address:
+                    self._client = distributed.Client(self.address, timeout="10s")
+                else:
+                    self._client = distributed.Client(
+                        n_workers=self.workers, threads_per_worker=1, dashboard_address=None
+                    )
+            except (OSError, ValueError) as error:
+                raise DendritreeError(f"no Dask scheduler answers at {self.address}: {error}") from None
+        found: Executor = self._client.get_executor(retries=LOSSES_IN_A_ROW)
+        return found
+
+    def lost(self) -> None:
+        """Forget an executor whose workers died."""
+        if self._executor is not None:
+            _stop(self._executor)
+            self._executor = None
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.lost()
+        if self._client is not None:
+            self._client.close()
+
+
+def _begin_worker(parent: int) -> None:
+    """Leave Ctrl-C to the parent, and end when the parent was killed: nobody else would end us."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _stop(executor: Executor) -> None:
+    """Stop without waiting for work that nobody wants any more."""
+    if hasattr(executor, "_executor_manager_thread"):  # loky: kill workers, they write nothing
+        executor.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
+    else:
+        executor.shutdown(wait=False)
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    pool: Pool,
+    on_done: Callable[[Job, list[TrialRecord]], None],
+    *,
+    data_dir: str | None = None,
+) -> None:
+    """Do all jobs, each at least once; `on_done` gets the records of each as it is done, in this process.
+
+    Args:
+        jobs: what to do, the first ones first.
+        pool: where.
+        on_done: what to do with the records; a job whose worker died comes here only when it was done in the end.
+        data_dir: where the workers look for data sets first.
+    """
+    if pool.backend == "here":
+        for job in jobs:
+            on_done(job, run_job(job, data_dir))
+        return
+    waiting, losses = list(jobs), 0
+    while waiting:
+        unfinished: list[Job] = []
+        for job, future in _submitted(waiting, pool, data_dir):
+            try:
+                records = future.result()
+            except _lost_errors() as error:
+                unfinished.append(job)
+                last_loss = error
+            else:
+                losses = 0
+                on_done(job, records)
+        if unfinished:
+            losses += 1
+            if losses >= LOSSES_IN_A_ROW:
+                raise WorkersLostError(
+                    f"workers must live to finish a job: {losses} times in a row they did not ({last_loss})"
+                ) from None
+            pool.lost()
+        waiting = unfinished
+
+
+def _submitted(jobs: Sequence[Job], pool: Pool, data_dir: str | None) -> Iterator[tuple[Job, Future[Any]]]:
+    """Submit jobs a few ahead of the workers, give back each as it ends; an executor that broke ends them all."""
+    executor, queue = pool.executor(), list(reversed(jobs))
+    pending: dict[Future[Any], Job] = {}
+    try:
+        while queue or pending:
+            while queue and len(pending) < 4 * pool.workers:
+                job = queue.pop()
+                future: Future[Any]
+                try:
+                    future = executor.submit(run_job, job, data_dir)
+                except (BrokenExecutor, RuntimeError) as error:  # broken since the last one
+                    future = Future()
+                    future.set_exception(BrokenExecutor(str(error)))
+                pending[future] = job
+            done, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in sorted(done, key=lambda f: jobs.index(pending[f])):
+                yield pending.pop(future), future
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def _lost_errors() -> tuple[type[BaseException], ...]:
+    """What executors say when workers died; a Dask cluster has words of its own."""
+    errors: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
+    with contextlib.suppress(ImportError):
+        from distributed.client import FutureCancelledError
+        from distributed.scheduler import KilledWorker
+
+        errors += (KilledWorker, FutureCancelledError)
+    return errors
