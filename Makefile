@@ -7,13 +7,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 .PHONY: help reproduce test bench lint types pytest package clean
 
 help:
-	@echo "make reproduce   train a dendritic model and its controls, print the comparison"
+	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
 	@echo "make test        lint, types, tests, and a package that installs"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make clean       remove .venv and everything built"
 
 reproduce: $(VENV)/run.stamp
-	$(BIN)/python examples/compare_digits.py
+	$(BIN)/dendritree reproduce
 
 test: lint types pytest package
 

@@ -4,13 +4,14 @@ Layers, the paper's models and their controls, parameter budgets, files, trainin
 """
 
 from .budget import Count, count, matched_mln, matched_mlp, paper_rows
-from .errors import DendritreeError, FormatError, MissingExtraError, OptionError, ShapeError
+from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
 from .layers import DendriticLayer
 from .masked import from_masked, load_masked, to_masked
 from .models import (
     MLP,
     ConvMLN,
     ConvMLP,
+    ConvPerceptrons,
     MLNBinaryClassifier,
     MLNClassifier,
     Perceptrons,
@@ -29,6 +30,7 @@ __all__ = [
     "MLP",
     "ConvMLN",
     "ConvMLP",
+    "ConvPerceptrons",
     "Count",
     "DendriticLayer",
     "DendritreeError",
@@ -38,6 +40,7 @@ __all__ = [
     "History",
     "MLNBinaryClassifier",
     "MLNClassifier",
+    "MissingDataError",
     "MissingExtraError",
     "OptionError",
     "Partition",

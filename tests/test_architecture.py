@@ -34,9 +34,9 @@ ALLOWED = {
     "training": "data",
     "estimators": "presets models training budget",
     "tune": "presets models training budget",
-    "experiments": "data models presets budget training",
+    "experiments": "data models layers wiring tree presets budget training __init__",  # for the version
     "plot": "layers tree explain experiments.store",
-    "report": "experiments.store plot",
+    "report": "experiments plot",
     "view": "plot explain models",
 }
 ALLOWED["cli"] = " ".join([*ALLOWED, "__init__"])  # for the version

@@ -17,7 +17,7 @@ from .params import PARAMS
 from .report import REPORT
 from .reproduce import REPRODUCE
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "main", "make_parser"]
 
 COMMANDS: dict[str, Command] = {
     "params": PARAMS,
@@ -36,13 +36,23 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def _parser() -> Parser:
-    raw = argparse.RawDescriptionHelpFormatter
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Help with room for the longest command's name: argparse forgets that the list of commands is indented."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Count the width of an argument, and of the commands if it is theirs."""
+        super().add_argument(action)
+        if action.nargs == argparse.PARSER:
+            self._action_max_length = max(self._action_max_length, 4 + max(map(len, COMMANDS)))
+
+
+def make_parser() -> Parser:
+    """The parser of all commands."""
     parser = Parser(
         prog="dendritree",
         description="Dendritic-tree neurons for PyTorch.",
         epilog="example:\n  dendritree params 1024 10 --branching 32",
-        formatter_class=raw,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"dendritree {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -52,7 +62,8 @@ def _parser() -> Parser:
             help=command.help,
             description=command.help.capitalize() + ".",
             epilog="\n  ".join(filter(None, ["example:", command.example, command.network_example])),
-            formatter_class=raw,
+            formatter_class=HelpFormatter,
+            usage=command.usage or None,
         )
         for flags, options in command.arguments:
             sub.add_argument(*flags, **options)  # type: ignore[arg-type]
@@ -86,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    parser = _parser()
+    parser = make_parser()
     try:
         arguments = parser.parse_args(argv)
         if arguments.command is None:

@@ -19,5 +19,7 @@ class Command:
     run: Callable[[argparse.Namespace], int | None]
     """Returns an exit status; None is 0."""
     arguments: Sequence[tuple[tuple[str, ...], dict[str, object]]]
+    usage: str = ""
+    """The first line of the help; argparse's own if empty, which takes four lines where there are many options."""
     network_example: str = ""
     """Command lines that fetch something, shown after the others."""

@@ -18,8 +18,8 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     from ..experiments.runner import Pool
     from .progress import make_display
 
-    for package in ("rich", "matplotlib", "scipy", "safetensors"):
-        import_extra(package, extra="experiments")  # now, not after an hour of training
+    import_extra("scipy", extra="experiments")  # what the report needs: now, not after the training
+    import_extra("matplotlib", extra="report")
     plan = RunPlan.make(arguments.tables, arguments.protocol, trials=arguments.trials, draw=arguments.draw)
     pool = Pool(arguments.backend, workers=arguments.workers, address=arguments.address)
     try:
@@ -41,23 +41,23 @@ REPRODUCE = Command(
     [
         (
             ("tables",),
-            {
-                "nargs": "*",
-                "metavar": "TABLE",
-                "help": "binary, multiclass, cnn, or a table as binary-mlp (default: all)",
-            },
+            {"nargs": "*", "metavar": "TABLE", "help": "binary, multiclass, cnn, or one as binary-mlp (default: all)"},
         ),
         (
             ("--protocol",),
-            {"default": "paper", "help": "paper: as the authors did; full: all images, tuned (default: paper)"},
+            {"default": "paper", "metavar": "P", "help": "paper: as the authors did (default); full: all images"},
         ),
-        (("--trials",), {"type": int, "metavar": "N", "help": "trials of each row (default: as the paper, 10)"}),
+        (("--trials",), {"type": int, "metavar": "N", "help": "trials of each row (default: 10, as the paper)"}),
         (("--run",), {"default": "reproduction", "metavar": "DIR", "help": "the run's folder (default: reproduction)"}),
         (("--data-dir",), {"metavar": "DIR", "help": "look for MNIST here first"}),
-        (("--draw",), {"help": "per-trial: each trial its own images (default); once: as the authors"}),
+        (("--draw",), {"metavar": "D", "help": "per-trial: each its own images (default); once: one draw"}),
         (("--workers",), {"type": int, "metavar": "N", "help": "processes (default: one a core)"}),
-        (("--backend",), {"default": "loky", "help": "loky: processes here; dask: a cluster; here: this process"}),
+        (
+            ("--backend",),
+            {"default": "loky", "metavar": "B", "help": "loky: processes (default); dask: a cluster; here: none"},
+        ),
         (("--address",), {"metavar": "URL", "help": "of a Dask scheduler (default: a local cluster)"}),
     ],
+    usage="dendritree reproduce [options] [TABLE ...]",
     network_example="dendritree reproduce multiclass --trials 3\n  dendritree reproduce --backend dask --address tcp://10.0.0.1:8786",
 )

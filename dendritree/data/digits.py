@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
 from ..errors import import_extra
-from .split import Examples, Split
+from .split import Examples, Split, fixed_order
 
 __all__ = ["load_digits"]
 
@@ -21,7 +20,7 @@ def load_digits() -> Split:
     (1197, 300, 300)
     """
     digits = import_extra("sklearn.datasets", extra="data").load_digits()
-    order = np.random.default_rng(0).permutation(len(digits.target))
+    order = fixed_order(len(digits.target))
     x = torch.as_tensor(digits.data[order] / 16.0, dtype=torch.float32)
     y = torch.as_tensor(digits.target[order], dtype=torch.long)
     return Split(*(Examples(x[part], y[part]) for part in (slice(600, None), slice(0, 300), slice(300, 600))))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..errors import ShapeError
 
-__all__ = ["Examples", "Split"]
+__all__ = ["Examples", "Split", "fixed_order"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Split:
     train: Examples
     val: Examples
     test: Examples
+    features: tuple[str, ...] = field(default=(), kw_only=True)
+    """Names of the columns of x, where they have names."""
 
     def __post_init__(self) -> None:
         for name in ("train", "val", "test"):
@@ -43,3 +46,17 @@ class Split:
                     f"{name} must have one y for each x, of the shape of the training inputs: got x "
                     f"{tuple(part.x.shape)}, y {tuple(part.y.shape)}"
                 )
+        if self.features and len(self.features) != self.train.x.shape[-1]:
+            raise ShapeError(
+                f"features must name each column of x, or none: got {len(self.features)} names, x "
+                f"{tuple(self.train.x.shape)}"
+            )
+
+
+def fixed_order(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The one permutation by which a file of `count` examples is split: NumPy's default generator, seed 0.
+
+    >>> fixed_order(5).tolist()
+    [2, 4, 3, 0, 1]
+    """
+    return np.random.default_rng(0).permutation(count)

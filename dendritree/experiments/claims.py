@@ -170,7 +170,7 @@ class _Bench:
             if branching > 2 and control[1] == 0
         ]
         tests = correct_family([test for test in map(self._test, questions) if test is not None])
-        return f". Beside the claim: {'; '.join(map(_figures, tests))}" if tests else ""
+        return f"; beside the claim: {'; '.join(map(_figures, tests))}" if tests else ""
 
     def _test(self, question: _Question) -> Comparison | None:
         dropout, other_dropout = {

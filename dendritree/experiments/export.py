@@ -62,7 +62,9 @@ def export_models(records: Sequence[TrialRecord], folder: Path) -> list[Path]:
             with torch.random.fork_rng(devices=[]):  # the first weights, drawn and thrown away, cost the user nothing
                 model = create_model(row.network, **record.model_config)
             dtypes = {tensor.dtype for tensor in state.values() if tensor.dtype.is_floating_point}
-            model.to(dtypes.pop() if len(dtypes) == 1 else None).load_state_dict(state)
+            if len(dtypes) == 1:
+                model.to(dtypes.pop())
+            model.load_state_dict(state)
         except (
             DendritreeError,
             RuntimeError,

@@ -6,6 +6,7 @@ A job depends on its own fields alone, so any process of any machine may do it, 
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,9 @@ from .stacks import Stack, stack_models
 __all__ = ["Job", "model_config", "run_job"]
 
 IN_FEATURES = 1024
+
+_TORCH = threading.Lock()
+"""One job at a time in a process: torch's random numbers are the process's, and a Dask worker may have threads."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +77,15 @@ def model_config(row: Row, out_features: int, output: str) -> dict[str, Any]:
 
 def run_job(job: Job, data_dir: str | None = None) -> list[TrialRecord]:
     """Train the job's trials in this process, on one thread of torch."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        _load_kernels()
-        with torch.random.fork_rng(devices=[]):
-            return _run_full(job, data_dir) if job.protocol.batch_size else _run_drawn(job, data_dir)
-    finally:
-        torch.set_num_threads(threads)
+    with _TORCH:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            _load_kernels()
+            with torch.random.fork_rng(devices=[]):
+                return _run_full(job, data_dir) if job.protocol.batch_size else _run_drawn(job, data_dir)
+        finally:
+            torch.set_num_threads(threads)
 
 
 @functools.cache
@@ -146,7 +151,7 @@ def train_stack(stack: Stack, draw: Draw, job: Job) -> tuple[Tensor, dict[str, T
     assert correct is not None
     last = make_output(job.protocol.output, job.out_features)
     train_x, val_x = stack.prepare(draw.train_x), stack.prepare(draw.val_x)
-    optimizer = torch.optim.Adam(stack.parameters(), lr=job.lr)
+    optimizer = torch.optim.Adam(stack.parameters(), lr=job.lr, fused=True)
     curves = torch.zeros(4, job.protocol.epochs, job.count, dtype=torch.float64)
     lowest, best = float("inf"), stack.state_of(0)
 

@@ -1,0 +1,43 @@
+"""The IDX format of MNIST: a magic number that says type and dimensions, the sizes, then the bytes."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError
+
+__all__ = ["Bytes", "read_idx", "write_idx"]
+
+Bytes = NDArray[np.uint8]
+UNSIGNED_BYTE = 8  # IDX's code for the only element type that these data sets use
+
+
+def read_idx(content: bytes) -> Bytes:
+    """The array in an IDX file of unsigned bytes; a copy of its own, so that it can be written to.
+
+    >>> read_idx(write_idx(np.array([[1, 2, 3]], dtype=np.uint8)))
+    array([[1, 2, 3]], dtype=uint8)
+    """
+    if len(content) < 4 or content[:3] != bytes([0, 0, UNSIGNED_BYTE]):
+        raise FormatError(f"an IDX file of unsigned bytes must begin with 00 00 08: got {content[:3].hex(' ')!r}")
+    dimensions = content[3]
+    start = 4 + 4 * dimensions
+    if len(content) < start:
+        raise FormatError(f"an IDX file of {dimensions} dimensions must have {start} bytes or more: got {len(content)}")
+    shape = struct.unpack(f">{dimensions}I", content[4:start])
+    size = start + int(np.prod(shape, dtype=object))
+    if len(content) != size:
+        raise FormatError(f"an IDX file of shape {shape} must have {size} bytes: got {len(content)}")
+    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape).copy()
+
+
+def write_idx(array: Bytes) -> bytes:
+    """The IDX file of an array of unsigned bytes.
+
+    >>> write_idx(np.array([7, 9], dtype=np.uint8)).hex(" ")
+    '00 00 08 01 00 00 00 02 07 09'
+    """
+    return struct.pack(f">BBBB{array.ndim}I", 0, 0, UNSIGNED_BYTE, array.ndim, *array.shape) + array.tobytes()

@@ -1,0 +1,141 @@
+"""Where data files lie on this machine: the user's folder, the cache, the system's data sets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TextIO
+
+from ..errors import FormatError, OptionError
+from .content import DataFile, check_content, unpack
+
+__all__ = ["Place", "cache_folder", "find", "keep", "local_places", "locked", "read_verified"]
+
+SYSTEM_FOLDER = Path("/usr/share/datasets")
+"""Where Debian's packages of data sets put them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder that may hold data sets, directly or each in a folder of its name."""
+
+    kind: Literal["named", "cache", "system"]
+    folder: Path
+    origin: str
+    """What made us look here, in words for messages."""
+
+
+def cache_folder() -> Path:
+    """The folder for what was fetched: `dendritree` under XDG_CACHE_HOME, or under ~/.cache."""
+    root = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if root.is_absolute():  # the standard says to ignore any other
+        return root / "dendritree"
+    try:
+        return Path.home() / ".cache" / "dendritree"
+    except RuntimeError as error:
+        raise OptionError(f"the cache must have a home: {error}; set XDG_CACHE_HOME or HOME") from None
+
+
+def local_places(data_dir: str | os.PathLike[str] | None = None) -> list[Place]:
+    """Where to look on this machine, in order. A folder that the user named must exist.
+
+    >>> [place.kind for place in local_places(".")]
+    ['named', 'cache', 'system']
+    """
+    origin = "data_dir" if data_dir is not None else "DENDRITREE_DATA"
+    named = data_dir if data_dir is not None else os.environ.get("DENDRITREE_DATA") or None
+    places = [
+        Place("cache", cache_folder(), "the cache"),
+        Place("system", SYSTEM_FOLDER, "the system's data sets"),
+    ]
+    if named is None:
+        return places
+    folder = Path(named).expanduser()
+    if not os.fspath(named) or not _exists(folder.is_dir):
+        raise OptionError(f"{origin} must name a folder: got {os.fspath(named)!r}")
+    return [Place("named", folder, origin), *places]
+
+
+def find(place: Place, data_set: str, file: DataFile) -> Path | None:
+    """The path of a file in a place, `.gz` or not, or None. A folder named as the data set goes first.
+
+    A system folder or the cache is shared by data sets whose files have equal names, so there only that folder counts.
+    """
+    folders = [place.folder / data_set, place.folder / data_set.replace("-", "_")]
+    if place.kind == "named":
+        folders.append(place.folder)
+    candidates = (folder / f"{file.name}{suffix}" for folder in folders for suffix in ("", ".gz"))
+    return next((path for path in candidates if _exists(path.is_file)), None)
+
+
+def _exists(is_there: Callable[[], bool]) -> bool:
+    """Whether a path is what is asked; in a folder that is closed to us, nothing is."""
+    try:
+        return is_there()
+    except OSError:
+        return False
+
+
+def read_verified(file: DataFile, path: Path) -> bytes:
+    """The genuine content of a file, unpacked; anything else is refused by its path."""
+    try:
+        packed = path.read_bytes()
+    except OSError as error:
+        raise FormatError(f"{file.name} must be readable: {error.strerror} ({path})") from None
+    packing: Literal["gzip", "plain"] = "gzip" if path.suffix == ".gz" else "plain"
+    try:
+        content = unpack(packed, packing, path.name, file.size)
+    except FormatError as error:
+        raise FormatError(f"{error} ({path})") from None
+    check_content(file, content, str(path))
+    return content
+
+
+def keep(file: DataFile, content: bytes, folder: Path) -> Path:
+    """Write a file whole or not at all: under a name of its own first, then renamed."""
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{file.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        Path(temporary).chmod(0o644)  # mkstemp's files are for their owner alone; these are no secret
+        return Path(temporary).replace(folder / file.name)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold a folder, made if need be, so that of several processes one fetches and the others wait and find it.
+
+    The lock goes with its process, however that ends. Where there is none (Windows, some network drives) files are
+    still whole: two processes then fetch the same bytes, and the later rename wins.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a") as lock:
+        if _lock(lock, say, f"waiting for another process that fetches {folder.name}"):
+            for leftover in folder.glob(".*.part"):  # of a process that was killed: nobody else writes now
+                leftover.unlink(missing_ok=True)
+        yield
+
+
+def _lock(lock: TextIO, say: Callable[[str], None], waiting: str) -> bool:
+    """Lock an open file until it is closed; whether that could be done."""
+    if sys.platform == "win32":
+        return False
+    import fcntl
+
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(waiting)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError:
+        return False
+    return True

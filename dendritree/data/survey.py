@@ -1,0 +1,81 @@
+"""What of the data sets is on this machine, and whether it is genuine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ..errors import FormatError
+from . import DATASETS
+from .catalogue import FILE_SETS
+from .content import DataFile
+from .places import find, local_places, read_verified
+
+__all__ = ["Checked", "is_installed", "size_of", "verify", "whereabouts"]
+
+Folder = str | os.PathLike[str] | None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One copy of a file, or its absence."""
+
+    data_set: str
+    file: str
+    state: Literal["ok", "corrupt", "absent"]
+    where: str
+    """Its path; for a corrupt file also what is wrong with it."""
+
+
+def is_installed(name: str) -> bool:
+    """Whether the package is here that a data set comes with."""
+    return importlib.util.find_spec(DATASETS[name].package) is not None
+
+
+def size_of(name: str) -> int:
+    """Bytes of a data set's files, unpacked; 0 if it comes with a package.
+
+    >>> size_of("adult")
+    5977458
+    """
+    return FILE_SETS[name].size if name in FILE_SETS else 0
+
+
+def whereabouts(name: str, data_dir: Folder = None) -> str:
+    """The folder that holds a data set, or `not here`; files are looked for, not read."""
+    if name not in FILE_SETS:
+        return f"in the package {DATASETS[name].package}" if is_installed(name) else "not here"
+    places, files = local_places(data_dir), FILE_SETS[name].files
+    found = [next(filter(None, (find(place, FILE_SETS[name].name, file) for place in places)), None) for file in files]
+    folders = sorted({str(path.parent) for path in found if path})
+    if not folders:
+        return "not here"
+    missing = found.count(None)
+    return ", ".join(folders) + (f" ({missing} of {len(files)} files missing)" if missing else "")
+
+
+def verify(names: Iterable[str], data_dir: Folder = None) -> list[Checked]:
+    """Read every copy of the files of some data sets; files that two of them share are read once."""
+    places = local_places(data_dir)
+    checked: list[Checked] = []
+    for name in dict.fromkeys(FILE_SETS[name].name if name in FILE_SETS else name for name in names):
+        if name not in FILE_SETS:
+            state: Literal["ok", "absent"] = "ok" if is_installed(name) else "absent"
+            checked.append(Checked(name, f"package {DATASETS[name].package}", state, ""))
+            continue
+        for file in FILE_SETS[name].files:
+            paths = dict.fromkeys(path for place in places if (path := find(place, name, file)))
+            checked += [_check(name, file, path) for path in paths] or [Checked(name, file.name, "absent", "")]
+    return checked
+
+
+def _check(data_set: str, file: DataFile, path: Path) -> Checked:
+    try:
+        read_verified(file, path)
+    except FormatError as error:
+        return Checked(data_set, file.name, "corrupt", str(error))
+    return Checked(data_set, file.name, "ok", str(path))

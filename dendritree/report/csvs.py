@@ -1,0 +1,71 @@
+"""The report as CSV files, one a section, with every digit; and one with every point of the charts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .layout import PARTS, Column, Report, Section
+
+__all__ = ["csv_files", "section_csv"]
+
+POINTS_HEADER = ("chart", "panel", "model", "curve", "x", "y", "low", "high")
+
+
+def csv_files(report: Report) -> dict[str, str]:
+    """The text of each file by its name. The names are the same for every report, a partial one included.
+
+    >>> from .layout import Group
+    >>> section = Section("runs", "Runs", "", (Column("trials", "trials", "count"),), (Group("a", "A", ((10,),)),))
+    >>> csv_files(Report("Report", (), (section,)))["runs.csv"]
+    'trials\\n10\\n'
+    """
+    files = {f"{section.name}.csv": section_csv(section) for section in report.sections}
+    points = [
+        (chart.name, panel.y_label, line.label, "training" if line.faint else "", *point)
+        for section in report.sections
+        for chart in section.charts
+        for panel in chart.panels
+        for line in panel.lines
+        for point in zip(
+            line.x, line.y, line.low or [None] * len(line.x), line.high or [None] * len(line.x), strict=True
+        )
+    ]
+    return {**files, "chart-points.csv": _text(POINTS_HEADER, points)}
+
+
+def section_csv(section: Section) -> str:
+    """A section's table: a value with parts, as a mean with its standard deviation, takes a column for each.
+
+    >>> from .layout import Group
+    >>> table = Section("s", "S", "", (Column("acc", "acc", "spread"),), (Group("a", "A", (((0.5, 0.1),),)),))
+    >>> section_csv(table)
+    'acc,acc_sd\\n0.5,0.1\\n'
+    """
+    header = [name for column in section.columns for name in _names(column)]
+    rows = (
+        [part for column, value in zip(section.columns, row, strict=True) for part in _parts(column, value)]
+        for row in section.rows
+    )
+    return _text(header, rows)
+
+
+def _names(column: Column) -> list[str]:
+    return [column.name + ending for ending in PARTS.get(column.form, ("",))]
+
+
+def _parts(column: Column, value: Any) -> list[Any]:
+    if column.form not in PARTS:
+        return [value]
+    return [None] * len(PARTS[column.form]) if value is None else list(value)
+
+
+def _text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Floats as Python writes them (numpy's too), which read back to the same bits; nothing where there is no value."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([float(value) if isinstance(value, float) else value for value in row] for row in rows)
+    return file.getvalue()

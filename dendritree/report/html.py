@@ -1,0 +1,119 @@
+"""The report as one HTML page that needs nothing else: no network, no fonts, and no JavaScript to be read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from html import escape
+from importlib import resources
+from itertools import groupby
+from string import Template
+from typing import Any
+
+from .figures import draw
+from .layout import Chart, Column, Group, Report, Section, show
+from .palette import Look, looks
+
+__all__ = ["html_page"]
+
+BADGES = {
+    "good": ("holds", "within"),
+    "bad": ("does not hold", "outside"),
+    "open": ("undecided", "partial"),
+}
+LONG_TABLE = 40
+"""Rows from which a table is folded."""
+LONG_TEXT, LONG_NAME = 40, 20
+"""Characters from which the text of a cell, or of the first of a row, is folded."""
+
+
+def html_page(report: Report) -> str:
+    """The whole report as one page. It needs the extra `report`, for the charts.
+
+    >>> page = html_page(Report("Report", ("One sentence.",), ()))
+    >>> "<h1>Report</h1>" in page and "<li>One sentence.</li>" in page
+    True
+    """
+    models = looks(chart for section in report.sections for chart in section.charts)
+    links = "".join(f'<li><a href="#{part.name}">{escape(part.title)}</a></li>' for part in report.sections)
+    facts = "".join(f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>" for value, what in report.facts)
+    sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.summary)
+    return Template(_resource("page.html")).substitute(
+        title=escape(report.title),
+        style=_resource("page.css"),
+        script=_resource("page.js"),
+        facts=f'<dl class="facts">{facts}</dl>' if facts else "",
+        summary=f"<ul>{sentences}</ul>",
+        contents=f"<ul>{links}</ul>",
+        sections="\n".join(_section(section, models) for section in report.sections),
+    )
+
+
+def _resource(name: str) -> str:
+    """A file that lies beside this one in the package."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _section(section: Section, models: Mapping[tuple[str, int], Look]) -> str:
+    parts = [f'<h2><a href="#{section.name}">{escape(section.title)}</a></h2>']
+    if section.text:
+        parts.append(f"<p>{escape(section.text)}</p>")
+    for title, charts in groupby(section.charts, key=lambda chart: chart.group):
+        if title:
+            parts.append(f"<h3>{escape(title)}</h3>")
+        parts += ['<div class="charts">', *(_figure(chart, models) for chart in charts), "</div>"]
+    if any(section.rows):
+        parts += [_table(section, group) for group in section.groups]
+    else:
+        parts.append(f'<p class="note">{escape(section.empty)}</p>')
+    body = "\n".join(parts)
+    return f'<section id="{section.name}">\n{body}\n</section>'
+
+
+def _figure(chart: Chart, models: Mapping[tuple[str, int], Look]) -> str:
+    caption = f"<figcaption>{escape(chart.title)}</figcaption>"
+    return f'<figure id="{chart.name}">{caption}{draw(chart, models)}</figure>'
+
+
+def _table(section: Section, group: Group) -> str:
+    columns = [column for _, column in section.shown]
+    head = "".join(f'<th scope="col"{_classes(column)}>{escape(column.label)}</th>' for column in columns)
+    rows = "".join(f"<tr>{''.join(_cells(section, row))}</tr>\n" for row in group.rows)
+    title = f'<h3><a href="#{group.name}">{escape(group.title)}</a></h3>\n' if group.title else ""
+    # A box that scrolls must be reachable with the keyboard, and have a name
+    label = escape(group.title or section.title)
+    table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table>"
+    scroll = f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">{table}</div>'
+    if section.charts or len(group.rows) > LONG_TABLE:  # charts say it at a glance; numbers wait until somebody asks
+        summary = f"<summary>Numbers: {label} ({len(group.rows)} rows)</summary>"
+        return f'<details id="{group.name}">{summary}\n{scroll}\n</details>'
+    return f'<div id="{group.name}">\n{title}{scroll}\n</div>'
+
+
+def _cells(section: Section, row: tuple[Any, ...]) -> Iterator[str]:
+    for place, (source, column) in enumerate(section.shown):
+        value, text = row[source], show(row[source], column)
+        if place == 0:
+            folds = ' class="long"' if len(text) > LONG_NAME else ""
+            yield f'<th scope="row"{folds}>{escape(text)}</th>'
+        elif column.form == "badge" and value is not None:
+            kind = next((kind for kind, words in BADGES.items() if value in words), "plain")
+            yield f'<td><span class="badge {kind}">{escape(text)}</span></td>'
+        elif column.form == "evidence" and value and value.removesuffix(".") != text:
+            yield f'<td class="long"><details><summary>{escape(text)}</summary>{escape(value)}</details></td>'
+        elif column.numeric:
+            yield f'<td class="number" data-value="{_sort_key(value)}">{escape(text)}</td>'
+        else:
+            folds = ' class="long"' if len(text) > LONG_TEXT else ""
+            yield f"<td{folds}>{escape(text)}</td>"
+
+
+def _classes(column: Column) -> str:
+    return ' class="number"' if column.numeric else ""
+
+
+def _sort_key(value: Any) -> str:
+    """The number that a cell is sorted by; empty where there is none."""
+    if isinstance(value, tuple):
+        value = value[0]
+    return "" if value is None or math.isnan(value) else repr(float(value))

@@ -1,0 +1,220 @@
+"""What a report is made of: sections, each one table and some charts. Data only; the renderers show it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import check_one_of
+
+__all__ = ["FORMS", "Chart", "Column", "Group", "Line", "Panel", "Report", "Section", "show", "show_seconds"]
+
+ABSENT = "\N{EN DASH}"
+"""Shown where there is no value."""
+FORMS = ("text", "count", "number", "difference", "p", "seconds", "ratio", "spread", "interval", "badge", "evidence")
+"""How the values of a column are shown. `evidence` is a text whose part before the first colon stands for it."""
+NUMERIC = frozenset(FORMS) - {"text", "badge", "evidence"}
+
+
+PARTS = {"spread": ("", "_sd"), "interval": ("_low", "_high")}
+"""Of a form whose values are pairs: what each part adds to the column's name in a CSV file."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    """Its header in CSV files."""
+    label: str = ""
+    """Its header for people; empty where only CSV files have the column, because the group's title says it."""
+    form: str = "text"
+    """One of `FORMS`; a spread is a pair of mean and sample standard deviation, an interval one of its ends."""
+    digits: int = 3
+    """Digits after the point, where the form has any."""
+    detail: bool = False
+    """Left out where there is no room for all, as on a narrow terminal."""
+
+    def __post_init__(self) -> None:
+        check_one_of("form", self.form, FORMS)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the values are numbers, which stand to the right.
+
+        >>> Column("trials", "trials", "count").numeric
+        True
+        """
+        return self.form in NUMERIC
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows of a table that stand together under a title, as one table of the paper does."""
+
+    name: str
+    """The anchor in the page, unique in the report."""
+    title: str
+    rows: tuple[tuple[Any, ...], ...]
+    """One value a column; None where there is none."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One model in a chart: its mean, and a band or bars around it."""
+
+    label: str
+    family: str
+    """`dendritic`, `mlp` or `perceptrons`; with the size it fixes the colour, everywhere the same."""
+    size: int
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    faint: bool = False
+    """Thin and pale, without an entry in the legend: training beside validation."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    y_label: str
+    lines: tuple[Line, ...]
+    limits: tuple[float, float] | None = None
+    """Ends of the y axis, the same in charts to be compared; None fits the lines."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A small picture: one or more panels, one above the other, with one x axis."""
+
+    name: str
+    """The anchor in the page, unique in the report."""
+    title: str
+    alt: str
+    """What the picture shows, for those who do not see it."""
+    x_label: str
+    panels: tuple[Panel, ...]
+    form: str = "curves"
+    """`curves` (line and band), `sweep` (marked line and bars) or `points` (marks and bars)."""
+    group: str = ""
+    """Title over neighbouring charts that share it."""
+
+    def __post_init__(self) -> None:
+        check_one_of("form", self.form, ("curves", "sweep", "points"))
+
+
+@dataclass(frozen=True)
+class Section:
+    """One question of the report: a sentence or two, a table in groups, charts. Without rows it says so."""
+
+    name: str
+    """The anchor in the page and the name of the CSV file."""
+    title: str
+    text: str
+    columns: tuple[Column, ...]
+    groups: tuple[Group, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    empty: str = "Nothing to show yet."
+    """Shown instead of a table without rows."""
+    brief: bool = True
+    """Whether a short report, as on a terminal, has the section."""
+
+    @property
+    def shown(self) -> list[tuple[int, Column]]:
+        """The columns that people see, with their places in a row.
+
+        >>> Section("speed", "Speed", "", (Column("task"), Column("seconds", "seconds", "seconds"))).shown[0][0]
+        1
+        """
+        return [(place, column) for place, column in enumerate(self.columns) if column.label]
+
+    @property
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows of all groups."""
+        return (row for group in self.groups for row in group.rows)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a report says, before it is drawn: `build_report` makes it."""
+
+    title: str
+    summary: tuple[str, ...]
+    """What the figures say, a sentence or two each, computed from them."""
+    sections: tuple[Section, ...]
+    facts: tuple[tuple[str, str], ...] = field(default=())
+    """The few figures at the top of the page: a value and what it counts."""
+
+    def section(self, name: str) -> Section:
+        """The section of that name.
+
+        >>> section = Section("missing", "What is missing", "", (Column("task"),))
+        >>> Report("Report", (), (section,)).section("missing").title
+        'What is missing'
+        """
+        known = {section.name: section for section in self.sections}
+        return known[check_one_of("section", name, known)]
+
+
+def show(value: Any, column: Column) -> str:
+    """A value as people read it.
+
+    >>> show((0.7712, 0.0204), Column("val_acc", "val. accuracy", "spread", digits=2))
+    '0.77 ± 0.02'
+    >>> show(-0.0312, Column("difference", "difference", "difference"))
+    '\N{MINUS SIGN}0.031'
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ABSENT
+    digits = column.digits
+    match column.form:
+        case "count":
+            return f"{value:,}"
+        case "number":
+            return _fixed(value, digits)
+        case "difference":
+            return _fixed(value, digits, sign="+")
+        case "p":
+            return "< 0.001" if value < 0.001 else f"{value:.3f}"
+        case "seconds":
+            return show_seconds(value)
+        case "ratio":
+            return f"{value:,.0f}\N{MULTIPLICATION SIGN}" if value >= 10 else f"{value:.1f}\N{MULTIPLICATION SIGN}"
+        case "spread":
+            mean, sd = (ABSENT if math.isnan(part) else _fixed(part, digits) for part in value)
+            return ABSENT if mean == ABSENT else f"{mean} ± {sd}"
+        case "interval":
+            return ABSENT if any(map(math.isnan, value)) else " to ".join(_fixed(end, digits) for end in value)
+        case "evidence":
+            return str(value).partition(":")[0].removesuffix(".")
+        case _:
+            return str(value)
+
+
+def show_seconds(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> [show_seconds(value) for value in (0.0123, 4.2, 245.0, 8130.0)]
+    ['12 ms', '4.2 s', '4 min 5 s', '2 h 16 min']
+    """
+    if seconds < 1:
+        return f"{1000 * seconds:.2g} ms" if seconds < 0.01 else f"{1000 * seconds:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _fixed(value: float, digits: int, sign: str = "-") -> str:
+    """With a true minus sign, which is as wide as a plus, and none before a zero."""
+    text = f"{value:{sign}.{digits}f}"
+    if float(text) == 0:
+        text = f"{0.0:.{digits}f}"
+    return text.replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,84 @@
+"""The report as Markdown: readable as it is, and where it is rendered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from .layout import Report, Section, show
+
+__all__ = ["markdown"]
+
+
+def markdown(report: Report) -> str:
+    """The whole report as one Markdown text.
+
+    >>> from .layout import Column, Group
+    >>> columns = (Column("model", "model"), Column("trials", "trials", "count"))
+    >>> section = Section("runs", "Runs", "All of them.", columns, (Group("a", "", (("MLP h=11", 10),)),))
+    >>> print(markdown(Report("Report", ("One sentence.",), (section,))))
+    # Report
+    <BLANKLINE>
+    - One sentence.
+    <BLANKLINE>
+    ## Runs
+    <BLANKLINE>
+    All of them.
+    <BLANKLINE>
+    | model    | trials |
+    |:---------|-------:|
+    | MLP h=11 |     10 |
+    <BLANKLINE>
+    """
+    blocks = [f"# {report.title}"]
+    if report.summary:
+        blocks.append("\n".join(f"- {_escape(sentence)}" for sentence in report.summary))
+    for section in report.sections:
+        blocks += _section(section)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f"## {section.title}"
+    if section.text:
+        yield section.text
+    if not any(section.rows):
+        yield f"*{section.empty}*"
+    for group in section.groups:
+        if group.title:
+            yield f"### {group.title}"
+        yield _table(section, group.rows)
+        yield from _evidence(section, group.rows)
+
+
+def _evidence(section: Section, rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    """Texts too long for a table, as a list below it."""
+    for place, column in section.shown:
+        told = [row for row in rows if column.form == "evidence" and row[place]]
+        if told:
+            yield "\n".join(f"- {_escape(str(row[0]))}: {_escape(str(row[place]))}" for row in told)
+
+
+def _table(section: Section, rows: Sequence[Sequence[object]]) -> str:
+    """Padded, so that the text is a table to the eye as well."""
+    columns = [column for _, column in section.shown]
+    cells = [[column.label for column in columns]]
+    cells += [[_escape(show(row[place], column)) for place, column in section.shown] for row in rows]
+    widths = [max(3, *(len(line[place]) for line in cells)) for place in range(len(columns))]
+    lines = [
+        " | ".join(
+            text.rjust(width) if column.numeric else text.ljust(width)
+            for text, width, column in zip(line, widths, columns, strict=True)
+        )
+        for line in cells
+    ]
+    rule = "|".join(
+        "-" * (width + 1) + ":" if column.numeric else ":" + "-" * (width + 1)
+        for width, column in zip(widths, columns, strict=True)
+    )
+    return "\n".join([f"| {lines[0]} |", f"|{rule}|", *(f"| {line} |" for line in lines[1:])])
+
+
+def _escape(text: str) -> str:
+    """What Markdown would take for a column, for emphasis or for a tag."""
+    return re.sub(r"[\\|*_`\[]|<(?=[A-Za-z/!?])", r"\\\g<0>", text).replace("\n", " ")

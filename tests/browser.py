@@ -1,0 +1,140 @@
+"""A real browser for tests: headless Chromium, spoken to over its DevTools pipe, with the standard library alone."""
+
+import base64
+import itertools
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PATIENCE = 60
+"""Seconds for one answer; only a browser that hangs takes them."""
+
+
+class Browser:
+    """A running Chromium; `open` shows a page in a window of a given width."""
+
+    def __init__(self):
+        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        child_reads, self._to = os.pipe()
+        self._from, child_writes = os.pipe()
+        # Chromium reads commands on descriptor 3 and answers on 4
+        command = f'exec "$@" 3<&{child_reads} 4>&{child_writes}'
+        options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+        options += [
+            "--disable-background-networking",
+            "--remote-debugging-pipe",
+            f"--user-data-dir={self._profile.name}",
+        ]
+        self._process = subprocess.Popen(
+            ["bash", "-c", command, "bash", CHROMIUM, *options, "about:blank"],
+            pass_fds=(child_reads, child_writes),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(child_reads)
+        os.close(child_writes)
+        self._numbers = itertools.count(1)
+        self._buffer = b""
+        self.events = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.ask("Browser.close")
+        except (BrokenPipeError, EOFError):
+            self._process.kill()
+        self._process.wait(PATIENCE)
+        os.close(self._to)
+        os.close(self._from)
+        self._profile.cleanup()
+
+    def ask(self, method, session=None, **parameters):
+        """Send one command and wait for its answer; what else arrives meanwhile is kept in `events`."""
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": parameters, **({"sessionId": session} if session else {})}
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        while (answer := self._receive()).get("id") != number:
+            self.events.append(answer)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def wait_for(self, method):
+        while not any(event.get("method") == method for event in self.events):
+            self.events.append(self._receive())
+
+    def _receive(self):
+        until = time.monotonic() + PATIENCE
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._from], [], [], max(0, until - time.monotonic()))
+            assert ready, "Chromium does not answer"
+            arrived = os.read(self._from, 1 << 20)
+            if not arrived:
+                raise EOFError("Chromium is gone")
+            self._buffer += arrived
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        return json.loads(message)
+
+    def open(self, path, width, height=800):
+        """The page at `path` in a window of that many pixels."""
+        self.events.clear()
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.ask(f"{domain}.enable", session)
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.ask("Emulation.setDeviceMetricsOverride", session, **size)
+        self.ask("Page.navigate", session, url=Path(path).resolve().as_uri())
+        self.wait_for("Page.loadEventFired")
+        return Page(self, session, target)
+
+
+class Page:
+    """A page that is shown."""
+
+    def __init__(self, browser, session, target):
+        self._browser, self._session, self._target = browser, session, target
+
+    def value(self, expression):
+        """What a JavaScript expression gives in the page."""
+        answer = self._browser.ask("Runtime.evaluate", self._session, expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    @property
+    def complaints(self):
+        """All that a developer would see in the console: messages, exceptions, refused requests."""
+        self.value("0")  # everything before it has arrived
+        kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
+        return [event for event in self._browser.events if event.get("method") in kinds]
+
+    @property
+    def requests(self):
+        """The addresses that were asked for, the page itself the first."""
+        self.value("0")
+        sent = [event for event in self._browser.events if event.get("method") == "Network.requestWillBeSent"]
+        return [event["params"]["request"]["url"] for event in sent]
+
+    def screenshot(self, path, *, whole=True):
+        """Write a PNG of the page."""
+        answer = self._browser.ask(
+            "Page.captureScreenshot",
+            self._session,
+            captureBeyondViewport=whole,
+            **({"clip": {"x": 0, "y": 0, "scale": 1, **self._extent()}} if whole else {}),
+        )
+        Path(path).write_bytes(base64.b64decode(answer["data"]))
+
+    def close(self):
+        self._browser.ask("Target.closeTarget", targetId=self._target)
+
+    def _extent(self):
+        size = self._browser.ask("Page.getLayoutMetrics", self._session)["cssContentSize"]
+        return {"width": size["width"], "height": size["height"]}

@@ -1,0 +1,145 @@
+"""`dendritree data`: what it lists, fetches and verifies, and the status it ends with."""
+
+import gzip
+import re
+
+import pytest
+from data_cases import NAMES, closed_mirror, make_contents, make_file_set, serve, write_files
+
+from dendritree.cli import main
+from dendritree.data import DATASETS
+from dendritree.data.catalogue import FILE_SETS
+
+CONTENTS = make_contents()
+pytestmark = pytest.mark.usefixtures("bare_machine")
+
+
+@pytest.fixture
+def mirror(monkeypatch):
+    """A machine without data, and a mirror from which `mnist` is four tiny files; nothing else can be fetched."""
+    with serve(CONTENTS) as server:
+        tiny = make_file_set(server.mirror(), name="mnist")
+        closed = make_file_set(closed_mirror(), name="adult", seed=1)
+        table = {"mnist": tiny, "mnist-4-9": tiny, "adult": closed}
+        for name in FILE_SETS:
+            monkeypatch.setitem(FILE_SETS, name, table.get(name, closed))
+        yield server
+
+
+def call(capsys, *arguments):
+    """Exit status, lines of standard output, lines of standard error."""
+    status = main(["data", *map(str, arguments)])
+    out, error = capsys.readouterr()
+    return status, out.splitlines(), error.splitlines()
+
+
+def cells(line):
+    return re.split(r" {2,}", line.strip())
+
+
+def test_list_names_every_data_set_with_its_size(capsys):
+    status, (header, *lines), error = call(capsys, "list")
+    assert (status, error) == (0, [])
+    assert cells(header) == ["name", "what it is", "size", "where"]
+    assert [cells(line)[0] for line in lines] == list(DATASETS)
+    by_name = {cells(line)[0]: cells(line) for line in lines}
+    assert by_name["mnist"][2:] == ["55.0 MB", "not here"]
+    assert by_name["adult"][2:] == ["6.0 MB", "not here"]
+    assert by_name["digits"][2:] == ["in the package sklearn"]
+
+
+def test_get_fetches_and_list_then_says_where(mirror, bare_machine, capsys):
+    assert call(capsys, "get", "mnist", "mnist-4-9", "digits") == (
+        0,
+        [f"mnist: {bare_machine}/mnist", f"mnist-4-9: {bare_machine}/mnist", "digits: in the package sklearn"],
+        [],
+    )
+    assert mirror.asked == dict.fromkeys(NAMES, 1)
+    status, lines, _ = call(capsys, "list", "mnist", "adult")
+    assert status == 0
+    assert [cells(line)[-1] for line in lines[1:]] == [f"{bare_machine}/mnist", "not here"]
+
+
+@pytest.mark.usefixtures("mirror")
+def test_get_goes_on_after_a_data_set_that_cannot_be_had(capsys):
+    status, out, error = call(capsys, "get", "adult", "mnist")
+    assert status == 2
+    assert [line.partition(":")[0] for line in out] == ["mnist"]
+    assert len(error) == 1
+    assert re.match(r"dendritree: adult must be on this machine or within reach: .*\(Connection refused\)", error[0])
+
+
+def test_get_takes_what_a_named_folder_has(mirror, tmp_path, capsys):
+    write_files(tmp_path / "mine" / "mnist", CONTENTS, packed=True)
+    assert call(capsys, "get", "mnist", "--data-dir", tmp_path / "mine") == (0, [f"mnist: {tmp_path}/mine/mnist"], [])
+    assert not mirror.asked
+
+
+@pytest.mark.usefixtures("mirror")
+def test_get_fails_where_nothing_can_be_kept(bare_machine, capsys):
+    bare_machine.parent.write_text("a file in place of the cache")
+    status, out, error = call(capsys, "get", "mnist")
+    assert (status, out) == (2, [])
+    assert error[-1].startswith(
+        "dendritree: mnist must be kept in the cache, which cannot be written: lost train-images"
+    )
+
+
+def test_list_tells_a_part_from_the_whole(mirror, tmp_path, capsys):
+    write_files(tmp_path / "mine", {NAMES[0]: CONTENTS[NAMES[0]]})
+    _, lines, _ = call(capsys, "list", "mnist", "--data-dir", tmp_path / "mine")
+    assert cells(lines[1])[-1] == f"{tmp_path}/mine (3 of 4 files missing)"
+    assert not mirror.asked
+
+
+def test_verify_tells_ok_corrupt_and_absent_of_every_copy(mirror, bare_machine, tmp_path, capsys):
+    write_files(bare_machine / "mnist", {NAMES[0]: CONTENTS[NAMES[0]], NAMES[1]: b"wrong"})
+    write_files(tmp_path / "mine", {NAMES[0]: CONTENTS[NAMES[0]]}, packed=True)
+    (tmp_path / "mine" / f"{NAMES[2]}.gz").write_bytes(gzip.compress(CONTENTS[NAMES[2]])[:-5])
+    status, lines, error = call(capsys, "verify", "mnist", "mnist-4-9", "--data-dir", tmp_path / "mine")
+    assert (status, error) == (1, [])
+    found = [cells(line) for line in lines[1:]]
+    assert [(row[0], row[1], row[2]) for row in found] == [
+        ("mnist", NAMES[0], "ok"),
+        ("mnist", NAMES[0], "ok"),
+        ("mnist", NAMES[1], "corrupt"),
+        ("mnist", NAMES[2], "corrupt"),
+        ("mnist", NAMES[3], "absent"),
+    ]
+    assert found[0][3] == f"{tmp_path}/mine/{NAMES[0]}.gz"
+    assert found[1][3] == f"{bare_machine}/mnist/{NAMES[0]}"
+    assert re.match(rf"{NAMES[1]} must have sha256 \w+: got \w+, 5 bytes instead of .*{bare_machine}", found[2][3])
+    assert "must be intact gzip data" in found[3][3]
+    assert not mirror.asked
+
+
+@pytest.mark.usefixtures("mirror")
+def test_verify_is_content_with_good_and_absent_files(capsys):
+    call(capsys, "get", "mnist")
+    status, lines, error = call(capsys, "verify")
+    assert (status, error) == (0, [])
+    states = {tuple(cells(line)[:3]) for line in lines[1:]}
+    assert ("mnist", NAMES[0], "ok") in states
+    assert ("digits", "package sklearn", "ok") in states
+    assert ("adult", NAMES[0], "absent") in states
+
+
+MISTAKES = [
+    ("data", "required: ACTION"),
+    ("data lst", "invalid choice: 'lst'"),
+    ("data get mnst", "data set must be one of .*: got 'mnst'; did you mean 'mnist'"),
+    ("data list --data-dir no-such-folder", "data_dir must name a folder: got 'no-such-folder'"),
+    ("data verify --data-dir no-such-folder", "data_dir must name a folder: got 'no-such-folder'"),
+]
+
+
+@pytest.mark.parametrize(("command", "message"), MISTAKES, ids=[command for command, _ in MISTAKES])
+def test_a_mistake_gives_status_2_and_one_line(command, message, capsys):
+    try:
+        status = main(command.split())
+    except SystemExit as end:  # argparse ends this way
+        status = end.code
+    out, error = capsys.readouterr()
+    assert (status, out) == (2, "")
+    assert re.search(message, error)
+    assert len(error.splitlines()) == 1
