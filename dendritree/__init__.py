@@ -12,6 +12,7 @@ from .models import (
     ConvMLN,
     ConvMLP,
     ConvPerceptrons,
+    DendriticNetwork,
     MLNBinaryClassifier,
     MLNClassifier,
     Perceptrons,
@@ -22,31 +23,40 @@ from .models import (
 )
 from .training import FitConfig, History, fit
 from .tree import Forest
-from .wiring import Partition, Shared, Wiring
+from .wiring import Columns, Custom, Local, Morton, Partition, Patches, Random, Rows, Shared, Strided, Wiring
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MLP",
+    "Columns",
     "ConvMLN",
     "ConvMLP",
     "ConvPerceptrons",
     "Count",
+    "Custom",
     "DendriticLayer",
+    "DendriticNetwork",
     "DendritreeError",
     "FitConfig",
     "Forest",
     "FormatError",
     "History",
+    "Local",
     "MLNBinaryClassifier",
     "MLNClassifier",
     "MissingDataError",
     "MissingExtraError",
+    "Morton",
     "OptionError",
     "Partition",
+    "Patches",
     "Perceptrons",
+    "Random",
+    "Rows",
     "ShapeError",
     "Shared",
+    "Strided",
     "Wiring",
     "__version__",
     "count",

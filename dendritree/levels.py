@@ -7,12 +7,26 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from .errors import OptionError, ShapeError, check_int
+from .errors import OptionError, ShapeError, check_int, check_one_of
 
-__all__ = ["Branching", "NestedTree", "check_branching", "level_sizes", "nested_edges"]
+__all__ = [
+    "AUTO",
+    "Branching",
+    "NestedTree",
+    "auto_branching",
+    "check_branching",
+    "check_shape",
+    "is_nested",
+    "level_sizes",
+    "nested_edges",
+]
 
-Branching: TypeAlias = int | Sequence[int]
-"""Children of a node: one number for every level, or one per level, leaf level first."""
+AUTO = "auto"
+"""The branching that follows from the fan-in: two levels."""
+
+Branching: TypeAlias = int | str | Sequence[Any]
+"""Children of a node: one number for every level, or one per level, leaf level first; a layer also takes `"auto"` and
+nested children."""
 
 NestedTree: TypeAlias = Sequence[Any]
 """A node as the list of its children: an int `n` is `n` synapses, a list is a dendrite. `[3, [2], [2, [4]]]`."""
@@ -29,6 +43,42 @@ def check_branching(branching: Any) -> int | tuple[int, ...]:
     if not branching:
         raise OptionError("branching must have one number per level: got an empty list")
     return tuple(check_int("branching of a level", b, least=2) for b in branching)
+
+
+def is_nested(branching: Any) -> bool:
+    """Whether a branching is a tree of nested children: a list with a list inside.
+
+    >>> is_nested([16, 8]), is_nested([16, [8]])
+    (False, True)
+    """
+    plain = isinstance(branching, str | bytes) or not isinstance(branching, Sequence)
+    return not plain and any(isinstance(child, Sequence) and not isinstance(child, str) for child in branching)
+
+
+def check_shape(branching: Any) -> Any:
+    """Return what a layer takes as its branching, checked: `"auto"`, nested lists, an int, or a tuple of ints.
+
+    >>> check_shape([3, [2]]), check_shape([16, 8])
+    ([3, [2]], (16, 8))
+    """
+    if is_nested(branching):
+        nested_edges(branching)
+        return [list(child) if isinstance(child, Sequence) else child for child in branching]
+    if isinstance(branching, str):
+        return check_one_of("branching", branching, [AUTO])
+    return check_branching(branching)
+
+
+def auto_branching(fan_in: int) -> tuple[int, ...]:
+    """Two levels near the square root of the fan-in, leaf level first; one level where two would be silly.
+
+    >>> auto_branching(784), auto_branching(50), auto_branching(3)
+    ((28, 28), (8, 7), (3,))
+    """
+    if fan_in < 4:
+        return (max(2, fan_in),)
+    dendrites = math.isqrt(fan_in)
+    return -(-fan_in // dendrites), dendrites
 
 
 def level_sizes(

@@ -26,7 +26,7 @@ ALLOWED = {
     "models": "layers wiring levels tree",
     "masked": "layers wiring tree ops.reference",
     "budget": "models layers levels tree ops.reference",
-    "plasticity": "models layers tree ops.reference",
+    "plasticity": "models layers wiring tree ops.reference",
     "prune": "models layers tree ops.reference",
     "explain": "models layers tree ops.reference",
     "presets": "budget models layers wiring",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import ops
-from ..errors import DendritreeError, FormatError, OptionError, ShapeError, check_int, check_one_of, check_probability
-from ..levels import Branching, check_branching, level_sizes
+from ..errors import DendritreeError, FormatError, OptionError, check_int, check_one_of, check_probability
+from ..levels import Branching, check_shape
 from ..tree import Forest
-from ..wiring import Partition, Wiring, resolve_wiring
+from ..wiring import Wiring, resolve_wiring
 from .activation import Activation, make_activation
+from .growth import count_neurons, grow_forest
 
 __all__ = ["DROPOUT_PER", "DendriticLayer"]
 
@@ -40,10 +41,15 @@ class DendriticLayer(nn.Module):
         in_features: size of the last dimension of the input, `I` in the paper.
         out_features: number of neurons, `O`. For wiring `"partition"`, `in_features = out_features * branching **
             depth`: give `out_features` or `depth`, the other follows; if you give both they are checked.
-        branching: children of every node, `b`; an int, or one number per level, leaf level first.
+        branching: children of every node, `b`; an int, one number per level, leaf level first, `"auto"` for two
+            levels near the square root of the fan-in, or an unbalanced tree as nested children: `[3, [2], [2, [4]]]`
+            has three synapses at the root, a dendrite of two, and one of two and a dendrite of four.
         depth: edges from leaf to root, `d`.
+        fan_in: synapses of a tree, where the wiring takes any number: `"random"`, `"strided"`, `"local"`.
         wiring: which inputs a neuron reads: `"partition"` (neuron n reads its own slice of the inputs), `"shared"`
-            (every neuron reads all inputs), or a `dendritree.wiring.Wiring`.
+            (every neuron reads all inputs), another name of `dendritree.wiring.WIRINGS`, or a wiring object.
+        repeats: trees of a neuron, over the same inputs, joined by a linear soma: a k-tree. None has no soma. `wiring`
+            may then be a list, one for each tree.
         ragged: accept sizes that are not powers of `branching`; a level of n children then has ceil(n / b) nodes.
         bias: whether nodes have a bias.
         dropout: probability of silencing while training, `p`; what stays is scaled by 1 / (1 - p).
@@ -81,7 +87,9 @@ class DendriticLayer(nn.Module):
         *,
         branching: Branching = 2,
         depth: int | None = None,
-        wiring: str | Wiring = "partition",
+        fan_in: int | None = None,
+        wiring: str | Wiring | Sequence[str | Wiring] = "partition",
+        repeats: int | None = None,
         ragged: bool = False,
         bias: bool = True,
         dropout: float = 0.0,
@@ -94,18 +102,28 @@ class DendriticLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.in_features = check_int("in_features", in_features)
-        self.wiring = resolve_wiring(wiring)
+        self.repeats = None if repeats is None else check_int("repeats", repeats)
+        self.wirings = _wirings(wiring, self.repeats)
         self.dropout = check_probability("dropout", dropout)
         self.dropout_per = check_one_of("dropout_per", dropout_per, DROPOUT_PER)
         self.backend = check_one_of("backend", backend, ops.BACKENDS)
-        self.root_activation = bool(root_activation)
+        self.root_activation = bool(root_activation) and repeats is None  # a soma is linear
         if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
             raise OptionError(f"dtype must be a floating-point torch.dtype: got {dtype!r}")
-        self.branching = check_branching(branching)
-        self.out_features = _neurons(self.in_features, out_features, self.branching, depth, self.wiring, ragged)
-        fan_in = self.wiring.fan_in(self.in_features, self.out_features)
-        forest = Forest.grow(self.branching, fan_in=fan_in, depth=depth, neurons=self.out_features, ragged=ragged)
-        self.forest = forest.wired(self.wiring.index(forest, self.in_features), self.in_features)
+        self.branching = check_shape(branching)
+        self.out_features = count_neurons(
+            self.in_features, out_features, self.branching, depth, self.wirings[0], ragged or fan_in is not None
+        )
+        self.forest = forest = grow_forest(
+            self.in_features,
+            self.out_features,
+            branching=self.branching,
+            depth=depth,
+            fan_in=fan_in,
+            wirings=self.wirings,
+            repeats=self.repeats,
+            ragged=ragged,
+        )
         self.activation = make_activation(activation)
         self.weight = nn.Parameter(torch.empty(forest.edges, device=device, dtype=dtype))
         if bias:
@@ -124,6 +142,19 @@ class DendriticLayer(nn.Module):
     def fan_in(self) -> int:
         """Synapses of the largest neuron; of every neuron where the trees are equal."""
         return int(self.forest.fan_in_of_neuron.max())
+
+    @property
+    def wiring(self) -> Wiring:
+        """The wiring; of the first tree of a neuron where each has its own."""
+        return self.wirings[0]
+
+    def coverage(self) -> Tensor:
+        """How many synapses read each input, shape (in_features,).
+
+        >>> DendriticLayer(6, 2, branching=2, fan_in=3, wiring="random").coverage().tolist()
+        [1, 1, 1, 1, 1, 1]
+        """
+        return torch.from_numpy(np.bincount(self.forest.synapse_inputs, minlength=self.in_features))
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
@@ -156,7 +187,9 @@ class DendriticLayer(nn.Module):
     def extra_repr(self) -> str:
         """The constructor's call, as `nn.Module.__repr__` shows it."""
         options = [f"{self.in_features}, {self.out_features}, branching={self.branching}, depth={self.depth}"]
-        options.append(f"wiring={self.wiring}")
+        options.append(f"wiring={self.wiring if len(self.wirings) == 1 else list(self.wirings)}")
+        if self.repeats is not None:
+            options.append(f"repeats={self.repeats}")
         if self.bias is None:
             options.append("bias=False")
         if self.dropout:
@@ -232,57 +265,40 @@ class DendriticLayer(nn.Module):
             int(state["forest_in_features"]),
             *(state[f"forest_{name}"].cpu().numpy() for name in ("source", "offsets", "roots")),
         )
+        if all(wiring.drawn for wiring in self.wirings) and self._is_same_tree(theirs):
+            self.rewire(theirs)
+            return
         difference = self.forest.difference(theirs)
         if difference is not None:
             raise FormatError(f"the state dict must be of the same tree and wiring: {difference} (ours against theirs)")
 
+    def _is_same_tree(self, theirs: Forest) -> bool:
+        """Whether another forest differs in nothing but the inputs of its synapses."""
+        ours = self.forest
+        return ours.in_features == theirs.in_features and all(
+            np.array_equal(a, b)
+            for a, b in (
+                (ours.offsets, theirs.offsets),
+                (ours.roots, theirs.roots),
+                (ours.synapse_edges, theirs.synapse_edges),
+                (ours.source[ours.source >= ours.in_features], theirs.source[theirs.source >= theirs.in_features]),
+            )
+        )
 
-def _neurons(
-    in_features: int,
-    out_features: int | None,
-    branching: int | tuple[int, ...],
-    depth: int | None,
-    wiring: Wiring,
-    ragged: bool,
-) -> int:
-    """The number of neurons: as given, or what the paper's law for `partition` leaves."""
-    if out_features is not None:
-        out_features = check_int("out_features", out_features)
-    if not isinstance(wiring, Partition):
-        if out_features is None:
-            raise OptionError(f"out_features is required for wiring {wiring.name!r}: got None")
-        return out_features
-    levels = isinstance(branching, tuple)
-    law = "in_features must be out_features * " + ("the product of branching" if levels else "branching ** depth")
-    if out_features is None:
-        if depth is None and not levels:
-            raise OptionError(f"{law}: give out_features or depth, got neither")
-        fan_in = level_sizes(branching, depth=depth)[0]
-        out_features, rest = divmod(in_features, fan_in)
-        if rest or not out_features:
-            fitting = f"{out_features * fan_in} or {(out_features + 1) * fan_in}" if out_features else f"{fan_in}"
-            given = f"branching {branching}" + ("" if depth is None else f", depth {depth}")
-            raise ShapeError(f"{law}: got in_features {in_features}, {given}; {fitting} inputs would fit")
-        return out_features
-    if not ragged:
-        _check_law(law, in_features, out_features, branching, depth)
-    return out_features
+    def rewire(self, forest: Forest) -> None:
+        """Attach the synapses to other inputs: those of a forest with the same trees."""
+        if not self._is_same_tree(forest):
+            raise FormatError(f"a layer is rewired with the same trees: {self.forest.difference(forest)}")
+        self.forest = forest
+        self._plan = ops.make_plan(forest, self.weight.device)
 
 
-def _check_law(
-    law: str, in_features: int, out_features: int, branching: int | tuple[int, ...], depth: int | None
-) -> None:
-    """Check I = O b^d in integers; name the numbers of inputs that would fit."""
-    got = f"got in_features {in_features}, out_features {out_features}, branching {branching}"
-    if isinstance(branching, int) and depth is None:
-        fitting = [out_features * branching]
-        while fitting[-1] < in_features:
-            fitting.append(fitting[-1] * branching)
-        if fitting[-1] != in_features:
-            sizes = " or ".join(map(str, fitting[-2:]))
-            raise ShapeError(f"{law}: {got}; {sizes} inputs would fit, or ragged=True")
-        return
-    fan_in = level_sizes(branching, depth=depth)[0]
-    if in_features != out_features * fan_in:
-        given = "" if depth is None else f", depth {depth}"
-        raise ShapeError(f"{law}: {got}{given}; {out_features * fan_in} inputs would fit")
+def _wirings(wiring: str | Wiring | Sequence[str | Wiring], repeats: int | None) -> tuple[Wiring, ...]:
+    """One wiring, or one for each of the repeated trees."""
+    if isinstance(wiring, str | Wiring) or not isinstance(wiring, Sequence):
+        return (resolve_wiring(wiring),)
+    if repeats is None or len(wiring) != repeats:
+        raise OptionError(
+            f"a list of wirings must have one for each repeated tree: got {len(wiring)}, repeats {repeats}"
+        )
+    return tuple(resolve_wiring(each) for each in wiring)

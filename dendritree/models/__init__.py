@@ -1,6 +1,7 @@
 """Whole networks by name: the paper's models, their controls, and their files."""
 
 from .controls import MLP, ConvMLP, ConvPerceptrons, Perceptrons
+from .network import DendriticNetwork
 from .paper import ConvMLN, MLNBinaryClassifier, MLNClassifier
 from .registry import create_model, list_models
 from .storage import load, save
@@ -10,6 +11,7 @@ __all__ = [
     "ConvMLN",
     "ConvMLP",
     "ConvPerceptrons",
+    "DendriticNetwork",
     "MLNBinaryClassifier",
     "MLNClassifier",
     "Perceptrons",

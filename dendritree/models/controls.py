@@ -17,9 +17,10 @@ from .registry import register
 __all__ = ["MLP", "ConvMLP", "ConvPerceptrons", "Perceptrons"]
 
 
-def _linear(
+def make_linear(
     in_features: int, out_features: int, device: torch.device | str | None, dtype: torch.dtype | None
 ) -> nn.Linear:
+    """A linear layer with He's law for its weights and biases of 0."""
     linear = nn.Linear(in_features, out_features, device=device, dtype=dtype)
     nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
     # NOTE[DIFF]: the authors left PyTorch's default biases; zero on both sides keeps the comparison even.
@@ -58,7 +59,7 @@ class Perceptrons(nn.Module):
         self.out_features = check_int("out_features", out_features)
         self.dropout = nn.Dropout(check_probability("dropout", dropout))
         self.output = make_output(output, self.out_features)
-        self.units = _linear(self.in_features, self.out_features, device, dtype)
+        self.units = make_linear(self.in_features, self.out_features, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """Probabilities (or logits) of the classes."""
@@ -100,8 +101,8 @@ class MLP(nn.Module):
         self.hidden_features = check_int("hidden", hidden)
         self.dropout = nn.Dropout(check_probability("dropout", dropout))
         self.output = make_output(output, self.out_features)
-        self.hidden = _linear(self.in_features, self.hidden_features, device, dtype)
-        self.readout = _linear(self.hidden_features, self.out_features, device, dtype)
+        self.hidden = make_linear(self.in_features, self.hidden_features, device, dtype)
+        self.readout = make_linear(self.hidden_features, self.out_features, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """Probabilities (or logits) of the classes."""

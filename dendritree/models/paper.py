@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ..layers import DendriticLayer
 from ..layers.activation import Activation
 from ..levels import Branching
-from ..wiring import Wiring
+from ..wiring import Wiring, with_image
 from .output import make_output
 from .registry import register
 
@@ -21,6 +21,8 @@ class LayerOptions(TypedDict, total=False):
     """Options of `DendriticLayer` that the models pass on."""
 
     depth: int | None
+    fan_in: int | None
+    repeats: int | None
     ragged: bool
     bias: bool
     dropout_per: str
@@ -126,6 +128,7 @@ class PaperCNN(nn.Sequential):
 
     input_shape = (1, 32, 32)
     out_features = 256
+    out_maps = (16, 4, 4)
 
     def __init__(self, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
         steps: list[nn.Module] = []
@@ -146,7 +149,7 @@ class ConvMLN(nn.Module):
     Args:
         out_features: number of classes, one neuron each, reading all 256 features.
         branching: children of every node; an int, or one number per level, leaf level first.
-        wiring: which of the features each neuron reads.
+        wiring: which of the features each neuron reads; wirings for images take them as 16 maps of 4x4.
         dropout: probability of silencing a synapse (a feature of one neuron) while training.
         output: `"probabilities"` or `"logits"`.
         options: further options of `DendriticLayer`.
@@ -174,6 +177,7 @@ class ConvMLN(nn.Module):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__()
+        wiring = with_image(wiring, PaperCNN.out_maps)
         self.cnn = PaperCNN(device=options.get("device"), dtype=options.get("dtype"))
         self.head = MLNClassifier(
             PaperCNN.out_features,

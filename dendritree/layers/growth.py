@@ -1,0 +1,151 @@
+"""The forest of a layer, from the sizes, branching and wiring that a user asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import OptionError, ShapeError, check_int
+from ..levels import AUTO, Branching, auto_branching, check_branching, is_nested, level_sizes
+from ..tree import Forest, IntArray
+from ..wiring import Partition, Wiring
+
+__all__ = ["count_neurons", "grow_forest"]
+
+CheckedBranching = int | tuple[int, ...] | str | list[Any]
+
+
+def grow_forest(
+    in_features: int,
+    out_features: int,
+    *,
+    branching: Branching,
+    depth: int | None,
+    fan_in: int | None,
+    wirings: Sequence[Wiring],
+    repeats: int | None,
+    ragged: bool,
+) -> Forest:
+    """The wired trees of a layer; with `repeats`, that many a neuron and a soma that joins them.
+
+    `wirings` has one wiring, or one for each of the repeated trees.
+    """
+    trees = out_features * (repeats or 1)
+    synapses = [_fan_in(w, in_features, out_features, branching, depth, fan_in) for w in wirings]
+    if len(set(synapses)) > 1:
+        raise ShapeError(f"the trees of a neuron must have as many synapses each: got {synapses} from {list(wirings)}")
+    ragged = ragged or any(wiring.any_fan_in for wiring in wirings)
+    one_each = _unwired(branching, synapses[0], depth, out_features, ragged)
+    indices = [wiring.index(one_each, in_features) for wiring in wirings]
+    if repeats is None:
+        return one_each.wired(indices[0], in_features)
+    all_trees = _unwired(branching, synapses[0], depth, trees, ragged)
+    index = np.empty(all_trees.synapses, dtype=np.int32)
+    order = np.argsort(all_trees.neuron_of_synapse, kind="stable").reshape(out_features, repeats, -1)
+    place = np.argsort(one_each.neuron_of_synapse, kind="stable").reshape(out_features, -1)
+    for repeat in range(repeats):
+        index[order[:, repeat]] = indices[repeat % len(indices)][place]
+    return _with_somas(all_trees.wired(index, in_features), repeats)
+
+
+def _fan_in(
+    wiring: Wiring, in_features: int, out_features: int, branching: Branching, depth: int | None, fan_in: int | None
+) -> int:
+    """Synapses of a tree: as asked for, as the tree's own shape says, or as the wiring has it."""
+    natural: int | None = None
+    if is_nested(branching):
+        natural = Forest.nested(branching).synapses  # type: ignore[arg-type]
+    elif not isinstance(branching, str) and (not isinstance(branching, int) or depth is not None):
+        natural = level_sizes(branching, depth=depth)[0]
+    if fan_in is None and wiring.any_fan_in and natural is not None:
+        fan_in = natural
+    if fan_in is None:
+        fan_in = wiring.fan_in(in_features, out_features)
+    else:
+        fan_in = wiring.check_fan_in(fan_in, in_features, out_features)
+    if is_nested(branching) and fan_in != natural:
+        raise ShapeError(f"fan_in must be the {natural} synapses of the nested tree: got {fan_in}")
+    return fan_in
+
+
+def _unwired(branching: Branching, fan_in: int, depth: int | None, trees: int, ragged: bool) -> Forest:
+    if is_nested(branching):
+        return Forest.join([Forest.nested(branching)] * trees)  # type: ignore[arg-type]
+    if branching == AUTO:
+        branching, ragged = auto_branching(fan_in), True
+    return Forest.grow(branching, fan_in=fan_in, depth=depth, neurons=trees, ragged=ragged)
+
+
+def _with_somas(forest: Forest, trees: int) -> Forest:
+    """Join every `trees` neurons by one more node."""
+    somas = forest.neurons // trees
+    source = np.concatenate([forest.source, forest.in_features + forest.roots])
+    offsets = np.concatenate([forest.offsets, forest.edges + trees * np.arange(1, somas + 1)])
+    return Forest(forest.in_features, _int32(source), _int32(offsets), _int32(forest.nodes + np.arange(somas)))
+
+
+def _int32(values: Any) -> IntArray:
+    if values.max(initial=0) >= 2**31:
+        raise ShapeError(f"a forest must have fewer than 2**31 rows: got {values.max():,}")
+    return values.astype(np.int32)  # type: ignore[no-any-return]
+
+
+# ------------------------------------------------------------------------------------------------- how many neurons
+
+
+def count_neurons(
+    in_features: int,
+    out_features: int | None,
+    branching: Branching,
+    depth: int | None,
+    wiring: Wiring,
+    ragged: bool,
+) -> int:
+    """The number of neurons: as given, or what the paper's law for `partition` leaves."""
+    if out_features is not None:
+        out_features = check_int("out_features", out_features)
+    if not isinstance(wiring, Partition):
+        if out_features is None:
+            raise OptionError(f"out_features is required for wiring {wiring.name!r}: got None")
+        return out_features
+    if isinstance(branching, str) or is_nested(branching):
+        if out_features is None:
+            raise OptionError(f"out_features is required for branching {branching!r}: got None")
+        return out_features
+    branching = check_branching(branching)
+    levels = isinstance(branching, tuple)
+    law = "in_features must be out_features * " + ("the product of branching" if levels else "branching ** depth")
+    if out_features is None:
+        if depth is None and not levels:
+            raise OptionError(f"{law}: give out_features or depth, got neither")
+        fan_in = level_sizes(branching, depth=depth)[0]
+        out_features, rest = divmod(in_features, fan_in)
+        if rest or not out_features:
+            fitting = f"{out_features * fan_in} or {(out_features + 1) * fan_in}" if out_features else f"{fan_in}"
+            given = f"branching {branching}" + ("" if depth is None else f", depth {depth}")
+            raise ShapeError(f"{law}: got in_features {in_features}, {given}; {fitting} inputs would fit")
+        return out_features
+    if not ragged:
+        _check_law(law, in_features, out_features, branching, depth)
+    return out_features
+
+
+def _check_law(
+    law: str, in_features: int, out_features: int, branching: int | tuple[int, ...], depth: int | None
+) -> None:
+    """Check I = O b^d in integers; name the numbers of inputs that would fit."""
+    got = f"got in_features {in_features}, out_features {out_features}, branching {branching}"
+    if isinstance(branching, int) and depth is None:
+        fitting = [out_features * branching]
+        while fitting[-1] < in_features:
+            fitting.append(fitting[-1] * branching)
+        if fitting[-1] != in_features:
+            sizes = " or ".join(map(str, fitting[-2:]))
+            raise ShapeError(f"{law}: {got}; {sizes} inputs would fit, or ragged=True")
+        return
+    fan_in = level_sizes(branching, depth=depth)[0]
+    if in_features != out_features * fan_in:
+        given = "" if depth is None else f", depth {depth}"
+        raise ShapeError(f"{law}: {got}{given}; {out_features * fan_in} inputs would fit")

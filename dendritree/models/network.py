@@ -1,0 +1,124 @@
+"""`DendriticNetwork`: several dendritic layers, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import OptionError, check_int, check_one_of, check_probability
+from ..layers import DendriticLayer
+from ..layers.activation import Activation
+from ..levels import AUTO, Branching
+from ..wiring import Wiring, resolve_wiring
+from .controls import make_linear
+from .output import make_output
+from .registry import register
+
+__all__ = ["DendriticNetwork"]
+
+NORMS = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+READOUTS = ("linear", "dendritic")
+
+
+@register("dendritic-network", example={"in_features": 16, "hidden": [6], "out_features": 3, "fan_in": 4})
+class DendriticNetwork(nn.Module):
+    """Hidden layers of dendritic neurons with few synapses each, and a read-out.
+
+    Args:
+        in_features: number of inputs.
+        hidden: neurons of each hidden layer.
+        out_features: number of outputs.
+        fan_in: synapses of a hidden neuron; one number, or one per hidden layer. At most the layer's inputs are read.
+        branching: of the hidden trees, as in `DendriticLayer`; one for all layers.
+        wiring: of the first hidden layer, the others being `"random"`; or a list with one per hidden layer.
+        norm: `"batch"` or `"layer"` normalisation after each hidden layer, or None.
+        dropout: probability of silencing a hidden neuron's output while training.
+        synapse_dropout: probability of silencing a synapse of a hidden layer while training.
+        readout: `"linear"`, or `"dendritic"` for one tree per output that reads all hidden neurons.
+        activation: of the dendrites, as in `DendriticLayer`.
+        output: `"probabilities"` or `"logits"`.
+        backend, device, dtype: as in `DendriticLayer`.
+
+    Example:
+        >>> net = DendriticNetwork(784, [128], 10, fan_in=16, wiring="local")
+        >>> net(torch.randn(5, 784)).shape
+        torch.Size([5, 10])
+        >>> sum(p.numel() for p in net.parameters())
+        4490
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        hidden: Sequence[int],
+        out_features: int = 10,
+        *,
+        fan_in: int | Sequence[int] = 16,
+        branching: Branching = AUTO,
+        wiring: str | Wiring | Sequence[str | Wiring] = "random",
+        norm: str | None = None,
+        dropout: float = 0.0,
+        synapse_dropout: float = 0.0,
+        readout: str = "linear",
+        activation: Activation = "leaky_relu",
+        output: str = "probabilities",
+        backend: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        sizes = [check_int("in_features", in_features), *(check_int("hidden", size) for size in hidden)]
+        if len(sizes) < 2:
+            raise OptionError("hidden must name at least one layer: got none")
+        if norm is not None:
+            check_one_of("norm", norm, NORMS)
+        dropout = check_probability("dropout", dropout)
+        out_features = check_int("out_features", out_features)
+        fan_ins = _one_per_layer("fan_in", fan_in, len(hidden))
+        wirings = _wirings(wiring, len(hidden))
+        common: dict[str, Any] = {"activation": activation, "backend": backend, "device": device, "dtype": dtype}
+        steps: list[nn.Module] = []
+        for inputs, neurons, synapses, each in zip(sizes, sizes[1:], fan_ins, wirings, strict=False):
+            given = {"fan_in": min(check_int("fan_in", synapses), inputs)} if each.any_fan_in else {"ragged": True}
+            steps.append(
+                DendriticLayer(
+                    inputs, neurons, branching=branching, wiring=each, dropout=synapse_dropout, **given, **common
+                )
+            )
+            if norm is not None:
+                steps.append(NORMS[norm](neurons, device=device, dtype=dtype))
+            if dropout:
+                steps.append(nn.Dropout(dropout))
+        self.hidden = nn.Sequential(*steps)
+        self.readout: nn.Module
+        if check_one_of("readout", readout, READOUTS) == "linear":
+            self.readout = make_linear(sizes[-1], out_features, device, dtype)
+        else:
+            self.readout = DendriticLayer(
+                sizes[-1], out_features, branching=branching, wiring="shared", ragged=True, **common
+            )
+        self.output = make_output(output, out_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Probabilities (or logits) of the classes."""
+        y: Tensor = self.output(self.readout(self.hidden(x)))
+        return y
+
+
+def _one_per_layer(name: str, value: Any, layers: int) -> list[Any]:
+    """One value for each hidden layer."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return [value] * layers
+    if len(value) != layers:
+        raise OptionError(f"{name} must be one, or one for each of {layers} hidden layers: got {len(value)}")
+    return list(value)
+
+
+def _wirings(wiring: str | Wiring | Sequence[str | Wiring], layers: int) -> list[Wiring]:
+    """The wiring of each hidden layer: an image is there for the first one only."""
+    if isinstance(wiring, str | Wiring):
+        wiring = [wiring, *["random"] * (layers - 1)]
+    return [resolve_wiring(each) for each in _one_per_layer("wiring", wiring, layers)]

@@ -1,0 +1,66 @@
+"""Wirings: which input each synapse reads.
+
+A wiring is a small frozen object. It says how many synapses a neuron of a layer has (`fan_in`) and names the
+input of each of them (`index`). Nothing is ever copied: kernels read the inputs through the index.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..errors import OptionError, check_one_of
+from .base import Wiring
+from .images import Columns, Morton, Patches, Rows
+from .local import Local
+from .plain import Custom, Partition, Shared, Strided
+from .sampled import Random
+
+__all__ = [
+    "WIRINGS",
+    "Columns",
+    "Custom",
+    "Local",
+    "Morton",
+    "Partition",
+    "Patches",
+    "Random",
+    "Rows",
+    "Shared",
+    "Strided",
+    "Wiring",
+    "resolve_wiring",
+    "with_image",
+]
+
+WIRINGS: dict[str, type[Wiring]] = {
+    wiring.name: wiring
+    for wiring in (Partition, Shared, Random, Strided, Rows, Columns, Patches, Morton, Local, Custom)
+}
+"""Wirings by name; a name stands for the wiring with its default options."""
+
+
+def resolve_wiring(wiring: str | Wiring) -> Wiring:
+    """The wiring a name stands for; a wiring stands for itself.
+
+    >>> resolve_wiring("shared")
+    Shared()
+    """
+    if isinstance(wiring, Wiring):
+        return wiring
+    if isinstance(wiring, str):
+        if check_one_of("wiring", wiring, WIRINGS) == Custom.name:
+            raise OptionError("a custom wiring needs its inputs: give Custom(inputs), not 'custom'")
+        return WIRINGS[wiring]()
+    raise OptionError(f"wiring must be a name or a Wiring object: got {wiring!r}")
+
+
+def with_image(wiring: str | Wiring, image_shape: tuple[int, int, int]) -> Wiring:
+    """A wiring that knows the image its inputs are, if it is one for images and was not told of another.
+
+    >>> with_image("rows", (16, 4, 4))
+    Rows(image_shape=(16, 4, 4))
+    """
+    found = resolve_wiring(wiring)
+    if getattr(found, "image_shape", image_shape) is None:
+        return dataclasses.replace(found, image_shape=image_shape)  # type: ignore[call-arg]
+    return found

@@ -1,0 +1,142 @@
+"""Wirings that know the input is an image: neurons read all pixels, in an order that keeps neighbours together."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import OptionError, ShapeError, check_int
+from ..tree import Forest, IntArray
+from .base import Wiring, rank_in_neuron
+
+__all__ = ["Columns", "ImageOrder", "Morton", "Patches", "Rows", "check_image_shape", "image_of"]
+
+
+def check_image_shape(shape: Any) -> tuple[int, int, int] | None:
+    """None, or (channels, height, width); (height, width) is one channel."""
+    if shape is None:
+        return None
+    try:
+        sizes = tuple(check_int("image_shape", size) for size in shape)
+    except TypeError:
+        sizes = ()
+    if len(sizes) not in (2, 3):
+        raise OptionError(f"image_shape must be (channels, height, width) or (height, width): got {shape!r}")
+    return (1, *sizes) if len(sizes) == 2 else sizes  # type: ignore[return-value]
+
+
+def image_of(shape: tuple[int, int, int] | None, in_features: int, name: str) -> tuple[int, int, int]:
+    """The image that the inputs are: as given, or a square one of one channel."""
+    if shape is None:
+        side = math.isqrt(in_features)
+        if side * side != in_features:
+            raise ShapeError(
+                f"wiring {name!r} takes a square image unless image_shape is given: got {in_features} inputs; "
+                f"{side * side} or {(side + 1) ** 2} would fit"
+            )
+        return 1, side, side
+    if math.prod(shape) != in_features:
+        raise ShapeError(f"image_shape must hold all inputs: got {shape}, {math.prod(shape)} pixels for {in_features}")
+    return shape
+
+
+@dataclass(frozen=True)
+class ImageOrder(Wiring):
+    """Base of wirings by which every neuron reads all pixels, in one order."""
+
+    image_shape: tuple[int, int, int] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "image_shape", check_image_shape(self.image_shape))
+
+    def fan_in(self, in_features: int, out_features: int) -> int:
+        """All pixels."""
+        return in_features
+
+    def index(self, forest: Forest, in_features: int) -> IntArray:
+        """The pixels in this wiring's order, for each neuron."""
+        _, height, width = image_of(self.image_shape, in_features, self.name)
+        pixel = np.arange(in_features, dtype=np.int32)
+        channel, place = np.divmod(pixel, np.int32(height * width))
+        y, x = np.divmod(place, np.int32(width))
+        return np.lexsort(self.keys(channel, y, x)[::-1]).astype(np.int32)[rank_in_neuron(forest)]
+
+    @abstractmethod
+    def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[IntArray, ...]:
+        """What pixels are sorted by, the most important first."""
+
+
+@dataclass(frozen=True)
+class Rows(ImageOrder):
+    """Row after row of each channel: the order of a flattened image, and of the paper.
+
+    >>> Rows().index(Forest.grow(2, fan_in=4), 4).tolist()
+    [0, 1, 2, 3]
+    """
+
+    name: ClassVar[str] = "rows"
+
+    def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[IntArray, ...]:
+        """Channel, row, column."""
+        return channel, y, x
+
+
+@dataclass(frozen=True)
+class Columns(ImageOrder):
+    """Column after column of each channel.
+
+    >>> Columns().index(Forest.grow(2, fan_in=4), 4).tolist()
+    [0, 2, 1, 3]
+    """
+
+    name: ClassVar[str] = "columns"
+
+    def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[IntArray, ...]:
+        """Channel, column, row."""
+        return channel, x, y
+
+
+@dataclass(frozen=True)
+class Patches(ImageOrder):
+    """Square patch after square patch, all channels of a patch together.
+
+    Args:
+        image_shape: (channels, height, width); a square image of one channel by default.
+        side: of a patch, in pixels. Patches at the right and lower edge may be smaller.
+
+    >>> Patches(side=2).index(Forest.grow(4, fan_in=16), 16).tolist()[:8]
+    [0, 1, 4, 5, 2, 3, 6, 7]
+    """
+
+    name: ClassVar[str] = "patches"
+    side: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_int("side", self.side)
+
+    def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[IntArray, ...]:
+        """Patch, then as rows."""
+        return y // self.side, x // self.side, channel, y, x
+
+
+@dataclass(frozen=True)
+class Morton(ImageOrder):
+    """Along a Z-curve: patches of patches of patches, so that every subtree sees a compact region.
+
+    >>> Morton().index(Forest.grow(2, fan_in=16), 16).tolist()[:8]
+    [0, 1, 4, 5, 2, 3, 6, 7]
+    """
+
+    name: ClassVar[str] = "morton"
+
+    def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[IntArray, ...]:
+        """The bits of row and column, interleaved."""
+        code = np.zeros_like(x)
+        for bit in range(16):
+            code |= ((x >> bit) & 1) << (2 * bit) | ((y >> bit) & 1) << (2 * bit + 1)
+        return code, channel

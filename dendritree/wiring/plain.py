@@ -1,0 +1,137 @@
+"""Wirings that need no image and no chance: slices, all inputs, combs, and one given by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import OptionError, ShapeError
+from ..tree import Forest, IntArray
+from .base import Wiring, _rank, dendrite_of_synapse, rank_in_neuron
+
+__all__ = ["Custom", "Partition", "Shared", "Strided"]
+
+
+@dataclass(frozen=True)
+class Partition(Wiring):
+    """The paper's layer: the inputs are cut into equal slices, neuron `n` reads slice `n`.
+
+    >>> Partition().index(Forest.grow(2, fan_in=2, neurons=2), 4).tolist()
+    [0, 1, 2, 3]
+    """
+
+    name: ClassVar[str] = "partition"
+
+    def fan_in(self, in_features: int, out_features: int) -> int:
+        """The size of a slice."""
+        if in_features % out_features:
+            below = in_features // out_features * out_features
+            fitting = f"{below} or {below + out_features}" if below else f"{out_features}"
+            raise ShapeError(
+                f"in_features must be a multiple of out_features for wiring 'partition': got {in_features} and "
+                f"{out_features}; {fitting} inputs would fit"
+            )
+        return in_features // out_features
+
+    def index(self, forest: Forest, in_features: int) -> IntArray:
+        """Each neuron's slice, in order."""
+        first_input = np.cumsum(forest.fan_in_of_neuron) - forest.fan_in_of_neuron
+        return (first_input[forest.neuron_of_synapse] + rank_in_neuron(forest)).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Shared(Wiring):
+    """The paper's classifier: every neuron reads all inputs, in their order.
+
+    >>> Shared().index(Forest.grow(2, fan_in=2, neurons=2), 2).tolist()
+    [0, 1, 0, 1]
+    """
+
+    name: ClassVar[str] = "shared"
+
+    def fan_in(self, in_features: int, out_features: int) -> int:
+        """All inputs."""
+        return in_features
+
+    def index(self, forest: Forest, in_features: int) -> IntArray:
+        """All inputs in order, for each neuron."""
+        return rank_in_neuron(forest)
+
+
+@dataclass(frozen=True)
+class Strided(Wiring):
+    """Combs: every dendrite spans the whole input, its synapses far apart, those of its neighbours in between.
+
+    With fewer synapses than inputs a neuron reads inputs at equal distances, and each neuron begins at another one.
+
+    >>> Strided().index(Forest.grow([2, 2]), 4).tolist()  # two dendrites of two synapses
+    [0, 2, 1, 3]
+    """
+
+    name: ClassVar[str] = "strided"
+    any_fan_in: ClassVar[bool] = True
+
+    def fan_in(self, in_features: int, out_features: int) -> int:
+        """All inputs."""
+        return in_features
+
+    def index(self, forest: Forest, in_features: int) -> IntArray:
+        """For each neuron the first synapses of all dendrites, then the second ones, ... along the inputs."""
+        neuron, dendrite = forest.neuron_of_synapse, dendrite_of_synapse(forest)
+        along = np.lexsort((dendrite, _rank(dendrite), neuron))  # synapses in the order of their inputs
+        step = np.empty(forest.synapses, dtype=np.int64)
+        step[along] = rank_in_neuron(forest)[np.argsort(neuron, kind="stable")]
+        fan_in = forest.fan_in_of_neuron.astype(np.int64)[neuron]
+        # The distance between two inputs of a neuron, cut into as many parts as there are neurons: where each begins.
+        begin = neuron * in_features // (fan_in * forest.neurons) if forest.neurons else 0
+        return ((step * in_features // fan_in + begin) % in_features).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Custom(Wiring):
+    """The input of every synapse, given by hand: neuron by neuron, each in the order of its dendrites.
+
+    Args:
+        index: inputs, shape (neurons, fan_in), or flat.
+
+    >>> Custom([[0, 1], [1, 2]]).index(Forest.grow(2, fan_in=2, neurons=2), 3).tolist()
+    [0, 1, 1, 2]
+    """
+
+    name: ClassVar[str] = "custom"
+    drawn: ClassVar[bool] = True
+    any_fan_in: ClassVar[bool] = True
+    inputs: Any
+
+    def __post_init__(self) -> None:
+        try:
+            flat = np.asarray(self.inputs)
+        except ValueError:
+            flat = np.empty(0)
+        if flat.ndim not in (1, 2) or not flat.size or not np.issubdtype(flat.dtype, np.integer):
+            raise OptionError(f"inputs must be integers of shape (neurons, fan_in): got {self.inputs!r:.80}")
+        object.__setattr__(self, "inputs", tuple(map(int, flat.ravel())))
+
+    def fan_in(self, in_features: int, out_features: int) -> int:
+        """As many as were given."""
+        if len(self.inputs) % out_features:
+            raise ShapeError(
+                f"a custom wiring must give each of {out_features} neurons as many inputs: got {len(self.inputs)}"
+            )
+        return len(self.inputs) // out_features
+
+    def check_fan_in(self, fan_in: int, in_features: int, out_features: int) -> int:
+        """What was given."""
+        if fan_in != (only := self.fan_in(in_features, out_features)):
+            raise ShapeError(f"fan_in must be {only}, as the custom wiring gives: got {fan_in}")
+        return only
+
+    def index(self, forest: Forest, in_features: int) -> IntArray:
+        """The given inputs, in edge order."""
+        if len(self.inputs) != forest.synapses:
+            raise ShapeError(f"a custom wiring must give {forest.synapses} inputs: got {len(self.inputs)}")
+        index = np.empty(forest.synapses, dtype=np.int32)
+        index[np.argsort(forest.neuron_of_synapse, kind="stable")] = self.inputs
+        return index
