@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,7 @@ if TYPE_CHECKING:
     from ..experiments.reproduce import RunPlan
     from ..report import Report, ReportFiles
 
-__all__ = ["REPORT", "make_report", "print_short"]
-
-ON_A_TERMINAL = ("claims", "paper", "timing")
-"""The sections worth a screen; the page has them all."""
+__all__ = ["REPORT", "make_report", "print_files"]
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -31,10 +27,7 @@ def _report(arguments: argparse.Namespace) -> int:
                 store.export(target / "data", arguments.export)
             if arguments.weights:
                 store.export_weights(target / "models")
-    if arguments.all:
-        print_report(report)
-    else:
-        print_short(report)
+    print_report(report, whole=arguments.all)
     print_files(files)
     return 0
 
@@ -60,18 +53,10 @@ def make_report(
         }
         if plan is not None:
             planned |= planned_trials(plan, store)
-        reference = store.reference_seconds
+        reference = {("paper", row): seconds for row, seconds in store.reference_seconds.items()}
     expected = read_expected(paper_folder() / "expected" / "results.csv")
     report = report_of_run(run, expected, matches(read_specs()), planned=planned, reference_seconds=reference)
     return report, write_report(report, out or run)
-
-
-def print_short(report: Report) -> None:
-    """The sections worth a screen."""
-    from ..report import print_report
-
-    sections = [section for section in report.sections if section.name in ON_A_TERMINAL]
-    print_report(replace(report, sections=tuple(sections)))
 
 
 def print_files(files: ReportFiles) -> None:

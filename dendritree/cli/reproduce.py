@@ -8,7 +8,7 @@ from functools import partial
 
 from ..errors import import_extra
 from .command import Command
-from .report import make_report, print_files, print_short
+from .report import make_report, print_files
 
 __all__ = ["REPRODUCE"]
 
@@ -16,6 +16,7 @@ __all__ = ["REPRODUCE"]
 def _reproduce(arguments: argparse.Namespace) -> int:
     from ..experiments.reproduce import RunPlan, reproduce
     from ..experiments.runner import Pool
+    from ..report import print_report
     from .progress import make_display
 
     import_extra("scipy", extra="experiments")  # what the report needs: now, not after the training
@@ -29,7 +30,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
         print(f"dendritree: stopped; {arguments.run} keeps what is done, and the same command goes on", file=sys.stderr)
         return 130
     report, files = make_report(arguments.run, plan)
-    print_short(report)
+    print_report(report)
     print_files(files)
     return 0
 

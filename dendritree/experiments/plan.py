@@ -52,7 +52,7 @@ def _of_table(
     spec: TableSpec, protocol: Protocol, searched: Sequence[TrialRecord], trials: int | None
 ) -> Iterator[Wanted]:
     for model in spec.models:
-        for dropout in spec.dropouts if protocol.every_dropout else (0.0, model.full_dropout):
+        for dropout in spec.dropouts if protocol.every_dropout else dict.fromkeys((0.0, model.full_dropout)):
             row = spec.row(model, dropout)
             if not protocol.lr_grid:
                 yield from _of_row(spec, protocol, row, trials or spec.trials, spec.lr, spec.stack)

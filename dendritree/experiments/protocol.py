@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..errors import OptionError, check_int, check_one_of
+from ..models.output import OUTPUTS
 
 __all__ = ["FULL", "LR_SEARCH", "PAPER", "PROTOCOLS", "Protocol", "seed_of"]
 
@@ -45,8 +46,14 @@ class Protocol:
             if getattr(self, name) is not None:
                 check_int(name, getattr(self, name))
         check_int("epochs", self.epochs)
-        if (self.draw == "all") != (self.train_images is None and self.val_images is None):
-            raise OptionError(f"only draw 'all' takes no numbers of images: got {self.draw!r} and {self.train_images}")
+        numbers = [self.train_images, self.val_images]
+        if [number is None for number in numbers] != [self.draw == "all"] * 2:
+            raise OptionError(
+                f"only draw 'all' takes no numbers of images: got {self.draw!r} and {numbers[0]}, {numbers[1]}"
+            )
+        check_one_of("output", self.output, OUTPUTS)
+        if not all(rate > 0 for rate in self.lr_grid):
+            raise OptionError(f"lr_grid must be positive numbers: got {self.lr_grid}")
 
     def as_config(self) -> dict[str, Any]:
         """As JSON values."""

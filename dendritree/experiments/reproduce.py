@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from ..data import read_images
@@ -56,6 +57,9 @@ class RunPlan:
         ['binary-dendritic', 'binary-mlp']
         """
         specs = read_specs() if specs is None else specs
+        tables = [spec.table for spec in specs]
+        if len(set(tables)) < len(tables):
+            raise OptionError(f"tables must have names of their own: got {', '.join(tables)}")
         protocols = dict(PROTOCOLS)
         check_one_of("protocol", protocol, protocols)
         if draw is not None:
@@ -102,6 +106,7 @@ def reproduce(
         observer: told what happens.
     """
     observer = observer or Observer()
+    data_dir = None if data_dir is None else str(Path(data_dir).resolve())  # workers may have another folder
     with RunStore.create_or_open(folder, plan.config) as store:
         read_images("mnist", data_dir=data_dir)  # once, before several workers ask for it
         with pool or Pool() as workers:

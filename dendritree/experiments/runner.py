@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from typing import Any
 
-from ..errors import DendritreeError, OptionError, check_one_of, import_extra
+from ..errors import DendritreeError, OptionError, check_int, check_one_of, import_extra
 from .records import TrialRecord
 from .trials import Job, run_job
 
@@ -26,6 +26,10 @@ BACKENDS = ("loky", "dask", "here")
 
 LOSSES_IN_A_ROW = 3
 """How often workers may die without a single job done in between, before we give up."""
+
+
+SILENCE = 10.0
+"""Seconds without a word from a Dask scheduler after which it counts as gone."""
 
 
 class WorkersLostError(DendritreeError):
@@ -45,16 +49,33 @@ class Pool:
         self.backend = check_one_of("backend", backend, BACKENDS)
         if address and backend != "dask":
             raise OptionError(f"an address is for backend 'dask': got {backend!r} and {address!r}")
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = len(os.sched_getaffinity(0)) if workers is None else check_int("workers", workers)
         self.address = address
+        self._cores = self.workers
         self._client: Any = None
         self._executor: Executor | None = None
+        self._silent_since: float | None = None
 
     def executor(self) -> Executor:
         """The executor in use."""
         if self._executor is None:
-            self._executor = self._start()
+            with _without_ctrl_c():
+                self._executor = self._start()
         return self._executor
+
+    @property
+    def in_flight(self) -> int:
+        """Jobs to hand out at a time: enough that no worker waits for the next one."""
+        return 4 * max(1, self._cores)
+
+    def check_alive(self) -> None:
+        """Raise if a cluster is gone; its futures would never end."""
+        if self._client is None or self._client.status == "running":
+            self._silent_since = None
+        elif self._silent_since is None:
+            self._silent_since = time.monotonic()
+        elif time.monotonic() - self._silent_since > SILENCE:
+            raise WorkersLostError(f"the Dask scheduler must stay reachable: {self.address} has gone")
 
     def _start(self) -> Executor:
         if self.backend == "loky":
@@ -74,6 +95,7 @@ class Pool:
                     )
             except (OSError, ValueError) as error:
                 raise DendritreeError(f"no Dask scheduler answers at {self.address}: {error}") from None
+        self._cores = sum(self._client.nthreads().values())
         found: Executor = self._client.get_executor(retries=LOSSES_IN_A_ROW)
         return found
 
@@ -94,7 +116,7 @@ class Pool:
 
 def _begin_worker(parent: int) -> None:
     """Leave Ctrl-C to the parent, and end when the parent was killed: nobody else would end us."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for workers that were started to replace another
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -102,6 +124,22 @@ def _begin_worker(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+@contextlib.contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Ignore Ctrl-C for a moment: processes started meanwhile ignore it from their first one on.
+
+    (A blocked signal would be inherited too, but the standard library's resource tracker unblocks it.)
+    """
+    if threading.current_thread() is not threading.main_thread():  # only there may it be set, and only there it counts
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _stop(executor: Executor) -> None:
@@ -157,23 +195,23 @@ def _submitted(jobs: Sequence[Job], pool: Pool, data_dir: str | None) -> Iterato
     """Submit jobs a few ahead of the workers, give back each as it ends; an executor that broke ends them all."""
     executor, queue = pool.executor(), list(reversed(jobs))
     pending: dict[Future[Any], Job] = {}
-    try:
-        while queue or pending:
-            while queue and len(pending) < 4 * pool.workers:
-                job = queue.pop()
-                future: Future[Any]
-                try:
+    first = True
+    while queue or pending:
+        while queue and len(pending) < pool.in_flight:
+            job = queue.pop()
+            future: Future[Any]
+            try:
+                with _without_ctrl_c() if first else contextlib.nullcontext():  # the pool starts its workers now
                     future = executor.submit(run_job, job, data_dir)
-                except (BrokenExecutor, RuntimeError) as error:  # broken since the last one
-                    future = Future()
-                    future.set_exception(BrokenExecutor(str(error)))
-                pending[future] = job
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in sorted(done, key=lambda f: jobs.index(pending[f])):
-                yield pending.pop(future), future
-    finally:
-        for future in pending:
-            future.cancel()
+                first = False
+            except (BrokenExecutor, RuntimeError) as error:  # broken since the last one
+                future = Future()
+                future.set_exception(BrokenExecutor(str(error)))
+            pending[future] = job
+        done, _ = wait(pending, timeout=2.0, return_when=FIRST_COMPLETED)
+        pool.check_alive()
+        for future in sorted(done, key=lambda f: jobs.index(pending[f])):
+            yield pending.pop(future), future
 
 
 def _lost_errors() -> tuple[type[BaseException], ...]:

@@ -68,6 +68,9 @@ class TableSpec:
     models: tuple[ModelSpec, ...]
 
     def __post_init__(self) -> None:
+        for name in ("table", "title", "label"):
+            if not isinstance(getattr(self, name), str):
+                raise OptionError(f"{name} must be text: got {getattr(self, name)!r}")
         check_one_of("task", self.task, TASKS)
         check_one_of("dataset", self.dataset, ("mnist", "mnist-4-9", "fashion-mnist"))
         for name in ("trials", "stack"):

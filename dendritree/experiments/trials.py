@@ -90,10 +90,12 @@ def run_job(job: Job, data_dir: str | None = None) -> list[TrialRecord]:
 
 @functools.cache
 def _load_kernels() -> None:
-    """Load the fused kernels, or compile them, before a clock runs: once a process."""
+    """Load the fused kernels, or compile them, and what torch loads late, before a clock runs: once a process."""
     with torch.random.fork_rng(devices=[]):
         model = MLNBinaryClassifier(4, branching=2, dropout=0.5)
+        optimizer = torch.optim.Adam(model.parameters(), fused=True)
         model(torch.zeros(2, 4)).sum().backward()
+        optimizer.step()
 
 
 def _trial_seed(job: Job, index: int) -> int:

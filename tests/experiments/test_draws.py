@@ -52,7 +52,8 @@ def find(mnist, columns, digits):
 
 
 @pytest.mark.parametrize("dataset", ["mnist", "mnist-4-9"])
-def test_a_draw_is_features_major_of_128_and_100_images(dataset, mnist):
+@pytest.mark.usefixtures("mnist")
+def test_a_draw_is_features_major_of_128_and_100_images(dataset):
     draw = draw_trials(dataset, PAPER, range(3))
     assert [tuple(getattr(draw, name).shape) for name in FIELDS] == [(3, 1024, 128), (3, 128), (3, 1024, 100), (3, 100)]
     assert draw.train_x.is_contiguous()
@@ -74,7 +75,8 @@ def test_images_are_training_images_with_their_labels_normalised_and_enlarged_no
             np.testing.assert_allclose(train_x[:, image], enlarged(mnist.train_images[numbers[image]]), atol=1e-5)
 
 
-def test_both_classes_and_all_digits_are_met(mnist):
+@pytest.mark.usefixtures("mnist")
+def test_both_classes_and_all_digits_are_met():
     assert 0.4 < draw_trials("mnist-4-9", PAPER, range(10)).train_y.double().mean() < 0.6
     assert set(draw_trials("mnist", PAPER, range(1)).train_y.unique().tolist()) == set(range(10))
 
@@ -84,7 +86,8 @@ def test_both_classes_and_all_digits_are_met(mnist):
 
 @given(first=st.integers(0, 30), count=st.integers(1, 5), place=st.data())
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_trial_s_images_depend_on_its_number_alone_in_any_stack_and_any_order(first, count, place, mnist):
+@pytest.mark.usefixtures("mnist")
+def test_a_trial_s_images_depend_on_its_number_alone_in_any_stack_and_any_order(first, count, place):
     offset = place.draw(st.integers(0, count - 1))
     together = draw_trials("mnist-4-9", PAPER, range(first, first + count))
     draw_trials("mnist-4-9", PAPER, range(40, 42))  # another one in between
@@ -92,12 +95,14 @@ def test_a_trial_s_images_depend_on_its_number_alone_in_any_stack_and_any_order(
     assert all(torch.equal(a, b) for a, b in zip(trial_of(together, offset), trial_of(alone, 0), strict=True))
 
 
-def test_trials_differ_from_each_other(mnist):
+@pytest.mark.usefixtures("mnist")
+def test_trials_differ_from_each_other():
     draw = draw_trials("mnist", PAPER, range(10))
     assert len({draw.train_x[i].numpy().tobytes() for i in range(10)}) == 10
 
 
-def test_a_draw_leaves_the_global_random_numbers_alone(mnist):
+@pytest.mark.usefixtures("mnist")
+def test_a_draw_leaves_the_global_random_numbers_alone():
     torch.manual_seed(5)
     np.random.seed(5)  # noqa: NPY002 - the legacy generator is what must not be touched
     before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
@@ -119,7 +124,8 @@ def test_draws_are_paired_across_the_models_and_tables_of_a_task_and_cnn_meets_w
 # --------------------------------------------------------------------------------------------------------- other draws
 
 
-def test_once_gives_the_same_images_to_all_trials(mnist):
+@pytest.mark.usefixtures("mnist")
+def test_once_gives_the_same_images_to_all_trials():
     draw = draw_trials("mnist-4-9", ONCE, range(7, 10))
     other = draw_trials("mnist-4-9", ONCE, range(3))
     assert same(draw, other)
@@ -127,13 +133,15 @@ def test_once_gives_the_same_images_to_all_trials(mnist):
     assert all(torch.equal(y, draw.val_y[0]) for y in draw.val_y)
 
 
-def test_once_differs_between_data_sets(mnist):
+@pytest.mark.usefixtures("mnist")
+def test_once_differs_between_data_sets():
     assert not torch.equal(
         draw_trials("mnist", ONCE, range(1)).train_x, draw_trials("mnist-4-9", ONCE, range(1)).train_x
     )
 
 
-def test_other_numbers_of_images_are_drawn(mnist):
+@pytest.mark.usefixtures("mnist")
+def test_other_numbers_of_images_are_drawn():
     few = dataclasses.replace(PAPER, train_images=5, val_images=3)
     draw = draw_trials("mnist", few, range(2))
     assert (tuple(draw.train_x.shape), tuple(draw.val_y.shape)) == ((2, 1024, 5), (2, 3))

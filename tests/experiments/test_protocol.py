@@ -17,7 +17,7 @@ from dendritree.experiments.trials import _trial_seed
 
 
 def test_paper_is_what_the_authors_data_shows():
-    """One batch of 128, 100 validation images, 100 full-batch steps; softmax before cross-entropy; rates of the specs."""
+    """One batch of 128, 100 validation images, 100 full-batch steps; probabilities; the rates of the specs."""
     assert (PAPER.name, PAPER.train_images, PAPER.val_images, PAPER.batch_size) == ("paper", 128, 100, None)
     assert (PAPER.epochs, PAPER.output, PAPER.lr_grid, PAPER.draw) == (100, "probabilities", (), "per-trial")
     assert PAPER.every_dropout
