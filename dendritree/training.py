@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .checkpoints import optimizer_tensors, put_optimizer_tensors, read_checkpoint, write_checkpoint
 from .data import Examples, Split
-from .errors import OptionError, check_int, check_one_of
+from .errors import FormatError, OptionError, check_int, check_one_of
 
 __all__ = ["LOSSES", "OPTIMIZERS", "SCHEDULES", "Epoch", "FitConfig", "History", "Run", "evaluate", "fit"]
 
@@ -163,6 +166,7 @@ def fit(
     config: FitConfig | None = None,
     *,
     callbacks: Sequence[Callback] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> History:
     """Train a model in place and return what happened.
 
@@ -175,6 +179,8 @@ def fit(
         split: `train` is trained on, `val` evaluated after each epoch; `test` is not looked at.
         config: how to train.
         callbacks: called with the `Run` after each epoch, in this order: progress, early stopping.
+        checkpoint: a file that is written after each epoch. If it is there the run goes on from it, with the same
+            result as without a stop; it must be of the same model, data and config. Needs the extra `save`.
 
     Example:
         >>> from dendritree import MLNClassifier
@@ -195,14 +201,18 @@ def fit(
     order = torch.Generator().manual_seed(config.seed)
     with _modes_kept(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(config.seed)
+        if checkpoint is not None and Path(checkpoint).exists():
+            _go_on(run, checkpoint, scheduler, order)
         try:
-            for epoch in range(config.epochs):
+            for epoch in range(len(run.history.epochs), 0 if run.stop else config.epochs):
                 start = time.perf_counter()
                 train_loss, train_acc = _train_epoch(run, train, loss, scheduler, order)
                 val_loss, val_acc = evaluate(model, val, config.loss)
                 _record(run, Epoch(epoch, train_loss, val_loss, train_acc, val_acc, time.perf_counter() - start))
                 for callback in callbacks:
                     callback(run)
+                if checkpoint is not None:
+                    _keep(run, checkpoint, scheduler, order)
                 if run.stop:
                     break
         except KeyboardInterrupt:
@@ -210,6 +220,55 @@ def fit(
     if config.restore_best and run.history.best_state:
         model.load_state_dict(run.history.best_state)
     return run.history
+
+
+def _keep(
+    run: Run,
+    path: str | os.PathLike[str],
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None,
+    order: torch.Generator,
+) -> None:
+    """Write all that the rest of the run depends on."""
+    parts = {
+        "model": run.model.state_dict(),
+        "best": run.history.best_state,
+        "optimizer": optimizer_tensors(run.optimizer),
+        "random": {"order": order.get_state(), "torch": torch.get_rng_state()},
+    }
+    tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
+    rates = [{key: group[key] for key in ("lr", "initial_lr") if key in group} for group in run.optimizer.param_groups]
+    steps = None if scheduler is None else {"last_epoch": scheduler.last_epoch, "_step_count": scheduler._step_count}
+    write_checkpoint(path, tensors, {**run.history.as_dict(), "rates": rates, "schedule": steps, "stop": run.stop})
+
+
+def _go_on(
+    run: Run,
+    path: str | os.PathLike[str],
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None,
+    order: torch.Generator,
+) -> None:
+    """Put a run where its checkpoint left it."""
+    tensors, facts = read_checkpoint(path)
+    ours = asdict(run.history.config)
+    if facts["config"] != ours:
+        different = [key for key in ours if facts["config"].get(key) != ours[key]]
+        changes = ", ".join(f"{key} {facts['config'].get(key)!r} -> {ours[key]!r}" for key in different)
+        raise FormatError(f"a run goes on with the config it was begun with: {path} differs in {changes}")
+    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}, "random": {}}
+    for name, value in tensors.items():
+        part, _, rest = name.partition(".")
+        parts[part][rest] = value
+    run.model.load_state_dict(parts["model"])
+    put_optimizer_tensors(run.optimizer, parts["optimizer"])
+    for group, rates in zip(run.optimizer.param_groups, facts["rates"], strict=True):
+        group.update(rates)
+    if scheduler is not None:
+        scheduler.load_state_dict(scheduler.state_dict() | facts["schedule"])
+    order.set_state(parts["random"]["order"])
+    torch.set_rng_state(parts["random"]["torch"])
+    run.history.epochs = [Epoch(**epoch) for epoch in facts["epochs"]]
+    run.history.best_state = parts["best"]
+    run.stop = facts["stop"]
 
 
 @contextlib.contextmanager

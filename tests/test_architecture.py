@@ -31,7 +31,8 @@ ALLOWED = {
     "explain": "models layers tree ops.reference",
     "presets": "budget models layers wiring",
     "convert": "budget models layers wiring",
-    "training": "data",
+    "checkpoints": "",
+    "training": "data checkpoints",
     "estimators": "presets models training budget",
     "tune": "presets models training budget",
     "experiments": "data models layers wiring tree presets budget training __init__",  # for the version
