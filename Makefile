@@ -28,7 +28,7 @@ types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
 pytest: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 package: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_package.py
