@@ -21,6 +21,7 @@ from .models import (
     load,
     save,
 )
+from .plasticity import Rewiring, rewire
 from .training import FitConfig, History, fit
 from .tree import Forest
 from .wiring import Columns, Custom, Local, Morton, Partition, Patches, Random, Rows, Shared, Strided, Wiring
@@ -53,6 +54,7 @@ __all__ = [
     "Patches",
     "Perceptrons",
     "Random",
+    "Rewiring",
     "Rows",
     "ShapeError",
     "Shared",
@@ -69,6 +71,7 @@ __all__ = [
     "matched_mln",
     "matched_mlp",
     "paper_rows",
+    "rewire",
     "save",
     "to_masked",
 ]

@@ -62,7 +62,12 @@ def check_shape(branching: Any) -> Any:
     ([3, [2]], (16, 8))
     """
     if is_nested(branching):
-        nested_edges(branching)
+        try:
+            nested_edges(branching)
+        except RecursionError:
+            raise OptionError(
+                "nested children must be fewer levels deep than Python can follow: got too many"
+            ) from None
         return [list(child) if isinstance(child, Sequence) else child for child in branching]
     if isinstance(branching, str):
         return check_one_of("branching", branching, [AUTO])

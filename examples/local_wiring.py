@@ -53,7 +53,10 @@ def main(argv: list[str] | None = None) -> int:
     losses = {}
     for window, lr, dropout in itertools.product(WINDOWS, LEARNING_RATES, DROPOUTS):
         _, losses[window, lr, dropout] = train(split, window, lr, dropout, max(1, options.epochs // 2), seed=100)
-        print(f"window {window:2}, lr {lr}, dropout {dropout}: validation loss {losses[window, lr, dropout]:.4f}", flush=True)
+        print(
+            f"window {window:2}, lr {lr}, dropout {dropout}: validation loss {losses[window, lr, dropout]:.4f}",
+            flush=True,
+        )
     window, lr, dropout = min(losses, key=losses.__getitem__)
     print(f"chosen: window {window}, lr {lr}, dropout {dropout}")
     accuracies = []

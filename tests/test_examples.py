@@ -12,8 +12,12 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 # example: (row begins with, parameters). 10 trees of 64 + 8 edges and 8 + 1 nodes; (64 + 1) * 11 + (11 + 1) * 10,
-# nearest to 810 of all hidden sizes; (64 + 1) * 10.
-ROWS = {"compare_digits.py": [("dendritic", 810), ("MLP", 835), ("perceptrons", 650)]}
+# nearest to 810 of all hidden sizes; (64 + 1) * 10. 10 trees of 17 * 49 + 17 edges and 17 + 1 nodes.
+ROWS = {
+    "compare_digits.py": [("dendritic", 810), ("MLP", 835), ("perceptrons", 650)],
+    "local_wiring.py": [("local, D=17, f=49", 8_680)],
+}
+DATA = {"local_wiring.py": "mnist"}  # what an example loads, if it does not come with a package
 
 
 def run_example(path, *options, cwd):
@@ -27,7 +31,9 @@ def test_every_example_has_its_rows_listed_here():
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, tmp_path):
+def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, tmp_path, real_data):
+    if name in DATA:
+        real_data(DATA[name])
     done = run_example(ROOT / "examples" / name, "--seeds", "1", "--epochs", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -48,3 +54,12 @@ def test_an_example_explains_its_options(name, tmp_path):
     assert "--seeds" in done.stdout
     assert "--epochs" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_an_example_with_a_file_that_is_not_genuine_says_so_in_a_line(name, tmp_path):
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(b"not genuine")
+    done = run_example(ROOT / "examples" / name, "--data-dir", str(tmp_path), cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert re.fullmatch(r"train-images-idx3-ubyte must have md5 .*: got .*\n", done.stderr)

@@ -132,11 +132,17 @@ def test_too_few_inputs_for_the_trees_are_refused(wiring, in_features):
 # --------------------------------------------------------------------------------------------------------- objects
 
 
-@pytest.mark.parametrize("name", sorted(WIRINGS))
+@pytest.mark.parametrize("name", sorted(WIRINGS.keys() - {"custom"}))
 def test_a_name_stands_for_the_wiring_with_default_options(name):
     wiring = resolve_wiring(name)
     assert wiring == WIRINGS[name]()
     assert wiring.name == name
+
+
+def test_a_custom_wiring_has_no_default_and_so_no_name_to_stand_for_it():
+    with pytest.raises(OptionError) as error:
+        resolve_wiring("custom")
+    assert str(error.value) == "a custom wiring needs its inputs: give Custom(inputs), not 'custom'"
 
 
 def test_the_names_of_the_papers_wirings():
@@ -174,7 +180,7 @@ def test_a_wiring_gives_the_same_index_every_time(wiring, forest):
         ("", r"wiring must be one of .*: got ''$"),
         (None, r"wiring must be a name or a Wiring object: got None"),
         (3, r"wiring must be a name or a Wiring object: got 3"),
-        (Shared, r"wiring must be a name or a Wiring object: got <class 'dendritree\.wiring\.Shared'>"),
+        (Shared, r"wiring must be a name or a Wiring object: got <class 'dendritree\.wiring\.plain\.Shared'>"),
     ],
 )
 def test_unknown_wirings_are_refused_with_a_near_match(value, message):

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from .. import ops
 from ..errors import DendritreeError, FormatError, OptionError, check_int, check_one_of, check_probability
-from ..levels import Branching, check_shape
+from ..levels import Branching, check_shape, is_nested
 from ..tree import Forest
 from ..wiring import Wiring, resolve_wiring
 from .activation import Activation, make_activation
@@ -110,7 +110,7 @@ class DendriticLayer(nn.Module):
         self.root_activation = bool(root_activation) and repeats is None  # a soma is linear
         if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
             raise OptionError(f"dtype must be a floating-point torch.dtype: got {dtype!r}")
-        self.branching = check_shape(branching)
+        self.branching, self.ragged = check_shape(branching), bool(ragged)
         self.out_features = count_neurons(
             self.in_features, out_features, self.branching, depth, self.wirings[0], ragged or fan_in is not None
         )
@@ -186,7 +186,13 @@ class DendriticLayer(nn.Module):
 
     def extra_repr(self) -> str:
         """The constructor's call, as `nn.Module.__repr__` shows it."""
-        options = [f"{self.in_features}, {self.out_features}, branching={self.branching}, depth={self.depth}"]
+        options = [f"{self.in_features}, {self.out_features}, branching={self.branching!r}"]
+        if not is_nested(self.branching):
+            options.append(f"depth={self.depth - (self.repeats is not None)}")
+        if self.wiring.any_fan_in:
+            options.append(f"fan_in={self.fan_in // (self.repeats or 1)}")
+        elif self.ragged:
+            options.append("ragged=True")
         options.append(f"wiring={self.wiring if len(self.wirings) == 1 else list(self.wirings)}")
         if self.repeats is not None:
             options.append(f"repeats={self.repeats}")
@@ -239,12 +245,13 @@ class DendriticLayer(nn.Module):
         error_msgs: list[str],
     ) -> None:
         """Check that the dict is of this tree and wiring before any weight is touched."""
-        keys = self._forest_state().keys()
+        keys, errors = self._forest_state().keys(), len(error_msgs)
         found = {key: state_dict.pop(prefix + key) for key in keys if prefix + key in state_dict}
         absent = [prefix + key for key in keys if key not in found]
+        rewired: Forest | None = None
         if found and not absent:
             try:
-                self._check_forest(found)
+                rewired = self._check_forest(found)
             except DendritreeError as error:
                 error_msgs.append(f"{prefix.rstrip('.') or 'DendriticLayer'}: {error}")
                 for key in [key for key in state_dict if key.startswith(prefix)]:
@@ -255,9 +262,12 @@ class DendriticLayer(nn.Module):
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
+        if rewired is not None and len(error_msgs) == errors:
+            self.rewire(rewired)
         self._follow_device()  # load_state_dict(assign=True) may have moved the weights
 
-    def _check_forest(self, state: Mapping[str, Tensor]) -> None:
+    def _check_forest(self, state: Mapping[str, Tensor]) -> Forest | None:
+        """Refuse a foreign tree or wiring; return the forest to take over where a wiring was drawn."""
         version = int(state["forest_format"])
         if version != STATE_FORMAT:
             raise FormatError(f"the state dict must have forest format {STATE_FORMAT}: got {version}")
@@ -265,12 +275,12 @@ class DendriticLayer(nn.Module):
             int(state["forest_in_features"]),
             *(state[f"forest_{name}"].cpu().numpy() for name in ("source", "offsets", "roots")),
         )
-        if all(wiring.drawn for wiring in self.wirings) and self._is_same_tree(theirs):
-            self.rewire(theirs)
-            return
+        if any(wiring.drawn for wiring in self.wirings) and self._is_same_tree(theirs):
+            return theirs
         difference = self.forest.difference(theirs)
         if difference is not None:
             raise FormatError(f"the state dict must be of the same tree and wiring: {difference} (ours against theirs)")
+        return None
 
     def _is_same_tree(self, theirs: Forest) -> bool:
         """Whether another forest differs in nothing but the inputs of its synapses."""

@@ -56,6 +56,8 @@ def _fan_in(
     """Synapses of a tree: as asked for, as the tree's own shape says, or as the wiring has it."""
     natural: int | None = None
     if is_nested(branching):
+        if depth is not None:
+            raise OptionError(f"depth is not for nested children, which have their own: got {depth}")
         natural = Forest.nested(branching).synapses  # type: ignore[arg-type]
     elif not isinstance(branching, str) and (not isinstance(branching, int) or depth is not None):
         natural = level_sizes(branching, depth=depth)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
 import torch
@@ -37,8 +38,9 @@ class MLNBinaryClassifier(nn.Module):
     """One dendritic neuron that answers a yes-or-no question.
 
     Args:
-        in_features: number of inputs; all are read.
+        in_features: number of inputs.
         branching: children of every node; an int, or one number per level, leaf level first.
+        wiring: which inputs the neuron reads.
         dropout: probability of silencing a synapse while training.
         output: `"probabilities"` (sigmoid of the root, as in the paper) or `"logits"` (the root itself).
         options: further options of `DendriticLayer`.
@@ -58,13 +60,14 @@ class MLNBinaryClassifier(nn.Module):
         in_features: int,
         *,
         branching: Branching = 32,
+        wiring: str | Wiring | Sequence[str | Wiring] = "shared",
         dropout: float = 0.0,
         output: str = "probabilities",
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__()
         self.output = make_output(output, 1)
-        self.layer = DendriticLayer(in_features, 1, branching=branching, wiring="shared", dropout=dropout, **options)
+        self.layer = DendriticLayer(in_features, 1, branching=branching, wiring=wiring, dropout=dropout, **options)
 
     def forward(self, x: Tensor) -> Tensor:
         """Probability (or logit) of class 1."""
@@ -80,7 +83,7 @@ class MLNClassifier(nn.Module):
         in_features: number of inputs.
         out_features: number of classes, one neuron each.
         branching: children of every node; an int, or one number per level, leaf level first.
-        wiring: which inputs each neuron reads.
+        wiring: which inputs each neuron reads; a list with one for each of repeated trees.
         dropout: probability of silencing a synapse while training.
         output: `"probabilities"` (softmax over the neurons, as in the paper) or `"logits"` (the roots themselves).
         options: further options of `DendriticLayer`.
@@ -101,7 +104,7 @@ class MLNClassifier(nn.Module):
         out_features: int = 10,
         *,
         branching: Branching = 32,
-        wiring: str | Wiring = "shared",
+        wiring: str | Wiring | Sequence[str | Wiring] = "shared",
         dropout: float = 0.0,
         output: str = "probabilities",
         **options: Unpack[LayerOptions],
@@ -171,7 +174,7 @@ class ConvMLN(nn.Module):
         out_features: int = 10,
         *,
         branching: Branching = 16,
-        wiring: str | Wiring = "shared",
+        wiring: str | Wiring | Sequence[str | Wiring] = "shared",
         dropout: float = 0.0,
         output: str = "probabilities",
         **options: Unpack[LayerOptions],

@@ -7,6 +7,7 @@ input of each of them (`index`). Nothing is ever copied: kernels read the inputs
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from ..errors import OptionError, check_one_of
 from .base import Wiring
@@ -54,12 +55,20 @@ def resolve_wiring(wiring: str | Wiring) -> Wiring:
     raise OptionError(f"wiring must be a name or a Wiring object: got {wiring!r}")
 
 
-def with_image(wiring: str | Wiring, image_shape: tuple[int, int, int]) -> Wiring:
-    """A wiring that knows the image its inputs are, if it is one for images and was not told of another.
+def with_image(
+    wiring: str | Wiring | Sequence[str | Wiring], image_shape: tuple[int, int, int]
+) -> Wiring | list[Wiring]:
+    """A wiring, or several, told of the image that the inputs are, if it is one for images and knows of no other.
 
     >>> with_image("rows", (16, 4, 4))
     Rows(image_shape=(16, 4, 4))
     """
+    if not isinstance(wiring, str | Wiring) and isinstance(wiring, Sequence):
+        return [_with_image(each, image_shape) for each in wiring]
+    return _with_image(wiring, image_shape)
+
+
+def _with_image(wiring: str | Wiring, image_shape: tuple[int, int, int]) -> Wiring:
     found = resolve_wiring(wiring)
     if getattr(found, "image_shape", image_shape) is None:
         return dataclasses.replace(found, image_shape=image_shape)  # type: ignore[call-arg]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import OptionError, ShapeError, check_int
 from ..tree import Forest, IntArray
@@ -66,7 +67,7 @@ class ImageOrder(Wiring):
         return np.lexsort(self.keys(channel, y, x)[::-1]).astype(np.int32)[rank_in_neuron(forest)]
 
     @abstractmethod
-    def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[IntArray, ...]:
+    def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[npt.NDArray[Any], ...]:
         """What pixels are sorted by, the most important first."""
 
 
@@ -134,9 +135,9 @@ class Morton(ImageOrder):
 
     name: ClassVar[str] = "morton"
 
-    def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[IntArray, ...]:
+    def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[npt.NDArray[Any], ...]:
         """The bits of row and column, interleaved."""
-        code = np.zeros_like(x)
-        for bit in range(16):
-            code |= ((x >> bit) & 1) << (2 * bit) | ((y >> bit) & 1) << (2 * bit + 1)
+        code, wide, high = np.zeros(len(x), dtype=np.int64), x.astype(np.int64), y.astype(np.int64)
+        for bit in range(31):
+            code |= ((wide >> bit) & 1) << (2 * bit) | ((high >> bit) & 1) << (2 * bit + 1)
         return code, channel

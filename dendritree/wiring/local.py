@@ -24,7 +24,8 @@ class Local(Wiring):
     """Each dendrite (or neuron) reads pixels of its own random window, all channels; windows may overlap.
 
     Pixels are drawn without repetition within a window while it has any left. Windows lie inside the image; their
-    places are dealt so that all are used about equally often.
+    places are dealt so that all are used about equally often. Pixels near an edge, which fewer windows hold, are read
+    less often than those in the middle.
 
     Args:
         window: side of the square window, in pixels; the whole side of an image that is smaller.

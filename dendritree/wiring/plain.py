@@ -85,7 +85,7 @@ class Strided(Wiring):
         step[along] = rank_in_neuron(forest)[np.argsort(neuron, kind="stable")]
         fan_in = forest.fan_in_of_neuron.astype(np.int64)[neuron]
         # The distance between two inputs of a neuron, cut into as many parts as there are neurons: where each begins.
-        begin = neuron * in_features // (fan_in * forest.neurons) if forest.neurons else 0
+        begin = neuron.astype(np.int64) * in_features // (fan_in * forest.neurons)
         return ((step * in_features // fan_in + begin) % in_features).astype(np.int32)
 
 
@@ -94,7 +94,7 @@ class Custom(Wiring):
     """The input of every synapse, given by hand: neuron by neuron, each in the order of its dendrites.
 
     Args:
-        index: inputs, shape (neurons, fan_in), or flat.
+        inputs: shape (neurons, fan_in), or flat.
 
     >>> Custom([[0, 1], [1, 2]]).index(Forest.grow(2, fan_in=2, neurons=2), 3).tolist()
     [0, 1, 1, 2]
@@ -112,15 +112,22 @@ class Custom(Wiring):
             flat = np.empty(0)
         if flat.ndim not in (1, 2) or not flat.size or not np.issubdtype(flat.dtype, np.integer):
             raise OptionError(f"inputs must be integers of shape (neurons, fan_in): got {self.inputs!r:.80}")
-        object.__setattr__(self, "inputs", tuple(map(int, flat.ravel())))
+        if flat.min() < 0 or flat.max() >= 2**31:
+            raise OptionError(f"inputs must be numbers of inputs, 0 ... 2**31 - 1: got {flat.min()} ... {flat.max()}")
+        rows = tuple(tuple(map(int, row)) for row in flat.reshape(-1, flat.shape[-1]))
+        object.__setattr__(self, "inputs", rows if flat.ndim == 2 else rows[0])
+
+    def __repr__(self) -> str:
+        return f"Custom({np.asarray(self.inputs).size} inputs)"
 
     def fan_in(self, in_features: int, out_features: int) -> int:
         """As many as were given."""
-        if len(self.inputs) % out_features:
+        given = np.asarray(self.inputs)
+        if given.size % out_features or (given.ndim == 2 and len(given) != out_features):
             raise ShapeError(
-                f"a custom wiring must give each of {out_features} neurons as many inputs: got {len(self.inputs)}"
+                f"a custom wiring must give each of {out_features} neurons as many inputs: got shape {given.shape}"
             )
-        return len(self.inputs) // out_features
+        return given.size // out_features
 
     def check_fan_in(self, fan_in: int, in_features: int, out_features: int) -> int:
         """What was given."""
@@ -130,8 +137,9 @@ class Custom(Wiring):
 
     def index(self, forest: Forest, in_features: int) -> IntArray:
         """The given inputs, in edge order."""
-        if len(self.inputs) != forest.synapses:
-            raise ShapeError(f"a custom wiring must give {forest.synapses} inputs: got {len(self.inputs)}")
+        given = np.asarray(self.inputs).ravel()
+        if len(given) != forest.synapses:
+            raise ShapeError(f"a custom wiring must give {forest.synapses} inputs: got {len(given)}")
         index = np.empty(forest.synapses, dtype=np.int32)
-        index[np.argsort(forest.neuron_of_synapse, kind="stable")] = self.inputs
+        index[np.argsort(forest.neuron_of_synapse, kind="stable")] = given
         return index

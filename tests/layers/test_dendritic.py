@@ -81,7 +81,7 @@ def test_sizes_that_do_not_fit_are_refused_with_what_would(arguments, message):
         ({"branching": 0}, r"branching must be an integer of at least 2: got 0"),
         ({"branching": -2}, r"branching must be an integer of at least 2: got -2"),
         ({"branching": 2.0}, r"branching must be an integer of at least 2: got 2\.0"),
-        ({"branching": "2"}, r"branching must be an integer of at least 2: got '2'"),
+        ({"branching": "2"}, r"branching must be one of 'auto': got '2'"),
         ({"branching": []}, r"branching must have one number per level: got an empty list"),
         ({"branching": [2, 1]}, r"branching of a level must be an integer of at least 2: got 1"),
         ({"branching": [2, 2.0]}, r"branching of a level must be an integer of at least 2: got 2\.0"),

@@ -14,7 +14,7 @@ from dendritree.errors import OptionError
 from dendritree.models import MLP, MLNClassifier, create_model, list_models, load, registry, save
 from dendritree.models.registry import model_entry, model_origin, register
 
-NAMES = ["conv-mln", "conv-mlp", "conv-perceptrons", "mln", "mln-binary", "mlp", "perceptrons"]
+NAMES = ["conv-mln", "conv-mlp", "conv-perceptrons", "dendritic-network", "mln", "mln-binary", "mlp", "perceptrons"]
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +152,7 @@ def test_a_name_must_be_a_string(name):
         ("mln-binary", "outptu", "output"),
         ("mlp", "hiden", "hidden"),
         ("conv-mln", "in_features", "out_features"),
+        ("dendritic-network", "synapse_droput", "synapse_dropout"),
         ("perceptrons", "d_type", "dtype"),
     ],
 )
@@ -168,6 +169,7 @@ def test_unknown_argument_is_refused_with_a_near_match(name, argument, near):
         ("mln-binary", {"branching": 4}, "model 'mln-binary' needs in_features: got branching"),
         ("mlp", {"out_features": 3}, "model 'mlp' needs in_features, hidden: got out_features"),
         ("conv-mlp", {}, "model 'conv-mlp' needs hidden: got nothing"),
+        ("dendritic-network", {"fan_in": 4}, "'dendritic-network' needs in_features, hidden: got fan_in"),
         ("perceptrons", {"dropout": 0.5, "output": "logits"}, "'perceptrons' needs in_features: got dropout, output"),
     ],
 )

@@ -1,0 +1,166 @@
+"""Layers of every tree, wiring and repeat: backends against a loop, counts, coverage, files, copies."""
+
+import copy
+import pickle
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from forests import assert_same, loop, random_case, run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import nn
+from wiring_cases import by_neuron, layer_options
+
+import dendritree
+from dendritree import DendriticLayer, MLNClassifier, budget
+from dendritree.wiring import Custom, Local, Random
+
+usual = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+ACTIVATIONS = {"leaky_relu": nn.LeakyReLU(0.1), "tanh": torch.tanh}
+
+
+def run_layer(layer, case):
+    """`forests.run` through the layer's own forward."""
+
+    def forward(x, weight, bias):
+        parameters = {"weight": weight} if bias is None else {"weight": weight, "bias": bias}
+        return torch.func.functional_call(layer, parameters, x)
+
+    return run(forward, case)
+
+
+@usual
+@given(layer_options(), st.sampled_from(sorted(ACTIVATIONS)), st.sampled_from([(3,), (), (2, 2), (0,)]))
+def test_outputs_and_all_gradients_of_every_backend_equal_the_judge(options, activation, leading):
+    layer = DendriticLayer(**options, activation=activation, dtype=torch.float64)
+    case = random_case(layer.forest, leading, bias=options["bias"])
+    with_soma = options["repeats"] is not None
+    wanted = run(
+        lambda x, weight, bias: loop(x, weight, bias, layer.forest, ACTIVATIONS[activation], not with_soma), case
+    )
+    for layer.backend in ("reference", "eager", "fused", "auto"):
+        assert_same(run_layer(layer, case), wanted)
+
+
+@usual
+@given(layer_options())
+def test_counts_and_coverage_are_what_can_be_counted(options):
+    layer = DendriticLayer(**options)
+    parameters = sum(p.numel() for p in layer.parameters())
+    assert budget.count(layer).total == layer.forest.parameters(bias=options["bias"]) == parameters
+    assert layer.weight.shape == (layer.forest.edges,)
+    times = Counter(i for inputs in by_neuron(layer.forest) for i in inputs)
+    coverage = layer.coverage()
+    assert coverage.tolist() == [times[i] for i in range(layer.in_features)]
+    trees = options["repeats"] or 1
+    assert layer.fan_in == max(map(len, by_neuron(layer.forest)))
+    if "fan_in" in options:
+        assert layer.fan_in == trees * options["fan_in"]
+
+
+@usual
+@given(layer_options())
+def test_copies_and_pickles_are_equal_and_apart(options):
+    layer = DendriticLayer(**options)
+    x = torch.randn(3, layer.in_features)
+    for twin in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert twin.forest == layer.forest
+        assert twin.wirings == layer.wirings
+        assert torch.equal(twin(x), layer(x))
+        with torch.no_grad():
+            twin.weight.zero_()
+        assert layer.weight.abs().sum() > 0
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+
+def are_all_or_none_drawn(options):
+    wirings = options["wiring"] if isinstance(options["wiring"], list) else [options["wiring"]]
+    return len({wiring.drawn for wiring in wirings}) == 1
+
+
+@settings(usual, max_examples=40)
+@given(layer_options().filter(are_all_or_none_drawn))
+def test_saved_models_come_back_exactly(options):
+    model = MLNClassifier(**options).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        dendritree.save(model, Path(folder) / "model")
+        state = torch.get_rng_state()
+        found = dendritree.load(Path(folder) / "model")
+        assert torch.equal(torch.get_rng_state(), state)
+    assert found.layer.forest == model.layer.forest
+    assert found.layer.wirings == model.layer.wirings
+    assert found.layer.repeats == options["repeats"]
+    for name, value in model.state_dict().items():
+        assert torch.equal(found.state_dict()[name], value), name
+    x = torch.randn(4, options["in_features"])
+    assert torch.equal(found(x), model(x))
+
+
+def test_a_saved_k_tree_of_a_drawn_and_a_fixed_wiring_comes_back(tmp_path):
+    model = MLNClassifier(16, 3, branching=4, wiring=["shared", "random"], repeats=2).eval()
+    dendritree.save(model, tmp_path / "model")
+    assert dendritree.load(tmp_path / "model").layer.forest == model.layer.forest
+
+
+@pytest.mark.parametrize(
+    "wiring", [Random(), Random(seed=np.int64(3)), Local(window=2, place="free"), Custom(torch.arange(6).reshape(3, 2))]
+)
+def test_options_of_wirings_are_saved(wiring, tmp_path):
+    model = MLNClassifier(16, 3, branching="auto", wiring=wiring)
+    dendritree.save(model, tmp_path / "model")
+    assert dendritree.load(tmp_path / "model").layer.wiring == wiring
+
+
+# --------------------------------------------------------------------------------------------------- seeds and devices
+
+
+@pytest.mark.parametrize("wiring", ["random", "local"])
+def test_torch_s_seed_governs_the_whole_layer(wiring):
+    layers = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        layers.append(DendriticLayer(64, 3, branching="auto", fan_in=9, wiring=wiring))
+    assert layers[0].forest == layers[1].forest
+    assert torch.equal(layers[0].weight, layers[1].weight)
+    assert layers[0].forest != layers[2].forest
+
+
+@pytest.mark.parametrize("wiring", ["random", "local"])
+def test_a_layer_on_the_meta_device_has_its_wiring(wiring):
+    with torch.device("meta"):
+        layer = DendriticLayer(64, 3, branching="auto", fan_in=9, wiring=wiring)
+    assert layer.weight.is_meta
+    forest = layer.forest
+    layer = layer.to_empty(device="cpu")
+    layer.reset_parameters()
+    assert layer.forest == forest
+    assert layer(torch.randn(2, 64)).isfinite().all()
+
+
+def test_the_law_of_initial_weights_counts_a_nodes_own_children():
+    """Weights of a k-tree: N(0, 2 / children) at the leaves, the trees' roots and the soma."""
+    torch.manual_seed(0)
+    layer = DendriticLayer(100, 500, branching=[8, 4], wiring="random", repeats=3)
+    children = np.repeat(np.diff(layer.forest.offsets), np.diff(layer.forest.offsets))
+    for count in (8, 4, 3):
+        weights = layer.weight.detach()[torch.as_tensor(children == count)]
+        assert len(weights) >= 1500
+        assert weights.std().item() == pytest.approx((2 / count) ** 0.5, rel=0.1)
+
+
+def test_dropout_and_training_work_on_every_kind_of_tree():
+    torch.manual_seed(0)
+    for branching in ("auto", 3, [4, 3], [2, [4], [3, [3]]]):
+        for repeats in (None, 2):
+            layer = DendriticLayer(30, 4, branching=branching, wiring="random", dropout=0.3, repeats=repeats)
+            x = torch.randn(64, 30)
+            assert not torch.equal(layer(x), layer(x))
+            layer(x).square().mean().backward()
+            assert layer.weight.grad.abs().sum() > 0
+            assert torch.equal(layer.eval()(x), layer(x))

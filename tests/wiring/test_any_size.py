@@ -1,0 +1,115 @@
+"""784 -> 10, 3 -> 7, 1 -> 1, 10,000 -> 3: every wiring that makes sense for them, and what the others say."""
+
+import pytest
+import torch
+from wiring_cases import by_neuron
+
+from dendritree import DendriticLayer, budget
+from dendritree.errors import ShapeError
+from dendritree.wiring import WIRINGS, Columns, Custom, Local, Morton, Patches, Rows
+
+SIZES = [(784, 10), (3, 7), (1, 1), (10_000, 3)]
+ANY = ["random", "strided"]
+ORDERS = ["rows", "columns", "patches", "morton"]
+
+
+def check(layer, inputs, neurons, fan_in):
+    """The layer has the neurons and synapses it should have, counts right and learns; backends agree."""
+    assert [len(read) for read in by_neuron(layer.forest)] == [fan_in] * neurons
+    assert int(layer.coverage().sum()) == neurons * fan_in
+    assert budget.count(layer).total == sum(p.numel() for p in layer.parameters())
+    x = torch.randn(2, inputs, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = []
+    for layer.backend in ("eager", "fused"):
+        layer.zero_grad()
+        y = layer(x)
+        assert y.shape == (2, neurons)
+        y.square().sum().backward()
+        found.append((y.detach(), layer.weight.grad, layer.bias.grad))
+    torch.testing.assert_close(*found)
+
+
+def grow(inputs, neurons, wiring, **options):
+    return DendriticLayer(inputs, neurons, wiring=wiring, dtype=torch.float64, **options)
+
+
+@pytest.mark.parametrize(("inputs", "neurons"), SIZES)
+@pytest.mark.parametrize("branching", ["auto", 2, 5])
+@pytest.mark.parametrize("wiring", ANY)
+def test_wirings_of_any_fan_in(inputs, neurons, branching, wiring):
+    check(grow(inputs, neurons, wiring, branching=branching), inputs, neurons, inputs)
+    for fan_in in (1, 16, 50):
+        check(grow(inputs, neurons, wiring, branching=branching, fan_in=fan_in), inputs, neurons, fan_in)
+
+
+@pytest.mark.parametrize(("inputs", "neurons"), SIZES)
+@pytest.mark.parametrize("wiring", ANY)
+def test_trees_that_say_their_own_fan_in(inputs, neurons, wiring):
+    check(grow(inputs, neurons, wiring, branching=[25, 2]), inputs, neurons, 50)
+    check(grow(inputs, neurons, wiring, branching=4, depth=2), inputs, neurons, 16)
+    check(grow(inputs, neurons, wiring, branching=[3, [2], [2, [4]]]), inputs, neurons, 11)
+
+
+@pytest.mark.parametrize(("inputs", "neurons"), SIZES)
+def test_shared(inputs, neurons):
+    check(grow(inputs, neurons, "shared", branching="auto"), inputs, neurons, inputs)
+    check(grow(inputs, neurons, "shared", branching=5, ragged=True), inputs, neurons, inputs)
+
+
+@pytest.mark.parametrize(("inputs", "neurons"), SIZES)
+def test_custom(inputs, neurons):
+    wiring = Custom([[(7 * n + s) % inputs for s in range(6)] for n in range(neurons)])
+    check(grow(inputs, neurons, wiring, branching="auto"), inputs, neurons, 6)
+
+
+@pytest.mark.parametrize(("inputs", "neurons"), [(784, 10), (1, 1), (10_000, 3)])
+@pytest.mark.parametrize("wiring", [*ORDERS, "local"])
+def test_square_images(inputs, neurons, wiring):
+    fan_in = min(inputs, 49) if wiring == "local" else inputs
+    check(grow(inputs, neurons, wiring, branching="auto"), inputs, neurons, fan_in)
+
+
+@pytest.mark.parametrize("kind", [Rows, Columns, Patches, Morton, Local])
+def test_three_inputs_are_an_image_once_their_shape_is_given(kind):
+    for shape in [(1, 1, 3), (1, 3), (3, 1), (3, 1, 1)]:
+        check(grow(3, 7, kind(image_shape=shape), branching="auto"), 3, 7, 3)
+
+
+def test_local_takes_any_fan_in():
+    for inputs, neurons in [(784, 10), (1, 1), (10_000, 3)]:
+        check(grow(inputs, neurons, "local", branching="auto", fan_in=60), inputs, neurons, 60)
+
+
+# ---------------------------------------------------------------------------------------- what makes no sense
+
+
+@pytest.mark.parametrize(
+    ("inputs", "neurons", "fitting"), [(784, 10, "780 or 790"), (3, 7, "7"), (10_000, 3, "9999 or 10002")]
+)
+def test_partition_says_why_not_and_what_would_fit(inputs, neurons, fitting):
+    with pytest.raises(ShapeError) as error:
+        DendriticLayer(inputs, neurons, branching="auto")
+    assert str(error.value) == (
+        f"in_features must be a multiple of out_features for wiring 'partition': got {inputs} and {neurons}; "
+        f"{fitting} inputs would fit"
+    )
+
+
+def test_partition_of_one():
+    check(grow(1, 1, "partition", branching="auto"), 1, 1, 1)
+
+
+@pytest.mark.parametrize("wiring", ["shared", *ORDERS])
+def test_wirings_that_read_all_inputs_say_which_take_fewer(wiring):
+    with pytest.raises(ShapeError) as error:
+        DendriticLayer(784, 10, branching=4, fan_in=16, wiring=wiring)
+    assert str(error.value) == (
+        f"fan_in must be 784 for wiring {wiring!r} from 784 inputs to 10 neurons: got 16; "
+        "wirings 'random', 'strided' and 'local' take any"
+    )
+    assert all(WIRINGS[name].any_fan_in for name in ("random", "strided", "local"))
+
+
+def test_a_fan_in_that_is_the_wirings_own_is_accepted():
+    assert DendriticLayer(784, 10, branching=28, fan_in=784, wiring="shared").fan_in == 784
+    assert DendriticLayer(80, 10, branching=2, fan_in=8).fan_in == 8
