@@ -102,6 +102,20 @@ def _trial_seed(job: Job, index: int) -> int:
     return seed_of("trial", job.kept_as, job.row.network, job.row.size, job.row.task, job.row.dropout, index)
 
 
+def _record(job: Job, index: int, **measured: Any) -> TrialRecord:
+    """The record of a trial: what its job says of it, and what was measured."""
+    return TrialRecord(
+        protocol=job.kept_as,
+        row=job.row,
+        index=index,
+        seed=_trial_seed(job, index),
+        dataset=job.dataset,
+        lr=job.lr,
+        model_config=model_config(job.row, job.out_features, job.protocol.output),
+        **measured,
+    )
+
+
 def _loss_name(out_features: int, output: str) -> str:
     if out_features > 1:
         return "cross-entropy"
@@ -129,17 +143,12 @@ def _run_drawn(job: Job, data_dir: str | None) -> list[TrialRecord]:
     curves, best = train_stack(stack, draw, job)
     seconds = (time.perf_counter() - start) / job.count
     return [
-        TrialRecord(
-            protocol=job.kept_as,
-            row=job.row,
-            index=index,
-            seed=seed,
-            dataset=job.dataset,
-            lr=job.lr,
+        _record(
+            job,
+            index,
             parameters=parameters,
             seconds=seconds,
             history={name: curves[k, :, place].tolist() for k, name in enumerate(CURVES)},
-            model_config=model_config(job.row, job.out_features, job.protocol.output),
             weights=_safetensors(_new_model(job, seed), best) if index == 0 else None,
         )
         for place, (index, seed) in enumerate(zip(job.indices, seeds, strict=True))
@@ -208,19 +217,14 @@ def _fit_one(job: Job, index: int, split: Split) -> TrialRecord:
     searching = job.kept_as == LR_SEARCH  # the test set is for the chosen learning rate alone
     test_loss, test_acc = evaluate(model, split.test, loss) if protocol.tests and not searching else (None, None)
     columns = history.columns()
-    return TrialRecord(
-        protocol=job.kept_as,
-        row=job.row,
-        index=index,
-        seed=seed,
-        dataset=job.dataset,
-        lr=job.lr,
+    return _record(
+        job,
+        index,
         parameters=sum(p.numel() for p in model.parameters()),
         seconds=seconds,
         history={name: columns[name] for name in CURVES},
         test_loss=test_loss,
         test_acc=test_acc,
-        model_config=model_config(job.row, job.out_features, protocol.output),
         weights=_safetensors(model, {}) if index == 0 and not searching else None,
     )
 

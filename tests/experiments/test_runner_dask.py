@@ -104,8 +104,9 @@ def closed_port():
         return probe.getsockname()[1]
 
 
-@pytest.mark.parametrize("address", [f"tcp://127.0.0.1:{closed_port()}", "nowhere://127.0.0.1", "127.0.0.1"])
-def test_an_address_without_a_scheduler_is_refused_in_one_line(address):
+@pytest.mark.parametrize("form", ["tcp://127.0.0.1:{port}", "nowhere://127.0.0.1", "127.0.0.1"])
+def test_an_address_without_a_scheduler_is_refused_in_one_line(form):
+    address = form.format(port=closed_port())
     with Pool("dask", address=address) as pool:
         with pytest.raises(DendritreeError, match=f"no Dask scheduler answers at {address}: ") as refused:
             run_jobs(some_jobs(1), pool, Collected())

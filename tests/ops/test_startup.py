@@ -235,3 +235,25 @@ def test_a_change_in_any_kernel_file_makes_the_cache_stale(tmp_path):
         assert core.source_stamp(tmp_path / "kernels") != core.SOURCE_STAMP
         path.write_text(text, encoding="utf-8")
     assert forward._cache._cache_file._source_stamp == core.SOURCE_STAMP
+
+
+def test_the_process_that_compiles_computes_the_same_bits_as_those_that_load(tmp_path):
+    """A part that was not inlined had two machine codes: its own, and that in the kernel it was kept with."""
+    code = """
+import hashlib, json, torch
+from dendritree import DendriticLayer
+
+found = []
+for branching, neurons in ((32, 1), (4, 3)):
+    torch.manual_seed(0)
+    layer = DendriticLayer(1024, neurons, branching=branching, wiring="shared", dropout=0.3, backend="fused")
+    x = torch.randn(128, 1024, requires_grad=True)
+    for training in (False, True):
+        layer.train(training).zero_grad()
+        y = layer(x)
+        (y * y.detach()).sum().backward()
+        tensors = (y, layer.weight.grad, layer.bias.grad, x.grad)
+        found += [hashlib.sha256(t.detach().contiguous().numpy().tobytes()).hexdigest() for t in tensors]
+print(json.dumps(found))
+"""
+    assert run(code, tmp_path) == run(code, tmp_path)

@@ -43,7 +43,7 @@ SOURCE_STAMP = source_stamp(Path(__file__).parent)
 
 def part(function: Callable[..., Any]) -> Any:
     """Compile as a part of other kernels only: no entry from Python, no file of its own."""
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **OPTIONS}
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True, **OPTIONS}
     return njit(**options)(function)
 
 
