@@ -18,9 +18,7 @@ from torch import Tensor, nn
 from .errors import OptionError, check_int, check_one_of, check_probability
 from .layers import DendriticLayer
 from .tree import Forest, IntArray
-from .wiring import Local
 from .wiring.base import dendrite_of_synapse
-from .wiring.images import image_of
 
 __all__ = ["Rewiring", "rewire"]
 
@@ -32,13 +30,14 @@ class Rewiring:
     """A callback for `dendritree.fit`: after an epoch, move the weakest synapses of every neuron.
 
     The share that moves falls along a cosine from `fraction` to nothing. What moves depends on the seed, the epoch and
-    the weights alone, so a run that was stopped and resumed moves the same.
+    the weights alone, so a run that was stopped and resumed moves the same. After the last epoch nothing moves, since
+    nothing could be learned from it.
 
     Args:
         fraction: share of a neuron's synapses that move after the first epoch.
         until: share of the run's epochs after which nothing moves any more.
         every: epochs between two moves.
-        where: `"anywhere"`, or `"window"`: inputs of the dendrite's own window, for wiring `Local`.
+        where: `"anywhere"`, or `"window"`: inputs of the dendrite's own window, in layers of wiring `Local` alone.
         seed: of the new inputs.
 
     Example:
@@ -56,25 +55,31 @@ class Rewiring:
 
     def __post_init__(self) -> None:
         check_probability("fraction", self.fraction)
-        if not 0 < self.until <= 1:
-            raise OptionError(f"until must be a share of the run in (0, 1]: got {self.until!r}")
+        _check_until(self.until)
         check_int("every", self.every)
         check_one_of("where", self.where, WHERE)
         check_int("seed", self.seed, least=0)
 
     def __call__(self, run: Any) -> None:
         """Move synapses, as `dendritree.fit` calls it after each epoch."""
+        layers = self._layers(run.model)
         epoch, epochs = run.history.epochs[-1].epoch, run.history.config.epochs
         share = self.share(epoch, epochs)
-        if share and epoch % self.every == 0:
-            layers = [layer for layer in run.model.modules() if _can_move(layer)]
-            if not layers:
-                raise OptionError(
-                    "a model that is rewired must have layers wired 'random', 'local' or custom: got none"
-                )
+        if share and epoch % self.every == 0 and epoch + 1 < epochs:
             for number, layer in enumerate(layers):
                 random = np.random.default_rng([self.seed, epoch, number])
                 rewire(layer, share, run.optimizer, where=self.where, random=random)
+
+    def _layers(self, model: nn.Module) -> list[DendriticLayer]:
+        """The layers whose synapses can move; a model without any is refused."""
+        layers = [m for m in model.modules() if isinstance(m, DendriticLayer) and _is_drawn(m)]
+        if not layers:
+            raise OptionError("a model that is rewired must have layers wired 'random', 'local' or custom: got none")
+        if self.where == "window":
+            layers = [layer for layer in layers if layer.windows is not None]
+            if not layers:
+                raise OptionError("where 'window' is for a model with layers wired 'local': got none")
+        return layers
 
     def share(self, epoch: int, epochs: int) -> float:
         """The share of synapses that moves after an epoch.
@@ -86,8 +91,17 @@ class Rewiring:
         return self.fraction * (1 + math.cos(math.pi * progress)) / 2 if progress < 1 else 0.0
 
 
-def _can_move(layer: nn.Module) -> bool:
-    return isinstance(layer, DendriticLayer) and all(wiring.drawn for wiring in layer.wirings)
+def _check_until(until: Any) -> None:
+    try:
+        number = math.nan if isinstance(until, bool | str) else float(until)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 < number <= 1:  # written so that NaN fails
+        raise OptionError(f"until must be a share of the run in (0, 1]: got {until!r}")
+
+
+def _is_drawn(layer: DendriticLayer) -> bool:
+    return all(wiring.drawn for wiring in layer.wirings)
 
 
 def rewire(
@@ -104,8 +118,8 @@ def rewire(
         layer: wired `"random"`, `"local"` or by hand.
         fraction: share of the synapses of each neuron, rounded down.
         optimizer: whose memory of the moved synapses is cleared.
-        where: `"anywhere"`, or `"window"` for wiring `Local`.
-        random: draws the new inputs.
+        where: `"anywhere"`, or `"window"`: inside `layer.windows`, for wiring `Local`.
+        random: draws the new inputs; None is seeded from torch's generator.
 
     Returns:
         The edges of `layer.weight` that moved.
@@ -115,28 +129,46 @@ def rewire(
         >>> len(rewire(layer, 0.25))
         10
     """
-    check_probability("fraction", fraction)
+    fraction = check_probability("fraction", fraction)
     check_one_of("where", where, WHERE)
-    if not _can_move(layer):
-        raise OptionError(f"a layer that is rewired must be wired 'random', 'local' or custom: got {layer.wiring}")
-    random = np.random.default_rng(int(torch.randint(2**62, (1,)))) if random is None else random
+    _check_layer(layer, where)
+    if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
+        raise OptionError(f"optimizer must be one of torch.optim or None: got {optimizer!r}")
+    if random is None:
+        random = np.random.default_rng(int(torch.randint(2**62, (1,), device="cpu")))
+    elif not isinstance(random, np.random.Generator):
+        raise OptionError(f"random must be a numpy.random.Generator or None: got {random!r}")
     forest = layer.forest
-    weakest = _weakest(forest, layer.weight.detach().abs().cpu().numpy(), fraction)
+    weakest = _weakest(forest, layer.weight.detach().abs().to("cpu", torch.float64).numpy(), fraction)
     if not len(weakest):
-        return torch.empty(0, dtype=torch.long)
-    windows = _windows(layer) if where == "window" else None
-    index = forest.synapse_inputs.copy()
-    index[weakest] = _new_inputs(forest, index, weakest, windows, random)
+        return torch.empty(0, dtype=torch.long, device=layer.weight.device)
+    edges = forest.synapse_edges[weakest]
     source = forest.source.copy()
-    source[forest.synapse_edges] = index
+    source[edges] = _new_inputs(layer, weakest, layer.windows if where == "window" else None, random)
     layer.rewire(Forest(forest.in_features, source, forest.offsets, forest.roots))
-    edges = torch.from_numpy(forest.synapse_edges[weakest].astype(np.int64)).to(layer.weight.device)
-    with torch.no_grad():
-        layer.weight[edges] = 0
-        for value in (optimizer.state.get(layer.weight, {}) if optimizer else {}).values():
-            if isinstance(value, Tensor) and value.shape == layer.weight.shape:
-                value[edges] = 0
-    return edges
+    moved = torch.from_numpy(edges.astype(np.int64)).to(layer.weight.device)
+    _forget(layer.weight, moved, optimizer)
+    return moved
+
+
+def _check_layer(layer: Any, where: str) -> None:
+    if not isinstance(layer, DendriticLayer):
+        raise OptionError(f"a layer that is rewired must be a DendriticLayer: got {type(layer).__name__}")
+    wirings = ", ".join(map(str, layer.wirings))
+    if not _is_drawn(layer):
+        raise OptionError(f"a layer that is rewired must be wired 'random', 'local' or custom: got {wirings}")
+    if where == "window" and layer.windows is None:
+        hint = "; every tree must have windows, all in one image" if len(layer.wirings) > 1 else ""
+        raise OptionError(f"where 'window' is for wiring 'local': got {wirings}{hint}")
+
+
+@torch.no_grad()
+def _forget(weight: nn.Parameter, edges: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
+    """Begin anew with these weights: at 0, without a gradient or an optimizer's memory of what they were."""
+    memories = [] if optimizer is None else list(optimizer.state.get(weight, {}).values())
+    for value in (weight, weight.grad, *memories):
+        if isinstance(value, Tensor) and value.shape == weight.shape:
+            value[edges] = 0
 
 
 def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt.NDArray[np.int64]:
@@ -149,50 +181,35 @@ def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt
 
 
 def _new_inputs(
-    forest: Forest,
-    index: IntArray,
-    moving: npt.NDArray[np.int64],
-    windows: npt.NDArray[np.bool_] | None,
-    random: np.random.Generator,
+    layer: DendriticLayer, moving: npt.NDArray[np.int64], windows: IntArray | None, random: np.random.Generator
 ) -> IntArray:
-    """An input for each moving synapse that its dendrite does not read; any of the allowed ones if it reads all."""
-    dendrite = dendrite_of_synapse(forest)
-    order = np.argsort(dendrite, kind="stable")
-    begins = np.searchsorted(dendrite[order], np.arange(forest.nodes + 1))
-    found = np.empty(len(moving), dtype=np.int32)
-    index = index.copy()
-    for place, synapse in enumerate(moving):
-        node = dendrite[synapse]
-        read = index[order[begins[node] : begins[node + 1]]]
-        if windows is None and 2 * len(read) < forest.in_features:  # chance finds a free one soon
-            candidate = int(random.integers(forest.in_features))
-            while candidate in read:
-                candidate = int(random.integers(forest.in_features))
+    """An input for each moving synapse, chosen dendrite by dendrite.
+
+    A dendrite takes inputs that it does not read yet; then those which it lets go of just now; then any.
+    """
+    forest = layer.forest
+    index, dendrite = forest.synapse_inputs, dendrite_of_synapse(forest)  # both go dendrite after dendrite
+    first = np.searchsorted(dendrite, np.arange(forest.nodes + 1))
+    stays = np.ones(forest.synapses, dtype=bool)
+    stays[moving] = False
+    pixels = np.arange(forest.in_features, dtype=np.int32)
+    if windows is not None:
+        pixels = pixels.reshape(layer.wiring.image(forest.in_features))  # (channels, height, width)
+    found = index.copy()
+    reluctance = np.zeros(forest.in_features, dtype=np.int8)  # of the dendrite at hand, to take up each input
+    for movers in np.split(moving, np.flatnonzero(np.diff(dendrite[moving])) + 1):
+        node = dendrite[movers[0]]
+        its_own = slice(first[node], first[node + 1])
+        read = index[its_own]
+        if windows is None:
+            enough = min(len(read) + len(movers), forest.in_features)  # to find an unread one for each, if there are
+            shuffled = random.choice(forest.in_features, enough, replace=False)
         else:
-            allowed = np.arange(forest.in_features) if windows is None else np.flatnonzero(windows[node])
-            free = np.setdiff1d(allowed, read)
-            candidate = int(random.choice(free if len(free) else allowed))
-        found[place] = index[synapse] = candidate
-    return found
-
-
-def _windows(layer: DendriticLayer) -> npt.NDArray[np.bool_]:
-    """For each node, the inputs of its window: a square around what it reads now."""
-    wiring, forest = layer.wiring, layer.forest
-    if not isinstance(wiring, Local):
-        raise OptionError(f"where 'window' is for wiring 'local': got {wiring}")
-    _, height, width = image_of(wiring.image_shape, forest.in_features, wiring.name)
-    y, x = np.divmod(np.arange(forest.in_features) % (height * width), width)
-    unit = dendrite_of_synapse(forest) if wiring.per == "dendrite" else forest.neuron_of_synapse
-    inside = np.ones((int(unit.max()) + 1, forest.in_features), dtype=bool)
-    for along, length in ((y, height), (x, width)):
-        low = np.full(len(inside), length)
-        high = np.full(len(inside), -1)
-        np.minimum.at(low, unit, along[forest.synapse_inputs])
-        np.maximum.at(high, unit, along[forest.synapse_inputs])
-        side = np.maximum(min(wiring.window, length), high - low + 1)
-        start = np.clip((low + high + 1 - side) // 2, 0, length - side)
-        inside &= (along >= start[:, None]) & (along < (start + side)[:, None])
-    if wiring.per == "neuron":
-        inside = inside[forest.neuron_of_node]
-    return inside
+            top, left, height, width = windows[node]
+            shuffled = random.permutation(pixels[:, top : top + height, left : left + width].ravel())
+        reluctance[read] = 1
+        reluctance[read[stays[its_own]]] = 2
+        best_first = shuffled[np.argsort(reluctance[shuffled], kind="stable")]
+        found[movers] = best_first[np.arange(len(movers)) % len(best_first)]  # over again if they are too few
+        reluctance[read] = 0
+    return found[moving]

@@ -8,15 +8,14 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .checkpoints import optimizer_tensors, put_optimizer_tensors, read_checkpoint, write_checkpoint
+from .checkpoints import Checkpoint
 from .data import Examples, Split
-from .errors import FormatError, OptionError, check_int, check_one_of
+from .errors import OptionError, check_int, check_one_of
 
 __all__ = ["LOSSES", "OPTIMIZERS", "SCHEDULES", "Epoch", "FitConfig", "History", "Run", "evaluate", "fit"]
 
@@ -180,7 +179,9 @@ def fit(
         config: how to train.
         callbacks: called with the `Run` after each epoch, in this order: progress, early stopping.
         checkpoint: a file that is written after each epoch. If it is there the run goes on from it, with the same
-            result as without a stop; it must be of the same model, data and config. Needs the extra `save`.
+            result as without a stop. A file of another model, other data or another config is refused, as is a damaged
+            one, with `FormatError` and without a change to the model. What callbacks remember by themselves is not
+            kept. Needs the extra `save`.
 
     Example:
         >>> from dendritree import MLNClassifier
@@ -195,14 +196,19 @@ def fit(
     if not len(split.train) or not len(split.val):
         raise OptionError(f"fit needs training and validation examples: got {len(split.train)} and {len(split.val)}")
     train, val, loss = split.train.to(device), split.val.to(device), LOSSES[config.loss]
-    optimizer = OPTIMIZERS[config.optimizer](model.parameters(), lr=config.lr, weight_decay=config.weight_decay)  # type: ignore[call-arg]
+    optimizer = _optimizer(model, config)
     scheduler = _scheduler(optimizer, config, len(train))
     run = Run(model, optimizer, History(config))
     order = torch.Generator().manual_seed(config.seed)
+    kept: Checkpoint | None = None
+    if checkpoint is not None:
+        data = {"train.x": split.train.x, "train.y": split.train.y, "val.x": split.val.x, "val.y": split.val.y}
+        kept = Checkpoint(checkpoint, model, optimizer, scheduler, order, config=asdict(config), data=data)
     with _modes_kept(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(config.seed)
-        if checkpoint is not None and Path(checkpoint).exists():
-            _go_on(run, checkpoint, scheduler, order)
+        if kept is not None:
+            done = kept.go_on(Epoch)
+            run.history.epochs, run.history.best_state, run.stop = done.epochs, done.best_state, done.stop
         try:
             for epoch in range(len(run.history.epochs), 0 if run.stop else config.epochs):
                 start = time.perf_counter()
@@ -211,64 +217,17 @@ def fit(
                 _record(run, Epoch(epoch, train_loss, val_loss, train_acc, val_acc, time.perf_counter() - start))
                 for callback in callbacks:
                     callback(run)
-                if checkpoint is not None:
-                    _keep(run, checkpoint, scheduler, order)
+                if kept is not None:
+                    kept.write([asdict(each) for each in run.history.epochs], run.history.best_state, run.stop)
                 if run.stop:
                     break
         except KeyboardInterrupt:
             run.history.interrupted = True
+    if kept is not None:
+        kept.tidy()
     if config.restore_best and run.history.best_state:
         model.load_state_dict(run.history.best_state)
     return run.history
-
-
-def _keep(
-    run: Run,
-    path: str | os.PathLike[str],
-    scheduler: torch.optim.lr_scheduler.LRScheduler | None,
-    order: torch.Generator,
-) -> None:
-    """Write all that the rest of the run depends on."""
-    parts = {
-        "model": run.model.state_dict(),
-        "best": run.history.best_state,
-        "optimizer": optimizer_tensors(run.optimizer),
-        "random": {"order": order.get_state(), "torch": torch.get_rng_state()},
-    }
-    tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
-    rates = [{key: group[key] for key in ("lr", "initial_lr") if key in group} for group in run.optimizer.param_groups]
-    steps = None if scheduler is None else {"last_epoch": scheduler.last_epoch, "_step_count": scheduler._step_count}
-    write_checkpoint(path, tensors, {**run.history.as_dict(), "rates": rates, "schedule": steps, "stop": run.stop})
-
-
-def _go_on(
-    run: Run,
-    path: str | os.PathLike[str],
-    scheduler: torch.optim.lr_scheduler.LRScheduler | None,
-    order: torch.Generator,
-) -> None:
-    """Put a run where its checkpoint left it."""
-    tensors, facts = read_checkpoint(path)
-    ours = asdict(run.history.config)
-    if facts["config"] != ours:
-        different = [key for key in ours if facts["config"].get(key) != ours[key]]
-        changes = ", ".join(f"{key} {facts['config'].get(key)!r} -> {ours[key]!r}" for key in different)
-        raise FormatError(f"a run goes on with the config it was begun with: {path} differs in {changes}")
-    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}, "random": {}}
-    for name, value in tensors.items():
-        part, _, rest = name.partition(".")
-        parts[part][rest] = value
-    run.model.load_state_dict(parts["model"])
-    put_optimizer_tensors(run.optimizer, parts["optimizer"])
-    for group, rates in zip(run.optimizer.param_groups, facts["rates"], strict=True):
-        group.update(rates)
-    if scheduler is not None:
-        scheduler.load_state_dict(scheduler.state_dict() | facts["schedule"])
-    order.set_state(parts["random"]["order"])
-    torch.set_rng_state(parts["random"]["torch"])
-    run.history.epochs = [Epoch(**epoch) for epoch in facts["epochs"]]
-    run.history.best_state = parts["best"]
-    run.stop = facts["stop"]
 
 
 @contextlib.contextmanager
@@ -354,6 +313,14 @@ def _batches(examples: Examples, batch_size: int | None, order: torch.Generator 
     for start in range(0, total, batch_size):
         pick = slice(start, start + batch_size) if shuffled is None else shuffled[start : start + batch_size]
         yield Examples(examples.x[pick], examples.y[pick])
+
+
+def _optimizer(model: nn.Module, config: FitConfig) -> torch.optim.Optimizer:
+    """On the CPU one fused call updates all parameters: for small models the others take as long as the model."""
+    fused = all(p.device.type == "cpu" and p.is_floating_point() for p in model.parameters())
+    return OPTIMIZERS[config.optimizer](  # type: ignore[call-arg]
+        model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=fused
+    )
 
 
 def _scheduler(

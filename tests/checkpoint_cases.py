@@ -1,10 +1,12 @@
 """Runs that are stopped and go on, for the tests of checkpoints. Also imported by processes that get killed."""
 
+import pytest
 import torch
 from torch import nn
 from training_cases import figures, make_split, same_state
 
-from dendritree import DendriticNetwork, Rewiring, fit
+from dendritree import DendriticNetwork, FitConfig, Rewiring, fit
+from dendritree.errors import FormatError
 from dendritree.wiring import Local, Random
 
 MODELS = {
@@ -76,3 +78,24 @@ def assert_same(one, other):
 def names_in(folder):
     """What a folder holds, hidden files too."""
     return sorted(path.name for path in folder.iterdir())
+
+
+THREE_EPOCHS = FitConfig(epochs=3)
+
+
+def bytes_after_two_epochs(path):
+    """The checkpoint of a run that was stopped in its third and last epoch."""
+    with pytest.raises(Stopped):
+        fit(make_network("plain"), make_split(), THREE_EPOCHS, callbacks=[stop_by(Stopped, 3)], checkpoint=path)
+    return path.read_bytes()
+
+
+def refused(path, message, *, model=None, split=None, config=THREE_EPOCHS, error=FormatError):
+    """Going on from a file fails with the message, and neither the model nor the file changes."""
+    model = model or make_network("plain", 5)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    written = path.read_bytes() if path.is_file() else None
+    with pytest.raises(error, match=message):
+        fit(model, split or make_split(), config, checkpoint=path)
+    assert same_state(model.state_dict(), before)
+    assert written == (path.read_bytes() if path.is_file() else None)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from checkpoint_cases import Stopped, make_network, names_in, run_through, stop_by
+from checkpoint_cases import THREE_EPOCHS, bytes_after_two_epochs, make_network, names_in, refused, run_through
 from safetensors.torch import save_file
 from training_cases import make_model, make_split, same_state
 
@@ -14,7 +14,11 @@ from dendritree import FitConfig, fit, save
 from dendritree.checkpoints import optimizer_tensors, put_optimizer_tensors, read_checkpoint, write_checkpoint
 from dendritree.errors import FormatError, MissingExtraError
 
-CONFIG = FitConfig(epochs=3)
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return bytes_after_two_epochs(tmp_path_factory.mktemp("whole") / "run")
+
 
 # ----------------------------------------------------------------------------------------------------- round trips
 
@@ -88,26 +92,6 @@ def test_an_optimizer_without_memory_has_nothing_to_keep():
 # ------------------------------------------------------------------------------------------- files that are refused
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The bytes of a checkpoint after two epochs of three."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    with pytest.raises(Stopped):
-        fit(make_network("plain"), make_split(), CONFIG, callbacks=[stop_by(Stopped, 3)], checkpoint=path)
-    return path.read_bytes()
-
-
-def refused(path, message, model=None, config=CONFIG, error=FormatError):
-    """Going on from a file fails with the message, and neither the model nor the file changes."""
-    model = model or make_network("plain", 5)
-    before = {key: value.clone() for key, value in model.state_dict().items()}
-    written = path.read_bytes() if path.is_file() else None
-    with pytest.raises(error, match=message):
-        fit(model, make_split(), config, checkpoint=path)
-    assert same_state(model.state_dict(), before)
-    assert written == (path.read_bytes() if path.is_file() else None)
-
-
 @pytest.mark.parametrize("kept", [0, 1, 7, 8, 100, 0.5, 0.99, -1])
 def test_a_file_that_was_cut_off_is_refused(kept, whole, tmp_path):
     path = tmp_path / "run"
@@ -163,6 +147,18 @@ def test_a_checkpoint_whose_contents_are_spoilt_is_refused(change, whole, tmp_pa
     refused(tmp_path / "run", "run")
 
 
+@pytest.mark.parametrize("bit", [0, 7])
+def test_no_bit_of_a_file_can_change_unnoticed(bit, tmp_path):
+    """But for a header that says the same in other words: there is none a single bit away."""
+    path = tmp_path / "run"
+    write_checkpoint(path, {"w": torch.ones(2), "n": torch.tensor(3)}, {"epoch": 1, "rate": 0.5})
+    written = path.read_bytes()
+    for place in range(len(written)):
+        path.write_bytes(written[:place] + bytes([written[place] ^ 1 << bit]) + written[place + 1 :])
+        with pytest.raises(FormatError, match="run"):
+            read_checkpoint(path)
+
+
 # ------------------------------------------------------------------------------------------------- runs of another kind
 
 
@@ -209,7 +205,7 @@ def test_an_absent_extra_is_told_before_any_training(tmp_path, monkeypatch):
     model, steps = make_network("plain"), []
     model.register_forward_pre_hook(lambda *_: steps.append(1))
     with pytest.raises(MissingExtraError, match=r"safetensors is needed here .*: pip install 'dendritree\[save\]'"):
-        fit(model, make_split(), CONFIG, checkpoint=tmp_path / "run")
+        fit(model, make_split(), THREE_EPOCHS, checkpoint=tmp_path / "run")
     assert steps == []
     assert names_in(tmp_path) == []
 

@@ -150,9 +150,13 @@ def test_nothing_moves_once_training_is_over():
 
 def test_windows_in_the_first_layer_of_several():
     """The later layers of a network are wired at random unless told otherwise; they have no windows to keep to."""
-    net = make_net(hidden=[10, 8], wiring=Local(window=3), fan_in=6)
-    history = fit(net, make_split(), FitConfig(epochs=2), callbacks=[Rewiring(0.5, where="window")])
+    net, before, after = make_net(hidden=[10, 8], wiring=Local(window=3), fan_in=6), Sources(), Sources()
+    rewiring = Rewiring(0.5, where="window")
+    history = fit(net, make_split(), FitConfig(epochs=2), callbacks=[before, rewiring, after])
     assert len(history.epochs) == 2
+    moved = [changed(a, b) for a, b in zip(before.seen[0], after.seen[0], strict=True)]
+    assert moved[0] > 0
+    assert moved[1] == 0
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals
@@ -165,6 +169,18 @@ def test_a_model_without_layers_to_rewire_is_refused():
         fit(net, make_split(), FitConfig(epochs=2), callbacks=[Rewiring(0.5)])
 
 
+def test_windows_need_a_layer_that_has_some_even_if_nothing_would_move():
+    net = make_net(hidden=[10, 8])
+    before = {key: value.clone() for key, value in net.state_dict().items()}
+    run = Run(
+        net, torch.optim.Adam(net.parameters()), History(FitConfig(epochs=4), [Epoch(0, 1.0, 1.0, 0.5, 0.5, 0.1)])
+    )
+    for fraction in (0.5, 0.0):
+        with pytest.raises(OptionError, match=r"where 'window' is for a model with layers wired 'local': got none"):
+            Rewiring(fraction, where="window")(run)
+    assert same_state(net.state_dict(), before)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -175,6 +191,8 @@ def test_a_model_without_layers_to_rewire_is_refused():
         ({"until": 1.5}, r"until must be a share of the run in \(0, 1\]: got 1.5"),
         ({"until": math.nan}, r"until must be a share of the run in \(0, 1\]: got nan"),
         ({"until": "half"}, r"until must be a share of the run in \(0, 1\]: got 'half'"),
+        ({"until": None}, r"until must be a share of the run in \(0, 1\]: got None"),
+        ({"until": True}, r"until must be a share of the run in \(0, 1\]: got True"),
         ({"every": 0}, r"every must be an integer of at least 1: got 0"),
         ({"where": "nearby"}, r"where must be one of 'anywhere', 'window': got 'nearby'"),
         ({"seed": -1}, r"seed must be an integer of at least 0: got -1"),

@@ -62,35 +62,31 @@ def test_however_often_synapses_move_they_stay_in_a_window(image_shape, window, 
     assert inputs_by(layer, group) != first
 
 
+def cells(window, image_shape):
+    """The inputs of a window given by top, left, height and width, all channels."""
+    (channels, height, width), (top, left, high, wide) = image_shape, window.tolist()
+    return {
+        c * height * width + y * width + x
+        for c in range(channels)
+        for y in range(top, top + high)
+        for x in range(left, left + wide)
+    }
+
+
 @pytest.mark.parametrize("per", ["dendrite", "neuron"])
-def test_a_window_that_is_known_from_its_corners_is_kept_exactly(per):
-    """Fixed synapses at two corners leave one window only, so every new input must be inside it."""
-    layer = make_local(Local(window=4, per=per), branching=[8] if per == "dendrite" else [4, 2], neurons=5)
-    corners = [(0, 0), (3, 3)]
-    source = layer.forest.source.copy()
-    tops = {}
-    for neuron in range(5):
-        edges = [edge for owner, _, edge, _ in synapses(layer) if owner == neuron]
-        top, left = tops[neuron] = (neuron % 4, (2 * neuron) % 5)
-        cells = [*corners, *((y, x) for y in range(4) for x in range(4) if (y, x) not in corners)][: len(edges)]
-        for edge, (y, x) in zip(edges, cells, strict=True):
-            source[edge] = (top + y) * 8 + left + x
-    layer.rewire(type(layer.forest)(64, source, layer.forest.offsets, layer.forest.roots))
-    strong = {edge for n in range(5) for edge in [e for o, _, e, _ in synapses(layer) if o == n][:2]}
-    seen = {neuron: set() for neuron in range(5)}
-    for step in range(40):
+@pytest.mark.parametrize("repeats", [None, 2])
+def test_all_of_a_window_is_used_and_nothing_else(per, repeats):
+    layer = make_local(Local(window=3, per=per, image_shape=(2, 5, 6)), 60, branching=[4, 2], repeats=repeats)
+    windows = layer.windows.copy()
+    seen = {node: set(inputs) for node, inputs in inputs_by(layer, 1).items()}
+    for step in range(60):
+        rewire(layer, 0.5, where="window", random=by_seed(step))
         with torch.no_grad():
-            layer.weight.normal_().clamp_(-3, 3)
-            layer.weight[list(strong)] = 9.0
-        moved = rewire(layer, 0.5, where="window", random=by_seed(step)).tolist()
-        assert len(moved) == 5 * 4
-        for neuron, _, edge, read in synapses(layer):
-            if edge in moved:
-                y, x = read // 8 - tops[neuron][0], read % 8 - tops[neuron][1]
-                assert 0 <= y < 4, (neuron, read)
-                assert 0 <= x < 4, (neuron, read)
-                seen[neuron].add((y, x))
-    assert all(len(cells) >= 14 for cells in seen.values())  # all of it is used: 16 cells, two of them taken
+            layer.weight.normal_()  # so that others are the weakest
+        for node, inputs in inputs_by(layer, 1).items():
+            seen[node] |= set(inputs)
+    assert seen == {node: cells(windows[node], (2, 5, 6)) for node in seen}
+    assert np.array_equal(layer.windows, windows)
 
 
 @pytest.mark.parametrize("per", ["dendrite", "neuron"])
@@ -144,10 +140,32 @@ def test_a_free_pixel_of_the_window_is_taken_where_there_is_one():
             assert len(set(inputs)) == 6
 
 
-def test_anywhere_leaves_the_windows():
+def test_anywhere_leaves_the_windows_and_the_way_back_is_known():
     layer = make_local(Local(window=3), branching=[6], neurons=20)
     rewire(layer, 0.4, where="anywhere", random=by_seed(0))
     assert max(max(span) for span in spans(inputs_by(layer, 1), (1, 8, 8))) > 3
+    for step in range(9):  # those that move are at 0, the weakest: turn by turn all of them go home
+        with torch.no_grad():
+            layer.weight[rewire(layer, 0.4, where="window", random=by_seed(step))] = 10.0 + step
+    for node, inputs in inputs_by(layer, 1).items():
+        assert set(inputs) <= cells(layer.windows[node], (1, 8, 8))
+
+
+def test_a_window_that_is_read_whole_stays_read_whole():
+    """Nothing is free: what the moving synapses let go of is dealt out among them."""
+    layer = make_local(Local(window=2), branching=[4], neurons=9)
+    for step in range(5):
+        rewire(layer, 0.5, where="window", random=by_seed(step))
+        for node, inputs in inputs_by(layer, 1).items():
+            assert sorted(inputs) == sorted(cells(layer.windows[node], (1, 8, 8)))
+
+
+def test_a_dendrite_with_more_synapses_than_its_window_has_pixels():
+    layer = make_local(Local(window=2), branching=[11], neurons=4)
+    for step in range(5):
+        assert len(rewire(layer, 0.9, where="window", random=by_seed(step))) == 4 * 9
+        for node, inputs in inputs_by(layer, 1).items():
+            assert set(inputs) == cells(layer.windows[node], (1, 8, 8))
 
 
 def test_unbalanced_trees_and_k_trees_keep_their_windows():
@@ -204,6 +222,17 @@ def test_a_window_needs_every_wiring_of_a_k_tree_to_have_one():
     layer = make_local([Local(window=3, seed=1), Random(seed=2)], branching=[3, 2], repeats=2)
     with pytest.raises(OptionError, match=r"where 'window' is for wiring 'local': got "):
         rewire(layer, 0.5, where="window")
+
+
+def test_the_trees_of_a_k_tree_must_have_their_windows_in_one_image():
+    wirings = [Local(window=2, image_shape=(1, 8, 8)), Local(window=2, image_shape=(4, 4, 4))]
+    layer = make_local(wirings, branching=[3, 2], repeats=2)
+    with pytest.raises(
+        OptionError, match=r"got Local\(.*\), Local\(.*\); every tree must have windows, all in one image"
+    ):
+        rewire(layer, 0.5, where="window")
+    square = make_local([Local(window=2), Local(window=2, image_shape=(8, 8))], branching=[3, 2], repeats=2)
+    assert len(rewire(square, 0.5, where="window")) == 6 * 6
 
 
 def test_where_is_one_of_two():

@@ -128,7 +128,9 @@ CALIFORNIA_HOUSING = FileSet(
 FILE_SETS: dict[str, FileSet] = {
     "mnist": MNIST,
     "mnist-4-9": MNIST,
+    "mnist-pairs": MNIST,
     "fashion-mnist": FASHION_MNIST,
+    "fashion-pairs": FASHION_MNIST,
     "adult": ADULT,
     "california-housing": CALIFORNIA_HOUSING,
 }

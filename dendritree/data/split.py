@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from numbers import Integral
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from ..errors import ShapeError
 
-__all__ = ["Examples", "Split", "fixed_order"]
+__all__ = ["Examples", "Split", "first_examples", "fixed_order"]
 
 
 @dataclass(frozen=True)
@@ -60,3 +61,21 @@ def fixed_order(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     [2, 4, 3, 0, 1]
     """
     return np.random.default_rng(0).permutation(count)
+
+
+def first_examples(split: Split, count: int) -> Split:
+    """The same split with `count` of its training examples, for learning curves; val and test stay as they are.
+
+    They are the first `count` in `fixed_order`, so a larger count has all examples of a smaller one. They keep the
+    order that they have in the split: with all of them, training is what it is without a limit.
+
+    >>> split = Split(*[Examples(torch.rand(500, 3), torch.arange(500))] * 3)
+    >>> small = first_examples(split, 128)
+    >>> len(small.train), len(small.val), len(small.test)
+    (128, 500, 500)
+    """
+    whole = split.train
+    if not isinstance(count, Integral) or isinstance(count, bool) or not 1 <= count <= len(whole):
+        raise ShapeError(f"count must be an integer from 1 to the {len(whole)} training examples: got {count!r}")
+    chosen = torch.from_numpy(np.sort(fixed_order(len(whole))[:count])).to(whole.x.device)
+    return replace(split, train=Examples(whole.x[chosen], whole.y[chosen]))

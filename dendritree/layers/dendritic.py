@@ -13,18 +13,16 @@ from torch.nn import functional as F
 from .. import ops
 from ..errors import DendritreeError, FormatError, OptionError, check_int, check_one_of, check_probability
 from ..levels import Branching, check_shape, is_nested
-from ..tree import Forest
+from ..tree import Forest, IntArray
 from ..wiring import Wiring, resolve_wiring
 from .activation import Activation, make_activation
 from .growth import count_neurons, grow_forest
+from .state import FOREST_KEYS, WINDOWS_KEY, forest_state, is_same_tree, read_forest, read_windows
 
 __all__ = ["DROPOUT_PER", "DendriticLayer"]
 
 DROPOUT_PER = ("synapse", "input")
 """What dropout silences: each neuron's synapses on their own, or an input for all neurons at once."""
-
-STATE_FORMAT = 1
-"""Version of the `forest_*` entries in a state dict."""
 
 
 class DendriticLayer(nn.Module):
@@ -68,6 +66,9 @@ class DendriticLayer(nn.Module):
         weight: shape `(edges,)`, at first N(0, 2 / children of its node): the paper's density-gain law.
         bias: shape `(nodes,)`, at first 0, or None.
         forest: the trees and their wiring, a `dendritree.tree.Forest`.
+        windows: top, left, height and width of the window that a node's synapses were drawn from, shape `(nodes, 4)`,
+            zeros for a node without synapses. They stay when synapses move. None unless the wiring is `Local`; for
+            k-trees, that of every tree, all in one image.
 
     Example:
         >>> layer = DendriticLayer(1024, 1, branching=32)
@@ -114,7 +115,7 @@ class DendriticLayer(nn.Module):
         self.out_features = count_neurons(
             self.in_features, out_features, self.branching, depth, self.wirings[0], ragged or fan_in is not None
         )
-        self.forest = forest = grow_forest(
+        self.forest, self.windows = grow_forest(
             self.in_features,
             self.out_features,
             branching=self.branching,
@@ -125,9 +126,9 @@ class DendriticLayer(nn.Module):
             ragged=ragged,
         )
         self.activation = make_activation(activation)
-        self.weight = nn.Parameter(torch.empty(forest.edges, device=device, dtype=dtype))
+        self.weight = nn.Parameter(torch.empty(self.forest.edges, device=device, dtype=dtype))
         if bias:
-            self.bias = nn.Parameter(torch.empty(forest.nodes, device=device, dtype=dtype))
+            self.bias = nn.Parameter(torch.empty(self.forest.nodes, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self._plan = ops.make_plan(self.forest, self.weight.device)
@@ -218,21 +219,9 @@ class DendriticLayer(nn.Module):
         if self._plan.device != self.weight.device:
             self._plan = ops.make_plan(self.forest, self.weight.device)
 
-    # The forest travels in the state dict, as tensors, but is no buffer: it is known before any weight is (meta
-    # device), never cast, and DistributedDataParallel must not broadcast it at every step.
-
-    def _forest_state(self) -> dict[str, Tensor]:
-        return {
-            "forest_format": torch.tensor(STATE_FORMAT),
-            "forest_in_features": torch.tensor(self.forest.in_features),
-            "forest_source": torch.tensor(self.forest.source),
-            "forest_offsets": torch.tensor(self.forest.offsets),
-            "forest_roots": torch.tensor(self.forest.roots),
-        }
-
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination.update({prefix + key: value for key, value in self._forest_state().items()})
+        destination.update({prefix + key: value for key, value in forest_state(self.forest, self.windows).items()})
 
     def _load_from_state_dict(
         self,
@@ -245,59 +234,43 @@ class DendriticLayer(nn.Module):
         error_msgs: list[str],
     ) -> None:
         """Check that the dict is of this tree and wiring before any weight is touched."""
-        keys, errors = self._forest_state().keys(), len(error_msgs)
+        keys, errors = FOREST_KEYS if self.windows is None else (*FOREST_KEYS, WINDOWS_KEY), len(error_msgs)
         found = {key: state_dict.pop(prefix + key) for key in keys if prefix + key in state_dict}
-        absent = [prefix + key for key in keys if key not in found]
-        rewired: Forest | None = None
-        if found and not absent:
+        if strict:
+            missing_keys.extend(prefix + key for key in keys if key not in found)
+        drawn: tuple[Forest, IntArray | None] | None = None
+        if all(key in found for key in FOREST_KEYS):
             try:
-                rewired = self._check_forest(found)
+                drawn = self._check_forest(found)
             except DendritreeError as error:
                 error_msgs.append(f"{prefix.rstrip('.') or 'DendriticLayer'}: {error}")
                 for key in [key for key in state_dict if key.startswith(prefix)]:
                     del state_dict[key]  # so that nothing of a foreign tree is copied
                 return
-        elif strict:
-            missing_keys.extend(absent)
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
-        if rewired is not None and len(error_msgs) == errors:
-            self.rewire(rewired)
+        if drawn is not None and len(error_msgs) == errors:
+            forest, self.windows = drawn
+            self.rewire(forest)
         self._follow_device()  # load_state_dict(assign=True) may have moved the weights
 
-    def _check_forest(self, state: Mapping[str, Tensor]) -> Forest | None:
-        """Refuse a foreign tree or wiring; return the forest to take over where a wiring was drawn."""
-        version = int(state["forest_format"])
-        if version != STATE_FORMAT:
-            raise FormatError(f"the state dict must have forest format {STATE_FORMAT}: got {version}")
-        theirs = Forest(
-            int(state["forest_in_features"]),
-            *(state[f"forest_{name}"].cpu().numpy() for name in ("source", "offsets", "roots")),
-        )
-        if any(wiring.drawn for wiring in self.wirings) and self._is_same_tree(theirs):
-            return theirs
+    def _check_forest(self, state: Mapping[str, Tensor]) -> tuple[Forest, IntArray | None] | None:
+        """Refuse a foreign tree or wiring; return the forest and windows to take over where a wiring was drawn."""
+        theirs = read_forest(state)
+        if any(wiring.drawn for wiring in self.wirings) and is_same_tree(self.forest, theirs):
+            image = self.wiring.image(self.in_features)
+            if image is None or WINDOWS_KEY not in state:
+                return theirs, self.windows
+            return theirs, read_windows(state, theirs, image)
         difference = self.forest.difference(theirs)
         if difference is not None:
             raise FormatError(f"the state dict must be of the same tree and wiring: {difference} (ours against theirs)")
         return None
 
-    def _is_same_tree(self, theirs: Forest) -> bool:
-        """Whether another forest differs in nothing but the inputs of its synapses."""
-        ours = self.forest
-        return ours.in_features == theirs.in_features and all(
-            np.array_equal(a, b)
-            for a, b in (
-                (ours.offsets, theirs.offsets),
-                (ours.roots, theirs.roots),
-                (ours.synapse_edges, theirs.synapse_edges),
-                (ours.source[ours.source >= ours.in_features], theirs.source[theirs.source >= theirs.in_features]),
-            )
-        )
-
     def rewire(self, forest: Forest) -> None:
-        """Attach the synapses to other inputs: those of a forest with the same trees."""
-        if not self._is_same_tree(forest):
+        """Attach the synapses to other inputs: those of a forest with the same trees. Windows stay where they are."""
+        if not is_same_tree(self.forest, forest):
             raise FormatError(f"a layer is rewired with the same trees: {self.forest.difference(forest)}")
         self.forest = forest
         self._plan = ops.make_plan(forest, self.weight.device)

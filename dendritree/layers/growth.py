@@ -11,6 +11,7 @@ from ..errors import OptionError, ShapeError, check_int
 from ..levels import AUTO, Branching, auto_branching, check_branching, is_nested, level_sizes
 from ..tree import Forest, IntArray
 from ..wiring import Partition, Wiring
+from ..wiring.base import Attachment
 
 __all__ = ["count_neurons", "grow_forest"]
 
@@ -27,27 +28,54 @@ def grow_forest(
     wirings: Sequence[Wiring],
     repeats: int | None,
     ragged: bool,
-) -> Forest:
-    """The wired trees of a layer; with `repeats`, that many a neuron and a soma that joins them.
+) -> tuple[Forest, IntArray | None]:
+    """The wired trees of a layer; with `repeats`, that many a neuron and a soma that joins them. And their windows.
 
-    `wirings` has one wiring, or one for each of the repeated trees.
+    `wirings` has one wiring, or one for each of the repeated trees. Windows are top, left, height and width for each
+    node, zeros for one without synapses; None unless every wiring has windows, all in one image.
     """
-    trees = out_features * (repeats or 1)
     synapses = [_fan_in(w, in_features, out_features, branching, depth, fan_in) for w in wirings]
     if len(set(synapses)) > 1:
         raise ShapeError(f"the trees of a neuron must have as many synapses each: got {synapses} from {list(wirings)}")
     ragged = ragged or any(wiring.any_fan_in for wiring in wirings)
     one_each = _unwired(branching, synapses[0], depth, out_features, ragged)
-    indices = [wiring.index(one_each, in_features) for wiring in wirings]
+    attachments = [wiring.attach(one_each, in_features) for wiring in wirings]
     if repeats is None:
-        return one_each.wired(indices[0], in_features)
-    all_trees = _unwired(branching, synapses[0], depth, trees, ragged)
-    index = np.empty(all_trees.synapses, dtype=np.int32)
-    order = np.argsort(all_trees.neuron_of_synapse, kind="stable").reshape(out_features, repeats, -1)
-    place = np.argsort(one_each.neuron_of_synapse, kind="stable").reshape(out_features, -1)
+        attachment = attachments[0]
+        forest = one_each.wired(attachment.inputs, in_features)
+    else:
+        all_trees = _unwired(branching, synapses[0], depth, out_features * repeats, ragged)
+        attachment = _repeated(attachments, one_each, all_trees, repeats)
+        forest = _with_somas(all_trees.wired(attachment.inputs, in_features), repeats)
+    if attachment.windows is None or len({wiring.image(in_features) for wiring in wirings}) > 1:
+        return forest, None
+    windows = np.zeros((forest.nodes, 4), dtype=np.int32)
+    windows[: len(attachment.windows)] = attachment.windows  # somas come last and have none
+    windows.setflags(write=False)
+    return forest, windows
+
+
+def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Forest, repeats: int) -> Attachment:
+    """The attachments of forests with one tree a neuron as one of a forest with `repeats` trees a neuron.
+
+    All trees are equal, so the nodes and synapses of one are those of another, in the same order.
+    """
+    inputs = np.empty(all_trees.synapses, dtype=np.int32)
+    windows = np.zeros((all_trees.nodes, 4), dtype=np.int32)
+    synapses, nodes = (
+        np.argsort(tree, kind="stable").reshape(one_each.neurons, repeats, -1)
+        for tree in (all_trees.neuron_of_synapse, all_trees.neuron_of_node)
+    )
+    synapses_of_one, nodes_of_one = (
+        np.argsort(tree, kind="stable").reshape(one_each.neurons, -1)
+        for tree in (one_each.neuron_of_synapse, one_each.neuron_of_node)
+    )
     for repeat in range(repeats):
-        index[order[:, repeat]] = indices[repeat % len(indices)][place]
-    return _with_somas(all_trees.wired(index, in_features), repeats)
+        attachment = attachments[repeat % len(attachments)]
+        inputs[synapses[:, repeat]] = attachment.inputs[synapses_of_one]
+        if attachment.windows is not None:
+            windows[nodes[:, repeat]] = attachment.windows[nodes_of_one]
+    return Attachment(inputs, None if any(each.windows is None for each in attachments) else windows)
 
 
 def _fan_in(
@@ -57,7 +85,7 @@ def _fan_in(
     natural: int | None = None
     if is_nested(branching):
         if depth is not None:
-            raise OptionError(f"depth is not for nested children, which have their own: got {depth}")
+            raise OptionError(f"depth must be left out for nested children, which have their own: got {depth}")
         natural = Forest.nested(branching).synapses  # type: ignore[arg-type]
     elif not isinstance(branching, str) and (not isinstance(branching, int) or depth is not None):
         natural = level_sizes(branching, depth=depth)[0]

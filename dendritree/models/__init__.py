@@ -1,7 +1,7 @@
 """Whole networks by name: the paper's models, their controls, and their files."""
 
 from .controls import MLP, ConvMLP, ConvPerceptrons, Perceptrons
-from .network import DendriticNetwork
+from .network import DendriticNetwork, DenseNetwork
 from .paper import ConvMLN, MLNBinaryClassifier, MLNClassifier
 from .registry import create_model, list_models
 from .storage import load, save
@@ -12,6 +12,7 @@ __all__ = [
     "ConvMLP",
     "ConvPerceptrons",
     "DendriticNetwork",
+    "DenseNetwork",
     "MLNBinaryClassifier",
     "MLNClassifier",
     "Perceptrons",

@@ -1,7 +1,8 @@
-"""`DendriticNetwork`: several dendritic layers, one after the other."""
+"""Networks of hidden layers and a read-out: `DendriticNetwork`, and `DenseNetwork`, its control."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,17 +11,18 @@ from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
-from ..layers.activation import Activation
+from ..layers.activation import Activation, make_activation
 from ..levels import AUTO, Branching
 from ..wiring import Wiring, resolve_wiring
 from .controls import make_linear
 from .output import make_output
 from .registry import register
 
-__all__ = ["DendriticNetwork"]
+__all__ = ["DendriticNetwork", "DenseNetwork"]
 
 NORMS = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
 READOUTS = ("linear", "dendritic")
+DEFAULT_FAN_IN = 16
 
 
 @register("dendritic-network", example={"in_features": 16, "hidden": [6], "out_features": 3, "fan_in": 4})
@@ -32,12 +34,13 @@ class DendriticNetwork(nn.Module):
         hidden: neurons of each hidden layer.
         out_features: number of outputs.
         fan_in: synapses of a hidden neuron; one number, or one per hidden layer. At most the layer's inputs are read.
-        branching: of the hidden trees, as in `DendriticLayer`; one for all layers.
+            By default what the tree's own shape says (`branching=[25, 2]` has 50), else 16.
+        branching: of the hidden trees, as in `DendriticLayer`; one for all layers. A dendritic read-out is `"auto"`.
         wiring: of the first hidden layer, the others being `"random"`; or a list with one per hidden layer.
         norm: `"batch"` or `"layer"` normalisation after each hidden layer, or None.
         dropout: probability of silencing a hidden neuron's output while training.
         synapse_dropout: probability of silencing a synapse of a hidden layer while training.
-        readout: `"linear"`, or `"dendritic"` for one tree per output that reads all hidden neurons.
+        readout: `"linear"`, or `"dendritic"` for one tree per output that reads all hidden neurons; its root is linear.
         activation: of the dendrites, as in `DendriticLayer`.
         output: `"probabilities"` or `"logits"`.
         backend, device, dtype: as in `DendriticLayer`.
@@ -56,7 +59,7 @@ class DendriticNetwork(nn.Module):
         hidden: Sequence[int],
         out_features: int = 10,
         *,
-        fan_in: int | Sequence[int] = 16,
+        fan_in: int | Sequence[int] | None = None,
         branching: Branching = AUTO,
         wiring: str | Wiring | Sequence[str | Wiring] = "random",
         norm: str | None = None,
@@ -70,35 +73,27 @@ class DendriticNetwork(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        sizes = [check_int("in_features", in_features), *(check_int("hidden", size) for size in hidden)]
-        if len(sizes) < 2:
-            raise OptionError("hidden must name at least one layer: got none")
-        if norm is not None:
-            check_one_of("norm", norm, NORMS)
-        dropout = check_probability("dropout", dropout)
+        sizes = _sizes(in_features, hidden)
         out_features = check_int("out_features", out_features)
         fan_ins = _one_per_layer("fan_in", fan_in, len(hidden))
         wirings = _wirings(wiring, len(hidden))
         common: dict[str, Any] = {"activation": activation, "backend": backend, "device": device, "dtype": dtype}
         steps: list[nn.Module] = []
         for inputs, neurons, synapses, each in zip(sizes, sizes[1:], fan_ins, wirings, strict=False):
-            given = {"fan_in": min(check_int("fan_in", synapses), inputs)} if each.any_fan_in else {"ragged": True}
+            given = {"fan_in": _at_most(synapses, inputs, branching)} if each.any_fan_in else {"ragged": True}
             steps.append(
                 DendriticLayer(
                     inputs, neurons, branching=branching, wiring=each, dropout=synapse_dropout, **given, **common
                 )
             )
-            if norm is not None:
-                steps.append(NORMS[norm](neurons, device=device, dtype=dtype))
-            if dropout:
-                steps.append(nn.Dropout(dropout))
+            steps += _between(neurons, norm, dropout, device, dtype)
         self.hidden = nn.Sequential(*steps)
         self.readout: nn.Module
         if check_one_of("readout", readout, READOUTS) == "linear":
             self.readout = make_linear(sizes[-1], out_features, device, dtype)
         else:
             self.readout = DendriticLayer(
-                sizes[-1], out_features, branching=branching, wiring="shared", ragged=True, **common
+                sizes[-1], out_features, branching=AUTO, wiring="shared", root_activation=False, **common
             )
         self.output = make_output(output, out_features)
 
@@ -106,6 +101,81 @@ class DendriticNetwork(nn.Module):
         """Probabilities (or logits) of the classes."""
         y: Tensor = self.output(self.readout(self.hidden(x)))
         return y
+
+
+@register("dense-network", example={"in_features": 16, "hidden": [6], "out_features": 3})
+class DenseNetwork(nn.Module):
+    """Hidden layers of perceptrons that read everything, and a linear read-out: an MLP of any depth.
+
+    Args:
+        in_features: number of inputs.
+        hidden: neurons of each hidden layer.
+        out_features: number of outputs.
+        norm: `"batch"` or `"layer"` normalisation after each hidden layer, or None.
+        dropout: probability of silencing a hidden neuron's output while training.
+        activation: of the hidden neurons, as in `DendriticLayer`.
+        output: `"probabilities"` or `"logits"`.
+        device, dtype: as in `nn.Linear`.
+
+    Example:
+        >>> sum(p.numel() for p in DenseNetwork(784, [32, 16], 10).parameters())
+        25818
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        hidden: Sequence[int],
+        out_features: int = 10,
+        *,
+        norm: str | None = None,
+        dropout: float = 0.0,
+        activation: Activation = "relu",
+        output: str = "probabilities",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        sizes = _sizes(in_features, hidden)
+        out_features = check_int("out_features", out_features)
+        steps: list[nn.Module] = []
+        for inputs, neurons in itertools.pairwise(sizes):
+            steps += [make_linear(inputs, neurons, device, dtype), make_activation(activation)]
+            steps += _between(neurons, norm, dropout, device, dtype)
+        self.hidden = nn.Sequential(*steps)
+        self.readout = make_linear(sizes[-1], out_features, device, dtype)
+        self.output = make_output(output, out_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Probabilities (or logits) of the classes."""
+        y: Tensor = self.output(self.readout(self.hidden(x)))
+        return y
+
+
+def _sizes(in_features: int, hidden: Sequence[int]) -> list[int]:
+    """Inputs, then the neurons of each hidden layer."""
+    if isinstance(hidden, str) or not isinstance(hidden, Sequence) or not len(hidden):
+        raise OptionError(f"hidden must be a list with the neurons of one layer or more: got {hidden!r}")
+    return [check_int("in_features", in_features), *(check_int("hidden", size) for size in hidden)]
+
+
+def _between(
+    neurons: int, norm: str | None, dropout: float, device: torch.device | str | None, dtype: torch.dtype | None
+) -> list[nn.Module]:
+    """What follows a hidden layer."""
+    steps: list[nn.Module] = []
+    if norm is not None:
+        steps.append(NORMS[check_one_of("norm", norm, NORMS)](neurons, device=device, dtype=dtype))
+    if check_probability("dropout", dropout):
+        steps.append(nn.Dropout(dropout))
+    return steps
+
+
+def _at_most(fan_in: int | None, inputs: int, branching: Branching) -> int | None:
+    """The fan-in of a layer, None if its tree's shape says it."""
+    if fan_in is None and not isinstance(branching, int | str):
+        return None
+    return min(DEFAULT_FAN_IN if fan_in is None else check_int("fan_in", fan_in), inputs)
 
 
 def _one_per_layer(name: str, value: Any, layers: int) -> list[Any]:

@@ -91,7 +91,7 @@ def make_program(forest: Forest, *, matmul_leaves: bool = False) -> Program:
 
     tables = [nodes.ravel(), rows, homes, kept_homes, readers, reader_edges, reader_places]
     return Program(
-        tables=torch.as_tensor(np.concatenate(tables, dtype=np.int32, casting="same_kind")),
+        tables=torch.as_tensor(np.concatenate(tables, dtype=np.int32, casting="same_kind"), device="cpu"),
         sizes=[
             forest.nodes,
             forest.neurons,

@@ -12,7 +12,18 @@ import torch
 from ..errors import OptionError, ShapeError, check_int
 from ..tree import Forest, IntArray
 
-__all__ = ["Wiring", "check_seed", "dendrite_of_synapse", "generator", "rank_in_neuron"]
+__all__ = ["Attachment", "Wiring", "check_seed", "dendrite_of_synapse", "generator", "rank_in_neuron"]
+
+
+@dataclass(frozen=True, eq=False)
+class Attachment:
+    """What a wiring says of a forest: where its synapses attach, and where they could."""
+
+    inputs: IntArray
+    """The input each synapse reads, in edge order."""
+    windows: IntArray | None
+    """Top, left, height and width of the window that a node's synapses read from, shape (nodes, 4); zeros for a node
+    without synapses. None for a wiring that has no windows."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,14 @@ class Wiring(ABC):
     @abstractmethod
     def index(self, forest: Forest, in_features: int) -> IntArray:
         """The input each synapse of an unwired `forest` reads, in edge order."""
+
+    def attach(self, forest: Forest, in_features: int) -> Attachment:
+        """The inputs of an unwired `forest`, and their windows if this wiring has any: both of one draw."""
+        return Attachment(self.index(forest, in_features), None)
+
+    def image(self, in_features: int) -> tuple[int, int, int] | None:
+        """(channels, height, width) of the image that windows lie in; None for a wiring that has no windows."""
+        return None
 
     def check_fan_in(self, fan_in: int, in_features: int, out_features: int) -> int:
         """Return a fan-in that the user asked for, or say which this wiring takes."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import check_int, check_one_of
 from ..tree import Forest, IntArray
-from .base import Wiring, check_seed, dendrite_of_synapse, generator
+from .base import Attachment, Wiring, check_seed, dendrite_of_synapse, generator
 from .images import check_image_shape, image_of
 from .sampled import deal
 
@@ -59,14 +59,27 @@ class Local(Wiring):
 
     def fan_in(self, in_features: int, out_features: int) -> int:
         """The pixels of one window."""
-        channels, height, width = image_of(self.image_shape, in_features, self.name)
+        channels, height, width = self.image(in_features)
         return channels * min(self.window, height) * min(self.window, width)
 
+    def image(self, in_features: int) -> tuple[int, int, int]:
+        """The image that the inputs are: as given, or a square one of one channel."""
+        return image_of(self.image_shape, in_features, self.name)
+
     def index(self, forest: Forest, in_features: int) -> IntArray:
-        """Place the windows, then draw the pixels of each."""
-        channels, height, width = image_of(self.image_shape, in_features, self.name)
+        """The pixel each synapse reads."""
+        return self.attach(forest, in_features).inputs
+
+    def attach(self, forest: Forest, in_features: int) -> Attachment:
+        """Place the windows, then draw the pixels of each.
+
+        >>> Local(window=9, seed=0).attach(Forest.grow([4, 2]), 16).windows.tolist()  # two dendrites and the root
+        [[0, 0, 4, 4], [0, 0, 4, 4], [0, 0, 0, 0]]
+        """
+        channels, height, width = self.image(in_features)
         random, side = generator(self.seed), (min(self.window, height), min(self.window, width))
-        unit = dendrite_of_synapse(forest) if self.per == "dendrite" else forest.neuron_of_synapse
+        dendrite = dendrite_of_synapse(forest)
+        unit = dendrite if self.per == "dendrite" else forest.neuron_of_synapse
         owners, owner = np.unique(unit, return_inverse=True)  # those with synapses, renumbered
         places = (height - side[0] + 1, width - side[1] + 1)
         if self.per == "dendrite" and self.place == "near":
@@ -79,7 +92,11 @@ class Local(Wiring):
         pixel[order] = _hands(np.bincount(owner), channels * side[0] * side[1], random)
         channel, rest = np.divmod(pixel, side[0] * side[1])
         y, x = np.divmod(rest, side[1])
-        return (channel * height * width + (top[owner] + y) * width + left[owner] + x).astype(np.int32)
+        inputs = (channel * height * width + (top[owner] + y) * width + left[owner] + x).astype(np.int32)
+        windows = np.zeros((forest.nodes, 4), dtype=np.int32)
+        windows[dendrite, 0], windows[dendrite, 1] = top[owner], left[owner]
+        windows[dendrite, 2:] = side
+        return Attachment(inputs, windows)
 
 
 def _dealt(count: int, places: tuple[int, int], random: np.random.Generator) -> tuple[Integers, Integers]:

@@ -20,7 +20,7 @@ def mirror(monkeypatch):
     with serve(CONTENTS) as server:
         tiny = make_file_set(server.mirror(), name="mnist")
         closed = make_file_set(closed_mirror(), name="adult", seed=1)
-        table = {"mnist": tiny, "mnist-4-9": tiny, "adult": closed}
+        table = {"mnist": tiny, "mnist-4-9": tiny, "mnist-pairs": tiny, "adult": closed}
         for name in FILE_SETS:
             monkeypatch.setitem(FILE_SETS, name, table.get(name, closed))
         yield server
@@ -44,14 +44,16 @@ def test_list_names_every_data_set_with_its_size(capsys):
     assert [cells(line)[0] for line in lines] == list(DATASETS)
     by_name = {cells(line)[0]: cells(line) for line in lines}
     assert by_name["mnist"][2:] == ["55.0 MB", "not here"]
+    assert by_name["fashion-pairs"][2:] == by_name["fashion-mnist"][2:] == ["55.0 MB", "not here"]
     assert by_name["adult"][2:] == ["6.0 MB", "not here"]
     assert by_name["digits"][2:] == ["in the package sklearn"]
 
 
 def test_get_fetches_and_list_then_says_where(mirror, bare_machine, capsys):
-    assert call(capsys, "get", "mnist", "mnist-4-9", "digits") == (
+    in_files = ["mnist", "mnist-4-9", "mnist-pairs"]
+    assert call(capsys, "get", *in_files, "digits") == (
         0,
-        [f"mnist: {bare_machine}/mnist", f"mnist-4-9: {bare_machine}/mnist", "digits: in the package sklearn"],
+        [*(f"{name}: {bare_machine}/mnist" for name in in_files), "digits: in the package sklearn"],
         [],
     )
     assert mirror.asked == dict.fromkeys(NAMES, 1)
@@ -96,7 +98,7 @@ def test_verify_tells_ok_corrupt_and_absent_of_every_copy(mirror, bare_machine, 
     write_files(bare_machine / "mnist", {NAMES[0]: CONTENTS[NAMES[0]], NAMES[1]: b"wrong"})
     write_files(tmp_path / "mine", {NAMES[0]: CONTENTS[NAMES[0]]}, packed=True)
     (tmp_path / "mine" / f"{NAMES[2]}.gz").write_bytes(gzip.compress(CONTENTS[NAMES[2]])[:-5])
-    status, lines, error = call(capsys, "verify", "mnist", "mnist-4-9", "--data-dir", tmp_path / "mine")
+    status, lines, error = call(capsys, "verify", "mnist", "mnist-4-9", "mnist-pairs", "--data-dir", tmp_path / "mine")
     assert (status, error) == (1, [])
     found = [cells(line) for line in lines[1:]]
     assert [(row[0], row[1], row[2]) for row in found] == [

@@ -24,8 +24,11 @@ def test_every_data_set_has_files_or_a_package_but_not_both():
     assert set(FILE_SETS) <= set(DATASETS)
 
 
-def test_fours_and_nines_are_in_the_files_of_mnist():
-    assert FILE_SETS["mnist-4-9"] is FILE_SETS["mnist"]
+@pytest.mark.parametrize(
+    ("name", "parent"), [("mnist-4-9", "mnist"), ("mnist-pairs", "mnist"), ("fashion-pairs", "fashion-mnist")]
+)
+def test_what_is_made_of_another_data_set_is_in_its_files(name, parent):
+    assert FILE_SETS[name] is FILE_SETS[parent]
 
 
 @pytest.mark.parametrize("file_set", FILE_SETS_ONCE.values(), ids=lambda file_set: file_set.name)

@@ -1,6 +1,7 @@
 """The real data sets: sizes, ranges and figures that are known of them. Skipped, with the reason, where not at hand."""
 
 import hashlib
+import math
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ PARTS = ("train", "val", "test")
 SIZES = {
     "mnist": (50_000, 10_000, 10_000, 784),
     "fashion-mnist": (50_000, 10_000, 10_000, 784),
+    "mnist-pairs": (50_000, 10_000, 10_000, 1568),
+    "fashion-pairs": (50_000, 10_000, 10_000, 1568),
     "digits": (1197, 300, 300, 64),
     "adult": (26_049, 6_512, 16_281, 108),
     "california-housing": (12_384, 4_128, 4_128, 8),
@@ -31,6 +34,26 @@ def test_every_listed_data_set_loads_with_its_sizes(name, real_data):
     assert all(getattr(split, part).x.dtype == torch.float32 for part in PARTS)
     assert all(getattr(split, part).x.isfinite().all() for part in PARTS)
     assert len(split.features) == (split.train.x.shape[1] if name in ("adult", "california-housing") else 0)
+    shape, classes = DATASETS[name].image_shape, DATASETS[name].classes
+    if shape is not None:
+        assert split.train.x.shape[1] == math.prod(shape)
+        assert (split.train.x.min(), split.train.x.max()) == (0, 1)
+    for part in PARTS:
+        y = getattr(split, part).y
+        assert y.is_floating_point() if classes is None else y.unique().tolist() == list(range(classes))
+
+
+def test_the_shapes_and_classes_that_models_are_made_for():
+    assert {name: (data_set.image_shape, data_set.classes) for name, data_set in DATASETS.items()} == {
+        "mnist": ((1, 28, 28), 10),
+        "mnist-4-9": ((1, 28, 28), 2),
+        "mnist-pairs": ((1, 28, 56), 100),
+        "fashion-mnist": ((1, 28, 28), 10),
+        "fashion-pairs": ((1, 28, 56), 100),
+        "digits": ((1, 8, 8), 10),
+        "adult": (None, 2),
+        "california-housing": (None, None),
+    }
 
 
 def test_the_files_of_mnist_are_the_official_ones(real_data):

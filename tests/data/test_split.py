@@ -2,12 +2,15 @@
 
 import dataclasses
 import hashlib
+import itertools
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dendritree.data import Examples, Split
+from dendritree.data import Examples, Split, first_examples
 from dendritree.data.split import fixed_order
 from dendritree.errors import ShapeError
 
@@ -87,3 +90,49 @@ def test_the_fixed_order_is_the_one_that_results_were_published_with():
     order = fixed_order(60_000)
     assert order[:5].tolist() == [4013, 23840, 29603, 43011, 58703]
     assert hashlib.md5(order.astype("<i8").tobytes()).hexdigest() == "32dc5781b001ee68119932d33e217163"
+
+
+# ------------------------------------------------------------------------------------------------- fewer to train on
+
+
+def numbered_split(count):
+    """Training examples whose input and target both say which one they are."""
+    train = Examples(torch.arange(count, dtype=torch.float32)[:, None].repeat(1, 2), torch.arange(count))
+    return Split(train, make_examples(3, 2), make_examples(4, 2), features=("width", "height"))
+
+
+@given(data=st.data(), count=st.integers(1, 300))
+def test_fewer_training_examples_are_the_first_in_the_fixed_order(data, count):
+    split, kept = numbered_split(count), data.draw(st.integers(1, count))
+    limited = first_examples(split, kept)
+    assert limited.train.y.tolist() == sorted(np.random.default_rng(0).permutation(count)[:kept].tolist())
+    assert torch.equal(limited.train.x[:, 0].long(), limited.train.y)  # targets stay with their inputs
+    assert limited.val is split.val
+    assert limited.test is split.test
+    assert limited.features == split.features
+
+
+def test_a_larger_training_part_holds_the_smaller_ones_and_the_largest_is_the_whole():
+    split = numbered_split(1000)
+    chosen = [set(first_examples(split, count).train.y.tolist()) for count in (1, 128, 256, 512, 1000)]
+    assert [len(part) for part in chosen] == [1, 128, 256, 512, 1000]
+    assert all(small < large for small, large in itertools.pairwise(chosen))
+    whole = first_examples(split, 1000).train
+    assert torch.equal(whole.x, split.train.x)
+    assert torch.equal(whole.y, split.train.y)
+
+
+def test_fewer_training_examples_come_from_everywhere():
+    chosen = first_examples(numbered_split(10_000), 500).train.y
+    assert torch.bincount(chosen // 2500, minlength=4).min() > 90  # of 125 expected
+
+
+def test_a_count_may_be_one_of_numpys_integers():
+    assert len(first_examples(numbered_split(10), np.int64(4)).train) == 4
+
+
+@pytest.mark.parametrize("count", [0, -1, 11, 10**9, 2.0, 0.5, True, "4", None])
+def test_more_examples_than_there_are_or_none_are_refused(count):
+    with pytest.raises(ShapeError) as caught:
+        first_examples(numbered_split(10), count)
+    assert str(caught.value) == f"count must be an integer from 1 to the 10 training examples: got {count!r}"

@@ -251,7 +251,7 @@ def test_a_saved_network_is_loaded_exactly(options, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"hidden": []}, r"hidden must name at least one layer: got none"),
+        ({"hidden": []}, r"hidden must be a list with the neurons of one layer or more: got \[\]"),
         ({"hidden": [6, 0]}, r"hidden must be an integer of at least 1: got 0"),
         ({"hidden": ["6"]}, r"hidden must be an integer of at least 1: got '6'"),
         ({"hidden": 6}, r"hidden must .*: got 6"),
@@ -289,3 +289,10 @@ def test_branching_is_of_the_hidden_trees_whatever_the_read_out():
     """As its documentation says: a read-out of 40 inputs cannot have the shape of a hidden tree of 6 synapses."""
     net = DendriticNetwork(64, [40], 3, fan_in=6, branching=[3, 2], readout="dendritic")
     assert layers_of(net)[0].forest.describe() == "40 trees of 6 synapses, 2 + 1 dendrites"
+
+
+def test_the_tree_says_how_many_synapses_it_has():
+    net = DendriticNetwork(784, [12, 9], 3, branching=[25, 2])
+    assert [layer.fan_in for layer in layers_of(net)] == [50, 50]
+    assert layers_of(DendriticNetwork(784, [12], 3, branching=[3, [2, [4]]]))[0].fan_in == 9
+    assert layers_of(DendriticNetwork(784, [12], 3))[0].fan_in == 16

@@ -9,12 +9,12 @@ import torch
 from forests import unwired_forests
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wiring_cases import by_dendrite, by_neuron, seeds
+from wiring_cases import by_dendrite, by_neuron, neurons_of_nodes, seeds
 
 from dendritree import DendriticLayer
-from dendritree.errors import OptionError
+from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
-from dendritree.wiring import Local
+from dendritree.wiring import Custom, Local, Random, Rows, Strided
 
 quick = settings(deadline=None, max_examples=80)
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))
@@ -120,6 +120,62 @@ def test_synapses_at_the_root_have_a_window_too():
     assert [len(neuron) for neuron in dendrites] == [4] * 6
     for inputs in itertools.chain.from_iterable(dendrites):
         assert all(spread(numbers) < 2 for numbers in places(inputs, (2, 9, 9)))
+
+
+# ------------------------------------------------------------------------------------------------------------ windows
+
+
+@quick
+@given(unwired_forests, shapes, st.integers(1, 10), per, place, seeds)
+def test_windows_are_of_the_same_draw_as_the_pixels(forest, shape, window, per, place, seed):
+    inputs, wiring = shape[0] * shape[1] * shape[2], Local(window, per, place, shape, seed)
+    attachment = wiring.attach(forest, inputs)
+    assert np.array_equal(attachment.inputs, wiring.index(forest, inputs))
+    assert attachment.windows.shape == (forest.nodes, 4)
+    assert attachment.windows.dtype == np.int32
+    wired, windows_of = forest.wired(attachment.inputs, inputs), {}
+    for node, neuron in enumerate(neurons_of_nodes(wired)):
+        top, left, high, wide = attachment.windows[node].tolist()
+        rows = wired.source[wired.offsets[node] : wired.offsets[node + 1]].tolist()
+        read = [row for row in rows if row < inputs]
+        if not read:
+            assert (top, left, high, wide) == (0, 0, 0, 0)
+            continue
+        windows_of.setdefault(neuron, set()).add((top, left))
+        assert (high, wide) == (min(window, shape[1]), min(window, shape[2]))
+        assert 0 <= top <= shape[1] - high
+        assert 0 <= left <= shape[2] - wide
+        for y, x in zip(*places(read, shape), strict=True):
+            assert top <= y < top + high
+            assert left <= x < left + wide
+    if per == "neuron":
+        assert all(len(found) == 1 for found in windows_of.values())
+
+
+def test_windows_of_one_draw_come_from_torch_s_generator_once():
+    forest, wiring = Forest.grow([4, 4], neurons=3), Local(window=3, image_shape=(9, 9))
+    torch.manual_seed(1)
+    wiring.index(forest, 81)
+    after_index = torch.get_rng_state()
+    torch.manual_seed(1)
+    wiring.attach(forest, 81)
+    assert torch.equal(torch.get_rng_state(), after_index)
+
+
+@pytest.mark.parametrize("wiring", [Random(seed=1), Rows(), Strided(), Custom([*range(16)])])
+def test_other_wirings_have_no_windows(wiring):
+    forest = Forest.grow(4, fan_in=16)
+    attachment = wiring.attach(forest, 16)
+    assert attachment.windows is None
+    assert wiring.image(16) is None
+    assert np.array_equal(attachment.inputs, wiring.index(forest, 16))
+
+
+def test_the_image_that_windows_lie_in():
+    assert Local().image(49) == (1, 7, 7)
+    assert Local(image_shape=(5, 4)).image(20) == (1, 5, 4)
+    with pytest.raises(ShapeError, match=r"^wiring 'local' takes a square image unless image_shape is given: got 20 "):
+        Local().image(20)
 
 
 # ------------------------------------------------------------------------------------------------------ seeds, options

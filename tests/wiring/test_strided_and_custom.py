@@ -109,7 +109,6 @@ def test_the_inputs_of_any_layer_make_the_same_layer(in_features, neurons, fan_i
     [
         [[0, 1], [2, 0]],
         ((0, 1), (2, 0)),
-        [0, 1, 2, 0],
         np.array([[0, 1], [2, 0]], dtype=np.uint8),
         torch.tensor([[0, 1], [2, 0]]),
     ],
@@ -117,8 +116,14 @@ def test_the_inputs_of_any_layer_make_the_same_layer(in_features, neurons, fan_i
 def test_inputs_come_as_lists_arrays_or_tensors(inputs):
     wiring = Custom(inputs)
     assert wiring == Custom([[0, 1], [2, 0]])
-    assert hash(wiring) == hash(Custom([0, 1, 2, 0]))
+    assert hash(wiring) == hash(Custom([[0, 1], [2, 0]]))
     assert as_lists(DendriticLayer(3, 2, branching=2, wiring=wiring).forest) == [[0, 1], [2, 0]]
+
+
+def test_flat_inputs_are_for_any_number_of_neurons():
+    flat = [0, 1, 2, 0]
+    assert as_lists(DendriticLayer(3, 2, branching=2, wiring=Custom(flat)).forest) == [[0, 1], [2, 0]]
+    assert as_lists(DendriticLayer(3, 1, branching=4, wiring=Custom(torch.tensor(flat))).forest) == [[0, 1, 2, 0]]
 
 
 def test_a_custom_wiring_does_not_follow_its_array():
@@ -140,8 +145,10 @@ def test_other_inputs_are_refused(inputs):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"wiring": Custom([0, 1, 2])}, r"^a custom wiring must give each of 2 neurons as many inputs: got 3$"),
-        ({"wiring": Custom([0, -1])}, r"^a wiring must name inputs 0 \.\.\. 3: got -1 \.\.\. 0$"),
+        (
+            {"wiring": Custom([0, 1, 2])},
+            r"^a custom wiring must give each of 2 neurons as many inputs: got shape \(3,\)$",
+        ),
         ({"wiring": Custom([0, 4])}, r"^a wiring must name inputs 0 \.\.\. 3: got 0 \.\.\. 4$"),
         ({"fan_in": 3}, r"^fan_in must be 2, as the custom wiring gives: got 3$"),
         ({"branching": [2, [1]]}, r"^fan_in must be 2, as the custom wiring gives: got 3$"),
@@ -157,11 +164,15 @@ def test_custom_inputs_that_do_not_fit_the_forest_are_refused():
         Custom([0, 1, 2]).index(Forest.grow(2, fan_in=4), 3)
 
 
-def test_a_custom_input_beyond_32_bits_is_refused_as_any_other():
-    with pytest.raises(ShapeError, match=r"a wiring must name inputs 0 \.\.\. 3: got 0 \.\.\. 1099511627776"):
-        DendriticLayer(4, 1, branching=2, wiring=Custom([0, 2**40]))
+@pytest.mark.parametrize("inputs", [[0, -1], [0, 2**31], [0, 2**40]])
+def test_numbers_that_are_no_inputs_of_any_layer_are_refused(inputs):
+    rule = rf"^inputs must be numbers of inputs, 0 \.\.\. 2\*\*31 - 1: got {min(inputs)} \.\.\. {max(inputs)}$"
+    with pytest.raises(OptionError, match=rule):
+        Custom(inputs)
 
 
 def test_a_custom_wiring_for_two_neurons_is_refused_by_three():
-    with pytest.raises(ShapeError, match=r"2.* neurons.*got 3|3 neurons.*got 2"):
+    with pytest.raises(
+        ShapeError, match=r"^a custom wiring must give each of 3 neurons as many inputs: got shape \(2, 3\)$"
+    ):
         DendriticLayer(6, 3, branching=2, wiring=Custom([[0, 1, 2], [3, 4, 5]]))

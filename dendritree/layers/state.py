@@ -1,0 +1,103 @@
+"""The trees of a layer in its state dict: how they are written, and what is checked before they are taken over.
+
+They travel as tensors but are no buffers: they are known before any weight is (meta device), never cast, and
+DistributedDataParallel must not broadcast them at every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ..errors import FormatError
+from ..tree import Forest, IntArray
+from ..wiring.base import dendrite_of_synapse
+
+__all__ = [
+    "FOREST_KEYS",
+    "STATE_FORMAT",
+    "WINDOWS_KEY",
+    "forest_state",
+    "is_same_tree",
+    "read_forest",
+    "read_windows",
+]
+
+STATE_FORMAT = 1
+"""Version of the `forest_*` entries in a state dict."""
+
+FOREST_KEYS = ("forest_format", "forest_in_features", "forest_source", "forest_offsets", "forest_roots")
+"""Entries of every layer."""
+
+WINDOWS_KEY = "forest_windows"
+"""Entry of a layer that has windows."""
+
+
+def forest_state(forest: Forest, windows: IntArray | None) -> dict[str, Tensor]:
+    """The entries of a layer."""
+    values = (STATE_FORMAT, forest.in_features, forest.source, forest.offsets, forest.roots)
+    entries: dict[str, Any] = dict(zip(FOREST_KEYS, values, strict=True))
+    if windows is not None:
+        entries[WINDOWS_KEY] = windows
+    # On the CPU whatever torch's default device is: a meta tensor would forget the trees.
+    return {key: torch.tensor(value, device="cpu") for key, value in entries.items()}
+
+
+def read_forest(state: Mapping[str, Tensor]) -> Forest:
+    """The forest that `forest_state` wrote; one that is none is refused."""
+    version = _integers(state, FOREST_KEYS[0]).tolist()
+    if version != STATE_FORMAT:
+        raise FormatError(f"the state dict must have forest format {STATE_FORMAT}: got {version}")
+    in_features, source, offsets, roots = (_integers(state, key) for key in FOREST_KEYS[1:])
+    return Forest(in_features.tolist(), source, offsets, roots)  # Forest checks them
+
+
+def read_windows(state: Mapping[str, Tensor], forest: Forest, image: tuple[int, int, int]) -> IntArray:
+    """The windows that `forest_state` wrote; those that do not fit the forest or lie outside the image are refused.
+
+    That a synapse reads outside its window is no fault: it may have moved anywhere since it was drawn.
+    """
+    windows, (_, height, width) = _integers(state, WINDOWS_KEY).astype(np.int64), image
+    if windows.shape != (forest.nodes, 4):
+        raise FormatError(f"{WINDOWS_KEY} must have shape ({forest.nodes}, 4): got {windows.shape}")
+    reads = np.zeros(forest.nodes, dtype=bool)
+    reads[dendrite_of_synapse(forest)] = True
+    top, left, high, wide = windows[reads].T
+    inside = (high > 0) & (top >= 0) & (top <= height - high) & (wide > 0) & (left >= 0) & (left <= width - wide)
+    if not inside.all():
+        got = windows[reads][~inside][0].tolist()
+        raise FormatError(
+            f"{WINDOWS_KEY} must be top, left, height and width inside an image of {height} x {width}: got {got}"
+        )
+    if windows[~reads].any():
+        raise FormatError(
+            f"{WINDOWS_KEY} must be zeros for a node without synapses: got {windows[~reads].any(1).sum()} other rows"
+        )
+    checked = windows.astype(np.int32)
+    checked.setflags(write=False)
+    return checked
+
+
+def _integers(state: Mapping[str, Tensor], key: str) -> npt.NDArray[Any]:
+    tensor = state[key]
+    if tensor.is_meta or tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise FormatError(f"{key} in a state dict must hold integers: got {tensor.dtype} on {tensor.device}")
+    return tensor.cpu().numpy()
+
+
+def is_same_tree(ours: Forest, theirs: Forest) -> bool:
+    """Whether two forests differ in nothing but the inputs of their synapses."""
+    return ours.in_features == theirs.in_features and all(
+        np.array_equal(a, b)
+        for a, b in (
+            (ours.offsets, theirs.offsets),
+            (ours.roots, theirs.roots),
+            (ours.synapse_edges, theirs.synapse_edges),
+            (ours.source[ours.source >= ours.in_features], theirs.source[theirs.source >= theirs.in_features]),
+        )
+    )
