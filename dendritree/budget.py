@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from .layers import DendriticLayer
 from .levels import level_sizes
 from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
 
-__all__ = ["Count", "PaperRow", "count", "matched_mln", "matched_mlp", "paper_rows"]
+__all__ = ["Count", "PaperRow", "count", "matched_mln", "matched_mlp", "paper_rows", "parse_count"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,21 @@ class Count:
     def total(self) -> int:
         """All parameters."""
         return self.weights + self.biases
+
+
+def parse_count(name: str, text: str | int) -> int:
+    """A number of parameters as people write it.
+
+    >>> parse_count("budget", "9k"), parse_count("budget", "1.5M"), parse_count("budget", 800)
+    (9000, 1500000, 800)
+    """
+    if isinstance(text, str):
+        found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kKM]?)", text.strip().replace(",", ""))
+        number = float(found[1]) * {"": 1, "k": 1e3, "M": 1e6}[found[2].replace("K", "k")] if found else 0.5
+        if number != int(number):
+            raise OptionError(f"{name} must be a whole number of parameters, as 9000, 9k or 1.5M: got {text!r}")
+        text = int(number)
+    return check_int(name, text)
 
 
 def count(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Count:

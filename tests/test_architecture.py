@@ -36,8 +36,9 @@ ALLOWED = {
     "estimators": "presets models training budget",
     "tune": "presets models training budget",
     "experiments": "data models layers wiring tree presets budget training __init__",  # for the version
+    "comparison": "experiments data models wiring budget training",
     "plot": "layers tree explain experiments.store",
-    "report": "experiments plot",
+    "report": "experiments comparison plot",
     "view": "plot explain models",
 }
 ALLOWED["cli"] = " ".join([*ALLOWED, "__init__"])  # for the version

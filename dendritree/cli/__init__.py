@@ -11,6 +11,7 @@ from typing import NoReturn
 from .. import __version__
 from ..errors import DendritreeError
 from .command import Command
+from .compare import COMPARE
 from .data import DATA
 from .models import MODELS
 from .params import PARAMS
@@ -25,6 +26,7 @@ COMMANDS: dict[str, Command] = {
     "data": DATA,
     "reproduce": REPRODUCE,
     "report": REPORT,
+    "compare": COMPARE,
 }
 
 

@@ -13,13 +13,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import DendritreeError, OptionError, check_int, check_one_of, import_extra
 from .records import TrialRecord
-from .trials import Job, run_job
+from .trials import run_job
 
 __all__ = ["BACKENDS", "Pool", "WorkersLostError", "run_jobs"]
+
+AnyJob = TypeVar("AnyJob")
+"""A piece of work: a picklable description that compares equal to itself alone."""
 
 BACKENDS = ("loky", "dask", "here")
 """Where jobs are done: processes of this machine, a Dask cluster, or this very process (for a debugger)."""
@@ -151,11 +154,13 @@ def _stop(executor: Executor) -> None:
 
 
 def run_jobs(
-    jobs: Sequence[Job],
+    jobs: Sequence[AnyJob],
     pool: Pool,
-    on_done: Callable[[Job, list[TrialRecord]], None],
+    on_done: Callable[[AnyJob, list[TrialRecord]], None],
     *,
     data_dir: str | None = None,
+    work: Callable[[AnyJob, str | None], list[TrialRecord]] = run_job,  # type: ignore[assignment]
+    stop: Callable[[], bool] = lambda: False,
 ) -> None:
     """Do all jobs, each at least once; `on_done` gets the records of each as it is done, in this process.
 
@@ -164,15 +169,18 @@ def run_jobs(
         pool: where.
         on_done: what to do with the records; a job whose worker died comes here only when it was done in the end.
         data_dir: where the workers look for data sets first.
+        work: does a job, in a worker: a function of a module.
+        stop: asked before a job is begun; once it says yes no more are.
     """
     if pool.backend == "here":
         for job in jobs:
-            on_done(job, run_job(job, data_dir))
+            if not stop():
+                on_done(job, work(job, data_dir))
         return
     waiting, losses = list(jobs), 0
     while waiting:
-        unfinished: list[Job] = []
-        for job, future in _submitted(waiting, pool, data_dir):
+        unfinished: list[AnyJob] = []
+        for job, future in _submitted(waiting, pool, lambda executor, job: executor.submit(work, job, data_dir), stop):
             try:
                 records = future.result()
             except _lost_errors() as error:
@@ -191,18 +199,28 @@ def run_jobs(
         waiting = unfinished
 
 
-def _submitted(jobs: Sequence[Job], pool: Pool, data_dir: str | None) -> Iterator[tuple[Job, Future[Any]]]:
+def _submitted(
+    jobs: Sequence[AnyJob],
+    pool: Pool,
+    submit: Callable[[Executor, AnyJob], Future[Any]],
+    stop: Callable[[], bool],
+) -> Iterator[tuple[AnyJob, Future[Any]]]:
     """Submit jobs a few ahead of the workers, give back each as it ends; an executor that broke ends them all."""
     executor, queue = pool.executor(), list(reversed(jobs))
-    pending: dict[Future[Any], Job] = {}
+    pending: dict[Future[Any], AnyJob] = {}
     first = True
     while queue or pending:
+        if queue and stop():
+            queue.clear()
+            for idle in [future for future in pending if future.cancel()]:  # no worker has begun them
+                del pending[idle]
+            continue
         while queue and len(pending) < pool.in_flight:
             job = queue.pop()
             future: Future[Any]
             try:
                 with _without_ctrl_c() if first else contextlib.nullcontext():  # the pool starts its workers now
-                    future = executor.submit(run_job, job, data_dir)
+                    future = submit(executor, job)
                 first = False
             except (BrokenExecutor, RuntimeError) as error:  # broken since the last one
                 future = Future()

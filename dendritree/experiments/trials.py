@@ -5,9 +5,11 @@ A job depends on its own fields alone, so any process of any machine may do it, 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +26,7 @@ from .protocol import LR_SEARCH, Protocol, seed_of
 from .records import CURVES, Row, TrialRecord
 from .stacks import Stack, stack_models
 
-__all__ = ["Job", "model_config", "run_job"]
+__all__ = ["Job", "alone_on_one_thread", "model_config", "run_job"]
 
 IN_FEATURES = 1024
 
@@ -77,13 +79,20 @@ def model_config(row: Row, out_features: int, output: str) -> dict[str, Any]:
 
 def run_job(job: Job, data_dir: str | None = None) -> list[TrialRecord]:
     """Train the job's trials in this process, on one thread of torch."""
+    with alone_on_one_thread():
+        return _run_full(job, data_dir) if job.protocol.batch_size else _run_drawn(job, data_dir)
+
+
+@contextlib.contextmanager
+def alone_on_one_thread() -> Iterator[None]:
+    """Train with one thread of torch and no other job of this process; torch's random numbers are put back."""
     with _TORCH:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
             _load_kernels()
             with torch.random.fork_rng(devices=[]):
-                return _run_full(job, data_dir) if job.protocol.batch_size else _run_drawn(job, data_dir)
+                yield
         finally:
             torch.set_num_threads(threads)
 

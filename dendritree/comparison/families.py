@@ -1,0 +1,184 @@
+"""The families of models, and what a search may choose in each: learning rate, dropout, width and all the rest.
+
+The width is never chosen: it is the largest that the parameter budget allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import OptionError
+from ..models import create_model
+from ..wiring import Local, Random, Wiring
+from .tasks import Task
+
+__all__ = ["FAMILIES", "Choice", "Family", "fill_budget"]
+
+LEARNING_RATES = (0.002, 0.04)
+"""Drawn from here, evenly on a logarithmic scale, for every family."""
+ATTEMPTS = 200
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A model and how fast it learns: what a search draws, and what is trained again on fresh seeds."""
+
+    network: str
+    """Name in the model registry."""
+    config: Mapping[str, Any]
+    """Arguments of `create_model`."""
+    lr: float
+
+    @property
+    def dropout(self) -> float:
+        """The dropout among the arguments."""
+        return float(self.config.get("dropout", 0.0))
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of model, and how to draw one."""
+
+    title: str
+    network: str
+    draw: Callable[[np.random.Generator, Task], dict[str, Any]]
+    """Arguments but for the sizes; `shape` among them is the share of each hidden layer in the width."""
+
+    def choose(self, random: np.random.Generator, task: Task, in_features: int, budget: int) -> Choice:
+        """A random choice whose parameters are as many as the budget allows, never more."""
+        lowest, highest = (math.log(rate) for rate in LEARNING_RATES)
+        lr = float(f"{math.exp(random.uniform(lowest, highest)):.2g}")
+        sizes: dict[str, Any] = {"in_features": in_features, "out_features": task.out_features, "output": "logits"}
+        for _ in range(ATTEMPTS):
+            config = sizes | self.draw(random, task)
+            shape = config.pop("shape", None)
+            if shape is None:
+                return Choice(self.network, config, lr)
+            hidden = fill_budget(self.network, config, shape, budget)
+            if hidden is not None:
+                return Choice(self.network, config | {"hidden": hidden}, lr)
+        raise OptionError(
+            f"a budget must leave room for two neurons: {budget} parameters do not, from {in_features} inputs to "
+            f"{task.out_features} outputs as {self.title}"
+        )
+
+
+def fill_budget(network: str, config: Mapping[str, Any], shape: tuple[float, ...], budget: int) -> list[int] | None:
+    """The widest hidden layers, in these shares, whose model is within a budget; None if two neurons are too many.
+
+    >>> fill_budget("dense-network", {"in_features": 784, "out_features": 10}, (1.0,), 8000)
+    [10]
+    """
+
+    def hidden(width: int) -> list[int]:
+        return [max(1, round(share * width)) for share in shape]
+
+    def parameters(width: int) -> int:
+        model = create_model(network, **config, hidden=hidden(width), device="meta")
+        return sum(p.numel() for p in model.parameters())
+
+    low, least = 2, parameters(2)
+    if least > budget:
+        return None
+    # More than linear in the width: the line through two of them overshoots, if anything.
+    slope = parameters(3) - least
+    high = low + (budget - least) // max(1, slope) + 1
+    while parameters(high) <= budget:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if parameters(middle) <= budget else (low, middle)
+    return hidden(low)
+
+
+# --------------------------------------------------------------------------------------------------- what is drawn
+
+
+def _pick(random: np.random.Generator, *options: Any) -> Any:
+    return options[int(random.integers(len(options)))]
+
+
+def _common(random: np.random.Generator) -> dict[str, Any]:
+    return {"dropout": _pick(random, 0.0, 0.0, 0.0, 0.1), "norm": _pick(random, None, "batch")}
+
+
+def _local(random: np.random.Generator, task: Task, per_dendrite: int) -> Wiring:
+    """Windows that hold a dendrite's synapses, close or with room."""
+    least = math.isqrt(per_dendrite - 1) + 1
+    assert task.image_shape is not None
+    most = max(least, min(task.image_shape[1:]))
+    window = min(least + int(random.integers(0, 6)), most)
+    per, place = _pick(random, ("dendrite", "near"), ("dendrite", "free"), ("neuron", "near"))
+    return Local(window=window, per=per, place=place, image_shape=task.image_shape)
+
+
+def _wiring(random: np.random.Generator, task: Task, per_dendrite: int) -> Wiring:
+    return Random() if task.image_shape is None else _local(random, task, per_dendrite)
+
+
+def _synapses(random: np.random.Generator, task: Task) -> int:
+    """Synapses of a dendrite: as many as a small patch of an image, or a few columns of a table."""
+    return int(
+        _pick(random, 9, 16, 25, 36, 49) if task.image_shape is not None else _pick(random, 2, 3, 4, 6, 8, 12, 16)
+    )
+
+
+def _layers(random: np.random.Generator, task: Task) -> tuple[float, ...]:
+    """Hidden layers: one for images, whose windows a second one could not see; one or two for tables."""
+    return (1.0,) if task.image_shape is not None else _pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5))
+
+
+def _branching(random: np.random.Generator, synapses: int) -> list[Any]:
+    """A soma with dendrites alone, or one with dendrites and synapses of its own: a bypass."""
+    if random.random() < 0.6:
+        return [synapses, int(_pick(random, 2, 2, 3, 4, 8))]
+    dendrite = [max(2, round(synapses * float(_pick(random, 0.3, 0.5, 1.0))))]
+    return [synapses, *[dendrite] * int(_pick(random, 1, 1, 2))]
+
+
+def _tree(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    synapses = _synapses(random, task)
+    return _common(random) | {
+        "shape": _layers(random, task),
+        "branching": _branching(random, synapses),
+        "wiring": _wiring(random, task, synapses),
+        "readout": _pick(random, "linear", "linear", "dendritic") if task.out_features > 1 else "linear",
+        "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
+    }
+
+
+def _sparse(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    synapses = _synapses(random, task)
+    return _common(random) | {
+        "shape": _layers(random, task),
+        "branching": [synapses],
+        "wiring": _wiring(random, task, synapses),
+        "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
+    }
+
+
+def _dense(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    del task
+    return _common(random) | {
+        "shape": _pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0)),
+        "activation": _pick(random, "relu", "relu", "leaky_relu", "tanh"),
+    }
+
+
+def _linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    del task
+    return {"dropout": _pick(random, 0.0, 0.0, 0.0, 0.1)}
+
+
+FAMILIES = {
+    "tree": Family("dendritic trees of two levels", "dendritic-network", _tree),
+    "sparse": Family("sparse perceptrons: the same wiring, no tree", "dendritic-network", _sparse),
+    "dense": Family("dense MLP", "dense-network", _dense),
+    "linear": Family("perceptrons: one linear unit per output", "perceptrons", _linear),
+}
+"""Families by name. `sparse`, `dense` and `linear` are the controls of `tree`."""

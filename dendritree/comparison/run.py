@@ -1,0 +1,99 @@
+"""A comparison from beginning to end: what a run's folder lacks is done, and everything done is kept at once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import OptionError
+from ..experiments.records import TrialRecord
+from ..experiments.runner import Pool, run_jobs
+from ..experiments.store import RunStore
+from .plan import Cell, ComparisonPlan, in_features_of
+from .trials import CompareJob, run_compare_job
+
+__all__ = ["compare"]
+
+Observer = Callable[[str, int, int], None]
+"""Told (what is being done, trials of it that are done, of how many)."""
+
+
+def compare(
+    folder: str | os.PathLike[str],
+    plan: ComparisonPlan,
+    *,
+    pool: Pool | None = None,
+    data_dir: str | None = None,
+    hours: float | None = None,
+    observer: Observer | None = None,
+) -> bool:
+    """Run what `folder` lacks of a plan; return whether all of it is there now.
+
+    Interrupted, killed, out of time or done: the same call goes on from what is there.
+
+    Args:
+        folder: the run's folder, made if needed; a folder may take more data sets and budgets later.
+        plan: what to compare.
+        pool: where; all cores of this machine by default.
+        data_dir: a folder to look for data sets in first.
+        hours: begin no trial after this time.
+        observer: told what happens.
+    """
+    if hours is not None and not hours > 0:
+        raise OptionError(f"hours must be a positive number: got {hours!r}")
+    deadline = None if hours is None else time.monotonic() + 3600 * hours
+    data_dir = None if data_dir is None else str(Path(data_dir).resolve())  # workers may have another folder
+    with RunStore.create_or_open(folder, plan.as_config()) as store, pool or Pool() as workers:
+        for cells in plan.rounds():
+            in_features_of(cells[0].task, data_dir)
+            while jobs := _missing(store, plan, cells, data_dir):
+                if deadline is not None and time.monotonic() > deadline:
+                    return False
+                _do(store, jobs, workers, data_dir, deadline, observer)
+    return True
+
+
+def _missing(store: RunStore, plan: ComparisonPlan, cells: list[Cell], data_dir: str | None) -> list[CompareJob]:
+    """The trials that can be named and are not in the store."""
+    present = store.present()
+    jobs = []
+    for cell in cells:
+        jobs += [job for job in plan.searches(cell, in_features_of(cell.task, data_dir)) if job.key not in present]
+    if not jobs:
+        records = [record for cell in cells for record in store.records(table=cell.table)]
+        jobs = [job for cell in cells for job in plan.tests(cell, records) if job.key not in present]
+    return jobs
+
+
+def _do(
+    store: RunStore,
+    jobs: list[CompareJob],
+    pool: Pool,
+    data_dir: str | None,
+    deadline: float | None,
+    observer: Observer | None,
+) -> None:
+    first, done = jobs[0], 0
+    size = f"{first.budget:,} parameters" if first.budget else "one size"
+    what = f"{first.task.name}, {size}, {first.phase}"
+
+    def keep(job: CompareJob, records: list[TrialRecord]) -> None:
+        nonlocal done
+        del job
+        store.add(records)
+        done += 1
+        if observer is not None:
+            observer(what, done, len(jobs))
+
+    if observer is not None:
+        observer(what, 0, len(jobs))
+    run_jobs(
+        jobs,
+        pool,
+        keep,
+        data_dir=data_dir,
+        work=run_compare_job,
+        stop=lambda: deadline is not None and time.monotonic() > deadline,
+    )

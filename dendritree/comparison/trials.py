@@ -1,0 +1,93 @@
+"""One trial of a comparison: train one model, judge it on validation, and on the test set if it was chosen."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from ..experiments.protocol import seed_of
+from ..experiments.records import CURVES, Row, TrialRecord
+from ..experiments.schema import TrialKey
+from ..experiments.trials import alone_on_one_thread
+from ..models import create_model
+from ..training import FitConfig, evaluate, fit
+from .families import Choice
+from .tasks import BATCH_SIZE, Task
+
+__all__ = ["SEARCH", "TEST", "CompareJob", "run_compare_job"]
+
+SEARCH, TEST = "search", "test"
+"""What a trial is for: to choose among, or to judge the choice on the test set with a fresh seed."""
+
+
+@dataclass(frozen=True)
+class CompareJob:
+    """A model to train. It depends on its own fields alone."""
+
+    phase: str
+    task: Task
+    family: str
+    budget: int
+    index: int
+    choice: Choice
+    steps: int
+
+    @property
+    def row(self) -> Row:
+        """Where the store keeps it: a table for each task and family."""
+        return Row(
+            f"{self.task.name} {self.family}", self.task.name, self.choice.network, self.budget, self.choice.dropout
+        )
+
+    @property
+    def key(self) -> TrialKey:
+        """Its key in the store."""
+        row = self.row
+        return TrialKey(self.phase, row.table, row.network, row.size, row.dropout, self.index)
+
+    @property
+    def seed(self) -> int:
+        """Of weights, wiring and batches."""
+        return seed_of("compare", self.phase, self.task.name, self.family, self.budget, self.index)
+
+
+def run_compare_job(job: CompareJob, data_dir: str | None = None) -> list[TrialRecord]:
+    """Train the job's model in this process, on one thread of torch."""
+    split = job.task.load(data_dir)
+    with alone_on_one_thread():
+        torch.manual_seed(job.seed)
+        model = create_model(job.choice.network, **job.choice.config)
+        epochs = job.task.epochs(len(split.train), job.steps)
+        config = FitConfig(
+            loss=job.task.loss,
+            epochs=epochs,
+            batch_size=BATCH_SIZE,
+            lr=job.choice.lr,
+            schedule="one-cycle",
+            seed=job.seed,
+        )
+        start = time.perf_counter()
+        history = fit(model, split, config)
+        seconds = time.perf_counter() - start
+        if history.interrupted:
+            raise KeyboardInterrupt
+        judged = evaluate(model, split.test, job.task.loss) if job.phase == TEST else (None, None)
+    columns = history.columns()
+    return [
+        TrialRecord(
+            protocol=job.phase,
+            row=job.row,
+            index=job.index,
+            seed=job.seed,
+            dataset=job.task.name,
+            lr=job.choice.lr,
+            parameters=sum(p.numel() for p in model.parameters()),
+            seconds=seconds,
+            history={name: columns[name] for name in CURVES},
+            test_loss=judged[0],
+            test_acc=judged[1],
+            model_config=dict(job.choice.config),
+        )
+    ]
