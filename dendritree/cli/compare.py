@@ -99,15 +99,15 @@ COMPARE = Command(
             {"nargs": "+", "metavar": "N", "help": "parameters, as 9k (default: several for each data set)"},
         ),
         (("--families",), {"nargs": "+", "metavar": "F", "help": "of tree, sparse, dense, linear (default: all)"}),
-        (("--trials",), {"type": int, "default": 16, "metavar": "N", "help": "random choices tried (default: 16)"}),
+        (("--trials",), {"type": int, "default": 24, "metavar": "N", "help": "random choices tried (default: 24)"}),
         (
             ("--seeds",),
             {"type": int, "default": 5, "metavar": "N", "help": "models judged on the test set (default: 5)"},
         ),
-        (("--steps",), {"type": int, "default": 4000, "metavar": "N", "help": "steps to try a choice (default: 4000)"}),
+        (("--steps",), {"type": int, "default": 2500, "metavar": "N", "help": "steps to try a choice (default: 2500)"}),
         (
             ("--test-steps",),
-            {"type": int, "default": 12000, "metavar": "N", "help": "steps of the judged models (default: 12000)"},
+            {"type": int, "default": 10000, "metavar": "N", "help": "steps of the judged models (default: 10000)"},
         ),
         (("--hours",), {"type": float, "metavar": "H", "help": "begin nothing after this time (default: no limit)"}),
         (("--run",), {"default": "comparison", "metavar": "DIR", "help": "the run's folder (default: comparison)"}),

@@ -247,9 +247,9 @@ def test_a_cast_forest_is_refused_by_name(key):
 
 def test_weights_that_replace_those_of_the_meta_device_are_used_with_their_own_wiring():
     """All that a layer makes while the meta device is torch's default must still be there when it computes."""
-    given = DendriticLayer(8, 2, branching=2, fan_in=4, wiring="random")
+    other = DendriticLayer(8, 2, branching=2, fan_in=4, wiring="random")
     with torch.device("meta"):
         layer = DendriticLayer(8, 2, branching=2, fan_in=4, wiring="random")
-        layer.load_state_dict(given.state_dict(), assign=True)
+        layer.load_state_dict(other.state_dict(), assign=True)
     x = torch.randn(3, 8)
-    assert torch.equal(layer(x), given(x))
+    assert torch.equal(layer(x), other(x))
