@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from .errors import OptionError, check_int
 from .layers import DendriticLayer
 from .levels import level_sizes
-from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
+from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier, create_model
 
-__all__ = ["Count", "PaperRow", "count", "matched_mln", "matched_mlp", "paper_rows", "parse_count"]
+__all__ = ["Count", "PaperRow", "count", "fill_budget", "matched_mln", "matched_mlp", "paper_rows", "parse_count"]
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,37 @@ def _input_shape(model: nn.Module) -> tuple[int, ...] | None:
         if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
             return None
     return None
+
+
+# -------------------------------------------------------------------------------------------------------- filling
+
+
+def fill_budget(network: str, config: Mapping[str, Any], shape: Sequence[float], budget: int) -> list[int] | None:
+    """The widest hidden layers, in these shares, whose model is within a budget; None if two neurons are too many.
+
+    >>> fill_budget("dense-network", {"in_features": 784, "out_features": 10}, (1.0,), 8000)
+    [10]
+    """
+
+    def hidden(width: int) -> list[int]:
+        return [max(1, round(share * width)) for share in shape]
+
+    def parameters(width: int) -> int:
+        model = create_model(network, **config, hidden=hidden(width), device="meta")
+        return sum(p.numel() for p in model.parameters())
+
+    low, least = 2, parameters(2)
+    if least > budget:
+        return None
+    # More than linear in the width: the line through two of them overshoots, if anything.
+    slope = parameters(3) - least
+    high = low + (budget - least) // max(1, slope) + 1
+    while parameters(high) <= budget:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if parameters(middle) <= budget else (low, middle)
+    return hidden(low)
 
 
 # --------------------------------------------------------------------------------------------------------- matching

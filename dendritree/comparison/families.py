@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..budget import fill_budget
 from ..errors import OptionError
-from ..models import create_model
 from ..wiring import Local, Random, Wiring
 from .tasks import Task
 
-__all__ = ["FAMILIES", "Choice", "Family", "fill_budget"]
+__all__ = ["FAMILIES", "Choice", "Family"]
 
 LEARNING_RATES = (0.002, 0.04)
 """Drawn from here, evenly on a logarithmic scale, for every family."""
@@ -66,34 +66,6 @@ class Family:
             f"a budget must leave room for two neurons: {budget} parameters do not, from {in_features} inputs to "
             f"{task.out_features} outputs as {self.title}"
         )
-
-
-def fill_budget(network: str, config: Mapping[str, Any], shape: tuple[float, ...], budget: int) -> list[int] | None:
-    """The widest hidden layers, in these shares, whose model is within a budget; None if two neurons are too many.
-
-    >>> fill_budget("dense-network", {"in_features": 784, "out_features": 10}, (1.0,), 8000)
-    [10]
-    """
-
-    def hidden(width: int) -> list[int]:
-        return [max(1, round(share * width)) for share in shape]
-
-    def parameters(width: int) -> int:
-        model = create_model(network, **config, hidden=hidden(width), device="meta")
-        return sum(p.numel() for p in model.parameters())
-
-    low, least = 2, parameters(2)
-    if least > budget:
-        return None
-    # More than linear in the width: the line through two of them overshoots, if anything.
-    slope = parameters(3) - least
-    high = low + (budget - least) // max(1, slope) + 1
-    while parameters(high) <= budget:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if parameters(middle) <= budget else (low, middle)
-    return hidden(low)
 
 
 # --------------------------------------------------------------------------------------------------- what is drawn

@@ -13,9 +13,10 @@ from torch import nn
 
 from ..errors import OptionError, check_one_of
 
-__all__ = ["ModelEntry", "create_model", "list_models", "model_entry", "model_origin", "register"]
+__all__ = ["ModelEntry", "create_model", "list_models", "model_entry", "model_origin", "register", "register_function"]
 
 ModelClass = TypeVar("ModelClass", bound=type[nn.Module])
+ModelFunction = TypeVar("ModelFunction", bound=Callable[..., nn.Module])
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class ModelEntry:
     """A registered model."""
 
     name: str
-    build: type[nn.Module]
+    build: Callable[..., nn.Module]
+    """The class; or a function, whose models are those of a registered class and remember that one."""
     example: Mapping[str, Any]
     """Arguments that build a small one, for tests and documentation."""
 
@@ -55,8 +57,7 @@ def register(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelClass],
     """
 
     def decorate(cls: ModelClass) -> ModelClass:
-        if name in _ENTRIES:
-            raise OptionError(f"a model name must be new: {name!r} is {_ENTRIES[name].build.__name__} already")
+        _enter(ModelEntry(name, cls, dict(example)))
         plain_init = cls.__init__
         signature = inspect.signature(plain_init)
 
@@ -77,10 +78,30 @@ def register(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelClass],
                 self.__dict__.update(model_name=name, model_arguments=kept)
 
         cls.__init__ = init  # type: ignore[method-assign]
-        _ENTRIES[name] = ModelEntry(name, cls, dict(example))
         return cls
 
     return decorate
+
+
+def register_function(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelFunction], ModelFunction]:
+    """Decorator: make a function that builds a registered model known by a `name` of its own.
+
+    The model remembers the name and arguments of its class: a file of it can be opened whatever becomes of the
+    function.
+    """
+
+    def decorate(function: ModelFunction) -> ModelFunction:
+        _enter(ModelEntry(name, function, dict(example)))
+        return function
+
+    return decorate
+
+
+def _enter(entry: ModelEntry) -> None:
+    if entry.name in _ENTRIES:
+        taken = _ENTRIES[entry.name].build.__name__
+        raise OptionError(f"a model name must be new: {entry.name!r} is {taken} already")
+    _ENTRIES[entry.name] = entry
 
 
 def model_entry(name: str) -> ModelEntry:

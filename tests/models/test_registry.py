@@ -14,7 +14,17 @@ from dendritree.errors import OptionError
 from dendritree.models import MLP, MLNClassifier, create_model, list_models, load, registry, save
 from dendritree.models.registry import model_entry, model_origin, register
 
-NAMES = ["conv-mln", "conv-mlp", "conv-perceptrons", "dendritic-network", "mln", "mln-binary", "mlp", "perceptrons"]
+NAMES = [
+    "conv-mln",
+    "conv-mlp",
+    "conv-perceptrons",
+    "dendritic-network",
+    "dense-network",
+    "mln",
+    "mln-binary",
+    "mlp",
+    "perceptrons",
+]
 
 
 @pytest.fixture(autouse=True)
