@@ -82,8 +82,8 @@ class Browser:
         message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)
 
-    def open(self, path, width, height=800):
-        """The page at `path` in a window of that many pixels."""
+    def open(self, path, width, height=800, *, dark=False):
+        """The page at `path` in a window of that many pixels, for somebody who likes light or dark pages."""
         self.events.clear()
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -91,6 +91,8 @@ class Browser:
             self.ask(f"{domain}.enable", session)
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.ask("Emulation.setDeviceMetricsOverride", session, **size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.ask("Emulation.setEmulatedMedia", session, features=[scheme])
         self.ask("Page.navigate", session, url=Path(path).resolve().as_uri())
         self.wait_for("Page.loadEventFired")
         return Page(self, session, target)

@@ -99,15 +99,15 @@ COMPARE = Command(
             {"nargs": "+", "metavar": "N", "help": "parameters, as 9k (default: several for each data set)"},
         ),
         (("--families",), {"nargs": "+", "metavar": "F", "help": "of tree, sparse, dense, linear (default: all)"}),
-        (("--trials",), {"type": int, "default": 24, "metavar": "N", "help": "random choices tried (default: 24)"}),
+        (("--trials",), {"type": int, "default": 20, "metavar": "N", "help": "random choices tried (default: 20)"}),
         (
             ("--seeds",),
             {"type": int, "default": 5, "metavar": "N", "help": "models judged on the test set (default: 5)"},
         ),
-        (("--steps",), {"type": int, "default": 2500, "metavar": "N", "help": "steps to try a choice (default: 2500)"}),
+        (("--steps",), {"type": int, "default": 1000, "metavar": "N", "help": "steps to try a choice (default: 1000)"}),
         (
             ("--test-steps",),
-            {"type": int, "default": 10000, "metavar": "N", "help": "steps of the judged models (default: 10000)"},
+            {"type": int, "default": 4000, "metavar": "N", "help": "steps of the judged models (default: 4000)"},
         ),
         (("--hours",), {"type": float, "metavar": "H", "help": "begin nothing after this time (default: no limit)"}),
         (("--run",), {"default": "comparison", "metavar": "DIR", "help": "the run's folder (default: comparison)"}),

@@ -19,7 +19,7 @@ from .tasks import Task
 
 __all__ = ["FAMILIES", "Choice", "Family"]
 
-LEARNING_RATES = (0.002, 0.04)
+LEARNING_RATES = (0.002, 0.05)
 """Drawn from here, evenly on a logarithmic scale, for every family."""
 ATTEMPTS = 200
 

@@ -45,13 +45,13 @@ class ComparisonPlan:
     """Data sets x budgets x families, and the one rule for all of them."""
 
     cells: tuple[Cell, ...]
-    trials: int = 24
+    trials: int = 20
     """Random choices that are tried in each cell."""
     seeds: int = 5
     """Models of the best choice that are judged on the test set."""
-    steps: int = 2500
+    steps: int = 1000
     """About how many steps a choice is trained to see how good it is."""
-    test_steps: int = 10_000
+    test_steps: int = 4000
     """About how many steps the models that are judged are trained."""
 
     def __post_init__(self) -> None:
@@ -65,10 +65,10 @@ class ComparisonPlan:
         *,
         budgets: Iterable[str | int] = (),
         families: Iterable[str] = (),
-        trials: int = 24,
+        trials: int = 20,
         seeds: int = 5,
-        steps: int = 2500,
-        test_steps: int = 10_000,
+        steps: int = 1000,
+        test_steps: int = 4000,
     ) -> ComparisonPlan:
         """Check and resolve what a user asks for; nothing said means all.
 

@@ -138,17 +138,16 @@ def cell_of(record: TrialRecord) -> Cell:
     return Cell(Task.parse(record.row.task), record.row.size, record.row.table.rpartition(" ")[2])
 
 
-def reading_order(cell: Cell) -> tuple[int, float, int, int]:
-    """The key that sorts cells as they are read: data sets as in `TASKS`, few examples and small budgets first.
+def reading_order(cell: Cell) -> tuple[int, int, int, int]:
+    """The key that sorts cells as they are read: data sets as in `TASKS`, each first with all its examples.
 
     >>> names = ["mnist", "digits", "mnist:1000", "mnist:128"]
     >>> [cell.task.name for cell in sorted((Cell(Task.parse(n), 0, "linear") for n in names), key=reading_order)]
-    ['mnist:128', 'mnist:1000', 'mnist', 'digits']
+    ['mnist', 'mnist:128', 'mnist:1000', 'digits']
     """
     task, families = cell.task, list(FAMILIES)
-    examples = math.inf if task.examples is None else task.examples
     place = families.index(cell.family) if cell.family in families else len(families)
-    return list(TASKS).index(task.dataset), examples, cell.budget, place
+    return list(TASKS).index(task.dataset), task.examples or 0, cell.budget, place
 
 
 def summarise(records: Sequence[TrialRecord]) -> Comparison:

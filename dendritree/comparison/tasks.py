@@ -13,8 +13,8 @@ from ..errors import OptionError, check_int, check_one_of
 
 __all__ = ["BATCH_SIZE", "TASKS", "Task"]
 
-BATCH_SIZE = 128
-FEWEST_EPOCHS, MOST_EPOCHS = 10, 400
+BATCH_SIZE = 256
+FEWEST_EPOCHS, MOST_EPOCHS = 5, 400
 CLIP = 5.0
 """Standardised columns of a table end here: a few districts of California have rooms beyond reason."""
 
@@ -92,7 +92,7 @@ class Task:
         """Passes over the training examples that make about `steps` steps; never very few, never very many.
 
         >>> Task("mnist").epochs(50_000, steps=4000), Task("mnist", 128).epochs(128, steps=4000)
-        (11, 400)
+        (21, 400)
         """
         per_epoch = math.ceil(training_examples / BATCH_SIZE)
         return min(max(math.ceil(steps / per_epoch), FEWEST_EPOCHS), MOST_EPOCHS)

@@ -1,4 +1,4 @@
-"""Charts drawn as SVG, small enough for a phone. The same data gives the same bytes."""
+"""Charts drawn as SVG or PNG, small enough for a phone. The same data gives the same bytes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any
 from ..errors import import_extra
 from .layout import Chart, Line
 from .palette import FAMILIES, Look
+from .scaling import label_ends, set_scales
 
-__all__ = ["draw"]
+__all__ = ["draw", "draw_png"]
 
 WIDTH = 340  # pixels: what a phone of 360 shows without scrolling
 PANEL_HEIGHT = 170
 LEGEND_LINE = 17
+SCALING_BOX = (220, 58, 56)  # height of a panel, and room for long numbers and for labels at its sides
 TOP, BOTTOM, LEFT, RIGHT, BETWEEN = 10, 42, 50, 10, 16  # pixels around and between the panels
 DOTS_PER_INCH = 100  # so that one unit of matplotlib's inch is 100 pixels
 POINTS = 72 / DOTS_PER_INCH  # of one pixel
@@ -36,6 +38,8 @@ SETTINGS = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
+    "axes.facecolor": "none",  # the page's own, light or dark
+    "figure.facecolor": "none",
     "grid.color": GRID,
     "grid.linewidth": 0.8,
     "xtick.color": PALE_INK,
@@ -57,51 +61,64 @@ def draw(chart: Chart, models: Mapping[tuple[str, int], Look]) -> str:
     >>> draw(chart, looks([chart]))[:37]
     '<svg class="chart" role="img" viewBox'
     """
+    return _drawn(chart, _used(chart, models))
+
+
+def draw_png(chart: Chart, models: Mapping[tuple[str, int], Look]) -> bytes:
+    """A chart as a PNG file on white, for text that cannot hold an `<svg>`.
+
+    >>> from .palette import looks
+    >>> draw_png(Chart("none", "None", "Nothing", "x", ()), looks([]))[1:4]
+    b'PNG'
+    """
+    options = {"dpi": 2 * DOTS_PER_INCH, "facecolor": "white", "metadata": {"Software": None}}
+    return _rendered(chart, dict(_used(chart, models)), format="png", **options)
+
+
+def _used(chart: Chart, models: Mapping[tuple[str, int], Look]) -> tuple[tuple[tuple[str, int], Look], ...]:
     used = {(line.family, line.size) for panel in chart.panels for line in panel.lines}
-    return _drawn(chart, tuple((model, models[model]) for model in sorted(used)))
+    return tuple((model, models[model]) for model in sorted(used))
 
 
 @functools.lru_cache(maxsize=256)  # a report is rewritten after every table, and most of its charts are as they were
-def _drawn(chart: Chart, models_and_looks: tuple[tuple[tuple[str, int], Look], ...]) -> str:
-    models = dict(models_and_looks)
+def _drawn(chart: Chart, models: tuple[tuple[tuple[str, int], Look], ...]) -> str:
+    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    return _as_element(_rendered(chart, dict(models), format="svg", metadata=metadata).decode(), chart)
+
+
+def _rendered(chart: Chart, models: Mapping[tuple[str, int], Look], **options: Any) -> bytes:
+    """The bytes of a file; options as for matplotlib's `savefig`."""
     matplotlib = import_extra("matplotlib", extra="report")
     figures = import_extra("matplotlib.figure", extra="report")
-    backend = import_extra("matplotlib.backends.backend_svg", extra="report")
     named = [line for panel in chart.panels for line in panel.lines if not line.faint]
     labels = list(
         dict.fromkeys(line.label for line in sorted(named, key=lambda of: (FAMILIES.index(of.family), of.size)))
     )
-    legend_height = LEGEND_LINE * -(-len(labels) // 2)
+    scaling = chart.form == "scaling"
+    panel_height, left, right = SCALING_BOX if scaling else (PANEL_HEIGHT, LEFT, RIGHT)
+    legend_height = 0 if scaling else LEGEND_LINE * -(-len(labels) // 2)
     count = len(chart.panels)
-    height = TOP + count * PANEL_HEIGHT + (count - 1) * BETWEEN + BOTTOM + legend_height
+    height = TOP + count * panel_height + (count - 1) * BETWEEN + BOTTOM + legend_height
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": chart.name}):
         figure = figures.Figure(figsize=(WIDTH / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
-        canvas = backend.FigureCanvasSVG(figure)
         for place, panel in enumerate(chart.panels):
-            top = TOP + place * (PANEL_HEIGHT + BETWEEN)
+            top = TOP + place * (panel_height + BETWEEN)
             # Placed by hand: automatic layout draws every chart twice, and moves with the tick labels
-            box = (LEFT / WIDTH, 1 - (top + PANEL_HEIGHT) / height)
-            axes = figure.add_axes((*box, (WIDTH - LEFT - RIGHT) / WIDTH, PANEL_HEIGHT / height))
+            box = (left / WIDTH, 1 - (top + panel_height) / height)
+            axes = figure.add_axes((*box, (WIDTH - left - right) / WIDTH, panel_height / height))
             for line in panel.lines:
                 _add(axes, line, models[line.family, line.size], chart.form)
             if panel.limits:
                 axes.set_ylim(panel.limits)
             _label(axes, chart, panel.y_label, last=place == count - 1)
-        figure.legend(
-            _legend_entries(figure.axes, labels),
-            labels,
-            loc="lower center",
-            bbox_to_anchor=(0.5, 0),
-            ncols=2,
-            fontsize=10 * POINTS,
-            handlelength=2.6,
-            labelcolor=INK,
-            borderpad=0.2,
-            labelspacing=0.3,
-        )
-        file = io.StringIO()
-        canvas.print_svg(file, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    return _as_element(file.getvalue(), chart)
+            if scaling:
+                set_scales(axes, panel)
+                label_ends(axes, panel.lines, models, size=10.5 * POINTS)
+        if labels and not scaling:
+            _add_legend(figure, labels)
+        file = io.BytesIO()
+        figure.savefig(file, **options)
+    return file.getvalue()
 
 
 def _add(axes: Any, line: Line, look: Look, form: str) -> None:
@@ -110,19 +127,18 @@ def _add(axes: Any, line: Line, look: Look, form: str) -> None:
         axes.plot(line.x, line.y, color=look.colour, linewidth=0.8, alpha=0.75, dashes=look.dash or (None, None))
         return
     style: dict[str, Any] = {"color": look.colour, "label": line.label, "linewidth": 1.5}
-    if look.dash:
-        style["dashes"] = look.dash
-    if form == "curves":
-        axes.plot(line.x, line.y, **style)
-        if line.low:
-            axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=0.13, linewidth=0)
-        return
-    mark = {"marker": look.mark, "markersize": 5 if form == "sweep" else 6, "markeredgewidth": 0}
+    if form != "curves":
+        style |= {"marker": look.mark, "markersize": 6 if form == "points" else 5, "markeredgewidth": 0}
     if form == "points":
         style["linestyle"] = "none"
-        style.pop("dashes", None)
-    axes.plot(line.x, line.y, **style, **mark)
-    if line.low:
+    elif look.dash:
+        style["dashes"] = look.dash
+    axes.plot(line.x, line.y, **style)
+    if line.level:
+        axes.axhline(line.y[0], color=look.colour, linewidth=0.8, dashes=look.dash or (None, None))
+    if line.low and form in ("curves", "scaling") and len(line.x) > 1:  # a band around one point has no width
+        axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=0.13, linewidth=0)
+    elif line.low:
         axes.vlines(line.x, line.low, line.high, colors=look.colour, linewidth=1.1, alpha=0.7)
 
 
@@ -143,13 +159,24 @@ def _label(axes: Any, chart: Chart, y_label: str, *, last: bool) -> None:
         axes.set_xlabel(chart.x_label, labelpad=3)
 
 
-def _legend_entries(all_axes: list[Any], labels: Sequence[str]) -> list[Any]:
+def _add_legend(figure: Any, labels: Sequence[str]) -> None:
     """One entry a model, though every panel has it."""
     found: dict[str, Any] = {}
-    for axes in all_axes:
+    for axes in figure.axes:
         for handle, text in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(text, handle)
-    return [found[text] for text in labels]
+    figure.legend(
+        [found[text] for text in labels],
+        labels,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 0),
+        ncols=2,
+        fontsize=10 * POINTS,
+        handlelength=2.6,
+        labelcolor=INK,
+        borderpad=0.2,
+        labelspacing=0.3,
+    )
 
 
 def _as_element(text: str, chart: Chart) -> str:

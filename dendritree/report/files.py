@@ -1,4 +1,4 @@
-"""The report on disk: Markdown, one HTML page, and CSV files."""
+"""The report on disk: Markdown, one HTML page, CSV files, and pictures where the Markdown is to show them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pathlib import Path
 
 from ..errors import DendritreeError
 from .csvs import csv_files
+from .figures import draw_png
 from .html import html_page
 from .layout import Report
 from .markdown import markdown
+from .palette import looks
 
 __all__ = ["ReportFiles", "write_report"]
 
@@ -23,9 +25,12 @@ class ReportFiles:
     markdown: Path
     html: Path
     csvs: tuple[Path, ...]
+    pictures: tuple[Path, ...] = ()
 
 
-def write_report(report: Report, folder: str | os.PathLike[str]) -> ReportFiles:
+def write_report(
+    report: Report, folder: str | os.PathLike[str], *, name: str = "report", pictures: bool = False
+) -> ReportFiles:
     """Write `report.md`, `report.html` and `csv/` into `folder`, replacing an earlier report. Needs the extra `report`.
 
     Each file appears whole or not at all, so a reader may look while a run goes on and rewrites the report.
@@ -33,6 +38,8 @@ def write_report(report: Report, folder: str | os.PathLike[str]) -> ReportFiles:
     Args:
         report: what `build_report` made.
         folder: where to, made if needed.
+        name: of the page and the Markdown text.
+        pictures: also write every chart as `figures/NAME.png`, and show them in the Markdown text.
 
     >>> import tempfile
     >>> files = write_report(Report("Report", (), ()), tempfile.mkdtemp())
@@ -40,23 +47,37 @@ def write_report(report: Report, folder: str | os.PathLike[str]) -> ReportFiles:
     ['report.md', 'report.html', 'chart-points.csv']
     """
     target = Path(folder)
-    texts = {"report.md": markdown(report), "report.html": html_page(report)}  # before anything is written
-    tables = csv_files(report)
+    drawn = _pictures(report) if pictures else {}  # all is made before anything is written
+    shown = {chart: f"figures/{chart}.png" for chart in drawn}
+    csvs = {f"csv/{file}": text.encode() for file, text in csv_files(report).items()}
+    page, text = f"{name}.html", f"{name}.md"
+    contents = csvs | {shown[chart]: picture for chart, picture in drawn.items()}
+    contents |= {text: markdown(report, shown).encode(), page: html_page(report).encode()}
     try:
-        (target / "csv").mkdir(parents=True, exist_ok=True)
-        csvs = [_write(target / "csv" / name, text) for name, text in tables.items()]
-        pages = {name: _write(target / name, text) for name, text in texts.items()}
+        written = {file: _write(target / file, content) for file, content in contents.items()}
     except OSError as error:
         raise DendritreeError(f"a report's folder must be writable: {target} ({error.strerror})") from None
-    return ReportFiles(pages["report.md"], pages["report.html"], tuple(csvs))
+    return ReportFiles(
+        written[text],
+        written[page],
+        tuple(written[file] for file in csvs),
+        tuple(written[file] for file in shown.values()),
+    )
 
 
-def _write(path: Path, text: str) -> Path:
+def _pictures(report: Report) -> dict[str, bytes]:
+    charts = [chart for section in report.sections for chart in section.charts]
+    models = looks(charts)
+    return {chart.name: draw_png(chart, models) for chart in charts}
+
+
+def _write(path: Path, content: bytes) -> Path:
     """Under another name first, then renamed, which replaces the old file in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        with scratch.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with scratch.open("xb") as file:
+            file.write(content)
         scratch.replace(path)
     except BaseException:
         scratch.unlink(missing_ok=True)

@@ -17,8 +17,8 @@ from .palette import Look, looks
 __all__ = ["html_page"]
 
 BADGES = {
-    "good": ("holds", "within"),
-    "bad": ("does not hold", "outside"),
+    "good": ("holds", "within", "ahead", "whole"),
+    "bad": ("does not hold", "outside", "behind"),
     "open": ("undecided", "partial"),
 }
 LONG_TABLE = 40

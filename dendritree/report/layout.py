@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import check_one_of
@@ -13,12 +13,13 @@ __all__ = ["FORMS", "Chart", "Column", "Group", "Line", "Panel", "Report", "Sect
 
 ABSENT = "\N{EN DASH}"
 """Shown where there is no value."""
-FORMS = ("text", "count", "number", "difference", "p", "seconds", "ratio", "spread", "interval", "badge", "evidence")
+TEXTS = ("text", "badge", "evidence")
+NUMBERS = ("count", "number", "difference", "p", "seconds", "ratio", "bounded", "spread", "interval")
+FORMS = (*TEXTS, *NUMBERS)
 """How the values of a column are shown. `evidence` is a text whose part before the first colon stands for it."""
-NUMERIC = frozenset(FORMS) - {"text", "badge", "evidence"}
 
 
-PARTS = {"spread": ("", "_sd"), "interval": ("_low", "_high")}
+PARTS = {"spread": ("", "_sd"), "interval": ("_low", "_high"), "bounded": ("", "_bound")}
 """Of a form whose values are pairs: what each part adds to the column's name in a CSV file."""
 
 
@@ -31,7 +32,8 @@ class Column:
     label: str = ""
     """Its header for people; empty where only CSV files have the column, because the group's title says it."""
     form: str = "text"
-    """One of `FORMS`; a spread is a pair of mean and sample standard deviation, an interval one of its ends."""
+    """One of `FORMS`; a spread is a pair of mean and sample standard deviation, an interval one of its ends, and
+    bounded a ratio with `>` or `<` where it is no more than a bound."""
     digits: int = 3
     """Digits after the point, where the form has any."""
     detail: bool = False
@@ -47,7 +49,7 @@ class Column:
         >>> Column("trials", "trials", "count").numeric
         True
         """
-        return self.form in NUMERIC
+        return self.form in NUMBERS
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Line:
 
     label: str
     family: str
-    """`dendritic`, `mlp` or `perceptrons`; with the size it fixes the colour, everywhere the same."""
+    """One of the palette's; with the size it fixes the colour, everywhere the same."""
     size: int
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -75,6 +77,8 @@ class Line:
     high: tuple[float, ...] = ()
     faint: bool = False
     """Thin and pale, without an entry in the legend: training beside validation."""
+    level: bool = False
+    """Also a thin line across the chart, for a model of one size that others are compared with."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,11 @@ class Panel:
     lines: tuple[Line, ...]
     limits: tuple[float, float] | None = None
     """Ends of the y axis, the same in charts to be compared; None fits the lines."""
+    scale: str = "linear"
+    """`linear`, or `errors`: for accuracies, where half the errors are the same step everywhere."""
+
+    def __post_init__(self) -> None:
+        check_one_of("scale", self.scale, ("linear", "errors"))
 
 
 @dataclass(frozen=True)
@@ -99,12 +108,13 @@ class Chart:
     x_label: str
     panels: tuple[Panel, ...]
     form: str = "curves"
-    """`curves` (line and band), `sweep` (marked line and bars) or `points` (marks and bars)."""
+    """`curves` (line and band), `sweep` (marked line and bars), `points` (marks and bars) or `scaling` (marked line and
+    band over a logarithmic axis, its label at its end)."""
     group: str = ""
     """Title over neighbouring charts that share it."""
 
     def __post_init__(self) -> None:
-        check_one_of("form", self.form, ("curves", "sweep", "points"))
+        check_one_of("form", self.form, ("curves", "sweep", "points", "scaling"))
 
 
 @dataclass(frozen=True)
@@ -167,6 +177,8 @@ def show(value: Any, column: Column) -> str:
     '0.77 ± 0.02'
     >>> show(-0.0312, Column("difference", "difference", "difference"))
     '\N{MINUS SIGN}0.031'
+    >>> show((12.4, ">"), Column("factor", "factor", "bounded"))
+    '>\xa012\N{MULTIPLICATION SIGN}'
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ABSENT
@@ -184,6 +196,8 @@ def show(value: Any, column: Column) -> str:
             return show_seconds(value)
         case "ratio":
             return f"{value:,.0f}\N{MULTIPLICATION SIGN}" if value >= 10 else f"{value:.1f}\N{MULTIPLICATION SIGN}"
+        case "bounded":
+            return f"{value[1]}\N{NO-BREAK SPACE}{show(value[0], replace(column, form='ratio'))}".strip()
         case "spread":
             mean, sd = (ABSENT if math.isnan(part) else _fixed(part, digits) for part in value)
             return ABSENT if mean == ABSENT else f"{mean} ± {sd}"

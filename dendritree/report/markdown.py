@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from .layout import Report, Section, show
 
 __all__ = ["markdown"]
 
 
-def markdown(report: Report) -> str:
+def markdown(report: Report, pictures: Mapping[str, str] | None = None) -> str:
     """The whole report as one Markdown text.
+
+    Args:
+        report: the report.
+        pictures: where the picture of a chart is, by the chart's name; charts that have none are left out.
 
     >>> from .layout import Column, Group
     >>> columns = (Column("model", "model"), Column("trials", "trials", "count"))
@@ -34,14 +39,20 @@ def markdown(report: Report) -> str:
     if report.summary:
         blocks.append("\n".join(f"- {_escape(sentence)}" for sentence in report.summary))
     for section in report.sections:
-        blocks += _section(section)
+        blocks += _section(section, pictures or {})
     return "\n\n".join(blocks) + "\n"
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: Section, pictures: Mapping[str, str]) -> Iterator[str]:
     yield f"## {section.title}"
     if section.text:
         yield section.text
+    for title, charts in groupby((chart for chart in section.charts if chart.name in pictures), lambda of: of.group):
+        if title:
+            yield f"### {title}"
+        for chart in charts:
+            yield f"**{_escape(chart.title)}**"
+            yield f"![{_escape(chart.alt)}]({pictures[chart.name]})"
     if not any(section.rows):
         yield f"*{section.empty}*"
     for group in section.groups:

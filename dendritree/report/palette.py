@@ -16,11 +16,40 @@ COLOURS = {
     "dendritic": ("#56B4E9", "#009E73", "#0072B2", "#332288"),
     "mlp": ("#E69F00", "#D55E00", "#CC79A7", "#882255", "#8A7A00"),
     "perceptrons": ("#555555",),
+    # The families of a comparison, dark enough for their own names
+    "tree": ("#00775A",),
+    "sparse": ("#0072B2",),
+    "dense": ("#C24E00",),
+    "linear": ("#555555",),
 }
-DASHES: dict[str, tuple[float, ...]] = {"dendritic": (), "mlp": (4, 1.6), "perceptrons": (1.2, 1.2)}
-MARKS = {"dendritic": ("o", "s", "D", "h"), "mlp": ("^", "v", "<", ">", "P"), "perceptrons": ("X",)}
+DASHES: dict[str, tuple[float, ...]] = {
+    "dendritic": (),
+    "mlp": (4, 1.6),
+    "perceptrons": (1.2, 1.2),
+    "tree": (),
+    "sparse": (),
+    "dense": (4, 1.6),
+    "linear": (1.2, 1.2),
+}
+MARKS = {
+    "dendritic": ("o", "s", "D", "h"),
+    "mlp": ("^", "v", "<", ">", "P"),
+    "perceptrons": ("X",),
+    "tree": ("o",),
+    "sparse": ("s",),
+    "dense": ("^",),
+    "linear": ("X",),
+}
 # Every size of the paper and of our extra rows: a partial run then has the colours of a whole one.
-KNOWN_SIZES = {"dendritic": (2, 4, 16, 32), "mlp": (2, 3, 11, 14, 16, 29, 30), "perceptrons": (0,)}
+KNOWN_SIZES = {
+    "dendritic": (2, 4, 16, 32),
+    "mlp": (2, 3, 11, 14, 16, 29, 30),
+    "perceptrons": (0,),
+    "tree": (0,),
+    "sparse": (0,),
+    "dense": (0,),
+    "linear": (0,),
+}
 
 
 FAMILIES = tuple(KNOWN_SIZES)

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
+from ..experiments.provenance import Environment
 from ..experiments.records import Row, TrialRecord
+from ..experiments.store import RunStore
 from .layout import Column, Group, Section
 from .matched import reading_order
 
-__all__ = ["Planned", "ReferenceSeconds", "flat", "machine_section", "missing_section", "speed_up", "timing_section"]
+__all__ = [
+    "Planned",
+    "ReferenceSeconds",
+    "flat",
+    "machine_section",
+    "missing_section",
+    "run_info",
+    "speed_up",
+    "timing_section",
+]
 
 Planned = Mapping[tuple[str, Row], int]
 """How many trials each row of a protocol is to have."""
@@ -111,6 +123,17 @@ def missing_section(records: Iterable[TrialRecord], planned: Planned) -> Section
         ),
         empty="Nothing: every planned trial has been run.",
     )
+
+
+def run_info(store: RunStore) -> dict[str, Any]:
+    """When a run was begun, its machines and its settings, as `machine_section` takes them."""
+    machines = {f"machine {number}": _shown(machine) for number, machine in enumerate(store.environments, 1)}
+    return {"begun": store.created, **machines, "config": store.config}
+
+
+def _shown(environment: Environment) -> dict[str, Any]:
+    values = asdict(environment)
+    return values | {"ram": f"{environment.ram / 2**30:.1f} GiB" if environment.ram else None}
 
 
 def machine_section(info: Mapping[str, Any]) -> Section:

@@ -12,7 +12,7 @@ from ..experiments.records import Row, TrialRecord
 from .layout import Column, show, show_seconds
 from .run_sections import Planned, ReferenceSeconds, speed_up
 
-__all__ = ["Findings", "facts", "sentences"]
+__all__ = ["Findings", "facts", "listed", "sentences"]
 
 DIFFERENCE = Column("difference", "difference", "difference")
 
@@ -90,10 +90,10 @@ def _claims(verdicts: Sequence[Verdict]) -> Iterator[str]:
             counts.append(f"{outcomes.count('holds')} of {len(outcomes)} in {task}")
         if not tested:
             continue
-        text = f"Of the paper's claims, tested under protocol {protocol}, {_listed(counts)} hold."
+        text = f"Of the paper's claims, tested under protocol {protocol}, {listed(counts)} hold."
         refuted = [f"“{v.statement}” ({v.task})" for v in tested if v.outcome == "does not hold"]
         undecided = sum(verdict.outcome == "undecided" for verdict in tested)
-        text += f" Does not hold: {_listed(refuted)}." if refuted else ""
+        text += f" Does not hold: {listed(refuted)}." if refuted else ""
         text += f" Undecided: {undecided}." if undecided else ""
         yield text
 
@@ -137,6 +137,10 @@ def _speed(found: Findings) -> Iterator[str]:
     yield text
 
 
-def _listed(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+def listed(words: Sequence[str]) -> str:
+    """Words as people list them.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

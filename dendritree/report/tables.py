@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from ..experiments.analysis import Comparison, against_paper, compare, summarise
 from ..experiments.claims import Matches, claims
 from ..experiments.expected import ExpectedRow
 from ..experiments.protocol import PROTOCOLS
-from ..experiments.provenance import Environment
 from ..experiments.records import TrialRecord
 from ..experiments.store import RunStore
 from .curves import learning_curves
@@ -27,7 +25,7 @@ from .result_sections import (
     parameters_section,
     results_section,
 )
-from .run_sections import Planned, ReferenceSeconds, machine_section, missing_section, timing_section
+from .run_sections import Planned, ReferenceSeconds, machine_section, missing_section, run_info, timing_section
 from .summary import Findings, facts, sentences
 
 __all__ = ["build_report", "report_of_run"]
@@ -104,15 +102,9 @@ def report_of_run(
 ) -> Report:
     """The report of the run stored in `folder`, which may still be going on. Arguments as in `build_report`."""
     with RunStore.open_for_reading(folder) as store:
-        machines = {f"machine {number}": _shown(machine) for number, machine in enumerate(store.environments, 1)}
-        info = {"begun": store.created, **machines, "config": store.config}
+        info = run_info(store)
         records = [record for record in store.records() if record.protocol in PROTOCOLS]
     return build_report(records, info, expected, matches, planned=planned, reference_seconds=reference_seconds)
-
-
-def _shown(environment: Environment) -> dict[str, Any]:
-    values = asdict(environment)
-    return values | {"ram": f"{environment.ram / 2**30:.1f} GiB" if environment.ram else None}
 
 
 def _compare(records: Sequence[TrialRecord], pairs: Sequence[Match]) -> list[Comparison]:

@@ -16,8 +16,11 @@ __all__ = ["print_report"]
 COLOURS = {
     "holds": "green",
     "within": "green",
+    "ahead": "green",
+    "whole": "green",
     "does not hold": "red",
     "outside": "red",
+    "behind": "red",
     "undecided": "yellow",
     "partial": "yellow",
 }
