@@ -17,11 +17,21 @@ from .registry import register
 __all__ = ["MLP", "ConvMLP", "ConvPerceptrons", "Perceptrons"]
 
 
+class Linear(nn.Linear):
+    """`nn.Linear`, two or three times as fast after a layer that gives its output features-major, as trees do."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """W x + c."""
+        if x.dim() == 2 and x.stride(0) == 1 < x.stride(1):
+            return torch.addmm(self.bias[:, None], self.weight, x.t()).t()
+        return super().forward(x)
+
+
 def make_linear(
     in_features: int, out_features: int, device: torch.device | str | None, dtype: torch.dtype | None
 ) -> nn.Linear:
     """A linear layer with He's law for its weights and biases of 0."""
-    linear = nn.Linear(in_features, out_features, device=device, dtype=dtype)
+    linear = Linear(in_features, out_features, device=device, dtype=dtype)
     nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
     # NOTE[DIFF]: the authors left PyTorch's default biases; zero on both sides keeps the comparison even.
     nn.init.zeros_(linear.bias)
