@@ -105,10 +105,11 @@ def _layers(random: np.random.Generator, task: Task) -> tuple[float, ...]:
     return (1.0,) if task.image_shape is not None else _pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5))
 
 
-def _branching(random: np.random.Generator, synapses: int) -> list[Any]:
+def _branching(random: np.random.Generator, task: Task, synapses: int) -> list[Any]:
     """A soma with dendrites alone, or one with dendrites and synapses of its own: a bypass."""
-    if random.random() < 0.6:
-        return [synapses, int(_pick(random, 2, 2, 3, 4, 8))]
+    if random.random() < 0.5:
+        few = task.out_features <= 20  # many outputs make read-outs dear, and somas of many dendrites cheap
+        return [synapses, int(_pick(random, *((2, 2, 3, 4) if few else (2, 4, 6, 8))))]
     dendrite = [max(2, round(synapses * float(_pick(random, 0.3, 0.5, 1.0))))]
     return [synapses, *[dendrite] * int(_pick(random, 1, 1, 2))]
 
@@ -117,10 +118,8 @@ def _tree(random: np.random.Generator, task: Task) -> dict[str, Any]:
     synapses = _synapses(random, task)
     return _common(random) | {
         "shape": _layers(random, task),
-        "branching": _branching(random, synapses),
+        "branching": _branching(random, task, synapses),
         "wiring": _wiring(random, task, synapses),
-        "readout": _pick(random, "linear", "linear", "dendritic") if task.out_features > 1 else "linear",
-        "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
     }
 
 
