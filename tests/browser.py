@@ -118,6 +118,16 @@ class Page:
         return [event for event in self._browser.events if event.get("method") in kinds]
 
     @property
+    def cut_labels(self):
+        """Texts that leave the chart they belong to: labels that do not fit."""
+        return self.value(
+            """[...document.querySelectorAll('figure svg text')].filter((text) => {
+                const [inner, outer] = [text.getBoundingClientRect(), text.closest('svg').getBoundingClientRect()];
+                return inner.left < outer.left - 1 || inner.right > outer.right + 1 || inner.bottom > outer.bottom + 1;
+            }).map((text) => text.textContent)"""
+        )
+
+    @property
     def requests(self):
         """The addresses that were asked for, the page itself the first."""
         self.value("0")

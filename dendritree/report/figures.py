@@ -38,6 +38,7 @@ SETTINGS = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
     "axes.facecolor": "none",  # the page's own, light or dark
     "figure.facecolor": "none",
     "grid.color": GRID,
@@ -68,7 +69,7 @@ def draw_png(chart: Chart, models: Mapping[tuple[str, int], Look]) -> bytes:
     """A chart as a PNG file on white, for text that cannot hold an `<svg>`.
 
     >>> from .palette import looks
-    >>> draw_png(Chart("none", "None", "Nothing", "x", ()), looks([]))[1:4]
+    >>> draw_png(Chart("empty", "Empty", "Nothing", "x", ()), looks([]))[1:4]
     b'PNG'
     """
     options = {"dpi": 2 * DOTS_PER_INCH, "facecolor": "white", "metadata": {"Software": None}}

@@ -58,7 +58,7 @@ def print_report(report: Report, console: Console | None = None, *, whole: bool 
         if whole or section.brief:
             out.print(text.Text(section.title, style="bold"))
             if not any(section.rows):
-                out.print(text.Text(section.empty, style="dim"), "")
+                out.print(text.Text(f"{section.empty}\n", style="dim"))
             for group in section.groups:
                 out.print(_table(section, group, out))
     out.print(text.Text(report.title, style="bold"))

@@ -1,0 +1,93 @@
+"""The architecture for a size and a budget, as our own comparison found it (docs/comparison.md)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .budget import fill_budget
+from .errors import OptionError, ShapeError, check_int, check_one_of
+from .models import DendriticNetwork
+from .models.registry import register_function
+from .wiring import Local, Random, Wiring
+from .wiring.images import check_image_shape
+
+__all__ = ["dendritic_preset", "preset_options"]
+
+NEURONS = ("auto", "tree", "sparse")
+MANY_OUTPUTS = 50
+"""From here on a wide read-out is what costs, and somas that merge dendrites make it cheaper."""
+FEW_INPUTS = 4
+
+
+@register_function("dendritic", example={"in_features": 16, "out_features": 3, "budget": 300})
+def dendritic_preset(
+    in_features: int,
+    out_features: int = 10,
+    *,
+    budget: int,
+    image_shape: Sequence[int] | None = None,
+    neurons: str = "auto",
+    dropout: float = 0.0,
+    output: str = "probabilities",
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+) -> DendriticNetwork:
+    """A network of the best shape we know for these sizes, with at most `budget` parameters.
+
+    Args:
+        in_features: number of inputs.
+        out_features: number of outputs.
+        budget: most parameters it may have.
+        image_shape: (channels, height, width) where the inputs are the pixels of an image; they are wired locally then.
+        neurons: `"tree"`, `"sparse"` for neurons without dendrites, or `"auto"` for what did best in the comparison at
+            such sizes. Where that is not a tree a warning says so.
+        dropout: probability of silencing a hidden neuron's output while training.
+        output: `"probabilities"` or `"logits"`.
+        device, dtype: as in `nn.Linear`.
+
+    Example:
+        >>> net = dendritic_preset(784, 10, budget=8000, image_shape=(1, 28, 28), neurons="tree")
+        >>> sum(p.numel() for p in net.parameters()) <= 8000
+        True
+    """
+    options = preset_options(
+        in_features, out_features, budget=budget, image_shape=image_shape, neurons=neurons, dropout=dropout
+    )
+    return DendriticNetwork(**options, output=output, device=device, dtype=dtype)
+
+
+def preset_options(
+    in_features: int,
+    out_features: int,
+    *,
+    budget: int,
+    image_shape: Sequence[int] | None = None,
+    neurons: str = "auto",
+    dropout: float = 0.0,
+) -> dict[str, Any]:
+    """The arguments of `DendriticNetwork` that `dendritic_preset` takes.
+
+    >>> preset_options(784, 10, budget=2000, image_shape=(1, 28, 28), neurons="tree")["branching"]
+    [16, 2]
+    """
+    in_features, out_features = check_int("in_features", in_features), check_int("out_features", out_features)
+    budget = check_int("budget", budget)
+    check_one_of("neurons", neurons, NEURONS)
+    shape = check_image_shape(image_shape if image_shape is None else tuple(image_shape))
+    if shape is not None and math.prod(shape) != in_features:
+        raise ShapeError(f"image_shape must have in_features pixels: got {shape} and {in_features}")
+    if neurons == "auto":
+        neurons = _better(out_features, shape)
+    branching, wiring = _architecture(in_features, out_features, budget, shape, neurons)
+    options: dict[str, Any] = {"in_features": in_features, "out_features": out_features, "branching": branching}
+    options |= {"wiring": wiring, "dropout": dropout}
+    hidden = fill_budget("dendritic-network", options, (1.0,), budget)
+    if hidden is None:
+        least = fewest_parameters(options)
+        raise OptionError(f"budget must be at least {least:,} parameters for these sizes: got {budget:,}")
+    return options | {"hidden": hidden}
