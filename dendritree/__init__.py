@@ -23,6 +23,7 @@ from .models import (
     save,
 )
 from .plasticity import Rewiring, rewire
+from .presets import dendritic_preset
 from .training import FitConfig, History, fit
 from .tree import Forest
 from .wiring import Columns, Custom, Local, Morton, Partition, Patches, Random, Rows, Shared, Strided, Wiring
@@ -65,6 +66,7 @@ __all__ = [
     "__version__",
     "count",
     "create_model",
+    "dendritic_preset",
     "fit",
     "from_masked",
     "list_models",

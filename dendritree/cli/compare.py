@@ -45,7 +45,7 @@ def _compare(arguments: argparse.Namespace) -> int:
             return 130
         if not whole:
             print(f"dendritree: out of time; {arguments.run} keeps what is done", file=sys.stderr)
-    comparison, files = write_comparison(arguments.run)
+    comparison, files = write_comparison(arguments.run, plan=plan)
     print_comparison(comparison)
     print(f"wrote {', '.join(map(str, files))}")
     return 0

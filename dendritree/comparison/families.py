@@ -5,6 +5,8 @@ The width is never chosen: it is the largest that the parameter budget allows.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from ..errors import OptionError
 from ..wiring import Local, Random, Wiring
 from .tasks import Task
 
-__all__ = ["FAMILIES", "Choice", "Family"]
+__all__ = ["FAMILIES", "Choice", "Family", "fingerprint"]
 
 LEARNING_RATES = (0.002, 0.05)
 """Drawn from here, evenly on a logarithmic scale, for every family."""
@@ -153,3 +155,15 @@ FAMILIES = {
     "linear": Family("perceptrons: one linear unit per output", "perceptrons", _linear),
 }
 """Families by name. `sparse`, `dense` and `linear` are the controls of `tree`."""
+
+
+@functools.cache
+def fingerprint() -> str:
+    """Changes when any family may choose otherwise: searches of two versions must not be mixed in one run."""
+    drawn = [
+        (name, family.network, family.draw(np.random.default_rng(seed), Task(dataset)))
+        for name, family in FAMILIES.items()
+        for dataset in ("mnist", "mnist-pairs", "adult")
+        for seed in range(50)
+    ]
+    return hashlib.sha256(repr(drawn).encode()).hexdigest()[:16]

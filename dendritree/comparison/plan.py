@@ -15,7 +15,7 @@ from ..data import load
 from ..errors import OptionError, check_int, check_one_of
 from ..experiments.protocol import seed_of
 from ..experiments.records import TrialRecord
-from .families import FAMILIES, LEARNING_RATES, Choice
+from .families import FAMILIES, LEARNING_RATES, Choice, fingerprint
 from .tasks import BATCH_SIZE, TASKS, Task
 from .trials import SEARCH, TEST, CompareJob
 
@@ -112,6 +112,7 @@ class ComparisonPlan:
             "test_steps": self.test_steps,
             "batch_size": BATCH_SIZE,
             "learning_rates": list(LEARNING_RATES),
+            "choices": fingerprint(),
         }
 
     def rounds(self) -> list[list[Cell]]:

@@ -272,7 +272,7 @@ def test_hours_that_are_none_are_refused_before_a_folder_is_made(hours, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-# ----------------------------------------------------------------------------------------------------- manners, refusals
+# --------------------------------------------------------------------------------------------- manners and refusals
 
 
 def test_the_random_numbers_and_threads_of_the_caller_stay(tmp_path):

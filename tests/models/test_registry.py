@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+import dendritree
 import dendritree.models
 from dendritree.errors import OptionError
 from dendritree.models import MLP, MLNClassifier, create_model, list_models, load, registry, save
@@ -18,6 +19,7 @@ NAMES = [
     "conv-mln",
     "conv-mlp",
     "conv-perceptrons",
+    "dendritic",
     "dendritic-network",
     "dense-network",
     "mln",
@@ -123,7 +125,7 @@ def test_the_registry_holds_the_paper_s_models_and_their_controls():
     assert list_models() == NAMES
     exported = [getattr(dendritree.models, name) for name in dendritree.models.__all__]
     classes = {value for value in exported if isinstance(value, type)}
-    assert {model_entry(name).build for name in NAMES} == classes
+    assert {model_entry(name).build for name in NAMES} - {dendritree.dendritic_preset} == classes
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_missing_required_arguments_are_named(name, arguments, message):
 def test_arguments_are_those_the_class_takes(name):
     entry = model_entry(name)
     for argument, required in entry.arguments.items():
-        assert required == (argument in {"in_features", "hidden"}), argument
+        assert required == (argument in {"in_features", "hidden", "budget"}), argument
     layer_options = {"depth", "ragged", "bias", "dropout_per", "activation", "backend"}
     common = {"dropout", "output", "device", "dtype"}
     assert common <= entry.arguments.keys()
