@@ -36,7 +36,7 @@ ALLOWED = {
     "estimators": "presets models training budget",
     "tune": "presets models training budget",
     "experiments": "data models layers wiring tree presets budget training __init__",  # for the version
-    "comparison": "experiments data models wiring budget training",
+    "comparison": "experiments data models wiring budget training plasticity",
     "plot": "layers tree explain experiments.store",
     "report": "experiments comparison plot",
     "view": "plot explain models",

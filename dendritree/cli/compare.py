@@ -99,7 +99,7 @@ COMPARE = Command(
             {"nargs": "+", "metavar": "N", "help": "parameters, as 9k (default: several for each data set)"},
         ),
         (("--families",), {"nargs": "+", "metavar": "F", "help": "of tree, sparse, dense, linear (default: all)"}),
-        (("--trials",), {"type": int, "default": 20, "metavar": "N", "help": "random choices tried (default: 20)"}),
+        (("--trials",), {"type": int, "default": 16, "metavar": "N", "help": "random choices tried (default: 16)"}),
         (
             ("--seeds",),
             {"type": int, "default": 5, "metavar": "N", "help": "models judged on the test set (default: 5)"},

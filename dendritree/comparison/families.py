@@ -16,6 +16,7 @@ import numpy as np
 
 from ..budget import fill_budget
 from ..errors import OptionError
+from ..experiments.records import TrialRecord
 from ..wiring import Local, Random, Wiring
 from .tasks import Task
 
@@ -35,11 +36,26 @@ class Choice:
     config: Mapping[str, Any]
     """Arguments of `create_model`."""
     lr: float
+    weight_decay: float = 0.0
+    """Of AdamW."""
+    rewired: float = 0.0
+    """Share of a neuron's synapses that moves after the first epoch; 0 for fixed ones."""
 
     @property
     def dropout(self) -> float:
         """The dropout among the arguments."""
         return float(self.config.get("dropout", 0.0))
+
+    def as_stored(self) -> dict[str, Any]:
+        """All but network and learning rate, as a record keeps it."""
+        return {**self.config, "fit.weight_decay": self.weight_decay, "fit.rewired": self.rewired}
+
+    @classmethod
+    def of(cls, record: TrialRecord) -> Choice:
+        """The choice that a record tells of."""
+        config = dict(record.model_config)
+        weight_decay, rewired = config.pop("fit.weight_decay", 0.0), config.pop("fit.rewired", 0.0)
+        return cls(record.row.network, config, record.lr, weight_decay, rewired)
 
 
 @dataclass(frozen=True)
@@ -49,21 +65,23 @@ class Family:
     title: str
     network: str
     draw: Callable[[np.random.Generator, Task], dict[str, Any]]
-    """Arguments but for the sizes; `shape` among them is the share of each hidden layer in the width."""
+    """Arguments but for the sizes. `shape` among them is the share of each hidden layer in the width, `rewired` the
+    share of synapses that moves."""
 
     def choose(self, random: np.random.Generator, task: Task, in_features: int, budget: int) -> Choice:
         """A random choice whose parameters are as many as the budget allows, never more."""
         lowest, highest = (math.log(rate) for rate in LEARNING_RATES)
         lr = float(f"{math.exp(random.uniform(lowest, highest)):.2g}")
+        weight_decay = float(_pick(random, 0.0, 0.05))
         sizes: dict[str, Any] = {"in_features": in_features, "out_features": task.out_features, "output": "logits"}
         for _ in range(ATTEMPTS):
             config = sizes | self.draw(random, task)
-            shape = config.pop("shape", None)
+            shape, rewired = config.pop("shape", None), config.pop("rewired", 0.0)
             if shape is None:
-                return Choice(self.network, config, lr)
+                return Choice(self.network, config, lr, weight_decay)
             hidden = fill_budget(self.network, config, shape, budget)
             if hidden is not None:
-                return Choice(self.network, config | {"hidden": hidden}, lr)
+                return Choice(self.network, config | {"hidden": hidden}, lr, weight_decay, rewired)
         raise OptionError(
             f"a budget must leave room for two neurons: {budget} parameters do not, from {in_features} inputs to "
             f"{task.out_features} outputs as {self.title}"
@@ -122,6 +140,7 @@ def _tree(random: np.random.Generator, task: Task) -> dict[str, Any]:
         "shape": _layers(random, task),
         "branching": _branching(random, task, synapses),
         "wiring": _wiring(random, task, synapses),
+        "rewired": _pick(random, 0.0, 0.3, 0.3, 0.3),
     }
 
 
@@ -131,6 +150,7 @@ def _sparse(random: np.random.Generator, task: Task) -> dict[str, Any]:
         "shape": _layers(random, task),
         "branching": [synapses],
         "wiring": _wiring(random, task, synapses),
+        "rewired": _pick(random, 0.0, 0.3, 0.3, 0.3),
         "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
     }
 

@@ -45,7 +45,7 @@ class ComparisonPlan:
     """Data sets x budgets x families, and the one rule for all of them."""
 
     cells: tuple[Cell, ...]
-    trials: int = 20
+    trials: int = 16
     """Random choices that are tried in each cell."""
     seeds: int = 5
     """Models of the best choice that are judged on the test set."""
@@ -65,7 +65,7 @@ class ComparisonPlan:
         *,
         budgets: Iterable[str | int] = (),
         families: Iterable[str] = (),
-        trials: int = 20,
+        trials: int = 16,
         seeds: int = 5,
         steps: int = 1000,
         test_steps: int = 4000,
@@ -147,7 +147,7 @@ class ComparisonPlan:
             return math.inf if math.isnan(score) else score
 
         best = min(sorted(searched, key=lambda record: record.index), key=badness)
-        return Choice(best.row.network, best.model_config, best.lr)
+        return Choice.of(best)
 
 
 def draw_choice(cell: Cell, index: int, in_features: int) -> Choice:

@@ -167,12 +167,12 @@ def summarise(records: Sequence[TrialRecord]) -> Comparison:
 
 def _result(cell: Cell, records: Sequence[TrialRecord], searched: int) -> CellResult:
     records = sorted(records, key=lambda record: record.index)
-    first = records[0]
+    first, choice = records[0], Choice.of(records[0])
     return CellResult(
         cell,
-        Choice(first.row.network, first.model_config, first.lr),
+        choice,
         first.parameters,
-        _multiply_adds(first.row.network, first.model_config),
+        _multiply_adds(choice.network, choice.config),
         tuple(cell.task.score(_number(r.test_loss), _number(r.test_acc)) for r in records),
         searched,
         float(np.mean([record.seconds for record in records])),

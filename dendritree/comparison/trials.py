@@ -12,6 +12,7 @@ from ..experiments.records import CURVES, Row, TrialRecord
 from ..experiments.schema import TrialKey
 from ..experiments.trials import alone_on_one_thread
 from ..models import create_model
+from ..plasticity import Rewiring
 from ..training import FitConfig, evaluate, fit
 from .families import Choice
 from .tasks import BATCH_SIZE, Task
@@ -66,10 +67,13 @@ def run_compare_job(job: CompareJob, data_dir: str | None = None) -> list[TrialR
             batch_size=BATCH_SIZE,
             lr=job.choice.lr,
             schedule="one-cycle",
+            optimizer="adamw",
+            weight_decay=job.choice.weight_decay,
             seed=job.seed,
         )
+        callbacks = [_rewiring(job)] if job.choice.rewired else []
         start = time.perf_counter()
-        history = fit(model, split, config)
+        history = fit(model, split, config, callbacks=callbacks)
         seconds = time.perf_counter() - start
         if history.interrupted:
             raise KeyboardInterrupt
@@ -88,6 +92,12 @@ def run_compare_job(job: CompareJob, data_dir: str | None = None) -> list[TrialR
             history={name: columns[name] for name in CURVES},
             test_loss=judged[0],
             test_acc=judged[1],
-            model_config=dict(job.choice.config),
+            model_config=job.choice.as_stored(),
         )
     ]
+
+
+def _rewiring(job: CompareJob) -> Rewiring:
+    """Synapses move within their windows where they have any."""
+    where = "window" if job.task.image_shape is not None else "anywhere"
+    return Rewiring(job.choice.rewired, where=where, seed=job.seed)

@@ -22,7 +22,8 @@ ROOT = Path(dendritree.__file__).parents[1]
 FAMILIES = ["linear", "dense", "tree"]
 RULE = {"trials": 4, "seeds": 2, "steps": 60, "test_steps": 60}
 TRIALS = 3 * (4 + 2)
-SMALL = "digits:128 --budgets 500 --families linear dense tree --trials 4 --seeds 2 --steps 60 --test-steps 60".split()
+OPTIONS = [word for name, value in RULE.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+SMALL = ["digits:128", "--budgets", "500", "--families", *FAMILIES, *OPTIONS]
 
 
 def call(arguments, capsys):
@@ -65,9 +66,12 @@ MISTAKES = [
     ("digts", r"data set must be one of .*: got 'digts'; did you mean 'digits'\?"),
     ("mnist-4-9", "data set must be one of .*: got 'mnist-4-9'"),
     ("digits:x", "a task must be a data set, or one and a number of examples, as mnist:128: got 'digits:x'"),
-    ("digits:", "a task must be a data set, or one and a number of examples, as mnist:128: got 'digits:'"),
+    (
+        "digits: --families linear --trials 1 --seeds 1 --steps 1 --test-steps 1",
+        "a task must be a data set, or one and a number of examples, as mnist:128: got 'digits:'",
+    ),
     ("digits:0", "examples must be an integer of at least 1: got 0"),
-    ("digits:5000 --budgets 500", "1 to the 1197 training examples: got 5000"),
+    ("digits:5000 --families linear", "1 to the 1197 training examples: got 5000"),
     ("digits digits", "a comparison must name each data set and budget once"),
     ("digits --budgets 9q", "budget must be a whole number of parameters, as 9000, 9k or 1.5M: got '9q'"),
     ("digits --budgets -5", "-5"),
@@ -88,7 +92,7 @@ MISTAKES = [
     ("digits --workers 0", "workers must be an integer of at least 1: got 0"),
     ("digits --backend loki", r"backend must be one of .*got 'loki'; did you mean 'loky'\?"),
     ("digits --address tcp://127.0.0.1:1", "an address is for backend 'dask': got 'loky'"),
-    ("mnist --budgets 4k --data-dir no/such", "data_dir must name a folder: got '.*no/such'"),
+    ("mnist --families linear --data-dir no/such", "data_dir must name a folder: got '.*no/such'"),
     ("--report-only --run no/such/run", "a run folder must hold trials.sqlite: none in no/such/run"),
     ("digits --treees", "--treees"),
 ]

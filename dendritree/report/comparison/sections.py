@@ -190,7 +190,8 @@ def choices_section(comparison: Comparison) -> Section:
         for result in _of(comparison.cells, task):
             choice = result.choice
             chosen = (_option(choice.config, name) for name in options)
-            yield (*_start(result), choice.network, choice.lr, choice.dropout, *chosen)
+            fitted = (choice.lr, choice.weight_decay, choice.rewired, choice.dropout)
+            yield (*_start(result), choice.network, *fitted, *chosen)
 
     return Section(
         "choices",
@@ -202,6 +203,8 @@ def choices_section(comparison: Comparison) -> Section:
             BUDGET,
             Column("model"),
             Column("lr", "learning rate", "number", digits=4),
+            Column("weight_decay", "weight decay", "number", digits=2),
+            Column("rewired", "synapses that move", "number", digits=2),
             Column("dropout", "dropout", "number", digits=2),
             *(Column(name, name.replace("_", " ")) for name in options),
         ),
