@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from dendritree import DenseNetwork, count, create_model, load, save
 from dendritree.errors import OptionError
+from dendritree.models.controls import make_linear
 
 
 @pytest.fixture(autouse=True)
@@ -231,3 +232,18 @@ def test_the_registry_refuses_what_a_dense_network_has_not():
         create_model("dense-network", in_features=4, hidden=[3], fan_in=2)
     with pytest.raises(OptionError, match="model 'dense-network' needs hidden: got in_features"):
         create_model("dense-network", in_features=4)
+
+
+def test_a_linear_layer_gives_the_same_for_features_major_input_and_so_do_its_gradients():
+    torch.manual_seed(0)
+    linear = make_linear(20, 3, None, torch.float64)
+    x = torch.randn(20, 7, dtype=torch.float64).t()
+    found = []
+    for entry in (x.clone().requires_grad_(), x.contiguous().requires_grad_()):
+        assert entry.is_contiguous() == bool(found)
+        linear.zero_grad()
+        y = linear(entry)
+        y.square().sum().backward()
+        found.append((y, entry.grad, linear.weight.grad.clone(), linear.bias.grad.clone()))
+    for ours, plain in zip(*found, strict=True):
+        torch.testing.assert_close(ours, plain)
