@@ -91,5 +91,5 @@ def made_record(job, *, val_loss, val_acc):
         parameters=parameters_by_hand(job.choice),
         seconds=0.1,
         history=curves,
-        model_config=dict(job.choice.config),
+        model_config=job.choice.as_stored(),
     )

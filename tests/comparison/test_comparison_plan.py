@@ -1,5 +1,6 @@
 """What a comparison consists of: its cells, the choices drawn for each, and the choice that validation makes."""
 
+import dataclasses
 import functools
 import json
 import math
@@ -12,13 +13,14 @@ from compare_cases import SMALL, inputs_of, made_record, small_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dendritree.comparison.families import FAMILIES, Choice
+from dendritree.comparison.families import FAMILIES, Choice, fingerprint
 from dendritree.comparison.plan import Cell, ComparisonPlan, draw_choice, in_features_of
 from dendritree.comparison.tasks import TASKS, Task
 from dendritree.comparison.trials import SEARCH, TEST
 from dendritree.errors import OptionError
 
 DIGITS = Task("digits", 128)
+FAMILIES_DRAW = {name: family.draw for name, family in FAMILIES.items()}
 
 
 def names(plan):
@@ -106,6 +108,24 @@ def test_the_config_is_json_and_says_what_decides_a_trial():
     assert small_plan("digits").as_config() == config
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_run_tells_what_its_families_may_choose(family, monkeypatch):
+    """Choices of two versions are not mixed: the config is another once a family draws otherwise."""
+    before = small_plan().as_config()
+
+    def draw(generator, task):
+        return FAMILIES_DRAW[family](generator, task) | {"dropout": 0.2}
+
+    monkeypatch.setitem(FAMILIES, family, dataclasses.replace(FAMILIES[family], draw=draw))
+    fingerprint.cache_clear()
+    try:
+        assert small_plan().as_config() != before
+    finally:
+        monkeypatch.undo()
+        fingerprint.cache_clear()
+    assert small_plan().as_config() == before
+
+
 # ----------------------------------------------------------------------------------------------------------- searches
 
 
@@ -184,7 +204,7 @@ def found_by(cell, curves):
     return small_plan().chosen(cell, records), [job.choice for job in searches], records
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=3, max_size=3), st.sampled_from([TREE, HOUSES]))
 def test_the_best_on_validation_is_chosen_the_first_of_equals(ranks, cell):
     if cell is TREE:

@@ -2,12 +2,13 @@
 
 import functools
 import itertools
+import json
 import math
 import re
 
 import numpy as np
 import pytest
-from compare_cases import inputs_of, one_wider, parameters_by_hand
+from compare_cases import inputs_of, made_record, one_wider, parameters_by_hand
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from dendritree.budget import fill_budget
 from dendritree.comparison.families import FAMILIES, LEARNING_RATES, Choice
 from dendritree.comparison.plan import Cell, draw_choice
 from dendritree.comparison.tasks import TASKS, Task
+from dendritree.comparison.trials import CompareJob
 from dendritree.errors import OptionError
 from dendritree.wiring import Local, Random
 
@@ -27,7 +29,7 @@ def choose(family, task, budget, seed=0):
 
 
 @functools.cache
-def draws(family, name="digits", budget=500, count=36):
+def draws(family, name="digits", budget=500, count=30):
     cell = Cell(Task(name), budget, family)
     return [draw_choice(cell, index, inputs_of(cell.task)) for index in range(count)]
 
@@ -50,10 +52,10 @@ def depths(forest):
 
 
 @pytest.mark.parametrize("family", SIZED)
-@given(st.sampled_from(list(TASKS)), st.integers(3500, 12_000), st.integers(0, 2**32))
+@given(st.sampled_from(list(TASKS)), st.integers(3500, 9000), st.integers(0, 2**32))
 @example("mnist-pairs", 3500, 0)
 @example("california-housing", 3500, 0)
-@settings(max_examples=7, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_a_drawn_model_fills_its_budget_and_no_more(family, name, budget, seed):
     task = Task(name)
     choice = choose(family, task, budget, seed)
@@ -68,7 +70,7 @@ def test_a_drawn_model_fills_its_budget_and_no_more(family, name, budget, seed):
 
 @pytest.mark.parametrize("family", SIZED)
 @given(st.integers(300, 3500), st.integers(0, 2**32))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_small_budgets_of_small_images_are_filled_too(family, budget, seed):
     choice = choose(family, Task("digits"), budget, seed)
     assert parameters_by_hand(choice) <= budget < parameters_by_hand(choice, one_wider(choice.config["hidden"]))
@@ -132,13 +134,22 @@ def test_rates_are_spread_over_one_range_for_every_family(family):
     assert max(rates) <= highest
     places = [math.log(rate / lowest) / math.log(highest / lowest) for rate in rates]
     quarters = np.bincount([min(3, int(4 * place)) for place in places], minlength=4)
-    assert quarters.min() >= 3  # of 9 expected
+    assert quarters.min() >= 2  # of 7 or 8 expected
 
 
-def test_rates_do_not_hang_on_the_family():
-    """The same random numbers give the same rate: it is drawn first, from the same range."""
+def test_rates_and_decays_do_not_hang_on_the_family():
+    """The same random numbers give the same: they are drawn first, from the same ranges."""
     for seed in range(3):
-        assert len({choose(family, Task("digits"), 600, seed).lr for family in FAMILIES}) == 1
+        found = [choose(family, Task("digits"), 600, seed) for family in FAMILIES]
+        assert len({(choice.lr, choice.weight_decay) for choice in found}) == 1
+
+
+def test_a_choice_is_read_back_from_its_record():
+    for family in FAMILIES:
+        for choice in draws(family)[:6]:
+            job = CompareJob("search", Task("digits"), family, 500, 0, choice, 1)
+            assert Choice.of(made_record(job, val_loss=[1.0], val_acc=[0.5])) == choice
+            assert json.loads(json.dumps(choice.as_stored(), default=repr)).keys() >= choice.config.keys()
 
 
 @pytest.mark.parametrize(("family", "network"), [(name, FAMILIES[name].network) for name in FAMILIES])
@@ -160,18 +171,19 @@ def seen(choices, key):
 
 
 def test_everything_that_may_be_chosen_is_tried():
-    tree, sparse, dense = (draws(family) for family in SIZED)
-    for choices in (tree, sparse, dense):
+    tree, sparse, dense, linear = (draws(family) for family in (*SIZED, "linear"))
+    for choices in (tree, sparse, dense, linear):
         assert len(seen(choices, "dropout")) >= 2
+        assert len({choice.weight_decay for choice in choices}) >= 2
+        assert len({choice.rewired for choice in choices}) == (2 if choices in (tree, sparse) else 1)
+    for choices in (tree, sparse, dense):
         assert len(seen(choices, "norm")) == 2
-        assert len(seen(choices, "activation")) >= 2
     assert {len(choice.config["hidden"]) for choice in dense} == {1, 2}
     for choices in (tree, sparse):
         assert {choice.config["branching"][0] for choice in choices} == {9, 16, 25, 36, 49}
         wirings = [choice.config["wiring"] for choice in choices]
         assert {(wiring.per, wiring.place) for wiring in wirings} >= {("dendrite", "free"), ("dendrite", "near")}
         assert len({wiring.window for wiring in wirings}) > 3
-    assert seen(tree, "readout") == {"'linear'", "'dendritic'"}
     assert {isinstance(choice.config["branching"][-1], list) for choice in tree} == {True, False}  # bypass or not
 
 
@@ -190,6 +202,6 @@ def test_trees_and_sparse_perceptrons_of_images_read_windows_that_hold_a_dendrit
 
 def test_trees_and_sparse_perceptrons_of_tables_read_columns_by_chance():
     for family in ("tree", "sparse"):
-        choices = draws(family, "adult", 400, 10)
+        choices = draws(family, "adult", 400, 8)
         assert all(choice.config["wiring"] == Random() for choice in choices)
         assert {len(choice.config["hidden"]) for choice in choices} == {1, 2}
