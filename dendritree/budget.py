@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import torch
@@ -38,6 +39,9 @@ class Count:
         return self.weights + self.biases
 
 
+UNITS = {"": 1, "k": 1000, "K": 1000, "M": 1_000_000}
+
+
 def parse_count(name: str, text: str | int) -> int:
     """A number of parameters as people write it.
 
@@ -45,10 +49,10 @@ def parse_count(name: str, text: str | int) -> int:
     (9000, 1500000, 800)
     """
     if isinstance(text, str):
-        found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kKM]?)", text.strip().replace(",", ""))
-        number = float(found[1]) * {"": 1, "k": 1e3, "M": 1e6}[found[2].replace("K", "k")] if found else 0.5
+        found = re.fullmatch(r"([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,12})?([kKM]?)", text.strip())
+        number = Decimal(found[1].replace(",", "") + (found[2] or "")) * UNITS[found[3]] if found else Decimal("0.5")
         if number != int(number):
-            raise OptionError(f"{name} must be a whole number of parameters, as 9000, 9k or 1.5M: got {text!r}")
+            raise OptionError(f"{name} must be a whole number of parameters, as 9000, 9k or 1.5M: got {text!r:.60}")
         text = int(number)
     return check_int(name, text)
 

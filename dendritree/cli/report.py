@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import OptionError
 from .command import Command
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ def _report(arguments: argparse.Namespace) -> int:
     from ..experiments.store import RunStore
     from ..report import print_report
 
+    with RunStore.open_for_reading(arguments.run) as store:
+        is_comparison = "comparison" in store.config
+    if is_comparison:
+        return _report_comparison(arguments)
     report, files = make_report(arguments.run, out=arguments.out)
     if arguments.export or arguments.weights:
         with RunStore.open_for_reading(arguments.run) as store:
@@ -29,6 +34,21 @@ def _report(arguments: argparse.Namespace) -> int:
                 store.export_weights(target / "models")
     print_report(report, whole=arguments.all)
     print_files(files)
+    return 0
+
+
+def _report_comparison(arguments: argparse.Namespace) -> int:
+    from ..experiments.store import RunStore
+    from ..report.comparison import print_comparison, write_comparison
+
+    if arguments.out or arguments.all or arguments.weights:
+        raise OptionError(f"the report of a comparison takes --export alone: {arguments.run} is one")
+    comparison, files = write_comparison(arguments.run)
+    if arguments.export:
+        with RunStore.open_for_reading(arguments.run) as store:
+            store.export(Path(arguments.run) / "data", arguments.export)
+    print_comparison(comparison)
+    print(f"wrote {', '.join(map(str, files))}")
     return 0
 
 

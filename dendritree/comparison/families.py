@@ -18,12 +18,13 @@ from ..budget import fill_budget
 from ..errors import OptionError
 from ..experiments.records import TrialRecord
 from ..wiring import Local, Random, Wiring
-from .tasks import Task
+from .tasks import CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
 
 __all__ = ["FAMILIES", "Choice", "Family", "fingerprint"]
 
 LEARNING_RATES = (0.002, 0.05)
 """Drawn from here, evenly on a logarithmic scale, for every family."""
+WEIGHT_DECAYS = (0.0, 0.05)
 ATTEMPTS = 200
 
 
@@ -72,7 +73,7 @@ class Family:
         """A random choice whose parameters are as many as the budget allows, never more."""
         lowest, highest = (math.log(rate) for rate in LEARNING_RATES)
         lr = float(f"{math.exp(random.uniform(lowest, highest)):.2g}")
-        weight_decay = float(_pick(random, 0.0, 0.05))
+        weight_decay = float(_pick(random, *WEIGHT_DECAYS))
         sizes: dict[str, Any] = {"in_features": in_features, "out_features": task.out_features, "output": "logits"}
         for _ in range(ATTEMPTS):
             config = sizes | self.draw(random, task)
@@ -186,4 +187,5 @@ def fingerprint() -> str:
         for dataset in ("mnist", "mnist-pairs", "adult")
         for seed in range(50)
     ]
-    return hashlib.sha256(repr(drawn).encode()).hexdigest()[:16]
+    rules = (drawn, LEARNING_RATES, WEIGHT_DECAYS, FEWEST_EPOCHS, MOST_EPOCHS, CLIP)
+    return hashlib.sha256(repr(rules).encode()).hexdigest()[:16]

@@ -25,7 +25,7 @@ LARGER_DENSE = (72_000, 144_000)
 """Budgets of dense MLPs beyond those of an image task: how large must one be to equal a tree?"""
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Cell:
     """A family at a parameter budget on a task: one search, one choice, several judged models."""
 

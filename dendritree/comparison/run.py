@@ -11,7 +11,7 @@ from ..errors import OptionError
 from ..experiments.records import TrialRecord
 from ..experiments.runner import Pool, run_jobs
 from ..experiments.store import RunStore
-from .plan import Cell, ComparisonPlan, in_features_of
+from .plan import Cell, ComparisonPlan, draw_choice, in_features_of
 from .trials import CompareJob, run_compare_job
 
 __all__ = ["compare"]
@@ -45,14 +45,22 @@ def compare(
         raise OptionError(f"hours must be a positive number: got {hours!r}")
     deadline = None if hours is None else time.monotonic() + 3600 * hours
     data_dir = None if data_dir is None else str(Path(data_dir).resolve())  # workers may have another folder
+    _check(plan, data_dir)
     with RunStore.create_or_open(folder, plan.as_config()) as store, pool or Pool() as workers:
         for cells in plan.rounds():
-            in_features_of(cells[0].task, data_dir)
             while jobs := _missing(store, plan, cells, data_dir):
                 if deadline is not None and time.monotonic() > deadline:
                     return False
                 _do(store, jobs, workers, data_dir, deadline, observer)
     return True
+
+
+def _check(plan: ComparisonPlan, data_dir: str | None) -> None:
+    """Find the data, and see that every budget has room for a model, before anything is written."""
+    for task in dict.fromkeys(cell.task for cell in plan.cells):
+        task.load(data_dir)
+    for cell in plan.cells:
+        draw_choice(cell, 0, in_features_of(cell.task, data_dir))
 
 
 def _missing(store: RunStore, plan: ComparisonPlan, cells: list[Cell], data_dir: str | None) -> list[CompareJob]:

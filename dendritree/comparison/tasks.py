@@ -39,10 +39,10 @@ class Task:
         >>> Task.parse("mnist:128")
         Task(dataset='mnist', examples=128)
         """
-        dataset, _, examples = text.partition(":")
-        if examples and not examples.isdecimal():
+        dataset, colon, examples = text.partition(":")
+        if colon and not (examples.isdecimal() and examples.isascii() and len(examples) < 10):
             raise OptionError(f"a task must be a data set, or one and a number of examples, as mnist:128: got {text!r}")
-        return cls(dataset, int(examples) if examples else None)
+        return cls(dataset, int(examples) if colon else None)
 
     @property
     def name(self) -> str:

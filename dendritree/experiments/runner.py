@@ -67,9 +67,14 @@ class Pool:
         return self._executor
 
     @property
+    def cores(self) -> int:
+        """Jobs that are done at the same time."""
+        return max(1, self._cores)
+
+    @property
     def in_flight(self) -> int:
         """Jobs to hand out at a time: enough that no worker waits for the next one."""
-        return 4 * max(1, self._cores)
+        return 4 * self.cores
 
     def check_alive(self) -> None:
         """Raise if a cluster is gone; its futures would never end."""
@@ -160,7 +165,7 @@ def run_jobs(
     *,
     data_dir: str | None = None,
     work: Callable[[AnyJob, str | None], list[TrialRecord]] = run_job,  # type: ignore[assignment]
-    stop: Callable[[], bool] = lambda: False,
+    stop: Callable[[], bool] | None = None,
 ) -> None:
     """Do all jobs, each at least once; `on_done` gets the records of each as it is done, in this process.
 
@@ -174,7 +179,7 @@ def run_jobs(
     """
     if pool.backend == "here":
         for job in jobs:
-            if not stop():
+            if stop is None or not stop():
                 on_done(job, work(job, data_dir))
         return
     waiting, losses = list(jobs), 0
@@ -203,19 +208,18 @@ def _submitted(
     jobs: Sequence[AnyJob],
     pool: Pool,
     submit: Callable[[Executor, AnyJob], Future[Any]],
-    stop: Callable[[], bool],
+    stop: Callable[[], bool] | None,
 ) -> Iterator[tuple[AnyJob, Future[Any]]]:
     """Submit jobs a few ahead of the workers, give back each as it ends; an executor that broke ends them all."""
     executor, queue = pool.executor(), list(reversed(jobs))
     pending: dict[Future[Any], AnyJob] = {}
     first = True
+    ahead = pool.in_flight if stop is None else pool.cores  # what waits in a worker's queue could not be called back
     while queue or pending:
-        if queue and stop():
+        if queue and stop is not None and stop():
             queue.clear()
-            for idle in [future for future in pending if future.cancel()]:  # no worker has begun them
-                del pending[idle]
             continue
-        while queue and len(pending) < pool.in_flight:
+        while queue and len(pending) < ahead:
             job = queue.pop()
             future: Future[Any]
             try:

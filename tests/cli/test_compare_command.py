@@ -20,7 +20,7 @@ from dendritree.experiments.store import STORE_FILE, RunStore
 
 ROOT = Path(dendritree.__file__).parents[1]
 FAMILIES = ["sparse", "tree"]
-RULE = {"trials": 4, "seeds": 3, "steps": 50, "test_steps": 50}
+RULE = {"trials": 4, "seeds": 3, "steps": 15}
 TRIALS = 2 * (4 + 3)
 OPTIONS = [word for name, value in RULE.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 SMALL = ["digits:128", "--budgets", "500", "--families", *FAMILIES, *OPTIONS]
@@ -55,7 +55,7 @@ class CompareRun(CommandRun):
 def expected(tmp_path_factory):
     """The trials of the same comparison in one go, in this process."""
     folder = tmp_path_factory.mktemp("expected") / "run"
-    plan = ComparisonPlan.make(["digits:128"], budgets=[500], families=FAMILIES, **RULE)
+    plan = ComparisonPlan.make(["digits:128"], budgets=[500], families=FAMILIES, **RULE, test_steps=60)
     assert compare(folder, plan, pool=Pool("here"))
     return records_in(folder)
 
@@ -67,7 +67,7 @@ MISTAKES = [
     ("mnist-4-9", "data set must be one of .*: got 'mnist-4-9'"),
     ("digits:x", "a task must be a data set, or one and a number of examples, as mnist:128: got 'digits:x'"),
     (
-        "digits: --families linear --trials 1 --seeds 1 --steps 1 --test-steps 1",
+        "digits: --families linear --trials 1 --seeds 1 --steps 1",
         "a task must be a data set, or one and a number of examples, as mnist:128: got 'digits:'",
     ),
     ("digits:0", "examples must be an integer of at least 1: got 0"),
@@ -84,7 +84,7 @@ MISTAKES = [
     ("digits --trials 0", "trials must be an integer of at least 1: got 0"),
     ("digits --seeds -1", "seeds must be an integer of at least 1: got -1"),
     ("digits --steps many", "--steps.*'many'"),
-    ("digits --test-steps 0", "test_steps must be an integer of at least 1: got 0"),
+    ("digits --steps 0", "steps must be an integer of at least 1: got 0"),
     ("digits --hours 0", "hours must be a positive number: got 0.0"),
     ("digits --hours -1", "hours must be a positive number: got -1.0"),
     ("digits --hours nan", "hours must be a positive number: got nan"),
@@ -93,7 +93,6 @@ MISTAKES = [
     ("digits --backend loki", r"backend must be one of .*got 'loki'; did you mean 'loky'\?"),
     ("digits --address tcp://127.0.0.1:1", "an address is for backend 'dask': got 'loky'"),
     ("mnist --families linear --data-dir no/such", "data_dir must name a folder: got '.*no/such'"),
-    ("--report-only --run no/such/run", "a run folder must hold trials.sqlite: none in no/such/run"),
     ("digits --treees", "--treees"),
 ]
 
@@ -113,11 +112,10 @@ def test_a_mistake_gives_status_2_one_line_and_no_folder(line, message, capsys, 
 def test_the_folder_of_another_run_is_refused_and_left_as_it_is(tmp_path, capsys):
     RunStore.create_or_open(tmp_path / "run", {"protocols": {}}).close()
     before = (tmp_path / "run" / STORE_FILE).read_bytes()
-    for option in ([], ["--report-only"]):
-        status, out, errors = call(["compare", *SMALL, "--run", tmp_path / "run", "--backend", "here", *option], capsys)
-        assert (status, out) == (2, "")
-        assert len(errors.splitlines()) == 1
-        assert re.search(f"{re.escape(str(tmp_path / 'run'))} (differs in|holds another run)", errors)
+    status, out, errors = call(["compare", *SMALL, "--run", tmp_path / "run", "--backend", "here"], capsys)
+    assert (status, out) == (2, "")
+    assert len(errors.splitlines()) == 1
+    assert re.search(f"{re.escape(str(tmp_path / 'run'))} differs in", errors)
     assert (tmp_path / "run" / STORE_FILE).read_bytes() == before
 
 
@@ -170,7 +168,7 @@ def test_out_of_time_is_said_and_is_no_error_and_a_report_can_be_had_of_what_is_
     assert trials_in(run) <= 1
     (run / "comparison.html").unlink()
     before = (run / STORE_FILE).read_bytes()
-    status, out, errors = call(["compare", *SMALL, "--run", run, "--report-only"], capsys)
+    status, out, errors = call(["report", run], capsys)
     assert (status, errors) == (0, "")
     assert (run / "comparison.html").stat().st_size > 0
     assert (run / STORE_FILE).read_bytes() == before

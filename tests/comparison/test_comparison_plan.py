@@ -68,12 +68,6 @@ def test_rounds_are_all_cells_once_and_families_of_one_size_together():
     assert len({(cells[0].task, cells[0].budget) for cells in rounds}) == len(rounds)
 
 
-def test_cells_have_an_order():
-    plan = ComparisonPlan.make(["mnist", "mnist:128", "digits"])
-    in_order = sorted(plan.cells)
-    assert sorted(in_order[5:] + in_order[:5]) == in_order
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

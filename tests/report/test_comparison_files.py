@@ -16,7 +16,7 @@ from dendritree.errors import FormatError
 from dendritree.experiments.store import RunStore
 from dendritree.report.comparison import write_comparison
 
-SMALL = ["--budgets", "1k", "2k", "--trials", "2", "--seeds", "2", "--steps", "20", "--test-steps", "20"]
+SMALL = ["--budgets", "1k", "2k", "--trials", "2", "--seeds", "2", "--steps", "20"]
 TABLES = {"overview", "cells", "gains", "efficiency", "choices", "coverage", "machine", "chart-points"}
 
 
