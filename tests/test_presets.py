@@ -23,7 +23,7 @@ IMAGES = [None, (1, 28, 28), (3, 8, 8), (1, 28, 56), (2, 3, 5), (1, 1, 1)]
     inputs=st.integers(1, 300),
     outputs=st.sampled_from([1, 2, 10, 49, 50, 100]),
     budget=st.integers(3000, 40_000),
-    neurons=st.sampled_from(["auto", "tree", "sparse"]),
+    neurons=st.sampled_from(["tree", "sparse"]),
 )
 def test_a_preset_fills_its_budget_and_never_exceeds_it(image, inputs, outputs, budget, neurons):
     inputs = inputs if image is None else image[0] * image[1] * image[2]
@@ -64,7 +64,7 @@ def test_pixels_are_read_from_windows():
     [
         ({"budget": 20}, r"budget must be at least [\d,]+ parameters for these sizes: got 20"),
         ({"budget": 0}, r"budget must be an integer of at least 1: got 0"),
-        ({"budget": 800, "neurons": "dense"}, r"neurons must be one of 'auto', 'tree', 'sparse': got 'dense'"),
+        ({"budget": 800, "neurons": "dense"}, r"neurons must be one of 'tree', 'sparse': got 'dense'"),
         ({"budget": 800, "in_features": 0}, r"in_features must be an integer of at least 1: got 0"),
     ],
 )

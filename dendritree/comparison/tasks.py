@@ -40,7 +40,7 @@ class Task:
         Task(dataset='mnist', examples=128)
         """
         dataset, colon, examples = text.partition(":")
-        if colon and not (examples.isdecimal() and examples.isascii() and len(examples) < 10):
+        if colon and not (examples.isdecimal() and examples.isascii() and len(examples) < 19):
             raise OptionError(f"a task must be a data set, or one and a number of examples, as mnist:128: got {text!r}")
         return cls(dataset, int(examples) if colon else None)
 
