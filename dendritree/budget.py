@@ -50,8 +50,8 @@ def parse_count(name: str, text: str | int) -> int:
     """
     if isinstance(text, str):
         found = re.fullmatch(r"([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,12})?([kKM]?)", text.strip())
-        number = Decimal(found[1].replace(",", "") + (found[2] or "")) * UNITS[found[3]] if found else Decimal("0.5")
-        if number != int(number):
+        number = Decimal(found[1].replace(",", "") + (found[2] or "")) * UNITS[found[3]] if found else None
+        if number is None or number != int(number):
             raise OptionError(f"{name} must be a whole number of parameters, as 9000, 9k or 1.5M: got {text!r:.60}")
         text = int(number)
     return check_int(name, text)

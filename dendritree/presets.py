@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from .budget import count, fill_budget
-from .errors import OptionError, ShapeError, check_int, check_one_of
+from .errors import OptionError, check_int, check_one_of
 from .models import DendriticNetwork, create_model
 from .models.registry import register_function
 from .wiring import Local, Random, Wiring
@@ -81,8 +80,6 @@ def preset_options(
     budget = check_int("budget", budget)
     check_one_of("neurons", neurons, NEURONS)
     shape = check_image_shape(image_shape if image_shape is None else tuple(image_shape))
-    if shape is not None and math.prod(shape) != in_features:
-        raise ShapeError(f"image_shape must have in_features pixels: got {shape} and {in_features}")
     branching, wiring = _architecture(in_features, out_features, budget, shape, neurons)
     options: dict[str, Any] = {
         "in_features": in_features,

@@ -74,7 +74,7 @@ def test_wrong_requests_are_refused_by_their_rule(options, message):
 
 
 def test_an_image_of_another_size_is_refused():
-    with pytest.raises(ShapeError, match=r"image_shape must have in_features pixels: got \(1, 5, 5\) and 24"):
+    with pytest.raises(ShapeError, match=r"image_shape must hold all inputs: got \(1, 5, 5\), 25 pixels for 24"):
         dendritic_preset(24, 3, budget=900, image_shape=(1, 5, 5))
 
 

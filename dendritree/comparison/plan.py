@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..budget import parse_count
-from ..data import load
 from ..errors import OptionError, check_int, check_one_of
 from ..experiments.protocol import seed_of
 from ..experiments.records import TrialRecord
 from .families import FAMILIES, LEARNING_RATES, Choice, fingerprint
 from .tasks import BATCH_SIZE, TASKS, Task
-from .trials import SEARCH, TEST, CompareJob
+from .trials import SEARCH, TEST, CompareJob, table_of
 
 __all__ = ["Cell", "ComparisonPlan"]
 
@@ -37,7 +36,7 @@ class Cell:
     @property
     def table(self) -> str:
         """The table of its trials in the store."""
-        return f"{self.task.name} {self.family}"
+        return table_of(self.task, self.family)
 
 
 @dataclass(frozen=True)
@@ -150,6 +149,7 @@ class ComparisonPlan:
         return Choice.of(best)
 
 
+@functools.lru_cache(maxsize=1024)  # asked for again to see what a store lacks; filling a budget builds models
 def draw_choice(cell: Cell, index: int, in_features: int) -> Choice:
     """The choice number `index` of a cell's search."""
     random = np.random.default_rng(seed_of("choice", cell.task.name, cell.family, cell.budget, index))
@@ -161,4 +161,4 @@ def in_features_of(task: Task, data_dir: str | None) -> int:
     """Inputs of a task's models."""
     if task.image_shape is not None:
         return math.prod(task.image_shape)
-    return int(load(task.dataset, data_dir=data_dir).train.x.shape[1])
+    return int(task.load(data_dir).train.x.shape[1])

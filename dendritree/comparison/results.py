@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..budget import count
 from ..experiments.inference import BOOTSTRAP_SEED, CONFIDENCE, Spread, Welch, bootstrap_mean, holm, spread, welch
 from ..experiments.records import TrialRecord
 from ..models import create_model
@@ -184,8 +185,6 @@ def _number(value: float | None) -> float:
 
 
 def _multiply_adds(network: str, config: Mapping[str, Any]) -> int | None:
-    from ..budget import count
-
     with torch.random.fork_rng(devices=[]):  # a look at results must not change what is drawn after it
         return count(create_model(network, **config)).multiply_adds
 

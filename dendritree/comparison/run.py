@@ -57,9 +57,8 @@ def compare(
 
 def _check(plan: ComparisonPlan, data_dir: str | None) -> None:
     """Find the data, and see that every budget has room for a model, before anything is written."""
-    for task in dict.fromkeys(cell.task for cell in plan.cells):
-        task.load(data_dir)
-    for cell in plan.cells:
+    for cell in plan.cells:  # those of a task stand together, and its data stays loaded
+        cell.task.load(data_dir)
         draw_choice(cell, 0, in_features_of(cell.task, data_dir))
 
 
@@ -103,5 +102,5 @@ def _do(
         keep,
         data_dir=data_dir,
         work=run_compare_job,
-        stop=lambda: deadline is not None and time.monotonic() > deadline,
+        stop=None if deadline is None else lambda: time.monotonic() > deadline,
     )

@@ -17,10 +17,15 @@ from ..training import FitConfig, evaluate, fit
 from .families import Choice
 from .tasks import BATCH_SIZE, Task
 
-__all__ = ["SEARCH", "TEST", "CompareJob", "run_compare_job"]
+__all__ = ["SEARCH", "TEST", "CompareJob", "run_compare_job", "table_of"]
 
 SEARCH, TEST = "search", "test"
 """What a trial is for: to choose among, or to judge the choice on the test set with a fresh seed."""
+
+
+def table_of(task: Task, family: str) -> str:
+    """The store's table of a family's trials on a task; its last word is the family."""
+    return f"{task.name} {family}"
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,8 @@ class CompareJob:
     @property
     def row(self) -> Row:
         """Where the store keeps it: a table for each task and family."""
-        return Row(
-            f"{self.task.name} {self.family}", self.task.name, self.choice.network, self.budget, self.choice.dropout
-        )
+        table = table_of(self.task, self.family)
+        return Row(table, self.task.name, self.choice.network, self.budget, self.choice.dropout)
 
     @property
     def key(self) -> TrialKey:

@@ -69,7 +69,8 @@ class TrialRecord:
     """Loss and accuracy on the test set of the best epoch's weights, where the protocol has a test set."""
     test_acc: float | None = None
     model_config: dict[str, Any] = field(default_factory=dict)
-    """What `create_model(row.network, **model_config)` takes to build the model."""
+    """What `create_model(row.network, **model_config)` takes to build the model; in a comparison also `fit.` and how it
+    was trained."""
     weights: bytes | None = field(default=None, repr=False)
     """Best epoch's weights as safetensors; of trial 0 only."""
 
