@@ -30,16 +30,19 @@ ALLOWED = {
     "prune": "models layers tree ops.reference",
     "explain": "models layers tree ops.reference",
     "presets": "budget models layers wiring",
-    "convert": "budget models layers wiring",
+    "convert": "budget models layers wiring levels tree",
     "checkpoints": "",
     "training": "data checkpoints",
-    "estimators": "presets models training budget",
-    "tune": "presets models training budget",
+    "distill": "training data",
+    "export": "models layers wiring",
+    "estimators": "presets models training budget data plasticity wiring layers",
+    "tabular": "estimators presets models training budget data",
+    "tune": "presets models training budget data plasticity wiring",
     "experiments": "data models layers wiring tree presets budget training __init__",  # for the version
     "comparison": "experiments data models wiring budget training plasticity",
-    "plot": "layers tree explain experiments.store",
-    "report": "experiments comparison plot",
-    "view": "plot explain models",
+    "plot": "layers models tree wiring explain prune training comparison experiments",
+    "report": "experiments comparison tabular tune plot",
+    "view": "plot explain models layers tree data",
 }
 ALLOWED["cli"] = " ".join([*ALLOWED, "__init__"])  # for the version
 ALLOWED["__init__"] = " ".join(unit for unit in ALLOWED if unit not in ("cli", "__init__"))
