@@ -5,8 +5,6 @@ The width is never chosen: it is the largest that the parameter budget allows.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,9 +16,9 @@ from ..budget import fill_budget
 from ..errors import OptionError
 from ..experiments.records import TrialRecord
 from ..wiring import Local, Random, Wiring
-from .tasks import CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
+from .tasks import Task
 
-__all__ = ["FAMILIES", "Choice", "Family", "fingerprint"]
+__all__ = ["FAMILIES", "Choice", "Family"]
 
 LEARNING_RATES = (0.002, 0.05)
 """Drawn from here, evenly on a logarithmic scale, for every family."""
@@ -57,6 +55,16 @@ class Choice:
         config = dict(record.model_config)
         weight_decay, rewired = config.pop("fit.weight_decay", 0.0), config.pop("fit.rewired", 0.0)
         return cls(record.row.network, config, record.lr, weight_decay, rewired)
+
+    def difference(self, other: Choice) -> str:
+        """What another one has instead.
+
+        >>> Choice("mlp", {"hidden": 4, "dropout": 0.1}, 0.01).difference(Choice("mlp", {"hidden": 5}, 0.01))
+        'dropout: 0.1 -> nothing; hidden: 4 -> 5'
+        """
+        ours, theirs = ({"network": of.network, "lr": of.lr, **of.as_stored()} for of in (self, other))
+        names = sorted(name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name))
+        return "; ".join(f"{name}: {ours.get(name, 'nothing')} -> {theirs.get(name, 'nothing')}" for name in names)
 
 
 @dataclass(frozen=True)
@@ -176,16 +184,3 @@ FAMILIES = {
     "linear": Family("perceptrons: one linear unit per output", "perceptrons", _linear),
 }
 """Families by name. `sparse`, `dense` and `linear` are the controls of `tree`."""
-
-
-@functools.cache
-def fingerprint() -> str:
-    """Changes when any family may choose otherwise: searches of two versions must not be mixed in one run."""
-    drawn = [
-        (name, family.network, family.draw(np.random.default_rng(seed), Task(dataset)))
-        for name, family in FAMILIES.items()
-        for dataset in ("mnist", "mnist-pairs", "adult")
-        for seed in range(50)
-    ]
-    rules = (drawn, LEARNING_RATES, WEIGHT_DECAYS, FEWEST_EPOCHS, MOST_EPOCHS, CLIP)
-    return hashlib.sha256(repr(rules).encode()).hexdigest()[:16]

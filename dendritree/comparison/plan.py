@@ -14,8 +14,8 @@ from ..budget import parse_count
 from ..errors import OptionError, check_int, check_one_of
 from ..experiments.protocol import seed_of
 from ..experiments.records import TrialRecord
-from .families import FAMILIES, LEARNING_RATES, Choice, fingerprint
-from .tasks import BATCH_SIZE, TASKS, Task
+from .families import FAMILIES, Choice
+from .tasks import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, TASKS, Task
 from .trials import SEARCH, TEST, CompareJob, table_of
 
 __all__ = ["Cell", "ComparisonPlan"]
@@ -103,15 +103,15 @@ class ComparisonPlan:
         return cls(tuple(cells), trials, seeds, steps, test_steps)
 
     def as_config(self) -> dict[str, Any]:
-        """All that decides the result of a trial, as JSON values. Cells may be added later."""
+        """All that decides the result of a choice, as JSON values. Cells may be added later; a trial has its choice."""
         return {
             "comparison": 1,
             "trials": self.trials,
             "steps": self.steps,
             "test_steps": self.test_steps,
             "batch_size": BATCH_SIZE,
-            "learning_rates": list(LEARNING_RATES),
-            "choices": fingerprint(),
+            "epochs": [FEWEST_EPOCHS, MOST_EPOCHS],
+            "clip": CLIP,
         }
 
     def rounds(self) -> list[list[Cell]]:

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import OptionError
+from ..errors import FormatError, OptionError
 from ..experiments.records import TrialRecord
 from ..experiments.runner import Pool, run_jobs
 from ..experiments.store import RunStore
+from .families import Choice
 from .plan import Cell, ComparisonPlan, draw_choice, in_features_of
-from .trials import CompareJob, run_compare_job
+from .trials import SEARCH, CompareJob, run_compare_job
 
 __all__ = ["compare"]
 
@@ -47,6 +48,7 @@ def compare(
     data_dir = None if data_dir is None else str(Path(data_dir).resolve())  # workers may have another folder
     _check(plan, data_dir)
     with RunStore.create_or_open(folder, plan.as_config()) as store, pool or Pool() as workers:
+        _check_choices(store, plan, data_dir)
         for cells in plan.rounds():
             while jobs := _missing(store, plan, cells, data_dir):
                 if deadline is not None and time.monotonic() > deadline:
@@ -60,6 +62,20 @@ def _check(plan: ComparisonPlan, data_dir: str | None) -> None:
     for cell in plan.cells:  # those of a task stand together, and its data stays loaded
         cell.task.load(data_dir)
         draw_choice(cell, 0, in_features_of(cell.task, data_dir))
+
+
+def _check_choices(store: RunStore, plan: ComparisonPlan, data_dir: str | None) -> None:
+    """Refuse to mix searches of two versions that choose otherwise: what was tried must be what would be tried now."""
+    for cell in plan.cells:
+        jobs = {job.index: job for job in plan.searches(cell, in_features_of(cell.task, data_dir))}
+        for record in store.records(SEARCH, cell.table):
+            job = jobs.get(record.index) if record.row.size == cell.budget else None
+            before = Choice.of(record)
+            if job is not None and before != job.choice:
+                raise FormatError(
+                    f"a run goes on as it was begun: choice {record.index} of {cell.family} on {cell.task.name} differs"
+                    f" from this version's in {before.difference(job.choice)}"
+                )
 
 
 def _missing(store: RunStore, plan: ComparisonPlan, cells: list[Cell], data_dir: str | None) -> list[CompareJob]:

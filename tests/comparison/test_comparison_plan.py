@@ -1,6 +1,5 @@
 """What a comparison consists of: its cells, the choices drawn for each, and the choice that validation makes."""
 
-import dataclasses
 import functools
 import json
 import math
@@ -13,14 +12,13 @@ from compare_cases import SMALL, inputs_of, made_record, small_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dendritree.comparison.families import FAMILIES, Choice, fingerprint
+from dendritree.comparison.families import FAMILIES, Choice
 from dendritree.comparison.plan import Cell, ComparisonPlan, draw_choice, in_features_of
 from dendritree.comparison.tasks import TASKS, Task
 from dendritree.comparison.trials import SEARCH, TEST
 from dendritree.errors import OptionError
 
 DIGITS = Task("digits", 128)
-FAMILIES_DRAW = {name: family.draw for name, family in FAMILIES.items()}
 
 
 def names(plan):
@@ -100,24 +98,6 @@ def test_the_config_is_json_and_says_what_decides_a_trial():
     for kept in ({"seeds": 9}, {"budgets": [900]}, {"families": ["tree"]}):  # may grow
         assert small_plan(**kept).as_config() == config
     assert small_plan("digits").as_config() == config
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_run_tells_what_its_families_may_choose(family, monkeypatch):
-    """Choices of two versions are not mixed: the config is another once a family draws otherwise."""
-    before = small_plan().as_config()
-
-    def draw(generator, task):
-        return FAMILIES_DRAW[family](generator, task) | {"dropout": 0.2}
-
-    monkeypatch.setitem(FAMILIES, family, dataclasses.replace(FAMILIES[family], draw=draw))
-    fingerprint.cache_clear()
-    try:
-        assert small_plan().as_config() != before
-    finally:
-        monkeypatch.undo()
-        fingerprint.cache_clear()
-    assert small_plan().as_config() == before
 
 
 # ----------------------------------------------------------------------------------------------------------- searches

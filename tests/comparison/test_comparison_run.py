@@ -10,7 +10,7 @@ import torch
 from compare_cases import parameters_by_hand, records_in, small_plan
 
 from dendritree import FitConfig, create_model, fit
-from dendritree.comparison import run, tasks, trials
+from dendritree.comparison import plan, run, tasks, trials
 from dendritree.comparison.families import FAMILIES, Choice
 from dendritree.comparison.run import compare
 from dendritree.comparison.tasks import BATCH_SIZE, Task
@@ -39,6 +39,22 @@ def whole(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected(whole):
     return records_in(whole)
+
+
+@pytest.mark.parametrize("family", ["tree", "linear"])
+def test_choices_of_two_versions_are_not_mixed(whole, expected, family, monkeypatch):
+    def draw(generator, task):
+        return FAMILIES[family].draw(generator, task) | {"dropout": 0.25}
+
+    changed = dataclasses.replace(FAMILIES[family], draw=draw)
+    monkeypatch.setattr(plan, "FAMILIES", FAMILIES | {family: changed})
+    plan.draw_choice.cache_clear()
+    try:
+        with pytest.raises(FormatError, match=rf"of {family} on digits:128 differs .* in dropout: 0\.[01] -> 0\.25$"):
+            compare(whole, small_plan(seeds=3), pool=here())
+    finally:
+        plan.draw_choice.cache_clear()
+    assert records_in(whole) == expected
 
 
 # ----------------------------------------------------------------------------------------------- what a run consists of
