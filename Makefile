@@ -4,18 +4,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help reproduce test bench lint types pytest package clean
+.PHONY: help reproduce test bench docs lint types pytest package clean
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
 	@echo "make test        lint, types, tests, and a package that installs"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
+	@echo "make docs        build the documentation into site/index.html"
 	@echo "make clean       remove .venv and everything built"
 
 reproduce: $(VENV)/run.stamp
 	$(BIN)/dendritree reproduce
 
 test: lint types pytest package
+
+docs: $(VENV)/dev.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/run.stamp
 	$(BIN)/python benchmarks/layer_speed.py --short --out benchmarks/results/layer_speed_short.csv

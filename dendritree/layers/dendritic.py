@@ -26,11 +26,11 @@ DROPOUT_PER = ("synapse", "input")
 
 
 class DendriticLayer(nn.Module):
-    r"""A layer of neurons whose inputs run through trees of small nonlinear sums.
+    """A layer of neurons whose inputs run through trees of small nonlinear sums.
 
     Every dendrite (inner node) of a tree computes
 
-    .. math:: y = \mathrm{act}\Big(\sum_{j=1}^{b} w_j z_j + c\Big)
+        y = act(w_1 z_1 + ... + w_b z_b + c)
 
     from its `b` children, which are synapses (inputs) or other dendrites; the root is the neuron's output. Only real
     edges are stored: `weight` has one entry per edge, `bias` one per node.

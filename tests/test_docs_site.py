@@ -1,0 +1,47 @@
+"""The documentation site: it builds without a warning, has every page and public name, and needs no network."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dendritree
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built as `make docs` builds it, warnings as errors."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("page", [*PAGES, Path("paper.md")], ids=str)
+def test_every_page_is_in_the_site_and_in_its_menu(site, page):
+    built = page.with_suffix(".html")
+    assert (site / built).is_file()
+    assert f'href="{built.as_posix()}"' in (site / "index.html").read_text(encoding="utf-8")
+
+
+def test_every_public_name_is_documented(site):
+    text = "".join(path.read_text(encoding="utf-8") for path in (site / "api").glob("*.html"))
+    names = {name for name in dendritree.__all__ if not name.startswith("_")}
+    assert {name for name in names if f'id="dendritree.{name}"' not in text} == set()
+
+
+def test_pages_load_nothing_from_elsewhere(site):
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r"<(?:script|img|source)[^>]+src=\"([^\"]+)\"", text)
+        loaded += re.findall(r"<link[^>]+rel=\"(?:stylesheet|preload|icon)\"[^>]*href=\"([^\"]+)\"", text)
+        assert [link for link in loaded if re.match(r"(?:https?:)?//", link)] == [], page.name
