@@ -110,6 +110,14 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def until(self, expression):
+        """What an expression gives as soon as that is true, as a page takes its time."""
+        end = time.monotonic() + PATIENCE
+        while not (value := self.value(expression)):
+            assert time.monotonic() < end, f"never true: {expression}"
+            time.sleep(0.02)
+        return value
+
     @property
     def complaints(self):
         """All that a developer would see in the console: messages, exceptions, refused requests."""
