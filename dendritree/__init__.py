@@ -5,13 +5,14 @@ Layers, the paper's models and their controls, parameter budgets, files, trainin
 
 from .budget import Count, count, matched_mln, matched_mlp, paper_rows
 from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
-from .layers import DendriticLayer
+from .layers import DANN, DENN, DendriticLayer, KTree
 from .masked import from_masked, load_masked, to_masked
 from .models import (
     MLP,
     ConvMLN,
     ConvMLP,
     ConvPerceptrons,
+    DANNClassifier,
     DendriticNetwork,
     DenseNetwork,
     MLNBinaryClassifier,
@@ -31,6 +32,8 @@ from .wiring import Columns, Custom, Local, Morton, Partition, Patches, Random, 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DANN",
+    "DENN",
     "MLP",
     "Columns",
     "ConvMLN",
@@ -38,6 +41,7 @@ __all__ = [
     "ConvPerceptrons",
     "Count",
     "Custom",
+    "DANNClassifier",
     "DendriticLayer",
     "DendriticNetwork",
     "DendritreeError",
@@ -46,6 +50,7 @@ __all__ = [
     "Forest",
     "FormatError",
     "History",
+    "KTree",
     "Local",
     "MLNBinaryClassifier",
     "MLNClassifier",

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -61,7 +61,8 @@ def count(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Count
     """Count a model's weights, biases and multiply-adds, each parameter once.
 
     Args:
-        model: any module; trees, linear layers and convolutions are known to the multiply-add count.
+        model: any module. Linear layers and convolutions are known to the multiply-add count; every other layer may
+            state its own, for one sample and all of its parts, as an attribute `multiply_adds`.
         input_shape: shape of one sample, needed only for multiply-adds of models that do not state theirs.
 
     Example:
@@ -90,15 +91,16 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> int
 
     def add(module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
         nonlocal total
-        if isinstance(module, DendriticLayer):
-            total += output.shape[:-1].numel() * module.forest.multiply_adds
+        stated = getattr(module, "multiply_adds", None)
+        if stated is not None:
+            total += output.shape[:-1].numel() * stated
         elif isinstance(module, nn.Linear):
             total += output.numel() * module.in_features
         elif isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
             total += output.numel() * module.weight[0].numel()
 
     modes = [(module, module.training) for module in model.modules()]
-    hooks = [module.register_forward_hook(add) for module in model.modules()]
+    hooks = [module.register_forward_hook(add) for module in _counted(model)]
     try:
         model.eval()
         with torch.no_grad():
@@ -113,6 +115,19 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> int
         for module, training in modes:
             module.training = training
     return total
+
+
+def _counted(module: nn.Module) -> Iterator[nn.Module]:
+    """A module and its parts, but for the parts of one that states its multiply-adds."""
+    seen: set[nn.Module] = set()
+    pending = [module]
+    while pending:
+        each = pending.pop()
+        if each not in seen:
+            seen.add(each)
+            yield each
+            if getattr(each, "multiply_adds", None) is None:
+                pending += each.children()
 
 
 def _input_shape(model: nn.Module) -> tuple[int, ...] | None:

@@ -145,6 +145,11 @@ class DendriticLayer(nn.Module):
         return int(self.forest.fan_in_of_neuron.max())
 
     @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds for one sample."""
+        return self.forest.multiply_adds
+
+    @property
     def wiring(self) -> Wiring:
         """The wiring; of the first tree of a neuron where each has its own."""
         return self.wirings[0]

@@ -1,6 +1,7 @@
 """Whole networks by name: the paper's models, their controls, and their files."""
 
 from .controls import MLP, ConvMLP, ConvPerceptrons, Perceptrons
+from .dann import DANNClassifier
 from .network import DendriticNetwork, DenseNetwork
 from .paper import ConvMLN, MLNBinaryClassifier, MLNClassifier
 from .registry import create_model, list_models
@@ -11,6 +12,7 @@ __all__ = [
     "ConvMLN",
     "ConvMLP",
     "ConvPerceptrons",
+    "DANNClassifier",
     "DendriticNetwork",
     "DenseNetwork",
     "MLNBinaryClassifier",
