@@ -5,7 +5,7 @@ Layers, the paper's models and their controls, parameter budgets, files, trainin
 
 from .budget import Count, count, matched_mln, matched_mlp, paper_rows
 from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
-from .layers import DANN, DENN, DendriticLayer, KTree
+from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree
 from .masked import from_masked, load_masked, to_masked
 from .models import (
     MLP,
@@ -17,6 +17,7 @@ from .models import (
     DenseNetwork,
     MLNBinaryClassifier,
     MLNClassifier,
+    NeuronNetwork,
     Perceptrons,
     create_model,
     list_models,
@@ -34,6 +35,8 @@ __version__ = "0.1.0"
 __all__ = [
     "DANN",
     "DENN",
+    "DMNN",
+    "DNM",
     "MLP",
     "Columns",
     "ConvMLN",
@@ -57,6 +60,7 @@ __all__ = [
     "MissingDataError",
     "MissingExtraError",
     "Morton",
+    "NeuronNetwork",
     "OptionError",
     "Partition",
     "Patches",

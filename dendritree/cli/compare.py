@@ -94,7 +94,14 @@ COMPARE = Command(
             ("--budgets",),
             {"nargs": "+", "metavar": "N", "help": "parameters, as 9k (default: several for each data set)"},
         ),
-        (("--families",), {"nargs": "+", "metavar": "F", "help": "of tree, sparse, dense, linear (default: all)"}),
+        (
+            ("--families",),
+            {
+                "nargs": "+",
+                "metavar": "F",
+                "help": "of tree, sparse, dense, linear (the default), ktree, denn, dnm, dmnn, dann",
+            },
+        ),
         (("--trials",), {"type": int, "default": 16, "metavar": "N", "help": "random choices tried (default: 16)"}),
         (
             ("--seeds",),

@@ -18,7 +18,7 @@ from ..experiments.records import TrialRecord
 from ..wiring import Local, Random, Wiring
 from .tasks import Task
 
-__all__ = ["FAMILIES", "Choice", "Family"]
+__all__ = ["FAMILIES", "Choice", "Family", "draw_common", "pick"]
 
 LEARNING_RATES = (0.002, 0.05)
 """Drawn from here, evenly on a logarithmic scale, for every family."""
@@ -81,7 +81,7 @@ class Family:
         """A random choice whose parameters are as many as the budget allows, never more."""
         lowest, highest = (math.log(rate) for rate in LEARNING_RATES)
         lr = float(f"{math.exp(random.uniform(lowest, highest)):.2g}")
-        weight_decay = float(_pick(random, *WEIGHT_DECAYS))
+        weight_decay = float(pick(random, *WEIGHT_DECAYS))
         sizes: dict[str, Any] = {"in_features": in_features, "out_features": task.out_features, "output": "logits"}
         for _ in range(ATTEMPTS):
             config = sizes | self.draw(random, task)
@@ -100,12 +100,14 @@ class Family:
 # --------------------------------------------------------------------------------------------------- what is drawn
 
 
-def _pick(random: np.random.Generator, *options: Any) -> Any:
+def pick(random: np.random.Generator, *options: Any) -> Any:
+    """One of the options; one given twice is twice as likely."""
     return options[int(random.integers(len(options)))]
 
 
-def _common(random: np.random.Generator) -> dict[str, Any]:
-    return {"dropout": _pick(random, 0.0, 0.0, 0.0, 0.1), "norm": _pick(random, None, "batch")}
+def draw_common(random: np.random.Generator) -> dict[str, Any]:
+    """What every family with hidden neurons chooses alike."""
+    return {"dropout": pick(random, 0.0, 0.0, 0.0, 0.1), "norm": pick(random, None, "batch")}
 
 
 def _local(random: np.random.Generator, task: Task, per_dendrite: int) -> Wiring:
@@ -114,7 +116,7 @@ def _local(random: np.random.Generator, task: Task, per_dendrite: int) -> Wiring
     assert task.image_shape is not None
     most = max(least, min(task.image_shape[1:]))
     window = min(least + int(random.integers(0, 6)), most)
-    per, place = _pick(random, ("dendrite", "near"), ("dendrite", "free"), ("neuron", "near"))
+    per, place = pick(random, ("dendrite", "near"), ("dendrite", "free"), ("neuron", "near"))
     return Local(window=window, per=per, place=place, image_shape=task.image_shape)
 
 
@@ -124,57 +126,55 @@ def _wiring(random: np.random.Generator, task: Task, per_dendrite: int) -> Wirin
 
 def _synapses(random: np.random.Generator, task: Task) -> int:
     """Synapses of a dendrite: as many as a small patch of an image, or a few columns of a table."""
-    return int(
-        _pick(random, 9, 16, 25, 36, 49) if task.image_shape is not None else _pick(random, 2, 3, 4, 6, 8, 12, 16)
-    )
+    return int(pick(random, 9, 16, 25, 36, 49) if task.image_shape is not None else pick(random, 2, 3, 4, 6, 8, 12, 16))
 
 
 def _layers(random: np.random.Generator, task: Task) -> tuple[float, ...]:
     """Hidden layers: one for images, whose windows a second one could not see; one or two for tables."""
-    return (1.0,) if task.image_shape is not None else _pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5))
+    return (1.0,) if task.image_shape is not None else pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5))
 
 
 def _branching(random: np.random.Generator, task: Task, synapses: int) -> list[Any]:
     """A soma with dendrites alone, or one with dendrites and synapses of its own: a bypass."""
     if random.random() < 0.5:
         few = task.out_features <= 20  # many outputs make read-outs dear, and somas of many dendrites cheap
-        return [synapses, int(_pick(random, *((2, 2, 3, 4) if few else (2, 4, 6, 8))))]
-    dendrite = [max(2, round(synapses * float(_pick(random, 0.3, 0.5, 1.0))))]
-    return [synapses, *[dendrite] * int(_pick(random, 1, 1, 2))]
+        return [synapses, int(pick(random, *((2, 2, 3, 4) if few else (2, 4, 6, 8))))]
+    dendrite = [max(2, round(synapses * float(pick(random, 0.3, 0.5, 1.0))))]
+    return [synapses, *[dendrite] * int(pick(random, 1, 1, 2))]
 
 
 def _tree(random: np.random.Generator, task: Task) -> dict[str, Any]:
     synapses = _synapses(random, task)
-    return _common(random) | {
+    return draw_common(random) | {
         "shape": _layers(random, task),
         "branching": _branching(random, task, synapses),
         "wiring": _wiring(random, task, synapses),
-        "rewired": _pick(random, 0.0, 0.3, 0.3, 0.3),
+        "rewired": pick(random, 0.0, 0.3, 0.3, 0.3),
     }
 
 
 def _sparse(random: np.random.Generator, task: Task) -> dict[str, Any]:
     synapses = _synapses(random, task)
-    return _common(random) | {
+    return draw_common(random) | {
         "shape": _layers(random, task),
         "branching": [synapses],
         "wiring": _wiring(random, task, synapses),
-        "rewired": _pick(random, 0.0, 0.3, 0.3, 0.3),
-        "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
+        "rewired": pick(random, 0.0, 0.3, 0.3, 0.3),
+        "activation": pick(random, "leaky_relu", "leaky_relu", "tanh"),
     }
 
 
 def _dense(random: np.random.Generator, task: Task) -> dict[str, Any]:
     del task
-    return _common(random) | {
-        "shape": _pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0)),
-        "activation": _pick(random, "relu", "relu", "leaky_relu", "tanh"),
+    return draw_common(random) | {
+        "shape": pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0)),
+        "activation": pick(random, "relu", "relu", "leaky_relu", "tanh"),
     }
 
 
 def _linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
     del task
-    return {"dropout": _pick(random, 0.0, 0.0, 0.0, 0.1)}
+    return {"dropout": pick(random, 0.0, 0.0, 0.0, 0.1)}
 
 
 FAMILIES = {

@@ -15,6 +15,7 @@ from ..errors import OptionError, check_int, check_one_of
 from ..experiments.protocol import seed_of
 from ..experiments.records import TrialRecord
 from .families import FAMILIES, Choice
+from .rivals import ALL_FAMILIES, RIVALS
 from .tasks import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, TASKS, Task
 from .trials import SEARCH, TEST, CompareJob, table_of
 
@@ -74,7 +75,7 @@ class ComparisonPlan:
         Args:
             tasks: data sets, `mnist:128` for the first 128 training examples.
             budgets: parameters, as 9000 or `9k`; each data set's own by default.
-            families: names of `FAMILIES`.
+            families: names of `ALL_FAMILIES`; trees and their controls by default.
             trials: random choices tried in each cell.
             seeds: models judged on the test set.
             steps: about how many steps a choice is trained.
@@ -83,13 +84,14 @@ class ComparisonPlan:
         >>> [(cell.family, cell.budget) for cell in ComparisonPlan.make(["digits"], budgets=["2k"]).cells]
         [('linear', 0), ('dense', 2000), ('sparse', 2000), ('tree', 2000)]
         """
-        chosen = [check_one_of("family", family, FAMILIES) for family in families] or list(FAMILIES)
+        chosen = [check_one_of("family", family, ALL_FAMILIES) for family in families] or list(FAMILIES)
+        sized = [family for family in ("dense", "sparse", "tree", *RIVALS) if family in chosen]
         asked = [parse_count("budget", budget) for budget in budgets]
         cells = []
         for task in [Task.parse(text) for text in tasks] or [Task(name) for name in TASKS]:
             sizes = asked or [parse_count("budget", text) for text in TASKS[task.dataset].split()]
             cells += [Cell(task, 0, "linear")] * ("linear" in chosen)
-            cells += [Cell(task, size, f) for size in sizes for f in ("dense", "sparse", "tree") if f in chosen]
+            cells += [Cell(task, size, family) for size in sizes for family in sized]
             if (
                 task.image_shape
                 and task.out_features == 10
@@ -153,7 +155,7 @@ class ComparisonPlan:
 def draw_choice(cell: Cell, index: int, in_features: int) -> Choice:
     """The choice number `index` of a cell's search."""
     random = np.random.default_rng(seed_of("choice", cell.task.name, cell.family, cell.budget, index))
-    return FAMILIES[cell.family].choose(random, cell.task, in_features, cell.budget)
+    return ALL_FAMILIES[cell.family].choose(random, cell.task, in_features, cell.budget)
 
 
 @functools.lru_cache(maxsize=16)

@@ -18,8 +18,9 @@ from ..budget import count
 from ..experiments.inference import BOOTSTRAP_SEED, CONFIDENCE, Spread, Welch, bootstrap_mean, holm, spread, welch
 from ..experiments.records import TrialRecord
 from ..models import create_model
-from .families import FAMILIES, Choice
+from .families import Choice
 from .plan import Cell
+from .rivals import ALL_FAMILIES
 from .tasks import TASKS, Task
 from .trials import SEARCH, TEST
 
@@ -146,7 +147,7 @@ def reading_order(cell: Cell) -> tuple[int, int, int, int]:
     >>> [cell.task.name for cell in sorted((Cell(Task.parse(n), 0, "linear") for n in names), key=reading_order)]
     ['mnist', 'mnist:128', 'mnist:1000', 'digits']
     """
-    task, families = cell.task, list(FAMILIES)
+    task, families = cell.task, list(ALL_FAMILIES)
     place = families.index(cell.family) if cell.family in families else len(families)
     return list(TASKS).index(task.dataset), task.examples or 0, cell.budget, place
 
@@ -197,7 +198,7 @@ def _efficiencies(results: Sequence[CellResult]) -> list[Efficiency]:
     for result in results:
         dense = [r for r in results if r.cell.task == result.cell.task and r.cell.family == "dense"]
         dense = [r for r in dense if math.isfinite(r.spread.mean)]  # a diverged MLP does not say what it needs
-        if result.cell.family in ("tree", "sparse") and len(dense) > 1 and math.isfinite(result.spread.mean):
+        if result.cell.family not in ("dense", "linear") and len(dense) > 1 and math.isfinite(result.spread.mean):
             found.append(efficiency(result, dense))
     return found
 

@@ -3,6 +3,8 @@
 from .dann import DANN
 from .dendritic import DendriticLayer
 from .denn import DENN
+from .dmnn import DMNN
+from .dnm import DNM
 from .ktree import KTree
 
-__all__ = ["DANN", "DENN", "DendriticLayer", "KTree"]
+__all__ = ["DANN", "DENN", "DMNN", "DNM", "DendriticLayer", "KTree"]

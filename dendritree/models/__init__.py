@@ -3,6 +3,7 @@
 from .controls import MLP, ConvMLP, ConvPerceptrons, Perceptrons
 from .dann import DANNClassifier
 from .network import DendriticNetwork, DenseNetwork
+from .neurons import NeuronNetwork
 from .paper import ConvMLN, MLNBinaryClassifier, MLNClassifier
 from .registry import create_model, list_models
 from .storage import load, save
@@ -17,6 +18,7 @@ __all__ = [
     "DenseNetwork",
     "MLNBinaryClassifier",
     "MLNClassifier",
+    "NeuronNetwork",
     "Perceptrons",
     "create_model",
     "list_models",

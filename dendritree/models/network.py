@@ -73,7 +73,7 @@ class DendriticNetwork(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        sizes = _sizes(in_features, hidden)
+        sizes = check_sizes(in_features, hidden)
         out_features = check_int("out_features", out_features)
         fan_ins = _one_per_layer("fan_in", fan_in, len(hidden))
         wirings = _wirings(wiring, len(hidden))
@@ -86,7 +86,7 @@ class DendriticNetwork(nn.Module):
                     inputs, neurons, branching=branching, wiring=each, dropout=synapse_dropout, **given, **common
                 )
             )
-            steps += _between(neurons, norm, dropout, device, dtype)
+            steps += between(neurons, norm, dropout, device, dtype)
         self.hidden = nn.Sequential(*steps)
         self.readout: nn.Module
         if check_one_of("readout", readout, READOUTS) == "linear":
@@ -136,12 +136,12 @@ class DenseNetwork(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        sizes = _sizes(in_features, hidden)
+        sizes = check_sizes(in_features, hidden)
         out_features = check_int("out_features", out_features)
         steps: list[nn.Module] = []
         for inputs, neurons in itertools.pairwise(sizes):
             steps += [make_linear(inputs, neurons, device, dtype), make_activation(activation)]
-            steps += _between(neurons, norm, dropout, device, dtype)
+            steps += between(neurons, norm, dropout, device, dtype)
         self.hidden = nn.Sequential(*steps)
         self.readout = make_linear(sizes[-1], out_features, device, dtype)
         self.output = make_output(output, out_features)
@@ -152,14 +152,14 @@ class DenseNetwork(nn.Module):
         return y
 
 
-def _sizes(in_features: int, hidden: Sequence[int]) -> list[int]:
+def check_sizes(in_features: int, hidden: Sequence[int]) -> list[int]:
     """Inputs, then the neurons of each hidden layer."""
     if isinstance(hidden, str) or not isinstance(hidden, Sequence) or not len(hidden):
         raise OptionError(f"hidden must be a list with the neurons of one layer or more: got {hidden!r}")
     return [check_int("in_features", in_features), *(check_int("hidden", size) for size in hidden)]
 
 
-def _between(
+def between(
     neurons: int, norm: str | None, dropout: float, device: torch.device | str | None, dtype: torch.dtype | None
 ) -> list[nn.Module]:
     """What follows a hidden layer."""

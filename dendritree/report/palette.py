@@ -21,6 +21,11 @@ COLOURS = {
     "sparse": ("#0072B2",),
     "dense": ("#C24E00",),
     "linear": ("#555555",),
+    "ktree": ("#332288",),
+    "denn": ("#882255",),
+    "dnm": ("#8A7A00",),
+    "dmnn": ("#A8438C",),
+    "dann": ("#117799",),
 }
 DASHES: dict[str, tuple[float, ...]] = {
     "dendritic": (),
@@ -30,6 +35,7 @@ DASHES: dict[str, tuple[float, ...]] = {
     "sparse": (),
     "dense": (4, 1.6),
     "linear": (1.2, 1.2),
+    **dict.fromkeys(("ktree", "denn", "dnm", "dmnn", "dann"), (2.4, 1.0)),
 }
 MARKS = {
     "dendritic": ("o", "s", "D", "h"),
@@ -39,6 +45,11 @@ MARKS = {
     "sparse": ("s",),
     "dense": ("^",),
     "linear": ("X",),
+    "ktree": ("D",),
+    "denn": ("v",),
+    "dnm": ("P",),
+    "dmnn": ("<",),
+    "dann": ("h",),
 }
 # Every size of the paper and of our extra rows: a partial run then has the colours of a whole one.
 KNOWN_SIZES = {
@@ -49,6 +60,7 @@ KNOWN_SIZES = {
     "sparse": (0,),
     "dense": (0,),
     "linear": (0,),
+    **dict.fromkeys(("ktree", "denn", "dnm", "dmnn", "dann"), (0,)),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ...comparison import FAMILIES, CellResult, Comparison, Task
+from ...comparison import ALL_FAMILIES, CellResult, Comparison, Task
 from ..layout import Chart, Line, Panel
 from .naming import FAMILY_NAMES, METRICS, anchor, title
 
@@ -27,7 +27,7 @@ def size_charts(comparison: Comparison) -> Iterator[Chart]:
     """A chart a task: the score of every family against its parameters."""
     for task in comparison.tasks:
         lines = []
-        for family in FAMILIES:
+        for family in ALL_FAMILIES:
             results = comparison.of(task, family)
             lines += _line(family, results, [result.parameters for result in results], level=family == "linear")
         if task.examples is not None and all(len(line.x) == 1 for line in lines):
@@ -41,7 +41,7 @@ def example_charts(comparison: Comparison) -> Iterator[Chart]:
         tasks = [task for task in comparison.tasks if task.dataset == dataset]
         for budget in sorted({r.cell.budget for r in comparison.cells if r.cell.task in tasks and r.cell.budget}):
             lines = []
-            for family in FAMILIES:
+            for family in ALL_FAMILIES:
                 wanted = 0 if family == "linear" else budget
                 found = [r for task in tasks for r in comparison.of(task, family) if r.cell.budget == wanted]
                 lines += _line(family, found, [_examples(result.cell.task) for result in found])

@@ -9,7 +9,17 @@ from ..scaling import show_size
 
 __all__ = ["FAMILY_NAMES", "GAIN_NAMES", "METRICS", "anchor", "show_gain", "title", "verdict"]
 
-FAMILY_NAMES = {"tree": "trees", "sparse": "sparse", "dense": "dense", "linear": "linear"}
+FAMILY_NAMES = {
+    "tree": "trees",
+    "sparse": "sparse",
+    "dense": "dense",
+    "linear": "linear",
+    "ktree": "k-trees",
+    "denn": "DENN",
+    "dnm": "DNM",
+    "dmnn": "DMNN",
+    "dann": "dANN",
+}
 """Short enough for a column or the end of a line."""
 GAIN_NAMES = {
     "tree": "tree gain: trees over sparse",

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...comparison import FAMILIES, CellResult, Comparison, Task
+from ...comparison import ALL_FAMILIES, FAMILIES, CellResult, Comparison, Task
 from ...comparison.results import PAIRS
 from ..layout import Column, Group, Section
 from .charts import example_charts, size_charts
@@ -24,6 +24,8 @@ NOT_A_TREE_GAIN = "A wiring gain is not a tree gain: it comes without any tree."
 
 def overview_section(comparison: Comparison) -> Section:
     """Budgets x families with the gains: the whole result in one table a task."""
+    judged = {result.cell.family for result in comparison.cells}
+    families = [family for family in ALL_FAMILIES if family in FAMILIES or family in judged]
     gains = {(gain.task, gain.budget, gain.kind): gain for gain in comparison.gains}
     factors = {e.cell: (e.factor, e.bounds[0]) for e in comparison.efficiencies if e.cell.family == "tree"}
 
@@ -31,7 +33,7 @@ def overview_section(comparison: Comparison) -> Section:
         scores = {(r.cell.family, r.cell.budget): r.spread.mean for r in comparison.cells if r.cell.task == task}
         factor = {cell.budget: value for cell, value in factors.items() if cell.task == task}
         for budget in sorted({size for _, size in scores if size}) or [0]:
-            means = [scores.get((family, 0 if family == "linear" else budget)) for family in FAMILIES]
+            means = [scores.get((family, 0 if family == "linear" else budget)) for family in families]
             parts: list[float | None] = []
             for kind in ("tree", "wiring"):
                 gain = gains.get((task, budget, kind))
@@ -50,7 +52,7 @@ def overview_section(comparison: Comparison) -> Section:
             BUDGET,
             TASK,
             Column("metric"),
-            *(Column(family, FAMILY_NAMES[family], "number", digits=4) for family in FAMILIES),
+            *(Column(family, FAMILY_NAMES[family], "number", digits=4) for family in families),
             Column("tree_gain", "tree gain", "difference", digits=2),
             Column("tree_p", "p", "p", detail=True),
             Column("wiring_gain", "wiring gain", "difference", digits=2),
