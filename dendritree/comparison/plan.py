@@ -14,7 +14,7 @@ from ..budget import parse_count
 from ..errors import OptionError, check_int, check_one_of
 from ..experiments.protocol import seed_of
 from ..experiments.records import TrialRecord
-from .families import FAMILIES, Choice
+from .families import FAMILIES, LEARNING_RATES, Choice
 from .rivals import ALL_FAMILIES, RIVALS
 from .tasks import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, TASKS, Task
 from .trials import SEARCH, TEST, CompareJob, table_of
@@ -112,6 +112,7 @@ class ComparisonPlan:
             "steps": self.steps,
             "test_steps": self.test_steps,
             "batch_size": BATCH_SIZE,
+            "learning_rates": list(LEARNING_RATES),
             "epochs": [FEWEST_EPOCHS, MOST_EPOCHS],
             "clip": CLIP,
         }

@@ -61,7 +61,7 @@ def _dann(random: np.random.Generator, task: Task) -> dict[str, Any]:
         "dann",
         dendrites=pick(random, 2, 4, 8, 16),
         field=pick(random, *fields),
-        image_shape=shape,
+        image_shape=None if shape is None else list(shape),  # as a file has it
     )
 
 

@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def encode_argument(key: str, value: Any) -> Any:
-    """An argument as JSON: plain values, lists of them, wirings, and activations of `torch.nn`.
+    """An argument as JSON: plain values, lists and mappings of them, wirings, and activations of `torch.nn`.
 
     >>> encode_argument("activation", nn.LeakyReLU)
     {'torch.nn': 'LeakyReLU'}
@@ -156,6 +157,8 @@ def encode_argument(key: str, value: Any) -> Any:
         return value
     if isinstance(value, list | tuple):
         return [encode_argument(key, item) for item in value]
+    if isinstance(value, Mapping):
+        return {"mapping": {str(k): encode_argument(key, v) for k, v in value.items()}}
     if isinstance(value, Wiring):
         return {"wiring": value.name, **{k: encode_argument(key, v) for k, v in dataclasses.asdict(value).items()}}
     kind = value if isinstance(value, type) else type(value)
@@ -179,6 +182,8 @@ def decode_argument(value: Any) -> Any:
     """
     if isinstance(value, list):
         return [decode_argument(item) for item in value]
+    if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
+        return {key: decode_argument(item) for key, item in value["mapping"].items()}
     if isinstance(value, dict):
         options = {key: decode_argument(item) for key, item in value.items() if key not in ("torch.nn", "wiring")}
         if isinstance(value.get("wiring"), str) and value["wiring"] in WIRINGS:
