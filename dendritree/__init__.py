@@ -4,6 +4,8 @@ Layers, the paper's models and their controls, parameter budgets, files, trainin
 """
 
 from .budget import Count, count, matched_mln, matched_mlp, paper_rows
+from .convert import Change, ConversionReport, LeftAlone, convert
+from .distill import distill
 from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
 from .layers import DendriticLayer
 from .masked import from_masked, load_masked, to_masked
@@ -32,10 +34,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MLP",
+    "Change",
     "Columns",
     "ConvMLN",
     "ConvMLP",
     "ConvPerceptrons",
+    "ConversionReport",
     "Count",
     "Custom",
     "DendriticLayer",
@@ -46,6 +50,7 @@ __all__ = [
     "Forest",
     "FormatError",
     "History",
+    "LeftAlone",
     "Local",
     "MLNBinaryClassifier",
     "MLNClassifier",
@@ -64,9 +69,11 @@ __all__ = [
     "Strided",
     "Wiring",
     "__version__",
+    "convert",
     "count",
     "create_model",
     "dendritic_preset",
+    "distill",
     "fit",
     "from_masked",
     "list_models",
