@@ -107,7 +107,8 @@ def _steps(name: str, module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     if not _is_plain_sequential(module):
         yield name, module
         return
-    for child, inner in module.named_children():
+    for child, inner in module._modules.items():  # `named_children` leaves out an activation that is used again
+        assert inner is not None
         yield from _steps(f"{name}.{child}".lstrip("."), inner)
 
 

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Sequence
 
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from ..errors import OptionError
 from ..levels import AUTO, Branching, check_shape
@@ -105,7 +106,7 @@ def _report(
     model: nn.Module, plans: Sequence[Plan], left_alone: tuple[LeftAlone, ...], not_selected: int
 ) -> ConversionReport:
     changes = tuple(_change(plan) for plan in plans)
-    before = sum(parameter.numel() for parameter in model.parameters())
+    before = sum(parameter.numel() for parameter in model.parameters() if not is_lazy(parameter))
     difference = sum(change.parameters_after - change.parameters_before for change in changes)
     return ConversionReport(changes, left_alone, not_selected, before, before + difference)
 

@@ -66,7 +66,8 @@ class ConversionReport:
         if self.left_alone:
             lines += ["", "left alone:"]
             for group in _grouped(self.left_alone, lambda each: (_numberless(each.module), each.reason)):
-                lines += _wrapped(f"{_short([each.module for each in group])}: {group[0].reason}")
+                name = _elided(_short([each.module for each in group]), WIDTH - 3)
+                lines += _wrapped(f"{name}: {group[0].reason}")
         if self.not_selected:
             lines += ["", f"{self.not_selected} other perceptron layer{'s' * (self.not_selected > 1)} not selected"]
         return "\n".join(lines)
@@ -134,13 +135,13 @@ def _before_after(before: int, after: int) -> str:
 
 
 def _number(number: int) -> str:
-    """Exact below a hundred thousand, then four digits.
+    """Exact below a million, then four digits.
 
-    >>> _number(98765), _number(4722432)
-    ('98,765', '4.722M')
+    >>> _number(987654), _number(4722432)
+    ('987,654', '4.722M')
     """
     for unit, size in (("G", 10**9), ("M", 10**6)):
-        if number >= size or (unit == "M" and number >= 10**5):
+        if number >= size:
             return f"{number / size:.4g}{unit}"
     return f"{number:,}"
 

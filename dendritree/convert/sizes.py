@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..budget import parse_count
-from ..errors import DendritreeError, OptionError
+from ..errors import DendritreeError, OptionError, ShapeError
 from ..levels import AUTO, Branching, auto_branching, is_nested, level_sizes
 from ..tree import Forest
 from ..wiring import Random, Wiring
@@ -33,7 +33,7 @@ class Trees:
     wiring: Wiring
     bias: bool
     shape: str
-    """The tree for people: its branching, leaf level first."""
+    """The tree for people: children of a node at every level, leaf level first, or for all levels."""
     edges: int
     """Of all trees."""
     nodes: int
@@ -155,12 +155,19 @@ def _largest(plan: Callable[[int], Plan], allowance: int, *, least: int, most: i
     smallest = plan(least)
     if smallest.parameters > allowance:
         raise OptionError(f"trees here have at least {smallest.parameters:,} parameters: its budget is {allowance:,}")
+
+    def fits(size: int) -> bool:
+        try:
+            return plan(size).parameters <= allowance
+        except ShapeError:  # `partition` takes only numbers of neurons that divide the inputs
+            return False
+
     low, high = least, 2 * least if most is None else most + 1
-    while most is None and plan(high).parameters <= allowance:
+    while most is None and fits(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if plan(middle).parameters <= allowance else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return plan(low)
 
 
@@ -184,6 +191,7 @@ def _trees(ins: int, outs: int, branching: Any, fan_in: int | None, wiring: Wiri
             by_shape = wiring.any_fan_in and not isinstance(branching, int | str)
             synapses = level_sizes(branching)[0] if by_shape else wiring.fan_in(ins, outs)
         levels = level_sizes(auto_branching(synapses) if branching == AUTO else branching, fan_in=synapses, ragged=True)
-        shape = [-(-below // above) for below, above in itertools.pairwise(levels)]
+        by_level = [-(-below // above) for below, above in itertools.pairwise(levels)]
+        shape = f"b={branching}" if isinstance(branching, int) else by_level
         edges, nodes = sum(levels[:-1]), sum(levels[1:])
     return Trees(ins, outs, branching, fan_in, wiring, bias, str(shape), outs * edges, outs * nodes)
