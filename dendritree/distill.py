@@ -108,7 +108,8 @@ def _answers(model: nn.Module, x: Tensor, batch_size: int = 1024) -> Tensor:
     modes = [(module, module.training) for module in model.modules()]
     try:
         model.eval()
-        return torch.cat([model(batch.to(parameter.device)) for batch in x.split(batch_size)])
+        batches = (x[start : start + batch_size] for start in range(0, len(x), batch_size))
+        return torch.cat([model(batch.to(parameter.device)) for batch in batches])
     finally:
         for module, training in modes:
             module.training = training

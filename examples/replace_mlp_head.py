@@ -1,8 +1,8 @@
 """Replace the MLP head of a trained CNN by dendritic neurons, and let it learn from the original.
 
 A CNN is trained on scikit-learn's digits. Its head, an MLP, is replaced by one of a tenth of the parameters, once of
-trees (`convert`) and once of perceptrons; both copies are then distilled alike: they learn the original's outputs on the
-training images, without labels. Run it: `python examples/replace_mlp_head.py`.
+trees (`convert`) and once of perceptrons; both copies are then distilled alike: they learn the original's outputs on
+the training images, without labels. Run it: `python examples/replace_mlp_head.py`.
 """
 
 from __future__ import annotations

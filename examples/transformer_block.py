@@ -1,9 +1,11 @@
 """Dendritic neurons in the blocks of a small transformer: accuracy against parameters, before and after.
 
-The rows of scikit-learn's digits are the words of a sentence of eight. A transformer learns to name the digit; `convert`
-replaces the MLPs of its blocks by trees with a third of their parameters. The converted model is trained from new weights,
-as the original was, or distilled: it keeps the original's attention and learns its outputs. A transformer whose MLPs
-were simply made narrower, to the same size, is treated alike. Run it: `python examples/transformer_block.py`.
+The rows of scikit-learn's digits are the words of a sentence of eight. A transformer learns to name the digit;
+`convert` replaces the MLPs of its blocks by trees with a third of their parameters. The converted model is trained
+from new weights, as the original was, or distilled: it keeps the original's attention and learns its outputs. A
+transformer whose MLPs were simply made narrower, to the same size, is treated alike.
+
+Run it: `python examples/transformer_block.py`.
 """
 
 from __future__ import annotations
