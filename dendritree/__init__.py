@@ -4,6 +4,8 @@ Layers, the paper's models and their controls, parameter budgets, files, trainin
 """
 
 from .budget import Count, count, matched_mln, matched_mlp, paper_rows
+from .convert import Change, ConversionReport, LeftAlone, convert
+from .distill import distill
 from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
 from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree
 from .masked import from_masked, load_masked, to_masked
@@ -38,10 +40,12 @@ __all__ = [
     "DMNN",
     "DNM",
     "MLP",
+    "Change",
     "Columns",
     "ConvMLN",
     "ConvMLP",
     "ConvPerceptrons",
+    "ConversionReport",
     "Count",
     "Custom",
     "DANNClassifier",
@@ -54,6 +58,7 @@ __all__ = [
     "FormatError",
     "History",
     "KTree",
+    "LeftAlone",
     "Local",
     "MLNBinaryClassifier",
     "MLNClassifier",
@@ -73,9 +78,11 @@ __all__ = [
     "Strided",
     "Wiring",
     "__version__",
+    "convert",
     "count",
     "create_model",
     "dendritic_preset",
+    "distill",
     "fit",
     "from_masked",
     "list_models",

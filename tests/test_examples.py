@@ -14,9 +14,19 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # example: (row begins with, parameters). 10 trees of 64 + 8 edges and 8 + 1 nodes; (64 + 1) * 11 + (11 + 1) * 10,
 # nearest to 810 of all hidden sizes; (64 + 1) * 10.
 # 10 trees of 17 * 49 + 17 edges and 17 + 1 nodes.
+# (192 + 1) * 128 + (128 + 1) * 10; of a tenth of that, 50 trees of 41 and 10 weights each; 12 perceptrons.
+# 9,578 beside the MLPs, which have 2 * (128 * 65 + 32); 37 trees of 41 and 32 each; 41 perceptrons of 65 each.
 ROWS = {
     "compare_digits.py": [("dendritic", 810), ("MLP", 835), ("perceptrons", 650)],
     "local_wiring.py": [("local trees", 8_680)],
+    "replace_mlp_head.py": [("original", 25_994), ("trees, distilled", 2_560), ("MLP, distilled", 2_446)],
+    "transformer_block.py": [
+        ("original", 26_282),
+        ("trees, trained", 15_044),
+        ("trees, distilled", 15_044),
+        ("narrow MLPs, trained", 14_972),
+        ("narrow MLPs, distilled", 14_972),
+    ],
 }
 DATA = {"local_wiring.py": "mnist"}  # what an example loads, if it does not come with a package
 

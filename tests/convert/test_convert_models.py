@@ -1,0 +1,169 @@
+"""Whole models of other people: a CNN, nn.TransformerEncoder, and ViT, BERT and GPT-2 from their configs."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+from dendritree import DendriticLayer, convert
+
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+
+
+class Network(nn.Module):
+    """A CNN with the head that everybody writes."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3, padding=1)
+        self.pool = nn.MaxPool2d(2)
+        self.fc1, self.fc2, self.fc3 = nn.Linear(64, 48), nn.Linear(48, 24), nn.Linear(24, 10)
+
+    def forward(self, x):
+        x = self.pool(torch.relu(self.conv(x))).flatten(1)
+        return self.fc3(torch.relu(self.fc2(torch.relu(self.fc1(x)))))
+
+
+def plain():
+    return nn.Sequential(nn.Linear(20, 60), nn.ReLU(), nn.Linear(60, 6)), torch.randn(4, 20)
+
+
+def cnn():
+    return Network(), torch.randn(4, 1, 8, 8)
+
+
+def encoder():
+    layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
+    return nn.TransformerEncoder(layer, 2), torch.randn(4, 5, 32)
+
+
+def vit():
+    from transformers.models.vit.configuration_vit import ViTConfig
+    from transformers.models.vit.modeling_vit import ViTForImageClassification
+
+    config = ViTConfig(**SMALL, **NO_DROPOUT, image_size=8, patch_size=4, num_labels=5)
+    return ViTForImageClassification(config), torch.randn(2, 3, 8, 8)
+
+
+def bert():
+    from transformers.models.bert.configuration_bert import BertConfig
+    from transformers.models.bert.modeling_bert import BertForSequenceClassification
+
+    config = BertConfig(**SMALL, **NO_DROPOUT, vocab_size=50, max_position_embeddings=16, num_labels=5)
+    return BertForSequenceClassification(config), torch.randint(50, (3, 7))
+
+
+def gpt2():
+    from transformers.models.gpt2.configuration_gpt2 import GPT2Config
+    from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
+
+    none = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    config = GPT2Config(
+        **none, vocab_size=50, n_embd=32, n_layer=2, n_head=2, n_positions=16, bos_token_id=0, eos_token_id=0
+    )
+    return GPT2LMHeadModel(config), torch.randint(50, (3, 7))
+
+
+MLPS = {"*": "*", "vit": "*.mlp.*", "bert": ["*.intermediate.*", "bert.encoder.layer.?.output"], "gpt2": "*.mlp.*"}
+MODELS = {function.__name__: function for function in (plain, cnn, encoder, vit, bert, gpt2)}
+PARTS = {"plain": 1, "cnn": 1, "encoder": 2, "vit": 2 * 5 + 1, "bert": 2 * 5 + 2, "gpt2": 2 * 3}
+LEFT = {"encoder": 2, "gpt2": 1}
+
+
+def output(answer):
+    return getattr(answer, "logits", answer)
+
+
+@pytest.fixture
+def made(request):
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what transformers says as it is imported
+        return MODELS[request.param]()
+
+
+@pytest.mark.parametrize(("made", "name"), [(name, name) for name in MODELS], indirect=["made"])
+def test_a_model_keeps_its_shapes_trains_and_answers_alike_in_every_mode(made, name):
+    model, x = made
+    before = copy.deepcopy(model.state_dict())
+    converted, report = convert(model)
+    assert len(report.changes) == PARTS[name]
+    assert len(report.left_alone) == LEFT.get(name, 0)
+    assert report.parameters_after == sum(p.numel() for p in converted.parameters()) < report.parameters_before
+
+    converted.train()
+    trained = output(converted(x)).detach()
+    assert trained.shape == output(model(x)).shape
+    converted.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(output(converted(x)), trained)
+    with torch.inference_mode():
+        torch.testing.assert_close(output(converted(x)), trained)
+
+    new = [converted.get_submodule(module) for change in report.changes for module in change.modules]
+    parameters = [parameter for module in new for parameter in module.parameters()]
+    first = [parameter.detach().clone() for parameter in parameters]
+    converted.train()
+    optimizer = torch.optim.SGD(converted.parameters(), lr=1.0)
+    target = torch.randn_like(trained)
+    for _ in range(2):  # a bias that a softmax does not see (of keys) is moved by rounding alone
+        optimizer.zero_grad()
+        (output(converted(x)) - target).square().mean().backward()
+        optimizer.step()
+    moved = [bool((a != b).any()) for a, b in zip(first, parameters, strict=True)]
+    assert all(moved)
+    assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize(("made", "name"), [("vit", "vit"), ("bert", "bert"), ("gpt2", "gpt2")], indirect=["made"])
+def test_the_mlps_of_a_transformer_alone(made, name):
+    model, x = made
+    converted, report = convert(model, where=MLPS[name], budget=0.33)
+    assert len(report.changes) == 2
+    assert {len(change.modules) for change in report.changes} == {2}
+    assert sum(isinstance(module, DendriticLayer) for module in converted.modules()) == 2
+    change = report.changes[0]
+    assert 0.25 * change.parameters_before < change.parameters_after <= 0.33 * change.parameters_before
+    assert output(converted(x)).shape == output(model(x)).shape
+    other, _ = convert(model, where=MLPS[name], budget=0.33)
+    other.load_state_dict(converted.state_dict())
+    other.eval(), converted.eval()
+    torch.testing.assert_close(output(other(x)), output(converted(x)))
+
+
+# ------------------------------------------------------------------------------------------------------- the fast path
+
+
+@pytest.mark.parametrize("where", ["*", "layers.0", "layers.1", "layers.1.linear1"])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_the_fast_path_of_an_encoder_is_off_where_it_would_read_weights(where, padded, activation):
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True, activation=activation)
+    model = nn.TransformerEncoder(layer, 2)
+    converted, _ = convert(model, where=where)
+    mask = torch.tensor([[False, False, False, True], [False] * 4]) if padded else None
+    x = torch.randn(2, 4, 32)
+    trained = converted.train()(x, src_key_padding_mask=mask)
+    for evaluated in (converted.eval(), copy.deepcopy(converted)):
+        for context in (torch.no_grad, torch.inference_mode):
+            with context():
+                y = evaluated(x, src_key_padding_mask=mask)
+            kept = slice(None) if mask is None else ~mask
+            torch.testing.assert_close(y[kept], trained.detach()[kept])
+    assert model.layers[0].activation_relu_or_gelu  # the given model keeps its own
+    assert model.use_nested_tensor
+
+
+def test_a_single_encoder_layer_and_a_whole_transformer():
+    layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
+    model = nn.Transformer(32, 4, 1, 1, 64, dropout=0.0, batch_first=True)
+    x = torch.randn(2, 5, 32)
+    for given, inputs in ((layer, (x,)), (model, (x, x))):
+        converted, _ = convert(given)
+        trained = converted(*inputs)
+        with torch.inference_mode():
+            torch.testing.assert_close(converted.eval()(*inputs), trained.detach())
