@@ -152,7 +152,7 @@ function describe(branch, again = false) {
     : `Dendrite ${node}, level ${layout.height[node]} of ${layout.depth}`;
   $("branch-text").textContent = node < 0
     ? cells.of === "neurons" ? "Click or press Enter to see that neuron." : ""
-    : `${count.toLocaleString("en")} ${count === 1 ? "synapse" : "synapses"}; colours on the ${cells.of === "pixels" ? "image" : "cells"}: weights, multiplied on the way.`;
+    : `${count.toLocaleString("en")} ${count === 1 ? "synapse" : "synapses"}${branch === null ? "" : "; coloured above: weights, multiplied on the way"}.`;
   const value = !seen ? NaN : node < 0 ? seen.reads[layout.source[branch]] : seen.dendrites[node];
   const facts = [[node < 0 ? `the ${thing}` : "output", show(value)]];
   if (node >= 0 && layout.bias) facts.push(["bias", show(layout.bias[node])]);

@@ -4,6 +4,8 @@ import { show } from "./paint.js";
 
 const FEW = 12, SHOWN = 10;
 
+const percent = (chance) => `${(100 * chance).toFixed(chance >= 0.9995 ? 0 : 1)} %`;
+
 export class Classes {
   constructor(list, answer, chosen) {
     Object.assign(this, { list, answer, chosen, names: [], rows: [] });
@@ -35,7 +37,7 @@ export class Classes {
     row.button.dataset.class = number;
     row.name.textContent = this.names[number];
     row.fill.style.transform = `scaleX(${chance.toFixed(4)})`;
-    row.share.textContent = `${(100 * chance).toFixed(chance >= 0.9995 ? 0 : 1)} %`;
+    row.share.textContent = percent(chance);
     row.button.setAttribute("aria-label", `class ${this.names[number]}, ${(100 * chance).toFixed(0)} percent`);
   }
 
@@ -54,6 +56,6 @@ export class Classes {
       this.answer.dataset.answer = text;
       this.answer.replaceChildren(text, document.createElement("small"));
     }
-    if (!blank) this.answer.querySelector("small").textContent = `${(100 * classes[best]).toFixed(0)} %`;
+    if (!blank) this.answer.querySelector("small").textContent = percent(classes[best]);
   }
 }
