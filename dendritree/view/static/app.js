@@ -158,7 +158,7 @@ function describe(branch, again = false) {
   if (node >= 0 && layout.bias) facts.push(["bias", show(layout.bias[node])]);
   if (!whole) facts.push(["weight", show(layout.weight[branch])], ["sends on", show(value * layout.weight[branch])]);
   $("facts").replaceChildren(...facts.flat().map((text, i) => Object.assign(document.createElement(i % 2 ? "dd" : "dt"), { textContent: text })));
-  $("children").hidden = $("children-text").hidden = node < 0;
+  for (const part of ["children", "children-text"]) $(part).classList.toggle("away", node < 0);
   if (node < 0) return;
   const weights = layout.weight.slice(layout.offsets[node], layout.offsets[node + 1]);
   const sent = weights.map((weight, i) => weight * (seen ? tree.value[layout.offsets[node] + i] : 0));
