@@ -83,7 +83,7 @@ class Browser:
         return json.loads(message)
 
     def open(self, path, width, height=800, *, dark=False):
-        """The page at `path` in a window of that many pixels, for somebody who likes light or dark pages."""
+        """The page at `path`, a file or a URL, in a window of so many pixels, for somebody who likes light or dark."""
         self.events.clear()
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -93,7 +93,8 @@ class Browser:
         self.ask("Emulation.setDeviceMetricsOverride", session, **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", session, features=[scheme])
-        self.ask("Page.navigate", session, url=Path(path).resolve().as_uri())
+        url = path if str(path).startswith("http:") else Path(path).resolve().as_uri()
+        self.ask("Page.navigate", session, url=url)
         self.wait_for("Page.loadEventFired")
         return Page(self, session, target)
 
@@ -110,13 +111,57 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def until(self, expression):
-        """What an expression gives as soon as that is true, as a page takes its time."""
-        end = time.monotonic() + PATIENCE
+    def wait_until(self, expression, patience=PATIENCE):
+        """Wait for a JavaScript expression to be true, and return it."""
+        until = time.monotonic() + patience
         while not (value := self.value(expression)):
-            assert time.monotonic() < end, f"never true: {expression}"
+            assert time.monotonic() < until, f"never true: {expression}"
             time.sleep(0.02)
         return value
+
+    def centre_of(self, selector):
+        """Where the middle of an element is, scrolled into sight."""
+        box = f"document.querySelector({selector!r}).getBoundingClientRect()"
+        self.value(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
+        return self.value(f"[{box}.left + {box}.width / 2, {box}.top + {box}.height / 2]")
+
+    def mouse(self, kind, x, y, *, pressed=False):
+        """A real event of the mouse at a place in the window: `Moved`, `Pressed` or `Released`."""
+        buttons = {"button": "left", "buttons": 1, "clickCount": 1} if pressed or kind != "Moved" else {}
+        self._browser.ask("Input.dispatchMouseEvent", self._session, type=f"mouse{kind}", x=x, y=y, **buttons)
+
+    def click(self, selector):
+        """Move the mouse to the middle of an element and click."""
+        x, y = self.centre_of(selector)
+        for kind in ("Moved", "Pressed", "Released"):
+            self.mouse(kind, x, y)
+
+    def drag(self, points):
+        """Press the mouse at the first place, move it along the others, let go."""
+        self.mouse("Moved", *points[0])
+        self.mouse("Pressed", *points[0])
+        for point in points[1:]:
+            self.mouse("Moved", *point, pressed=True)
+        self.mouse("Released", *points[-1])
+
+    def touch(self, points):
+        """Put a finger down at the first place, move it along the others, lift it."""
+        for kind, point in [("touchStart", points[0]), *(("touchMove", point) for point in points[1:])]:
+            place = [{"x": point[0], "y": point[1]}]
+            self._browser.ask("Input.dispatchTouchEvent", self._session, type=kind, touchPoints=place)
+        self._browser.ask("Input.dispatchTouchEvent", self._session, type="touchEnd", touchPoints=[])
+
+    def key(self, key, *, down=True, up=True):
+        """Press a key, let it go, or both."""
+        text = {" ": " ", "Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        code = {" ": "Space"}.get(key, key)
+        virtual = {" ": 32, "Tab": 9, "Enter": 13, "Escape": 27, "Delete": 46, "Home": 36}
+        virtual |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+        common = {"key": key, "code": code, "windowsVirtualKeyCode": virtual.get(key, 0)}
+        if down:
+            self._browser.ask("Input.dispatchKeyEvent", self._session, type="keyDown", text=text, **common)
+        if up:
+            self._browser.ask("Input.dispatchKeyEvent", self._session, type="keyUp", **common)
 
     @property
     def complaints(self):

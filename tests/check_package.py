@@ -13,7 +13,7 @@ PROBE = """
 import dendritree, pathlib, torch
 assert pathlib.Path(dendritree.__file__).is_relative_to({environment!r}), dendritree.__file__
 package = pathlib.Path(dendritree.__file__).parent
-for name in ("py.typed", "report/page.html", "report/page.css", "report/page.js"):
+for name in ("py.typed", "report/page.html", "report/page.css", "report/page.js", "view/static/app.js"):
     assert (package / name).is_file(), name
 layer = dendritree.DendriticLayer(1024, 1, branching=32)
 layer(torch.randn(2, 1024)).sum().backward()

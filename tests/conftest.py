@@ -61,3 +61,14 @@ def bare_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(places, "SYSTEM_FOLDER", tmp_path / "system")
     return tmp_path / "cache" / "dendritree"
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A running Chromium; tests that ask for it are skipped where there is none."""
+    from browser import CHROMIUM, Browser
+
+    if CHROMIUM is None:
+        pytest.skip("no Chromium to show the page in: install `chromium`")
+    with Browser() as running:
+        yield running

@@ -42,7 +42,7 @@ ALLOWED = {
     "comparison": "experiments data models wiring budget training plasticity",
     "plot": "layers models tree wiring explain prune training comparison experiments",
     "report": "experiments comparison tabular tune plot",
-    "view": "plot explain models layers tree data",
+    "view": "plot explain models layers wiring tree data training experiments",
 }
 ALLOWED["cli"] = " ".join([*ALLOWED, "__init__"])  # for the version
 ALLOWED["__init__"] = " ".join(unit for unit in ALLOWED if unit not in ("cli", "__init__"))

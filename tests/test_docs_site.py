@@ -57,6 +57,6 @@ def test_the_search_works_from_disk_without_a_network(site):
             "(() => { const box = document.querySelector('.md-search__input'); box.focus(); box.value = 'rewiring';"
             " box.dispatchEvent(new Event('input', {bubbles: true})); box.dispatchEvent(new Event('keyup')) })()"
         )
-        found = page.until("document.querySelectorAll('.md-search-result__item').length")
+        found = page.wait_until("document.querySelectorAll('.md-search-result__item').length")
         assert found > 0
         assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []

@@ -17,6 +17,7 @@ from .models import MODELS
 from .params import PARAMS
 from .report import REPORT
 from .reproduce import REPRODUCE
+from .view import VIEW
 
 __all__ = ["COMMANDS", "main", "make_parser"]
 
@@ -27,6 +28,7 @@ COMMANDS: dict[str, Command] = {
     "reproduce": REPRODUCE,
     "report": REPORT,
     "compare": COMPARE,
+    "view": VIEW,
 }
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from ..errors import DendritreeError, FormatError, check_one_of, import_extra
 from ..models import create_model, save
 from .database import Database
 from .records import CURVES, TrialRecord
 
-__all__ = ["export_models", "export_tables"]
+__all__ = ["export_models", "export_tables", "kept_model"]
 
 KEY_ORDER = ", ".join(f'trial."{name}"' for name in ("protocol", "table", "network", "size", "dropout", "iteration"))
 QUERIES = {
@@ -51,34 +52,33 @@ def export_tables(database: Database, folder: Path, file_format: str) -> list[Pa
 
 def export_models(records: Sequence[TrialRecord], folder: Path) -> list[Path]:
     """Save the model of each record that carries weights under `folder/protocol/table/`, named for its row."""
-    safetensors = import_extra("safetensors.torch", extra="save")
     paths = []
     for record in records:
         if record.weights is None:
             continue
-        row = record.row
-        try:
-            state = safetensors.load(record.weights)
-            with torch.random.fork_rng(devices=[]):  # the first weights, drawn and thrown away, cost the user nothing
-                model = create_model(row.network, **record.model_config)
-            dtypes = {tensor.dtype for tensor in state.values() if tensor.dtype.is_floating_point}
-            if len(dtypes) == 1:
-                model.to(dtypes.pop())
-            model.load_state_dict(state)
-        except (
-            DendritreeError,
-            RuntimeError,
-            TypeError,
-            import_extra("safetensors", extra="save").SafetensorError,
-        ) as e:
-            raise FormatError(
-                f"kept weights must fit their model: {row.table} {row.model} p={row.dropout} ({e})"
-            ) from None
+        row, model = record.row, kept_model(record)
         parts = (record.protocol, row.table, f"{row.network}-{row.size}-p{row.dropout:g}")
         # Names come from a file, perhaps somebody else's: none may lead out of the folder.
         paths.append(folder.joinpath(*(re.sub(r"[^\w.-]|^\.+$", "_", part) for part in parts)))
         save(model, paths[-1])
     return paths
+
+
+def kept_model(record: TrialRecord) -> nn.Module:
+    """The model of a record that carries weights, in evaluation mode. Torch's random state is left as it was."""
+    safetensors = import_extra("safetensors.torch", extra="save")
+    row = record.row
+    try:
+        state = safetensors.load(record.weights)
+        with torch.random.fork_rng(devices=[]):  # the first weights, drawn and thrown away, cost the user nothing
+            model = create_model(row.network, **record.model_config)
+        dtypes = {tensor.dtype for tensor in state.values() if tensor.dtype.is_floating_point}
+        if len(dtypes) == 1:
+            model.to(dtypes.pop())
+        model.load_state_dict(state)
+    except (DendritreeError, RuntimeError, TypeError, import_extra("safetensors", extra="save").SafetensorError) as e:
+        raise FormatError(f"kept weights must fit their model: {row.table} {row.model} p={row.dropout} ({e})") from None
+    return model.eval()
 
 
 def _value(column: str, stored: Any) -> Any:

@@ -1,0 +1,174 @@
+"""From a drawing to the input of a model: through the steps that its training images went through."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ..data import normalise, upsample
+from ..errors import OptionError, ShapeError
+
+__all__ = ["Pixels", "parse_image_shape", "resample"]
+
+Floats = npt.NDArray[np.float32]
+
+RASTER = 112
+"""Pixels of the longer side of a drawing, at least: four for each of MNIST's 28, besides the canvas's own greys."""
+MNIST_BOX = 20 / 28
+"""Share of an image that MNIST's digits were scaled to fill, before their centre of mass was put in the middle."""
+TYPICAL = 0.75
+"""Share of the canvas that people's drawings fill, about."""
+INK_WIDTH = {8: 0.16}
+"""Width of the strokes in the images themselves, as a share of the side: scikit-learn's digits, by their mean ink."""
+MNIST_INK_WIDTH = 0.081
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """What images a model was trained on, and what was done to them before it saw them.
+
+    >>> Pixels((1, 28, 28), normalised=True, side=32).raster, Pixels((1, 28, 28), side=32).in_features
+    ((112, 112), 1024)
+    """
+
+    image_shape: tuple[int, int, int]
+    """(channels, height, width) of the images as they are in the data set; a drawing is grey in every channel."""
+    normalised: bool = False
+    """Whether they were shifted and scaled by MNIST's mean and standard deviation, as in the paper."""
+    side: int | None = None
+    """The side that images of 28x28 were enlarged to; 32 in the paper."""
+    as_image: bool = False
+    """Whether the model takes (channels, height, width) and not a row of pixels."""
+
+    def __post_init__(self) -> None:
+        if self.side is not None and self.image_shape != (1, 28, 28):
+            raise ShapeError(f"only images of 28x28 are enlarged: got {self.image_shape}")
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(channels, height, width) of what the model sees."""
+        return self.image_shape if self.side is None else (1, self.side, self.side)
+
+    @property
+    def in_features(self) -> int:
+        """How many pixels that are."""
+        return math.prod(self.shape)
+
+    @property
+    def raster(self) -> tuple[int, int]:
+        """Height and width of a drawing: a multiple of the image, so that an image drawn as squares comes back."""
+        _, height, width = self.image_shape
+        scale = max(1, -(-RASTER // max(height, width)))
+        return height * scale, width * scale
+
+    @property
+    def box(self) -> float:
+        """Share of the image that a digit fills: scikit-learn's 8x8 reach from edge to edge."""
+        return 1.0 if self.image_shape == (1, 8, 8) else MNIST_BOX
+
+    @property
+    def centres(self) -> bool:
+        """Whether a drawing is one thing that can be centred: two digits side by side are not."""
+        return self.image_shape[1] == self.image_shape[2]
+
+    @property
+    def brush(self) -> float:
+        """Width of a brush, as a share of the drawing's shorter side, that gives strokes as wide as in the images."""
+        return INK_WIDTH.get(min(self.image_shape[1:]), MNIST_INK_WIDTH) * TYPICAL / self.box
+
+    def shrink(self, drawing: npt.NDArray[np.uint8], *, centred: bool) -> Floats:
+        """The image, (height, width) in [0, 1], of a drawing with 0 for paper and 255 for ink.
+
+        Args:
+            drawing: of shape `raster`.
+            centred: scale it to the box that digits fill and put its centre of mass in the middle, as MNIST does; as
+                far as all of it stays in sight.
+        """
+        if drawing.shape != self.raster:
+            raise ShapeError(f"a drawing must have {self.raster[0]} x {self.raster[1]} pixels: got {drawing.shape}")
+        ink = drawing.astype(np.float64) / 255
+        spans = [(0.0, float(length)) for length in ink.shape]
+        if centred and self.centres and drawing.any():
+            spans = self._centred(ink)
+        return resample(resample(ink, *spans[0], self.image_shape[1]).T, *spans[1], self.image_shape[2]).T.astype("f4")
+
+    def _centred(self, ink: npt.NDArray[np.float64]) -> list[tuple[float, float]]:
+        """The part of the drawing, beyond its edges perhaps, that the image shows: from and to, on each axis."""
+        edges, middles = [], []
+        for axis in (0, 1):
+            profile = ink.sum(axis=1 - axis)
+            inked = np.flatnonzero(profile)
+            edges.append((int(inked[0]), int(inked[-1]) + 1))
+            middles.append(float(profile @ (np.arange(len(profile)) + 0.5) / profile.sum()))
+        longest = max(stop - start for start, stop in edges)
+        # Image pixels per pixel of the drawing, the same on both axes
+        scale = self.box * min(self.image_shape[1:]) / longest
+        spans = []
+        for (start, stop), middle, length in zip(edges, middles, self.image_shape[1:], strict=True):
+            reach = length / scale / 2
+            middle = min(max(middle, stop - reach), start + reach)
+            spans.append((middle - reach, middle + reach))
+        return spans
+
+    def to_unit(self, images: Tensor) -> Tensor:
+        """Images (n, pixels) in [0, 1] at the size that the model sees, still in [0, 1]."""
+        return images if self.side is None else upsample(images, self.side)
+
+    def to_input(self, images: Tensor) -> Tensor:
+        """What the model takes, from images (n, pixels) in [0, 1] as they are in the data set.
+
+        >>> Pixels((1, 28, 28), normalised=True, side=32, as_image=True).to_input(torch.zeros(2, 784)).shape
+        torch.Size([2, 1, 32, 32])
+        """
+        x = self.to_unit(normalise(images) if self.normalised else images)
+        return x.reshape(len(x), *self.shape) if self.as_image else x
+
+    def of_drawing(self, drawing: npt.NDArray[np.uint8], *, centred: bool) -> Tensor:
+        """The image (1, pixels) in [0, 1] of a drawing, the same in every channel."""
+        grey = torch.from_numpy(self.shrink(drawing, centred=centred)).clamp_(0, 1).reshape(1, -1)
+        return grey.repeat(1, self.image_shape[0])
+
+    def describe(self) -> str:
+        """The steps, in words.
+
+        >>> Pixels((1, 28, 28), normalised=True, side=32).describe()
+        '28x28 pixels, enlarged to 32x32, normalised with mean 0.1307 and deviation 0.3081'
+        """
+        steps = [f"{self.image_shape[1]}x{self.image_shape[2]} pixels"]
+        if self.side is not None:
+            steps.append(f"enlarged to {self.side}x{self.side}")
+        steps.append("normalised with mean 0.1307 and deviation 0.3081" if self.normalised else "from 0 to 1")
+        return ", ".join(steps)
+
+
+def resample(values: npt.NDArray[np.float64], start: float, stop: float, count: int) -> npt.NDArray[np.float64]:
+    """Means of the rows of `values` over `count` equal parts of `start ... stop`; beyond the rows there is nothing.
+
+    >>> resample(np.array([[0.0], [1.0], [1.0], [0.0]]), 0, 4, 2).tolist()
+    [[0.5], [0.5]]
+    >>> resample(np.array([[1.0], [1.0]]), -1, 3, 4).tolist()
+    [[0.0], [1.0], [1.0], [0.0]]
+    """
+    borders = np.linspace(start, stop, count + 1)
+    rows = np.arange(len(values))
+    overlap = np.minimum(borders[1:, None], rows + 1) - np.maximum(borders[:-1, None], rows)  # (parts, rows)
+    means: npt.NDArray[np.float64] = overlap.clip(0) @ values * (count / (stop - start))
+    return means
+
+
+def parse_image_shape(text: str) -> tuple[int, int, int]:
+    """Channels, height and width from `28x28` or `3x32x32`.
+
+    >>> parse_image_shape("28x56")
+    (1, 28, 56)
+    """
+    parts = text.lower().split("x")
+    if len(parts) not in (2, 3) or not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise OptionError(f"--image must be as 28x28 (height, width), 3x32x32, or none: got {text!r}")
+    sizes = [int(part) for part in parts]
+    return (1, *sizes) if len(sizes) == 2 else tuple(sizes)  # type: ignore[return-value]

@@ -1,0 +1,218 @@
+"""The page's server: static files and a little JSON, on this machine alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import mimetypes
+import os
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ..errors import DendritreeError, OptionError, import_extra
+from .sources import Gallery
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["HOST", "make_app", "open_socket", "serve"]
+
+HOST = "127.0.0.1"
+MOST_BYTES = 1 << 20
+"""Of a drawing; the largest raster is a fraction of it."""
+HEADERS = {
+    # The page fetches from itself alone, and no other page may frame it or read from it
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+
+
+def make_app(gallery: Gallery) -> Starlette:
+    """The web application that shows a gallery. It needs the extra `view`.
+
+    Models run one after the other in one thread with one core: an answer takes a millisecond or two, so ten people who
+    draw at once wait less for each other than for threads that change places.
+    """
+    starlette = import_extra("starlette.applications", extra="view")
+    routing = import_extra("starlette.routing", extra="view")
+    middleware = import_extra("starlette.middleware", extra="view")
+    trusted = import_extra("starlette.middleware.trustedhost", extra="view")
+    worker = ThreadPoolExecutor(1, "dendritree-view", initializer=torch.set_num_threads, initargs=(1,))
+    answers = Answers(gallery)
+
+    def route(path: str, answer: Callable[..., bytes], method: str = "GET") -> Any:
+        async def endpoint(request: Request) -> Response:
+            body = await _body(request)
+            call = partial(answer, {**request.path_params, **request.query_params}, body)
+            try:
+                content = await asyncio.get_running_loop().run_in_executor(worker, call)
+            except DendritreeError as error:
+                return _response(json.dumps({"error": str(error)}).encode(), "application/json", 400)
+            return _response(content, "application/json")
+
+        return routing.Route(path, endpoint, methods=[method])
+
+    return starlette.Starlette(  # type: ignore[no-any-return]
+        routes=[
+            routing.Route("/", _file),
+            routing.Route("/static/{name}", _file),
+            route("/api/models", answers.models),
+            route("/api/models/{model:int}", answers.model),
+            route("/api/models/{model:int}/samples", answers.samples),
+            route("/api/models/{model:int}/tree", answers.tree),
+            route("/api/models/{model:int}/activity", answers.activity, "POST"),
+        ],
+        # A page of somebody else's whose name was pointed at this machine asks with its own name: refused
+        middleware=[
+            middleware.Middleware(trusted.TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False)
+        ],
+    )
+
+
+class Answers:
+    """What the page may ask, each answered with JSON."""
+
+    def __init__(self, gallery: Gallery) -> None:
+        self.gallery = gallery
+
+    def models(self, asked: dict[str, Any], body: bytes) -> bytes:
+        """The names of all models."""
+        return _json({"title": self.gallery.title, "models": list(self.gallery.names)})
+
+    def model(self, asked: dict[str, Any], body: bytes) -> bytes:
+        """What one model is."""
+        return _json(self.gallery[asked["model"]].describe())
+
+    def samples(self, asked: dict[str, Any], body: bytes) -> bytes:
+        """The examples of a model's data set: pixels from 0 to 255, or features."""
+        exhibit = self.gallery[asked["model"]]
+        scale = 255 if exhibit.pixels else 1
+        values = [
+            (sample.x[0] * scale).round(decimals=0 if exhibit.pixels else 4).tolist() for sample in exhibit.samples
+        ]
+        return _json([list(map(int, each)) if exhibit.pixels else each for each in values])
+
+    def tree(self, asked: dict[str, Any], body: bytes) -> bytes:
+        """The tree of a neuron."""
+        return _json(self.gallery[asked["model"]].tree(_number(asked, "layer"), _number(asked, "neuron")).as_json())
+
+    def activity(self, asked: dict[str, Any], body: bytes) -> bytes:
+        """What a drawing, or a sample, does in the model."""
+        exhibit = self.gallery[asked["model"]]
+        if "sample" in asked:
+            number = _number(asked, "sample")
+            if number >= len(exhibit.samples):
+                raise OptionError(f"sample must be one of 0 ... {len(exhibit.samples) - 1}: got {number}")
+            x = exhibit.samples[number].x
+        elif exhibit.pixels is None:
+            x = torch.zeros(1, exhibit.in_features)
+        else:
+            height, width = exhibit.pixels.raster
+            if len(body) != height * width:
+                raise OptionError(f"a drawing must have {height * width} bytes, one a pixel: got {len(body)}")
+            drawing = np.frombuffer(body, dtype=np.uint8).reshape(height, width)
+            x = exhibit.of_drawing(drawing, centred=asked.get("centred") == "1")
+        return _json(exhibit.activity(x, _number(asked, "layer"), _number(asked, "neuron")))
+
+
+def _number(asked: dict[str, Any], name: str) -> int:
+    text = str(asked.get(name, "0"))
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise OptionError(f"{name} must be a whole number: got {text!r:.40}")
+    return int(text)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            return body  # too long for any raster, which is what the answer will say
+    return body
+
+
+async def _file(request: Request) -> Response:
+    """A file that lies in static/."""
+    name = request.path_params.get("name", "index.html")
+    files = {file.name: file for file in resources.files(__package__).joinpath("static").iterdir()}
+    if name not in files:
+        return _response(b"not found", "text/plain", 404)
+    return _response(files[name].read_bytes(), mimetypes.guess_type(name)[0] or "text/plain")
+
+
+def _response(content: bytes, kind: str, status: int = 200) -> Response:
+    responses = import_extra("starlette.responses", extra="view")
+    return responses.Response(content, status, HEADERS, media_type=kind)  # type: ignore[no-any-return]
+
+
+# ----------------------------------------------------------------------------------------------------------- listening
+
+
+def open_socket(port: int | None = None) -> socket.socket:
+    """A socket of this machine alone, at a port, or at any free one.
+
+    >>> with open_socket() as free:
+    ...     free.getsockname()[0]
+    '127.0.0.1'
+    """
+    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((HOST, port or 0))
+        opened.listen(128)
+    except (OSError, OverflowError) as error:
+        opened.close()
+        reason = getattr(error, "strerror", None) or error
+        raise OptionError(f"--port must be a free port of this machine: got {port} ({reason})") from None
+    return opened
+
+
+def serve(
+    gallery: Gallery, *, port: int | None = None, browser: bool = True, say: Callable[[str], None] = print
+) -> None:
+    """Show a gallery until Ctrl-C.
+
+    Args:
+        gallery: the models.
+        port: where to listen; by default at any free port.
+        browser: whether to open the page in the user's browser.
+        say: takes the line with the address.
+    """
+    uvicorn = import_extra("uvicorn", extra="view")
+    with open_socket(port) as listening:
+        gallery[0]  # what is wrong with the model is said now, not in a page; and its kernels are compiled
+        app = make_app(gallery)
+        url = f"http://{HOST}:{listening.getsockname()[1]}/"
+        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1, lifespan="off")
+        say(f"{gallery.title}: {url}  (Ctrl-C ends it)")
+        if browser and _has_screen():
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        try:
+            uvicorn.Server(config).run(sockets=[listening])
+        except KeyboardInterrupt:
+            return  # uvicorn has let go of everything and then passes the signal on
+
+
+def _has_screen() -> bool:
+    """Whether a browser has where to open: without a screen, a text browser would take the terminal."""
+    return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

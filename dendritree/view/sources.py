@@ -1,0 +1,145 @@
+"""What `dendritree view` can open: a saved model, a folder of them, a run with kept models, or a demonstration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from ..data import Examples, Split, load
+from ..errors import DendritreeError, FormatError, OptionError
+from ..models import create_model
+from ..models import load as load_model
+from ..models.storage import CONFIG_FILE
+from ..training import FitConfig, fit
+from ..wiring import Local
+from .examples import class_names, exhibit_of, samples_of, test_examples
+from .exhibit import Exhibit
+from .pixels import Pixels
+
+__all__ = ["Gallery", "demo_gallery", "open_gallery"]
+
+MOST_MODELS = 500
+DEMO: dict[str, dict[str, Any]] = {
+    "one neuron a digit": {"model": "mln", "branching": 4, "wiring": "morton", "repeats": 4},
+    "neurons on neurons": {
+        "model": "dendritic-network",
+        "hidden": [40],
+        "branching": [6, 4],
+        "wiring": Local(window=4),
+        "norm": "batch",
+        "readout": "dendritic",
+    },
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """The models that can be looked at. Each is opened when somebody looks, and kept.
+
+    >>> gallery = Gallery("none", ["a", "b"], lambda number: None)
+    >>> gallery[7]
+    Traceback (most recent call last):
+    dendritree.errors.OptionError: model must be one of 0 ... 1: got 7
+    """
+
+    title: str
+    names: Sequence[str]
+    opener: Callable[[int], Exhibit]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "opener", lru_cache(16)(self.opener))
+
+    def __getitem__(self, number: int) -> Exhibit:
+        if not 0 <= number < len(self.names):
+            raise OptionError(f"model must be one of 0 ... {len(self.names) - 1}: got {number}")
+        return self.opener(number)
+
+
+def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
+    """The models under a path: one that `save` wrote, a folder of such, or a run that kept some.
+
+    Args:
+        path: the folder.
+        options: `image`, `data` and `normalised` of `exhibit_of`, for saved models; a run knows them itself.
+
+    >>> open_gallery("nowhere")
+    Traceback (most recent call last):
+    dendritree.errors.FormatError: there must be a model (config.json) or a run (trials.sqlite) to view: none in nowhere
+    """
+    from ..experiments.store import STORE_FILE
+
+    folder = Path(path)
+    if (folder / STORE_FILE).is_file():
+        given = ", ".join(name for name, value in options.items() if value is not None)
+        if given:
+            raise OptionError(f"a run knows how its models were trained: got {given}")
+        return _run_gallery(folder)
+    if (folder / CONFIG_FILE).is_file():
+        folders = [folder]
+    else:
+        folders = sorted(found.parent for found in folder.rglob(CONFIG_FILE))[:MOST_MODELS]
+    if not folders:
+        raise FormatError(f"there must be a model ({CONFIG_FILE}) or a run ({STORE_FILE}) to view: none in {folder}")
+    names = [str(each.relative_to(folder)) if each != folder else folder.resolve().name for each in folders]
+    return Gallery(folder.resolve().name, names, lambda n: exhibit_of(names[n], load_model(folders[n]), **options))
+
+
+def _run_gallery(folder: Path) -> Gallery:
+    from ..experiments.export import kept_model
+    from ..experiments.store import RunStore
+
+    with RunStore.open_for_reading(folder) as store:
+        kept = [record for record in store.records(with_weights=True) if record.weights is not None]
+    if not kept:
+        raise FormatError(f"a run must have kept models to be viewed: none in {folder}")
+    kept.sort(key=lambda record: (not record.row.dendritic, record.row.task != "multiclass", record.row.table))
+    names = [f"{each.row.task}: {each.row.model}, p={each.row.dropout:g}, {each.protocol}" for each in kept]
+
+    def opened(number: int) -> Exhibit:
+        record = kept[number]
+        model = kept_model(record)
+        as_image = hasattr(model, "input_shape")
+        pixels = Pixels((1, 28, 28), normalised=True, side=32, as_image=as_image)
+        names_of_classes = class_names(record.dataset)
+        exhibit = Exhibit(names[number], model, pixels, classes=names_of_classes)
+        exhibit.notes = [
+            f"Trained on {record.dataset}, {record.at_best('val_acc'):.1%} of its validation images right."
+        ]
+        try:
+            exhibit.samples = samples_of(test_examples(record.dataset)[0], names_of_classes)
+        except DendritreeError as error:
+            exhibit.notes = [*exhibit.notes, f"No samples: {error}"]
+        return exhibit
+
+    return Gallery(folder.resolve().name, names, opened)
+
+
+def demo_gallery(epochs: int = 12) -> Gallery:
+    """Two small models, trained now on scikit-learn's digits: a few seconds on a quiet core."""
+    split = _with_shifts(load("digits"))
+    return Gallery("demonstration", list(DEMO), partial(_demo, split, epochs))
+
+
+def _demo(split: Split, epochs: int, number: int) -> Exhibit:
+    """Train one of them. Torch's random state is left as it was."""
+    name = list(DEMO)[number]
+    options = dict(DEMO[name])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = create_model(str(options.pop("model")), in_features=64, out_features=10, output="logits", **options)
+        fit(model, split, FitConfig(epochs=epochs, lr=0.03, schedule="one-cycle"))
+    return exhibit_of(name, model, data="digits", normalised=False)
+
+
+def _with_shifts(split: Split) -> Split:
+    """The training images also one pixel to the left and right, as drawings may be."""
+    images = F.pad(split.train.x.reshape(-1, 8, 8), (1, 1))
+    x = torch.cat([images[:, :, shift : shift + 8].reshape(-1, 64) for shift in (1, 0, 2)])
+    return replace(split, train=Examples(x, split.train.y.repeat(3)))

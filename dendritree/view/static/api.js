@@ -1,0 +1,31 @@
+// Talking to the server: plain questions, and activity, of which only the newest matters.
+
+export async function ask(path, options) {
+  const response = await fetch(path, options);
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error ?? response.statusText);
+  return answer;
+}
+
+/** One question at a time. While it is answered only the newest of those that follow is kept: strokes never queue up. */
+export class Newest {
+  constructor(send, receive, fail) {
+    Object.assign(this, { send, receive, fail, waiting: null, busy: false });
+  }
+
+  async push(question) {
+    this.waiting = question;
+    if (this.busy) return;
+    this.busy = true;
+    while (this.waiting) {
+      const newest = this.waiting;
+      this.waiting = null;
+      try {
+        this.receive(await this.send(newest()));
+      } catch (error) {
+        this.fail(error);
+      }
+    }
+    this.busy = false;
+  }
+}

@@ -1,0 +1,61 @@
+// The classes and how likely each is.
+
+import { show } from "./paint.js";
+
+const FEW = 12, SHOWN = 10;
+
+const percent = (chance) => `${(100 * chance).toFixed(chance >= 0.9995 ? 0 : 1)} %`;
+
+export class Classes {
+  constructor(list, answer, chosen) {
+    Object.assign(this, { list, answer, chosen, names: [], rows: [] });
+  }
+
+  setup(names) {
+    this.names = names;
+    this.few = names.length <= FEW;
+    this.list.replaceChildren();
+    this.list.classList.toggle("named", names.some((name) => name.length > 2));
+    this.rows = names.slice(0, this.few ? names.length : SHOWN).map((_, place) => {
+      const [item, button] = ["li", "button"].map((tag) => document.createElement(tag));
+      const [name, track, fill, share] = ["name", "track", "fill", "share"].map((kind) =>
+        Object.assign(document.createElement("span"), { className: kind }));
+      track.append(fill);
+      button.type = "button";
+      button.append(name, track, share);
+      button.addEventListener("click", () => this.chosen(Number(button.dataset.class)));
+      item.append(button);
+      this.list.append(item);
+      const row = { button, name, fill, share };
+      this.fill(row, place, 0);
+      return row;
+    });
+    this.answer.textContent = "";
+  }
+
+  fill(row, number, chance) {
+    row.button.dataset.class = number;
+    row.name.textContent = this.names[number];
+    row.fill.style.transform = `scaleX(${chance.toFixed(4)})`;
+    row.share.textContent = percent(chance);
+    row.button.setAttribute("aria-label", `class ${this.names[number]}, ${(100 * chance).toFixed(0)} percent`);
+  }
+
+  update({ classes, output }, blank, shown) {
+    if (!classes.length) return void (this.answer.textContent = output.map(show).join(" · "));
+    const order = classes.map((_, number) => number);
+    if (!this.few) order.sort((a, b) => classes[b] - classes[a]);
+    const best = classes.indexOf(Math.max(...classes));
+    this.rows.forEach((row, place) => {
+      this.fill(row, order[place], classes[order[place]]);
+      row.button.classList.toggle("best", order[place] === best && !blank);
+      row.button.setAttribute("aria-pressed", order[place] === shown);
+    });
+    const text = blank ? "" : this.names[best];
+    if (this.answer.dataset.answer !== text) {
+      this.answer.dataset.answer = text;
+      this.answer.replaceChildren(text, document.createElement("small"));
+    }
+    if (!blank) this.answer.querySelector("small").textContent = percent(classes[best]);
+  }
+}

@@ -1,0 +1,51 @@
+// Colours from the style sheet, and canvases as sharp as the screen.
+
+const names = ["ink", "quiet", "rule", "paper", "idle", "plus", "minus", "tree"];
+export const colour = {};
+const steps = 32;
+let ramps = {};
+
+export function readColours() {
+  const style = getComputedStyle(document.documentElement);
+  for (const name of names) colour[name] = style.getPropertyValue(`--${name}`).trim();
+  ramps = {
+    plus: ramp(colour.idle, colour.plus), minus: ramp(colour.idle, colour.minus), ink: ramp(colour.paper, colour.ink),
+    faintPlus: ramp(colour.paper, colour.plus), faintMinus: ramp(colour.paper, colour.minus),
+  };
+}
+
+function ramp(from, to) {
+  const [a, b] = [from, to].map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
+  return Array.from({ length: steps + 1 }, (_, i) =>
+    `rgb(${a.map((value, k) => Math.round(value + (b[k] - value) * (i / steps))).join(" ")})`);
+}
+
+const pick = (list, share) => list[Math.max(0, Math.min(steps, Math.round(share * steps)))];
+
+/** From idle to full: `value` in -1 ... 1 with the colour of its sign. */
+export const signal = (value) => pick(value < 0 ? ramps.minus : ramps.plus, Math.abs(value));
+/** The same from paper. */
+export const tint = (value) => pick(value < 0 ? ramps.faintMinus : ramps.faintPlus, Math.abs(value));
+/** From paper (0) to ink (1). */
+export const grey = (value) => pick(ramps.ink, value);
+
+/** Make a canvas as many pixels as it has on the screen; its context, in CSS pixels. */
+export function fit(canvas, width, height) {
+  const ratio = Math.min(2, window.devicePixelRatio || 1);
+  const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
+export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** A number for people. */
+export function show(value) {
+  if (!Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2).replace("-", "−");
+}

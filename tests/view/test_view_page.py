@@ -1,0 +1,168 @@
+"""The page in a real browser: draw with the mouse, a finger and the keys, and read the answer."""
+
+import itertools
+import time
+
+import pytest
+from view_server import serving
+
+from dendritree.view import demo_gallery
+
+PHONE, TABLET, DESK = 360, 800, 1280
+ANSWER = "document.getElementById('answer').dataset.answer"
+TITLE = "document.getElementById('branch-title').textContent"
+FOUR = [[(0.42, 0.1), (0.2, 0.6), (0.8, 0.6)], [(0.62, 0.3), (0.6, 0.92)]]
+ONE = [[(0.5, 0.1), (0.5, 0.9)]]
+
+
+@pytest.fixture(scope="module")
+def port():
+    gallery = demo_gallery()
+    assert gallery[0].describe()["layers"][0]["neurons"] == 10
+    with serving(gallery) as port:
+        yield port
+
+
+@pytest.fixture
+def show(browser, port):
+    """Open the page at a width and wait for its first answer."""
+    pages = []
+
+    def opened(width, **options):
+        pages.append(browser.open(f"http://127.0.0.1:{port}/", width, **options))
+        pages[-1].wait_until(
+            "document.readyState === 'complete' && document.querySelectorAll('#samples button').length"
+        )
+        return pages[-1]
+
+    yield opened
+    for page in pages:
+        page.close()
+
+
+def on_sheet(page, strokes, share=0.8):
+    """Strokes in shares of the sheet as places in the window, many along each line."""
+    x, y = page.centre_of("#drawing")
+    side = page.value("document.getElementById('drawing').clientWidth") * share
+    fine = []
+    for stroke in strokes:
+        points = [stroke[0]]
+        for (a, b), (c, d) in itertools.pairwise(stroke):
+            points += [(a + (c - a) * i / 6, b + (d - b) * i / 6) for i in range(1, 7)]
+        fine.append([(x + (a - 0.5) * side, y + (b - 0.5) * side) for a, b in points])
+    return fine
+
+
+def test_a_four_drawn_with_the_mouse_is_a_four(show):
+    page = show(DESK)
+    assert not page.value(ANSWER)
+    for stroke in on_sheet(page, FOUR):
+        page.drag(stroke)
+    page.wait_until(f"{ANSWER} === '4'")
+    shares = page.value("[...document.querySelectorAll('#classes .share')].map((each) => parseFloat(each.textContent))")
+    assert len(shares) == 10
+    assert sum(shares) == pytest.approx(100, abs=1)
+    assert max(range(10), key=shares.__getitem__) == 4
+    page.click("#clear")
+    page.wait_until(f"!{ANSWER}")
+    for stroke in on_sheet(page, ONE, share=0.5):  # small and in the middle: centred for the model
+        page.drag(stroke)
+    page.wait_until(f"{ANSWER} === '1'")
+    assert page.complaints == []
+    assert all(url.startswith("http://127.0.0.1:") for url in page.requests)
+
+
+def test_the_page_works_on_a_phone_with_a_finger(show):
+    page = show(PHONE)
+    for stroke in on_sheet(page, FOUR):
+        page.touch(stroke)
+    page.wait_until(f"{ANSWER} === '4'")
+    assert page.value("scrollX") == 0
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("width", [PHONE, TABLET, DESK])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_nothing_leaves_the_window_and_every_control_has_a_name(show, width, dark):
+    page = show(width, dark=dark)
+    assert page.value("document.documentElement.scrollWidth") <= page.value("window.innerWidth")
+    outside = """[...document.querySelectorAll('body *')].filter((element) => element.getClientRects().length
+        && element.getBoundingClientRect().right > window.innerWidth + 0.5).map((element) => element.outerHTML)"""
+    assert page.value(outside) == []
+    nameless = """[...document.querySelectorAll('button, select, input, canvas[tabindex]')].filter((element) =>
+        element.getClientRects().length && !(element.ariaLabel || element.textContent.trim() || element.labels?.length
+        || element.getAttribute('aria-labelledby'))).map((element) => element.outerHTML)"""
+    assert page.value(nameless) == []
+    light = page.value("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every((part) => part > 128)")
+    assert light is not dark
+    assert page.complaints == []
+
+
+def test_the_keys_draw_and_walk_through_the_tree(show):
+    page = show(DESK)
+    page.value("document.getElementById('drawing').focus()")
+    for _ in range(5):
+        page.key("ArrowUp")
+    page.key(" ", up=False)  # held while the pen moves
+    for _ in range(10):
+        page.key("ArrowDown")
+    page.key(" ", down=False)
+    page.wait_until(f"{ANSWER} === '1'")
+    ink = "document.querySelector('.sheet').classList.contains('busy')"
+    assert page.value(ink)
+    page.key("Delete")
+    page.wait_until(f"!{ANSWER} && !{ink}")
+    page.value("document.getElementById('tree').focus()")
+    page.key("ArrowDown")
+    assert page.value(TITLE) == "Whole neuron"
+    seen = []
+    for _ in range(4):  # a soma of four trees, three levels each
+        page.key("ArrowDown")
+        seen.append(page.value(TITLE))
+    assert [title.split(",")[1] for title in seen[:3]] == [" level 3 of 4", " level 2 of 4", " level 1 of 4"]
+    assert seen[3] == "Synapse: pixel 0, 0"
+    page.key("ArrowRight")
+    assert page.value(TITLE) == "Synapse: pixel 1, 0"
+    page.key("ArrowUp")
+    assert page.value(TITLE) == seen[2]
+    page.key("Escape")
+    assert page.value("document.getElementById('reads-title').textContent") == "What it reads"
+    assert page.complaints == []
+
+
+def test_the_mouse_shows_what_a_branch_reads_and_how_much(show):
+    page = show(DESK)
+    x, y = page.centre_of("#tree")
+    page.mouse("Moved", x, y)
+    assert page.value("document.getElementById('branch-text').textContent").startswith("256 synapses; coloured above")
+    plain = "document.getElementById('grid').toDataURL()"
+    whole = page.value(plain)
+    radius = page.value("document.getElementById('tree').clientWidth") / 2 - 14
+    page.mouse("Moved", x, y - radius)
+    page.wait_until(f"{TITLE}.startsWith('Synapse: pixel') || {TITLE}.startsWith('Dendrite')")
+    assert page.value(plain) != whole
+    facts = "[...document.querySelectorAll('#facts dt')].map((each) => each.textContent)"
+    assert {"weight", "sends on"} <= set(page.value(facts))
+    page.mouse("Moved", 5, 5)
+    page.wait_until(f"{TITLE} === 'Whole neuron'")
+    assert page.complaints == []
+
+
+def test_samples_are_answered_and_another_model_can_be_chosen(show):
+    page = show(DESK)
+    page.click("#samples button:nth-child(8)")
+    page.wait_until(f"{ANSWER} === '7'")
+    page.click("#more")
+    assert page.value("document.querySelector('#samples button').dataset.sample") == "10"
+    page.click("#classes li:nth-child(8) button")
+    page.wait_until("document.getElementById('tree-title').textContent === 'Neuron of class 7'")
+    page.value("""(() => { const model = document.getElementById('model'); model.value = 1;
+        model.dispatchEvent(new Event('change')); })()""")
+    page.wait_until("document.querySelectorAll('.strip').length === 2 && !document.body.ariaBusy")
+    page.click("#samples button:nth-child(5)")
+    page.wait_until(f"{ANSWER} === '4'")
+    page.value("""(() => { const layer = document.getElementById('layer'); layer.value = 1;
+        layer.dispatchEvent(new Event('change')); })()""")
+    page.wait_until("document.getElementById('tree-text').textContent.includes('neurons of the layer before')")
+    time.sleep(0.1)
+    assert page.complaints == []

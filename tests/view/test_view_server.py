@@ -1,0 +1,178 @@
+"""The server: answers, refusals, and an end without a trace."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from view_server import ask, serving
+
+from dendritree import MLNClassifier, save
+from dendritree.cli import main
+from dendritree.data import load
+from dendritree.errors import OptionError
+from dendritree.view import open_gallery
+from dendritree.view.examples import exhibit_of
+from dendritree.view.server import open_socket
+from dendritree.view.sources import Gallery
+from dendritree.view.trees import single_tree
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    return MLNClassifier(64, 10, branching=8)
+
+
+@pytest.fixture(scope="module")
+def port(model):
+    with serving(Gallery("one", ["net"], lambda _: exhibit_of("net", model, data="digits"))) as port:
+        yield port
+
+
+def drawn(image):
+    """A drawing of squares whose pixels are an image of 8x8."""
+    return np.round(image.reshape(8, 8).numpy() * 255).astype(np.uint8).repeat(14, 0).repeat(14, 1).tobytes()
+
+
+def test_the_page_and_its_files_are_there_and_fetch_from_nowhere_else(port):
+    status, headers, page = ask(port, "/")
+    assert status == 200
+    assert "default-src 'self'" in headers["content-security-policy"]
+    for file in sorted((ROOT / "dendritree" / "view" / "static").iterdir()):
+        status, headers, content = ask(port, f"/static/{file.name}")
+        assert (status, content) == (200, file.read_bytes())
+        assert b"https://" not in content  # no CDN
+        assert headers["x-content-type-options"] == "nosniff"
+    assert ask(port, "/static/app.js")[1]["content-type"].startswith(("text/javascript", "application/javascript"))
+    assert b'src="/static/app.js"' in page
+
+
+def test_a_drawing_is_answered_as_the_model_would(port, model):
+    test = load("digits").test
+    image = test.x[0]
+    status, _, seen = ask(port, "/api/models/0/activity?layer=0&neuron=3", "POST", drawn(image))
+    assert status == 200
+    with torch.no_grad():
+        expected = model(image[None])[0].numpy()
+    np.testing.assert_allclose(seen["classes"], expected, atol=2e-3)  # 8 bits a pixel
+    np.testing.assert_allclose(seen["image"], image, atol=3e-3)
+    assert seen["dendrites"][-1] == pytest.approx(seen["neurons"][0][3], abs=1e-3)
+    _, _, sample = ask(port, "/api/models/0/activity?sample=4", "POST")
+    _, _, about = ask(port, "/api/models/0")
+    _, _, pixels = ask(port, "/api/models/0/samples")
+    assert about["samples"][4] == "4"
+    np.testing.assert_allclose(np.array(pixels[4]) / 255, sample["image"], atol=3e-3)
+
+
+def test_the_tree_of_a_neuron_has_the_models_weights(port, model):
+    _, _, tree = ask(port, "/api/models/0/tree?layer=0&neuron=9")
+    _, _, edges = single_tree(model.layer.forest, 9)
+    np.testing.assert_allclose(tree["weight"], model.layer.weight.detach().numpy()[edges], atol=1e-4)
+    assert ask(port, "/api/models")[2] == {"title": "one", "models": ["net"]}
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "0.0.0.0", "[::1]"])
+def test_a_name_that_was_pointed_at_this_machine_is_refused(port, host):
+    for path, method in (("/", "GET"), ("/api/models/0", "GET"), ("/api/models/0/activity", "POST")):
+        assert ask(port, path, method, Host=host)[0] == 400
+    assert ask(port, "/", Host=f"localhost:{port}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/api/models/7", None, "model must be one of 0 ... 0: got 7"),
+        ("/api/models/0/tree?layer=1", None, "layer must be one of 0 ... 0: got 1"),
+        ("/api/models/0/tree?neuron=10", None, "neuron must be one of 0 ... 9: got 10"),
+        ("/api/models/0/tree?neuron=-1", None, "neuron must be a whole number: got '-1'"),
+        ("/api/models/0/tree?layer=x", None, "layer must be a whole number: got 'x'"),
+        ("/api/models/0/activity", b"abc", "a drawing must have 12544 bytes, one a pixel: got 3"),
+        ("/api/models/0/activity", bytes(3 << 20), "a drawing must have 12544 bytes"),
+        ("/api/models/0/activity?sample=400", b"", "sample must be one of 0 ... 39: got 400"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused_with_the_rule(port, path, body, message):
+    status, _, answer = ask(port, path, "GET" if body is None else "POST", body)
+    assert status == 400
+    assert message in answer["error"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../server.py", "/static/%2e%2e%2fserver.py", "/static/none.js", "/server.py", "/api/models/x"]
+)
+def test_nothing_else_is_served(port, path):
+    assert ask(port, path)[0] == 404
+
+
+def test_ten_at_once_all_get_their_own_answer(port):
+    images, answers = load("digits").test.x[:10], {}
+
+    def draw(number):
+        for _ in range(3):
+            answers[number] = ask(port, f"/api/models/0/activity?neuron={number}", "POST", drawn(images[number]))[2]
+
+    threads = [threading.Thread(target=draw, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(10):
+        np.testing.assert_allclose(answers[number]["image"], images[number], atol=3e-3)
+        assert answers[number]["dendrites"][-1] == pytest.approx(answers[number]["neurons"][0][number], abs=1e-3)
+
+
+def test_a_port_that_is_taken_is_refused():
+    with open_socket() as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OptionError, match=f"--port must be a free port of this machine: got {port}"):
+            open_socket(port)
+    with pytest.raises(OptionError, match="--port must be a free port of this machine: got 70000"):
+        open_socket(70000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", "view takes the folder of a model or of a run, or --demo"),
+        ("a --demo", "view takes the folder of a model or of a run, or --demo"),
+        ("no/such/folder", "there must be a model .* or a run .* to view: none in no/such/folder"),
+        ("a --image 3", "--image must be as 28x28"),
+        ("a --pixels grey", "--pixels"),
+        ("a --port x", "--port"),
+    ],
+)
+def test_a_mistake_in_the_command_is_one_line(arguments, message, capsys):
+    try:
+        status = main(["view", *arguments.split()])
+    except SystemExit as end:
+        status = end.code
+    out, error = capsys.readouterr()
+    assert (status, out) == (2, "")
+    assert len(error.splitlines()) <= 2
+    assert re.search(message, error)
+
+
+def test_the_command_prints_the_address_and_ctrl_c_ends_it_without_a_word(model, tmp_path):
+    save(model, tmp_path / "net")
+    assert open_gallery(tmp_path / "net").names == ["net"]
+    command = [sys.executable, "-W", "error", "-m", "dendritree", "view", str(tmp_path / "net"), "--no-browser"]
+    command += ["--data", "digits"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, text=True, start_new_session=True, **pipes) as process:
+        line = process.stdout.readline()
+        assert line.startswith("net: http://127.0.0.1:")
+        port = int(line.split("/")[2].rpartition(":")[2])
+        assert ask(port, "/api/models")[0] == 200
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=60)
+    assert (process.returncode, out, error) == (0, "", "")
