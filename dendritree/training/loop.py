@@ -129,13 +129,13 @@ def _train_epoch(
     run.model.train()
     totals = torch.zeros(3, dtype=torch.float64)  # read once an epoch: a sync per step would cost more than a step
     # Divided by the mean of all weights, not by the batch's own: an example then counts alike in whatever company.
-    mean_weight = None if train.weight is None else train.weight.mean()
+    mean_weight = 1.0 if train.weight is None else train.weight.mean()
     for batch in _batches(train, run.history.config.batch_size, order):
         out = run.model(batch.x)
         per_example = loss.per_example(out, batch.y)
         run.optimizer.zero_grad(set_to_none=True)
-        objective = per_example.mean() if batch.weight is None else (per_example * batch.weight).mean() / mean_weight
-        objective.backward()
+        weighted = per_example if batch.weight is None else per_example * batch.weight / mean_weight
+        weighted.mean().backward()  # type: ignore[no-untyped-call]
         run.optimizer.step()
         if scheduler is not None:
             scheduler.step()
