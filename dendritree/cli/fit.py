@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from ..errors import FormatError, OptionError, import_extra
@@ -23,6 +24,8 @@ def _fit(arguments: argparse.Namespace) -> int:
     out = Path(arguments.out)
     _check_target(out, force=arguments.force)
     frame = read_table(arguments.table)
+    source = Path(arguments.table).name
+    print(f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", file=sys.stderr, flush=True)
     with Bar() as bar:
         fit = fit_table(
             frame,
@@ -35,7 +38,7 @@ def _fit(arguments: argparse.Namespace) -> int:
             epochs=_epochs(arguments.epochs),
             observer=bar,
         )
-    report = table_report(fit, Path(arguments.table).name)
+    report = table_report(fit, source)
     with whole_folder(out) as fresh:
         fit.model.write(fresh)
         write_report(report, fresh, pictures=True)

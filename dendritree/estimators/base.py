@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from ..training import Callback, EarlyStopping, Examples, FitConfig, Run, Split,
 from .networks import auto_batch_size, auto_budget, auto_epochs, make_network, no_leftover
 from .scaling import CLIP, Standardiser
 
-__all__ = ["DendriticEstimator"]
+__all__ = ["DendriticEstimator", "unchanged_on_error"]
 
 Array = NDArray[Any]
 PREDICTED_AT_ONCE = 4096
@@ -27,6 +28,8 @@ _sklearn = import_extra("sklearn.base", extra="sklearn")
 
 class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-defined]
     """A network behind scikit-learn's interface. The two families differ in their targets alone."""
+
+    _optimizer: torch.optim.Optimizer | None
 
     def _targets(self, y: Array, weight: Array, *, first: bool) -> Array:
         """What the network is to give for each row, after what that needs has been learned from `y`."""
@@ -93,7 +96,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         if first:
             self.network_ = self._new_network(0, self._seed)
             self.n_iter_, self.loss_curve_, self.validation_loss_curve_ = 0, [], None
-        if self._optimizer is None:
+        if self._optimizer is None:  # after `fit`, or read from a folder: nothing to go on with
             self._optimizer = make_optimizer(self.network_, config)
         examples = _examples(self._scaling.apply(x, CLIP), targets, weights)
         config = replace(config, seed=(self._seed + self.n_iter_) % 2**31)
@@ -157,7 +160,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         device = next(self.network_.parameters()).device
         rows = torch.from_numpy(self._scaling.apply(x, CLIP).astype(np.float32))
         with torch.inference_mode():
-            parts = [self.network_(part.to(device)).cpu() for part in rows.split(PREDICTED_AT_ONCE)]
+            parts = [self.network_(part.to(device)).cpu() for part in torch.split(rows, PREDICTED_AT_ONCE)]
         return torch.cat(parts).double().numpy()
 
     @property
@@ -173,6 +176,18 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         tags = super().__sklearn_tags__()
         tags.non_deterministic = False
         return tags
+
+
+@contextlib.contextmanager
+def unchanged_on_error(estimator: DendriticEstimator) -> Iterator[None]:
+    """Put an estimator back as it was if something fails or is interrupted: half fitted, it would predict nonsense."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def _without_zeros(x: Array, y: Array, weight: Array | None) -> tuple[Array, Array, Array]:

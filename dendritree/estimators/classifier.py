@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import OptionError, import_extra
-from .base import Array, DendriticEstimator
+from .base import Array, DendriticEstimator, unchanged_on_error
 
 __all__ = ["DendriticClassifier"]
 
@@ -90,12 +90,12 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
         """Train a new network on rows of numbers and their classes."""
-        x, labels, weight = self._checked(X, y, sample_weight, reset=True)
-        self.classes_ = np.unique(labels)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must have at least two classes to tell apart: got one class, {self.classes_[0]!r}")
-        self._fit(x, labels, self._with_class_weight(labels, weight))
-        return self
+        with unchanged_on_error(self):
+            x, labels, weight = self._checked(X, y, sample_weight, reset=True)
+            self.classes_ = np.unique(labels)
+            if len(self.classes_) < 2:
+                raise ValueError(f"y must have at least two classes to tell apart: got one class, {self.classes_[0]!r}")
+            return self._fit(x, labels, self._with_class_weight(labels, weight))
 
     def partial_fit(
         self,
@@ -123,8 +123,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise OptionError(f"y must hold classes of {self.classes_} alone: got {unknown}")
-        self._partial_fit(x, labels, self._with_class_weight(labels, weight))
-        return self
+        return self._partial_fit(x, labels, self._with_class_weight(labels, weight))
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """The most probable class of each row."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import import_extra
-from .base import Array, DendriticEstimator
+from .base import Array, DendriticEstimator, unchanged_on_error
 from .scaling import Standardiser
 
 __all__ = ["DendriticRegressor"]
@@ -63,16 +63,15 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
         """Train a new network on rows of numbers and what they should give: a number each, or a row of them."""
-        self._fit(*self._checked(X, y, sample_weight, reset=True))
-        return self
+        with unchanged_on_error(self):
+            return self._fit(*self._checked(X, y, sample_weight, reset=True))
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
         """Learn from some more rows, in one pass at a constant rate.
 
         The scales of inputs and targets are those of all rows seen so far. At least two rows at a time.
         """
-        self._partial_fit(*self._checked(X, y, sample_weight, reset=not hasattr(self, "network_")))
-        return self
+        return self._partial_fit(*self._checked(X, y, sample_weight, reset=not hasattr(self, "network_")))
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """A number for each row, or as many as `y` had columns."""
@@ -85,7 +84,6 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset
         )
         if numbers.ndim == 2 and numbers.shape[1] == 1:
-            import_extra("sklearn.utils.validation", extra="sklearn")
             numbers = validation.column_or_1d(numbers, warn=True)
         weight = None if sample_weight is None else validation._check_sample_weight(sample_weight, x, dtype=np.float64)
         return x, numbers.astype(np.float64), weight
