@@ -23,11 +23,10 @@ from .models import (
     Perceptrons,
     create_model,
     list_models,
-    load,
-    save,
 )
 from .plasticity import Rewiring, rewire
 from .presets import dendritic_preset
+from .storage import load, save
 from .training import FitConfig, History, fit
 from .tree import Forest
 from .wiring import Columns, Custom, Local, Morton, Partition, Patches, Random, Rows, Shared, Strided, Wiring

@@ -13,8 +13,10 @@ from ..errors import DendritreeError
 from .command import Command
 from .compare import COMPARE
 from .data import DATA
+from .fit import FIT
 from .models import MODELS
 from .params import PARAMS
+from .predict import PREDICT
 from .report import REPORT
 from .reproduce import REPRODUCE
 from .view import VIEW
@@ -29,6 +31,8 @@ COMMANDS: dict[str, Command] = {
     "report": REPORT,
     "compare": COMPARE,
     "view": VIEW,
+    "fit": FIT,
+    "predict": PREDICT,
 }
 
 

@@ -20,13 +20,15 @@ class Examples:
 
     x: Tensor
     y: Tensor
+    weight: Tensor | None = None
+    """How much each example counts; None for all alike."""
 
     def __len__(self) -> int:
         return len(self.x)
 
     def to(self, device: torch.device | str) -> Examples:
         """The same examples on a device."""
-        return Examples(self.x.to(device), self.y.to(device))
+        return Examples(self.x.to(device), self.y.to(device), None if self.weight is None else self.weight.to(device))
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class Split:
                 raise ShapeError(
                     f"{name} must have one y for each x, of the shape of the training inputs: got x "
                     f"{tuple(part.x.shape)}, y {tuple(part.y.shape)}"
+                )
+            if part.weight is not None and part.weight.shape != part.x.shape[:1]:
+                raise ShapeError(
+                    f"{name} must have one weight for each x, or none: got x {tuple(part.x.shape)}, weight "
+                    f"{tuple(part.weight.shape)}"
                 )
         if self.features and len(self.features) != self.train.x.shape[-1]:
             raise ShapeError(
@@ -78,4 +85,5 @@ def first_examples(split: Split, count: int) -> Split:
     if not isinstance(count, Integral) or isinstance(count, bool) or not 1 <= count <= len(whole):
         raise ShapeError(f"count must be an integer from 1 to the {len(whole)} training examples: got {count!r}")
     chosen = torch.from_numpy(np.sort(fixed_order(len(whole))[:count])).to(whole.x.device)
-    return replace(split, train=Examples(whole.x[chosen], whole.y[chosen]))
+    weight = None if whole.weight is None else whole.weight[chosen]
+    return replace(split, train=Examples(whole.x[chosen], whole.y[chosen], weight))

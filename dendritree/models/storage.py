@@ -13,26 +13,29 @@ import contextlib
 import dataclasses
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import DendritreeError, FormatError, OptionError, import_extra
 from ..wiring import WIRINGS, Wiring
+from .folders import (
+    CONFIG_FILE,
+    FORMAT_VERSION,
+    MODEL_FORMAT,
+    WEIGHTS_FILE,
+    check_replaceable,
+    check_version,
+    read_json,
+    whole_folder,
+)
 from .registry import create_model, model_origin
 
 __all__ = ["decode_argument", "encode_argument", "load", "save"]
-
-FORMAT = "dendritree-model"
-FORMAT_VERSION = 1
-CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "weights.safetensors"
 
 
 def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
@@ -47,53 +50,40 @@ def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
     >>> sorted(path.name for path in folder.iterdir())
     ['config.json', 'weights.safetensors']
     """
-    safetensors = import_extra("safetensors.torch", extra="save")
+    import_extra("safetensors.torch", extra="save")
+    config = model_config(model)
+    target = Path(folder)
+    if target.exists():
+        check_replaceable(target)
+    with whole_folder(target, replaces=(CONFIG_FILE, WEIGHTS_FILE)) as fresh:
+        write_files(fresh, config, model.state_dict())
+
+
+def model_config(model: nn.Module) -> dict[str, Any]:
+    """What `build_model` needs besides the state dict, ready for JSON."""
     name, arguments = model_origin(model)
     config = {
-        "format": FORMAT,
+        "format": MODEL_FORMAT,
         "version": FORMAT_VERSION,
         "model": name,
         "arguments": {key: encode_argument(key, value) for key, value in arguments.items()},
         "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
     }
     try:
-        text = json.dumps(config, indent=2, allow_nan=False) + "\n"
+        json.dumps(config, allow_nan=False)
     except ValueError:
         raise OptionError(f"arguments must be finite to be saved: got {arguments!r}") from None
-    state = {
-        key: value.detach().cpu().clone(memory_format=torch.contiguous_format)
-        for key, value in model.state_dict().items()
-    }
-    target = Path(folder)
-    if target.exists():
-        _check_replaceable(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        fresh = scratch / "fresh"
-        fresh.mkdir()
-        safetensors.save_file(state, fresh / WEIGHTS_FILE)
-        (fresh / CONFIG_FILE).write_text(text, encoding="utf-8")
-        (fresh / WEIGHTS_FILE).chmod((fresh / CONFIG_FILE).stat().st_mode)  # safetensors writes for the owner alone
-        previous = scratch / "previous"
-        if target.exists():
-            target.rename(previous)
-        fresh.rename(target)
-        for path in previous.iterdir() if previous.exists() else ():
-            if path.name not in (CONFIG_FILE, WEIGHTS_FILE):  # what the user keeps beside the model stays there
-                path.rename(target / path.name)
-    finally:
-        if not target.exists() and (scratch / "previous").exists():
-            (scratch / "previous").rename(target)
-        shutil.rmtree(scratch)
+    return config
 
 
-def _check_replaceable(target: Path) -> None:
-    """Refuse to overwrite anything that `save` did not write."""
-    try:
-        _read_config(target)
-    except FormatError as error:
-        raise FormatError(f"save replaces model folders only: {target} exists and is none ({error})") from None
+def write_files(folder: Path, config: Mapping[str, Any], state: Mapping[str, Tensor]) -> None:
+    """Write a config and tensors into a folder that is there."""
+    safetensors = import_extra("safetensors.torch", extra="save")
+    whole = {key: value.detach().cpu().clone(memory_format=torch.contiguous_format) for key, value in state.items()}
+    safetensors.save_file(whole, folder / WEIGHTS_FILE)
+    text = json.dumps(config, indent=2, allow_nan=False) + "\n"
+    (folder / CONFIG_FILE).write_text(text, encoding="utf-8")
+    (folder / WEIGHTS_FILE).chmod((folder / CONFIG_FILE).stat().st_mode)  # safetensors writes for the owner alone
 
 
 def load(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> nn.Module:
@@ -105,39 +95,53 @@ def load(folder: str | os.PathLike[str], *, device: torch.device | str | None = 
     >>> bool((load(folder)(torch.ones(2, 16)) == net(torch.ones(2, 16))).all())
     True
     """
-    safetensors = import_extra("safetensors.torch", extra="save")
-    config = _read_config(Path(folder))
-    dtype = getattr(torch, config["dtype"], None)
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise FormatError(f"dtype in {CONFIG_FILE} must name a floating-point type of torch: got {config['dtype']!r}")
-    weights = Path(folder) / WEIGHTS_FILE
-    if not weights.is_file():
-        raise FormatError(f"a model folder must hold {WEIGHTS_FILE}: none in {folder}")
-    with torch.random.fork_rng(devices=[]):
-        try:
-            arguments = {key: decode_argument(value) for key, value in config["arguments"].items()}
-            model = create_model(config["model"], **arguments).to(dtype)
-        except (TypeError, DendritreeError) as error:
-            raise FormatError(f"{CONFIG_FILE} in {folder} does not describe a model: {error}") from None
-    try:
-        model.load_state_dict(safetensors.load_file(weights))
-    except (RuntimeError, import_extra("safetensors", extra="save").SafetensorError) as error:
-        raise FormatError(f"{weights} does not hold the weights that {CONFIG_FILE} describes: {error}") from error
+    import_extra("safetensors.torch", extra="save")
+    config = check_config(read_json(Path(folder), CONFIG_FILE), Path(folder) / CONFIG_FILE)
+    model = build_model(config, folder)
+    load_state(model, read_tensors(folder), folder)
     return model.to(device).eval()
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG_FILE
-    if not path.is_file():
-        raise FormatError(f"a model folder must hold {CONFIG_FILE}: none in {folder}")
+def read_tensors(folder: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """The tensors of a model folder."""
+    safetensors = import_extra("safetensors.torch", extra="save")
+    weights = Path(folder) / WEIGHTS_FILE
+    if not weights.is_file():
+        raise FormatError(f"a model folder must hold {WEIGHTS_FILE}: none in {folder}")
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise FormatError(f"{path} must be JSON: {error}") from None
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise FormatError(f"{path} must have format {FORMAT!r}: got {config!r:.80}")
-    if config.get("version") != FORMAT_VERSION or not isinstance(config["version"], int) or config["version"] is True:
-        raise FormatError(f"{path} must have version {FORMAT_VERSION}: got {config.get('version')!r}")
+        tensors: dict[str, Tensor] = safetensors.load_file(weights)
+    except import_extra("safetensors", extra="save").SafetensorError as error:
+        raise FormatError(f"{weights} does not hold the weights that {CONFIG_FILE} describes: {error}") from error
+    return tensors
+
+
+def build_model(config: Mapping[str, Any], folder: str | os.PathLike[str]) -> nn.Module:
+    """The model that a checked config describes, with weights of its own."""
+    dtype = getattr(torch, config["dtype"], None)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise FormatError(f"dtype in {CONFIG_FILE} must name a floating-point type of torch: got {config['dtype']!r}")
+    with torch.random.fork_rng(devices=[]):
+        try:
+            arguments = {key: decode_argument(value) for key, value in config["arguments"].items()}
+            return create_model(config["model"], **arguments).to(dtype)
+        except (TypeError, DendritreeError) as error:
+            raise FormatError(f"{CONFIG_FILE} in {folder} does not describe a model: {error}") from None
+
+
+def load_state(model: nn.Module, state: Mapping[str, Tensor], folder: str | os.PathLike[str]) -> None:
+    """Give a model the weights that a folder holds."""
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        path = Path(folder) / WEIGHTS_FILE
+        raise FormatError(f"{path} does not hold the weights that {CONFIG_FILE} describes: {error}") from error
+
+
+def check_config(config: Any, path: Path) -> dict[str, Any]:
+    """A model's config, if it is one of this version."""
+    if not isinstance(config, dict) or config.get("format") != MODEL_FORMAT:
+        raise FormatError(f"{path} must have format {MODEL_FORMAT!r}: got {config!r:.80}")
+    check_version(config, path)
     kind: type
     for key, kind in (("model", str), ("arguments", dict), ("dtype", str)):
         if not isinstance(config.get(key), kind):

@@ -1,0 +1,64 @@
+"""`dendritree predict`: the predictions of a model that `dendritree fit` wrote, for new rows."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from pathlib import Path
+
+from ..errors import DendritreeError, OptionError, import_extra
+from .command import Command
+
+__all__ = ["PREDICT"]
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    for package in ("pandas", "sklearn", "safetensors"):
+        import_extra(package, extra="tables")
+    from ..tabular import load_table_model, read_table
+
+    out = None if arguments.out is None else Path(arguments.out)
+    if out is not None and out.exists() and (not out.is_file() or out.samefile(arguments.table)):
+        raise OptionError(f"--out must be a file other than the table: got {out}")
+    model = load_table_model(arguments.model)
+    predicted, notices = model.predict(read_table(arguments.table), strict=arguments.strict)
+    for notice in notices:
+        print(f"dendritree: {notice}", file=sys.stderr)
+    text = predicted.to_csv(index=False)
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        _write_whole(out, text)
+        print(f"wrote {out}: {len(predicted):,} rows")
+    judged = model.judge(predicted)
+    if judged:
+        print(f"dendritree: {judged}", file=sys.stderr)
+    return 0
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Under another name first, then renamed."""
+    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
+    except OSError as error:
+        raise DendritreeError(f"--out must be writable: {path} ({error.strerror})") from None
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+PREDICT = Command(
+    "predict rows of a table with a model of `fit`",
+    "",
+    _predict,
+    [
+        (("model",), {"metavar": "MODEL", "help": "the folder that `dendritree fit` wrote"}),
+        (("table",), {"metavar": "TABLE", "help": "a CSV or Parquet file with the same columns"}),
+        (("--out",), {"metavar": "FILE", "help": "a CSV file for rows and predictions (default: print them)"}),
+        (("--strict",), {"action": "store_true", "help": "refuse cells that the model has not seen the like of"}),
+    ],
+    usage="dendritree predict MODEL TABLE [options]",
+    network_example="dendritree predict model new.csv --out predictions.csv",
+)

@@ -1,0 +1,79 @@
+"""The network of an estimator, and how large and how long it is where nobody says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch import nn
+
+from ..budget import count, fill_budget
+from ..errors import OptionError, check_one_of
+from ..models import create_model
+from ..presets import preset_options
+
+__all__ = ["NEURONS", "auto_batch_size", "auto_budget", "auto_epochs", "make_network"]
+
+NEURONS = ("tree", "sparse", "dense", "linear")
+HIDDEN = 50
+ROWS_PER_PARAMETER = 8
+MOST_PARAMETERS = 20_000
+STEPS = 1000
+FEWEST_EPOCHS, MOST_EPOCHS = 10, 200
+BATCH_SIZE = 64
+
+
+def auto_budget(rows: int, in_features: int, out_features: int) -> int:
+    """Parameters for a table: half of what scikit-learn's MLP of 100 hidden neurons has, more for a long table.
+
+    >>> auto_budget(150, in_features=4, out_features=3), auto_budget(40_000, in_features=8, out_features=1)
+    (400, 5000)
+    """
+    return max(HIDDEN * (in_features + 1 + out_features), min(rows // ROWS_PER_PARAMETER, MOST_PARAMETERS))
+
+
+def auto_batch_size(rows: int) -> int:
+    """Examples a step, such that none is ever alone: batch normalisation cannot learn from one.
+
+    >>> auto_batch_size(1000), auto_batch_size(129)
+    (64, 63)
+    """
+    return no_leftover(rows, BATCH_SIZE)
+
+
+def no_leftover(rows: int, batch_size: int) -> int:
+    """The batch size, or the next smaller one that leaves no single row over."""
+    while batch_size > 2 and rows % batch_size == 1:
+        batch_size -= 1
+    return batch_size
+
+
+def auto_epochs(rows: int, batch_size: int) -> int:
+    """Epochs that make about a thousand steps; never very few, never very many.
+
+    >>> auto_epochs(1500, batch_size=64), auto_epochs(40_000, batch_size=64)
+    (42, 10)
+    """
+    return min(max(math.ceil(STEPS / math.ceil(rows / batch_size)), FEWEST_EPOCHS), MOST_EPOCHS)
+
+
+def make_network(neurons: str, in_features: int, out_features: int, budget: int, dropout: float = 0.0) -> nn.Module:
+    """A network that gives logits or numbers, with at most `budget` parameters; one linear unit has what it has.
+
+    >>> sum(p.numel() for p in make_network("dense", 8, 1, budget=500).parameters())
+    496
+    """
+    if check_one_of("neurons", neurons, NEURONS) == "linear":
+        return create_model(
+            "perceptrons", in_features=in_features, out_features=out_features, dropout=dropout, output="logits"
+        )
+    sizes: dict[str, Any] = {"in_features": in_features, "out_features": out_features}
+    if neurons != "dense":
+        options = preset_options(**sizes, budget=budget, neurons=neurons, dropout=dropout)
+        return create_model("dendritic-network", **options, output="logits")
+    options = {**sizes, "norm": "batch", "dropout": dropout, "output": "logits"}
+    hidden = fill_budget("dense-network", options, (1.0,), budget)
+    if hidden is None:
+        least = count(create_model("dense-network", **options, hidden=[2], device="meta")).total
+        raise OptionError(f"budget must be at least {least:,} parameters for these sizes: got {budget:,}")
+    return create_model("dense-network", **options, hidden=hidden)

@@ -1,0 +1,105 @@
+"""A folder on disk that appears whole or not at all: it is written beside its place and then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import DendritreeError, FormatError
+
+__all__ = [
+    "CONFIG_FILE",
+    "ESTIMATOR_FORMAT",
+    "FORMAT_VERSION",
+    "MODEL_FORMAT",
+    "WEIGHTS_FILE",
+    "check_replaceable",
+    "check_version",
+    "folder_format",
+    "read_json",
+    "whole_folder",
+]
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "weights.safetensors"
+MODEL_FORMAT = "dendritree-model"
+FORMAT_VERSION = 1
+ESTIMATOR_FORMAT = "dendritree-estimator"
+"""A network inside a scikit-learn estimator; `dendritree.estimators` writes and reads it."""
+
+
+def folder_format(folder: Path) -> str:
+    """The format that a folder's config names: `MODEL_FORMAT` or `ESTIMATOR_FORMAT`, else `FormatError`."""
+    config = read_json(folder, CONFIG_FILE)
+    if not isinstance(config, dict) or config.get("format") not in (MODEL_FORMAT, ESTIMATOR_FORMAT):
+        raise FormatError(f"{folder / CONFIG_FILE} must have format {MODEL_FORMAT!r}: got {config!r:.80}")
+    check_version(config, folder / CONFIG_FILE)
+    return str(config["format"])
+
+
+def check_version(config: dict[str, Any], path: Path) -> None:
+    """Refuse a file of another version than ours."""
+    version = config.get("version")
+    if version != FORMAT_VERSION or not isinstance(version, int) or version is True:
+        raise FormatError(f"{path} must have version {FORMAT_VERSION}: got {version!r}")
+
+
+def read_json(folder: Path, file: str) -> Any:
+    """What a JSON file of a model folder says."""
+    path = folder / file
+    if not path.is_file():
+        raise FormatError(f"a model folder must hold {file}: none in {folder}")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FormatError(f"{path} must be JSON: {error}") from None
+
+
+def check_replaceable(target: Path) -> None:
+    """Refuse to overwrite anything that `save` did not write."""
+    try:
+        folder_format(target)
+    except FormatError as error:
+        raise FormatError(f"save replaces model folders only: {target} exists and is none ({error})") from None
+
+
+@contextlib.contextmanager
+def whole_folder(target: Path, *, replaces: Collection[str] | None = None) -> Iterator[Path]:
+    """A new folder to fill, which takes the place of `target` at the end of the block; on an error nothing changes.
+
+    Args:
+        target: the folder to be. Its parents are made.
+        replaces: names of files of an earlier folder that are gone afterwards, what else lies there being kept; by
+            default all of them.
+
+    >>> place = Path(tempfile.mkdtemp()) / "model"
+    >>> with whole_folder(place) as fresh:
+    ...     _ = (fresh / "config.json").write_text("{}")
+    ...     before = place.exists()
+    >>> before, [path.name for path in place.iterdir()]
+    (False, ['config.json'])
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise DendritreeError(f"a model's folder must be writable: {target.parent} ({error.strerror})") from None
+    fresh, previous = scratch / "fresh", scratch / "previous"
+    try:
+        fresh.mkdir()
+        yield fresh
+        if target.exists():
+            target.rename(previous)
+        fresh.rename(target)
+        for path in previous.iterdir() if replaces is not None and previous.exists() else ():
+            if path.name not in replaces:  # what the user keeps beside the model stays there
+                path.rename(target / path.name)
+    finally:
+        if not target.exists() and previous.exists():
+            previous.rename(target)
+        shutil.rmtree(scratch)

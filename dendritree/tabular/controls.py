@@ -1,0 +1,201 @@
+"""Do dendrites help on this table? Trees and their controls on the same splits, under the same rule.
+
+Every model gets the same rows, columns, budget, learning rates and epochs. A split learns its columns from its own
+training rows, and its test rows are looked at once.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OptionError, check_int, import_extra
+from .encoding import TableEncoding
+from .target import Target
+
+__all__ = [
+    "FAMILIES",
+    "Difference",
+    "FamilyScores",
+    "compare_families",
+    "make_estimator",
+    "paired_difference",
+    "verdict",
+]
+
+FAMILIES = ("tree", "sparse", "dense", "linear")
+NAMES = {"tree": "trees", "sparse": "sparse neurons", "dense": "a dense MLP", "linear": "one linear unit an output"}
+CONFIDENCE = 0.95
+
+Observer = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much better trees are than a control, in the metric's own unit, with its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def state(self) -> str:
+        """`ahead`, `behind`, or `undecided` where the interval holds 0.
+
+        >>> Difference(0.02, 0.01, 0.03).state, Difference(0.02, -0.01, 0.05).state
+        ('ahead', 'undecided')
+        """
+        return "ahead" if self.low > 0 else "behind" if self.high < 0 else "undecided"
+
+
+@dataclass(frozen=True)
+class FamilyScores:
+    """What a family of models reached on the test rows of each split."""
+
+    family: str
+    scores: tuple[float, ...]
+    """Accuracies, or RMSEs in the target's unit."""
+    parameters: int
+    seconds: float
+    """Of training, a model."""
+    gain: Difference | None = None
+    """Of trees over this family; None for the trees themselves."""
+
+    @property
+    def mean(self) -> float:
+        """Over the splits."""
+        return float(np.mean(self.scores))
+
+
+def make_estimator(task: str, **options: Any) -> Any:
+    """The estimator of a task."""
+    from ..estimators import DendriticClassifier, DendriticRegressor
+
+    return (DendriticClassifier if task == "classification" else DendriticRegressor)(**options)
+
+
+def compare_families(
+    frame: Any,
+    target: Target,
+    *,
+    budget: int,
+    splits: int = 5,
+    seed: int = 0,
+    epochs: int | str = "auto",
+    observer: Observer | None = None,
+) -> list[FamilyScores]:
+    """Train every family on each of `splits` parts of the rows and judge it on the rest; the baseline comes last.
+
+    Args:
+        frame: the columns to learn from, one row for each of `target.y`.
+        target: what to predict.
+        budget: parameters of each model; a linear one has what it has.
+        splits: parts of the rows, each of which is the test part once.
+        seed: of the splits and of the models.
+        epochs: of each model, as in the estimators.
+        observer: called with what is done, and how many models of how many are.
+    """
+    splits = check_int("splits", splits, least=2)
+    if len(target.y) < 2 * splits:
+        raise OptionError(f"splits must leave two rows a part: got {splits} for {len(target.y)} rows")
+    selection = import_extra("sklearn.model_selection", extra="tables")
+    classes = target.task == "classification"
+    folds = (selection.StratifiedKFold if classes else selection.KFold)(splits, shuffle=True, random_state=seed)
+    scores: dict[str, list[float]] = {family: [] for family in (*FAMILIES, "baseline")}
+    seconds, parameters = dict.fromkeys(scores, 0.0), dict.fromkeys(scores, 0)
+    done = 0
+    for part, (train, test) in enumerate(folds.split(np.zeros(len(target.y)), target.y)):
+        encoding = TableEncoding.learn(frame.iloc[train])
+        if not encoding.columns:
+            raise OptionError("a table must have a column to learn from besides its target: found none")
+        x_train, x_test = encoding.encode(frame.iloc[train]).x, encoding.encode(frame.iloc[test]).x
+        for family in FAMILIES:
+            model = make_estimator(
+                target.task, neurons=family, budget=budget, epochs=epochs, random_state=(seed + part) % 2**32
+            )
+            start = time.perf_counter()
+            model.fit(x_train, target.y[train])
+            seconds[family] += (time.perf_counter() - start) / splits
+            parameters[family] = max(parameters[family], model.n_parameters_)
+            scores[family].append(score(target.y[test], model.predict(x_test)))
+            done += 1
+            if observer is not None:
+                observer("comparing", done, splits * len(FAMILIES))
+        scores["baseline"].append(score(target.y[test], _baseline(target.y[train], len(test))))
+    sign = 1.0 if classes else -1.0
+    return [
+        FamilyScores(
+            family,
+            tuple(values),
+            parameters[family],
+            seconds[family],
+            None
+            if family == "tree"
+            else paired_difference([sign * s for s in scores["tree"]], [sign * s for s in values], 1 / (splits - 1)),
+        )
+        for family, values in scores.items()
+    ]
+
+
+def score(truth: NDArray[Any], predicted: NDArray[Any]) -> float:
+    """The accuracy of classes, the RMSE of numbers.
+
+    >>> score(np.array(["a", "b"]), np.array(["a", "a"])), score(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    (0.5, 1.4142135623730951)
+    """
+    if truth.dtype.kind == "U":
+        return float((truth == predicted).mean())
+    return float(math.sqrt(np.square(truth - predicted).mean()))
+
+
+def _baseline(y: NDArray[Any], rows: int) -> NDArray[Any]:
+    """What one says without looking: the most frequent class, or the mean."""
+    if y.dtype.kind != "U":
+        return np.full(rows, y.mean())
+    classes, counts = np.unique(y, return_counts=True)
+    return np.full(rows, classes[counts.argmax()])
+
+
+def paired_difference(first: Sequence[float], second: Sequence[float], test_to_train: float) -> Difference:
+    """Mean of first minus second over splits, with its 95 % interval.
+
+    Splits share training rows, so their scores are no independent draws: the variance is corrected as Nadeau and
+    Bengio (2003) do, s² (1 / n + test rows / training rows).
+
+    >>> paired_difference([0.9, 0.8], [0.8, 0.7], 0.5).mean
+    0.1
+    """
+    differences = np.subtract(first, second)
+    count = len(differences)
+    mean = float(differences.mean().round(12))
+    if count < 2:
+        return Difference(mean, -math.inf, math.inf)
+    special = import_extra("scipy.special", extra="tables")
+    deviation = math.sqrt(float(differences.var(ddof=1)) * (1 / count + test_to_train))
+    half = float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * deviation
+    return Difference(mean, mean - half, mean + half)
+
+
+def verdict(results: Sequence[FamilyScores]) -> str:
+    """One sentence or two, in plain words: whether dendrites help here."""
+    gains = {result.family: result.gain.state for result in results if result.gain is not None}
+    behind = [NAMES[family] for family in ("sparse", "dense", "linear") if gains.get(family) == "behind"]
+    if gains.get("baseline") != "ahead":
+        return "No: nothing was learned here that guessing does not know. More rows or other columns are needed."
+    if behind:
+        return f"No: on this table trees are worse than {' and '.join(behind)}."
+    if gains["linear"] != "ahead":
+        return "No: trees are not surely better than one linear unit an output here. Take that, it is simpler."
+    if gains["sparse"] == "ahead" and gains["dense"] == "ahead":
+        return "Yes: trees are better here than every control of the same size."
+    if gains["sparse"] == "ahead":
+        return "In part: dendrites beat sparse neurons without them here; a dense MLP of the same size is as good."
+    if gains["dense"] == "ahead":
+        return "In part: trees beat the dense MLP of the same size here, but so may sparse neurons without dendrites."
+    return "Undecided: trees, sparse neurons and a dense MLP of the same size are about equally good here."

@@ -1,0 +1,89 @@
+"""Tables from files: CSV with any usual separator, or Parquet."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Any
+
+from ..errors import FormatError, MissingDataError, OptionError, import_extra
+
+__all__ = ["check_column", "read_table"]
+
+TEXT_ENDINGS = (".csv", ".tsv", ".txt")
+SEPARATORS = ",;\t|"
+UNKNOWN = ["?"]
+"""Read as missing, besides what pandas takes for missing: an empty cell, NA, NaN, null and the like."""
+
+
+def read_table(path: str | os.PathLike[str]) -> Any:
+    """The rows of a CSV or Parquet file as a pandas data frame; needs the extra `tables`.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "houses.csv"
+    >>> _ = file.write_text("rooms;town\\n3;Delft\\n?;Gouda\\n")
+    >>> read_table(file)["rooms"].isna().tolist()
+    [False, True]
+    """
+    pandas = import_extra("pandas", extra="tables")
+    file = Path(path)
+    if not file.exists():
+        near = difflib.get_close_matches(file.name, [each.name for each in _siblings(file)], n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise MissingDataError(f"a table must be a file that is there: found no {file}{hint}")
+    if not file.is_file():
+        raise OptionError(f"a table must be one file: {file} is a folder")
+    ending = Path(file.name.removesuffix(".gz")).suffix.lower()
+    try:
+        if ending in (".parquet", ".pq"):
+            import_extra("pyarrow", extra="tables")
+            frame = pandas.read_parquet(file)
+        elif ending in TEXT_ENDINGS:
+            frame = _read_text(pandas, file)
+        else:
+            raise OptionError(f"a table must end in .csv, .tsv, .txt or .parquet: got {file.name}")
+    except pandas.errors.EmptyDataError:
+        raise FormatError(f"a table must have a line of column names and rows: {file} is empty") from None
+    except OptionError:
+        raise
+    except (ValueError, OSError) as error:  # what pandas and pyarrow raise for all that is no table
+        reason = str(error).strip().partition("\n")[0]
+        raise FormatError(f"{file} cannot be read as a table: {reason:.200}") from None
+    frame.columns = [str(name).strip() for name in frame.columns]
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice):
+        raise FormatError(f"columns must have different names: {file} has {twice[0]!r} twice")
+    if not len(frame):
+        raise FormatError(f"a table must have rows: {file} has column names alone")
+    return frame.reset_index(drop=True)
+
+
+def _read_text(pandas: Any, file: Path) -> Any:
+    options = {"skipinitialspace": True, "na_values": UNKNOWN, "low_memory": False}
+    for encoding in ("utf-8-sig", "cp1252", "latin-1"):  # the last one reads anything
+        try:
+            head = pandas.read_csv(file, sep="\0", engine="python", header=None, nrows=1, encoding=encoding)
+            separator = max(SEPARATORS, key=str(head.iloc[0, 0]).count)
+            return pandas.read_csv(file, sep=separator, encoding=encoding, **options)
+        except UnicodeDecodeError:
+            continue
+    raise AssertionError("latin-1 reads any bytes")
+
+
+def _siblings(file: Path) -> list[Path]:
+    try:
+        return list(file.parent.iterdir())
+    except OSError:
+        return []
+
+
+def check_column(frame: Any, name: str, what: str) -> str:
+    """The name of a column of a table, or an error that says what it is called perhaps."""
+    if name in frame.columns:
+        return name
+    known = list(frame.columns)
+    by_lower = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    hint = f"; did you mean {by_lower[near[0]]!r}?" if near else f": its columns are {', '.join(known[:20])}"
+    raise OptionError(f"{what} must be a column of the table: found no {name!r}{hint}")

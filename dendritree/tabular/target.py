@@ -1,0 +1,113 @@
+"""What is to be predicted: which column, classes or numbers, and which rows can teach it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OptionError, check_one_of, import_extra
+from .columns import as_numbers, as_text
+from .reading import check_column
+
+__all__ = ["TASKS", "Target", "read_target"]
+
+TASKS = ("auto", "classification", "regression")
+FEWEST_ROWS = 20
+FEW_NUMBERS = 10
+"""Whole numbers of so many different values at most are classes, where nobody says what they are."""
+MOST_CLASSES = 100
+
+
+@dataclass(frozen=True)
+class Target:
+    """The column to predict, as read from a table."""
+
+    name: str
+    task: str
+    """`classification` or `regression`."""
+    rows: NDArray[np.int64]
+    """Places of the rows that can be learned from."""
+    y: NDArray[Any]
+    """Texts of classes, or numbers; one for each of `rows`."""
+    notices: tuple[str, ...] = ()
+
+
+def read_target(frame: Any, name: str, task: str = "auto", *, per_class: int = 5) -> Target:
+    """The target of a table.
+
+    Rows without a target are left out, and rows of classes with fewer than `per_class` rows.
+
+    >>> import pandas
+    >>> target = read_target(pandas.DataFrame({"price": [1.5, None, *range(30)]}), "price")
+    >>> target.task, len(target.rows), target.notices
+    ('regression', 31, ("1 row has no 'price' and is left out",))
+    """
+    check_one_of("task", task, TASKS)
+    cells = frame[check_column(frame, name, "the target")]
+    known = cells.notna().to_numpy()
+    notices = [] if known.all() else [f"{_rows(int((~known).sum()), 'has', 'have')} no {name!r} and {_left(known)} out"]
+    rows, present = np.flatnonzero(known), cells[known]
+    chosen = _task(present, name, task)
+    if chosen == "regression":
+        y: NDArray[Any] = as_numbers(present)
+        if not np.isfinite(y).all():
+            shown = as_text(present[~np.isfinite(y)]).iloc[0]
+            raise OptionError(f"the target of a regression must be numbers: {name!r} holds {shown!r:.60}")
+        if len(np.unique(y)) == 1:
+            raise OptionError(f"the target must have different values: {name!r} is {y[0]:g} in every row")
+    else:
+        y = as_text(present).to_numpy(dtype=str)
+        rows, y = _classes(name, rows, y, per_class, notices)
+    if len(rows) < FEWEST_ROWS:
+        raise OptionError(f"a table must have at least {FEWEST_ROWS} rows with a target: got {len(rows)}")
+    return Target(name, chosen, rows, y, tuple(notices))
+
+
+def _task(present: Any, name: str, task: str) -> str:
+    types = import_extra("pandas.api.types", extra="tables")
+    if not len(present):
+        raise OptionError(f"the target must have values: {name!r} is empty")
+    if task != "auto":
+        return task
+    if types.is_bool_dtype(present) or not types.is_numeric_dtype(present):
+        return "classification"
+    numbers = as_numbers(present)
+    few = len(np.unique(numbers)) <= FEW_NUMBERS and bool((numbers == np.round(numbers)).all())
+    return "classification" if few else "regression"
+
+
+def _classes(
+    name: str, rows: NDArray[np.int64], y: NDArray[Any], per_class: int, notices: list[str]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    classes, places, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if len(classes) == 1:
+        raise OptionError(f"the target must have different values: {name!r} is {classes[0]!r:.60} in every row")
+    if (counts >= per_class).sum() < 2:
+        raise OptionError(
+            f"at least two classes must have {per_class} rows or more: {name!r} has {len(classes):,} different values "
+            f"in {len(rows):,} rows"
+        )
+    enough = counts[places] >= per_class
+    if not enough.all():
+        rare = [str(each) for each in classes[counts < per_class]]
+        shown = ", ".join(map(repr, rare[:3])) + (", ..." if len(rare) > 3 else "")
+        notices.append(
+            f"{_rows(int((~enough).sum()), 'is', 'are')} of classes with fewer than {per_class} and left out ({shown})"
+        )
+    if (counts >= per_class).sum() > MOST_CLASSES:
+        raise OptionError(
+            f"a target must have at most {MOST_CLASSES} classes: {name!r} has {len(classes):,}; "
+            "numbers are predicted with --task regression"
+        )
+    return rows[enough], y[enough]
+
+
+def _rows(count: int, one: str, more: str) -> str:
+    return f"{count:,} row {one}" if count == 1 else f"{count:,} rows {more}"
+
+
+def _left(known: NDArray[np.bool_]) -> str:
+    return "is left" if (~known).sum() == 1 else "are left"

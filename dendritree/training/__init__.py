@@ -1,0 +1,25 @@
+"""The one training loop of this project, its config, its losses and what a run gave."""
+
+from ..data import Examples, Split
+from .config import OPTIMIZERS, SCHEDULES, FitConfig, make_optimizer
+from .history import Callback, EarlyStopping, Epoch, History, Run
+from .loop import evaluate, fit
+from .losses import LOSSES, Loss
+
+__all__ = [
+    "LOSSES",
+    "OPTIMIZERS",
+    "SCHEDULES",
+    "Callback",
+    "EarlyStopping",
+    "Epoch",
+    "Examples",
+    "FitConfig",
+    "History",
+    "Loss",
+    "Run",
+    "Split",
+    "evaluate",
+    "fit",
+    "make_optimizer",
+]

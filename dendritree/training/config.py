@@ -1,0 +1,94 @@
+"""How to train: one frozen config, and the optimizers and schedules that it names."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from ..errors import OptionError, check_int, check_one_of
+from .losses import LOSSES
+
+__all__ = ["OPTIMIZERS", "SCHEDULES", "FitConfig", "make_optimizer", "make_scheduler"]
+
+OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
+}
+"""Optimizers by name."""
+
+SCHEDULES = ("constant", "one-cycle")
+"""Learning rate over time: constant, or up to `lr` and down to nothing."""
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """How to train. Every field is checked when the config is made."""
+
+    loss: str = "cross-entropy"
+    """One of `LOSSES`."""
+    epochs: int = 20
+    """Passes over the training examples."""
+    batch_size: int | None = 128
+    """Examples a step; None takes all of them in every step."""
+    optimizer: str = "adam"
+    """One of `OPTIMIZERS`."""
+    lr: float = 0.01
+    """Learning rate; the highest one of a schedule."""
+    schedule: str = "constant"
+    """One of `SCHEDULES`."""
+    weight_decay: float = 0.0
+    """Weight decay of the optimizer."""
+    seed: int = 0
+    """Governs the order of examples and dropout."""
+    restore_best: bool = True
+    """Leave the model with the weights of its best epoch by validation loss, else with those of the last."""
+
+    def __post_init__(self) -> None:
+        check_one_of("loss", self.loss, LOSSES)
+        check_one_of("optimizer", self.optimizer, OPTIMIZERS)
+        check_one_of("schedule", self.schedule, SCHEDULES)
+        object.__setattr__(self, "epochs", check_int("epochs", self.epochs))
+        if self.batch_size is not None:
+            object.__setattr__(self, "batch_size", check_int("batch_size", self.batch_size))
+        object.__setattr__(self, "seed", check_int("seed", self.seed, least=0))
+        if self.seed >= 2**63:
+            raise OptionError(f"seed must be less than 2**63: got {self.seed}")
+        if not (_is_number(self.lr) and 0 < self.lr < math.inf):
+            raise OptionError(f"lr must be a positive number: got {self.lr!r}")
+        if not (_is_number(self.weight_decay) and 0 <= self.weight_decay < math.inf):
+            raise OptionError(f"weight_decay must be a number of at least 0: got {self.weight_decay!r}")
+        if not isinstance(self.restore_best, bool):
+            raise OptionError(f"restore_best must be True or False: got {self.restore_best!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def make_optimizer(model: nn.Module, config: FitConfig) -> torch.optim.Optimizer:
+    """The optimizer that a config names, of all parameters of a model.
+
+    >>> type(make_optimizer(nn.Linear(3, 2), FitConfig(optimizer="adamw"))).__name__
+    'AdamW'
+    """
+    # On the CPU one fused call updates all parameters: for small models the others take as long as the model.
+    fused = all(p.device.type == "cpu" and p.is_floating_point() for p in model.parameters())
+    return OPTIMIZERS[config.optimizer](  # type: ignore[call-arg]
+        model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=fused
+    )
+
+
+def make_scheduler(
+    optimizer: torch.optim.Optimizer, config: FitConfig, examples: int
+) -> torch.optim.lr_scheduler.LRScheduler | None:
+    """The learning rate's schedule for so many training examples; None for a constant rate."""
+    if config.schedule == "constant":
+        return None
+    steps = config.epochs * (1 if config.batch_size is None else math.ceil(examples / config.batch_size))
+    return torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=config.lr, total_steps=max(steps, 2), cycle_momentum=False
+    )

@@ -1,0 +1,85 @@
+"""What a run gave, epoch by epoch, and what a callback sees of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import OptionError, check_int
+from .config import FitConfig
+
+__all__ = ["Callback", "EarlyStopping", "Epoch", "History", "Run"]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one epoch gave. Training figures are averages over its own steps, in training mode."""
+
+    epoch: int
+    train_loss: float
+    val_loss: float
+    train_acc: float
+    """NaN for regression."""
+    val_acc: float
+    seconds: float
+
+
+@dataclass
+class History:
+    """All epochs of a run, and the weights of the best one by validation loss."""
+
+    config: FitConfig
+    epochs: list[Epoch] = field(default_factory=list)
+    best_state: dict[str, Tensor] = field(default_factory=dict, repr=False)
+    interrupted: bool = False
+    """The run was stopped by Ctrl-C; everything before that is here."""
+
+    @property
+    def best(self) -> Epoch:
+        """The epoch with the lowest validation loss; the earlier one of equals, NaN last."""
+        if not self.epochs:
+            raise OptionError("a history must have at least one whole epoch to have a best one: got none")
+        return min(self.epochs, key=lambda e: math.inf if math.isnan(e.val_loss) else e.val_loss)
+
+    def columns(self) -> dict[str, list[float]]:
+        """The epochs as columns, ready for a data frame."""
+        return {name: [getattr(e, name) for e in self.epochs] for name in Epoch.__dataclass_fields__}
+
+    def as_dict(self) -> dict[str, object]:
+        """Config and epochs as plain values, ready for JSON."""
+        return {"config": asdict(self.config), "epochs": [asdict(e) for e in self.epochs]}
+
+
+@dataclass
+class Run:
+    """What a callback sees after each epoch. Setting `stop` ends the run there."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    history: History
+    stop: bool = False
+
+
+Callback = Callable[[Run], None]
+
+
+class EarlyStopping:
+    """A callback that ends a run whose validation loss has not become lower for some epochs.
+
+    With `FitConfig.restore_best` the model is left with its best weights.
+
+    Args:
+        patience: epochs to wait.
+    """
+
+    def __init__(self, patience: int = 10) -> None:
+        self.patience = check_int("patience", patience)
+
+    def __call__(self, run: Run) -> None:
+        """Look at the history so far; nothing is remembered from run to run."""
+        history = run.history
+        run.stop = run.stop or len(history.epochs) - 1 - history.epochs.index(history.best) >= self.patience

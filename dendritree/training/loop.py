@@ -1,0 +1,201 @@
+"""The one training loop of this project."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+import torch
+from torch import Tensor, nn
+
+from ..checkpoints import Checkpoint
+from ..data import Examples, Split
+from ..errors import OptionError, check_int, check_one_of
+from .config import FitConfig, make_optimizer, make_scheduler
+from .history import Callback, Epoch, History, Run
+from .losses import LOSSES, Loss
+
+__all__ = ["evaluate", "fit"]
+
+
+def fit(
+    model: nn.Module,
+    split: Split,
+    config: FitConfig | None = None,
+    *,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
+) -> History:
+    """Train a model in place and return what happened.
+
+    The result depends on the model's initial weights, the data and `config` alone: torch's random state is seeded
+    for the run and put back afterwards. Ctrl-C ends the run between two steps; the history so far is returned with
+    `interrupted` set.
+
+    Args:
+        model: gives outputs that fit `config.loss`.
+        split: `train` is trained on, `val` evaluated after each epoch; `test` is not looked at. Weights of examples,
+            where there are any, count in the loss and in all figures. Without validation examples there is no best
+            epoch: they may be absent with `restore_best=False` only, and their figures are NaN.
+        config: how to train.
+        callbacks: called with the `Run` after each epoch, in this order: progress, early stopping.
+        checkpoint: a file that is written after each epoch. If it is there the run goes on from it, with the same
+            result as without a stop. A file of another model, other data or another config is refused, as is a damaged
+            one, with `FormatError` and without a change to the model. What callbacks remember by themselves is not
+            kept. Needs the extra `save`.
+        optimizer: of the model's parameters, with what it remembers, to go on with where an earlier run ended; by
+            default a new one, as `config` says.
+
+    Example:
+        >>> from dendritree import MLNClassifier
+        >>> from dendritree.data import load
+        >>> net = MLNClassifier(64, 10, branching=8, output="logits")
+        >>> history = fit(net, load("digits"), FitConfig(epochs=2))
+        >>> [epoch.epoch for epoch in history.epochs]
+        [0, 1]
+    """
+    config = config or FitConfig()
+    device = _device(model)
+    if not len(split.train) or (not len(split.val) and config.restore_best):
+        raise OptionError(f"fit needs training and validation examples: got {len(split.train)} and {len(split.val)}")
+    train, val, loss = split.train.to(device), split.val.to(device), LOSSES[config.loss]
+    optimizer = make_optimizer(model, config) if optimizer is None else optimizer
+    scheduler = make_scheduler(optimizer, config, len(train))
+    run = Run(model, optimizer, History(config))
+    order = torch.Generator().manual_seed(config.seed)
+    kept: Checkpoint | None = None
+    if checkpoint is not None:
+        data = {"train.x": split.train.x, "train.y": split.train.y, "val.x": split.val.x, "val.y": split.val.y}
+        weights = {"train.weight": split.train.weight, "val.weight": split.val.weight}
+        data |= {name: weight for name, weight in weights.items() if weight is not None}
+        kept = Checkpoint(checkpoint, model, optimizer, scheduler, order, config=asdict(config), data=data)
+    with _modes_kept(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(config.seed)
+        if kept is not None:
+            done = kept.go_on(Epoch)
+            run.history.epochs, run.history.best_state, run.stop = done.epochs, done.best_state, done.stop
+        try:
+            for epoch in range(len(run.history.epochs), 0 if run.stop else config.epochs):
+                start = time.perf_counter()
+                train_loss, train_acc = _train_epoch(run, train, loss, scheduler, order)
+                val_loss, val_acc = evaluate(model, val, config.loss) if len(val) else (math.nan, math.nan)
+                _record(run, Epoch(epoch, train_loss, val_loss, train_acc, val_acc, time.perf_counter() - start))
+                for callback in callbacks:
+                    callback(run)
+                if kept is not None:
+                    kept.write([asdict(each) for each in run.history.epochs], run.history.best_state, run.stop)
+                if run.stop:
+                    break
+        except KeyboardInterrupt:
+            run.history.interrupted = True
+    if kept is not None:
+        kept.tidy()
+    if config.restore_best and run.history.best_state:
+        model.load_state_dict(run.history.best_state)
+    return run.history
+
+
+@contextlib.contextmanager
+def _modes_kept(model: nn.Module) -> Iterator[None]:
+    """Put back the training mode of every module: a user may keep some frozen in evaluation mode."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def _device(model: nn.Module) -> torch.device:
+    parameter = next(model.parameters(), None)
+    if parameter is None:
+        raise OptionError(f"the model must have parameters: {type(model).__name__} has none")
+    return parameter.device
+
+
+def _train_epoch(
+    run: Run,
+    train: Examples,
+    loss: Loss,
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None,
+    order: torch.Generator,
+) -> tuple[float, float]:
+    """One pass over the training examples; mean loss and accuracy in training mode."""
+    run.model.train()
+    totals = torch.zeros(3, dtype=torch.float64)  # read once an epoch: a sync per step would cost more than a step
+    # Divided by the mean of all weights, not by the batch's own: an example then counts alike in whatever company.
+    mean_weight = 1.0 if train.weight is None else train.weight.mean()
+    for batch in _batches(train, run.history.config.batch_size, order):
+        out = run.model(batch.x)
+        per_example = loss.per_example(out, batch.y)
+        run.optimizer.zero_grad(set_to_none=True)
+        weighted = per_example if batch.weight is None else per_example * batch.weight / mean_weight
+        weighted.mean().backward()  # type: ignore[no-untyped-call]
+        run.optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        totals += _totals(loss, out, per_example, batch)
+    return _means(totals)
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, examples: Examples, loss: str = "cross-entropy", batch_size: int = 4096
+) -> tuple[float, float]:
+    """Mean loss and accuracy (NaN for regression) of a model in evaluation mode.
+
+    >>> from dendritree import Perceptrons
+    >>> from dendritree.data import load
+    >>> loss, accuracy = evaluate(Perceptrons(64, 10, output="logits"), load("digits").test)
+    >>> 0 <= accuracy <= 1
+    True
+    """
+    judge = LOSSES[check_one_of("loss", loss, LOSSES)]
+    batch_size = check_int("batch_size", batch_size)
+    if not len(examples):
+        raise OptionError("evaluate needs at least one example: got none")
+    totals = torch.zeros(3, dtype=torch.float64)
+    with _modes_kept(model):
+        model.eval()
+        for batch in _batches(examples.to(_device(model)), batch_size, None):
+            out = model(batch.x)
+            totals += _totals(judge, out, judge.per_example(out, batch.y), batch)
+    return _means(totals)
+
+
+def _totals(loss: Loss, out: Tensor, per_example: Tensor, batch: Examples) -> Tensor:
+    """Summed loss, number of right answers and number of examples of a batch, each example by its weight."""
+    each = per_example.detach().double()
+    correct = loss.correct(out.detach(), batch.y).double() if loss.correct else torch.full_like(each, math.nan)
+    weight = torch.ones_like(each) if batch.weight is None else batch.weight.double()
+    return torch.stack([(each * weight).sum(), (correct * weight).sum(), weight.sum()]).cpu()
+
+
+def _means(totals: Tensor) -> tuple[float, float]:
+    """Mean loss and accuracy from `_totals`."""
+    mean_loss, accuracy = (totals[:2] / totals[2]).tolist()
+    return mean_loss, accuracy
+
+
+def _batches(examples: Examples, batch_size: int | None, order: torch.Generator | None) -> Iterator[Examples]:
+    """Batches in order, or shuffled by a generator; a full batch is never shuffled or copied."""
+    total = len(examples)
+    if batch_size is None or (order is None and batch_size >= total):
+        yield examples
+        return
+    shuffled = None if order is None else torch.randperm(total, generator=order).to(examples.x.device)
+    for start in range(0, total, batch_size):
+        pick = slice(start, start + batch_size) if shuffled is None else shuffled[start : start + batch_size]
+        weight = None if examples.weight is None else examples.weight[pick]
+        yield Examples(examples.x[pick], examples.y[pick], weight)
+
+
+def _record(run: Run, epoch: Epoch) -> None:
+    run.history.epochs.append(epoch)
+    if run.history.best is epoch:
+        run.history.best_state = {key: value.detach().clone() for key, value in run.model.state_dict().items()}

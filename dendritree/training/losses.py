@@ -1,0 +1,43 @@
+"""What is made small: losses by name, and how to read a prediction off the same output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.nn import functional as F
+
+__all__ = ["LOSSES", "Loss"]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss, and how to read a prediction off the same output."""
+
+    per_example: Callable[[Tensor, Tensor], Tensor]
+    """(outputs, targets) -> one loss per example."""
+    correct: Callable[[Tensor, Tensor], Tensor] | None
+    """(outputs, targets) -> whether each example is right; None for regression."""
+
+
+def _mean_each(values: Tensor) -> Tensor:
+    return values.reshape(len(values), -1).mean(1)
+
+
+def _binary(loss: Callable[..., Tensor], threshold: float) -> Loss:
+    return Loss(
+        lambda out, y: _mean_each(loss(out, y.to(out.dtype).reshape(out.shape), reduction="none")),
+        lambda out, y: (out > threshold).reshape(len(y), -1).eq(y.reshape(len(y), -1).bool()).all(1),
+    )
+
+
+LOSSES: dict[str, Loss] = {
+    "cross-entropy": Loss(
+        lambda out, y: F.cross_entropy(out, y, reduction="none"), lambda out, y: out.argmax(-1).eq(y)
+    ),
+    "binary-probabilities": _binary(F.binary_cross_entropy, 0.5),
+    "binary-logits": _binary(F.binary_cross_entropy_with_logits, 0.0),
+    "squared-error": Loss(lambda out, y: _mean_each((out - y.reshape(out.shape)).square()), None),
+}
+"""Losses by name. `cross-entropy` takes logits; given probabilities it applies a second softmax, as the paper did."""

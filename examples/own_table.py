@@ -1,0 +1,55 @@
+"""Your own table: train a model on a CSV file from Python, see whether dendrites help, predict new rows.
+
+What `dendritree fit houses.csv --target sold --out model` and `dendritree predict model new.csv` do, without a folder.
+The table is made up: price, area, town and year, with missing cells; was the house sold within a month? Run it:
+`python examples/own_table.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dendritree.tabular import fit_table, read_table, verdict
+
+
+def houses(rows: int, seed: int = 0) -> pd.DataFrame:
+    """Cheap houses for their area, town and year are sold soon: curves and interactions, and some chance."""
+    random = np.random.default_rng(seed)
+    area, year = random.uniform(30, 250, rows), random.integers(1900, 2026, rows)
+    town = random.choice(["Delft", "Gouda", "Leiden"], rows)
+    worth = area * (np.where(town == "Leiden", 4.0, 2.5) + 0.01 * np.maximum(0, year - 1980))
+    price = worth * random.normal(1, 0.2, rows)
+    sold = np.where(price < worth * random.normal(1, 0.05, rows), "yes", "no")
+    frame = pd.DataFrame({"price": price, "area": area, "town": town, "year": year, "sold": sold})
+    frame.loc[random.random(rows) < 0.05, "year"] = np.nan
+    return frame
+
+
+def main() -> None:
+    """Print a row for each model, the verdict and some predictions."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3, help="splits of the rows, at least two (default: 3)")
+    parser.add_argument("--epochs", type=int, default=40, help="passes over the rows (default: 40)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "houses.csv"
+        houses(600).to_csv(path, index=False)
+        table = read_table(path)
+    found = fit_table(table, "sold", budget=600, splits=max(2, options.seeds), epochs=options.epochs)
+    print(f"{'model':<16}{'parameters':>12}{'accuracy':>18}")
+    for result in found.results:
+        spread = float(np.std(result.scores, ddof=1))
+        print(f"{result.family:<16}{result.parameters:>12,}{result.mean:>11.3f} +- {spread:.3f}")
+    print(f"\nDo dendrites help? {verdict(found.results)}\n")
+    predicted, notices = found.model.predict(houses(3, seed=1).assign(town=["Delft", "Leiden", "Utrecht"]))
+    print(predicted.round(2).to_string(index=False))
+    print("\n".join(notices))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""The estimators as people use them: pipelines, searches, frames, weights, a few rows at a time."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_friedman1
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from dendritree import count
+from dendritree.errors import DendritreeError, OptionError
+from dendritree.estimators import DendriticClassifier, DendriticRegressor
+from dendritree.estimators.networks import NEURONS, auto_batch_size, auto_budget, make_network, no_leftover
+from dendritree.training import FitConfig, History
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True, as_frame=True)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return make_friedman1(200, random_state=0)
+
+
+def quick(**options):
+    return DendriticClassifier(**{"epochs": 15, "budget": 400, "random_state": 0} | options)
+
+
+def quick_regressor(**options):
+    return DendriticRegressor(**{"epochs": 15, "budget": 400, "random_state": 0} | options)
+
+
+# ------------------------------------------------------------------------------------------------------------ learning
+
+
+def test_the_defaults_learn(iris, numbers):
+    x, y = iris
+    assert DendriticClassifier(random_state=0, epochs=40).fit(x[::2], y[::2]).score(x[1::2], y[1::2]) > 0.9
+    model = DendriticRegressor(random_state=0).fit(numbers[0][:150], numbers[1][:150])
+    assert model.score(numbers[0][150:], numbers[1][150:]) > 0.6
+
+
+def test_texts_for_classes_and_a_frame(iris):
+    x, y = iris
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = quick().fit(x, names)
+    assert model.classes_.tolist() == sorted(set(names))
+    assert model.feature_names_in_.tolist() == list(x.columns)
+    assert set(model.predict(x)) <= set(names)
+    probabilities = model.predict_proba(x)
+    np.testing.assert_allclose(probabilities.sum(1), 1.0)
+    np.testing.assert_array_equal(model.classes_[probabilities.argmax(1)], model.predict(x))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(x.rename(columns={x.columns[0]: "other"}))
+
+
+def test_probabilities_are_those_of_the_network(iris):
+    x, y = iris[0].to_numpy(), iris[1].to_numpy()
+    for classes in (2, 3):
+        part = y < classes
+        model = quick().fit(x[part], y[part])
+        inputs = np.clip((x[part] - x[part].mean(0)) / x[part].std(0), -5, 5)
+        with torch.no_grad():
+            logits = model.network_(torch.tensor(inputs, dtype=torch.float32)).double()
+        expected = logits.softmax(1) if classes == 3 else torch.cat([1 - logits.sigmoid(), logits.sigmoid()], 1)
+        np.testing.assert_allclose(model.predict_proba(x[part]), expected.numpy(), atol=1e-5)
+
+
+def test_in_a_pipeline_a_search_and_cross_validation(iris):
+    x, y = iris
+    pipeline = make_pipeline(MinMaxScaler(), quick(epochs=5))
+    search = GridSearchCV(pipeline, {"dendriticclassifier__neurons": ["tree", "sparse"]}, cv=2).fit(x, y)
+    assert search.best_params_["dendriticclassifier__neurons"] in ("tree", "sparse")
+    assert cross_val_score(quick(epochs=5), x, y, cv=2).shape == (2,)
+
+
+def test_several_targets_at_once(numbers):
+    x, y = numbers
+    both = np.stack([y, -3 * y + 1], axis=1)
+    predicted = quick_regressor(epochs=40).fit(x, both).predict(x)
+    assert predicted.shape == both.shape
+    assert np.corrcoef(predicted[:, 1], both[:, 1])[0, 1] > 0.8
+
+
+def test_the_scale_of_inputs_and_targets_does_not_matter(numbers):
+    x, y = numbers
+    plain = quick_regressor().fit(x, y).predict(x)
+    scaled = quick_regressor().fit(x * 1e6 - 3e7, y * 1e-4 + 7).predict(x * 1e6 - 3e7)
+    np.testing.assert_allclose((scaled - 7) * 1e4, plain, rtol=1e-3, atol=1e-2)
+
+
+# --------------------------------------------------------------------------------------------------------------- size
+
+
+@pytest.mark.parametrize("neurons", NEURONS)
+def test_a_budget_is_kept(neurons, iris):
+    x, y = iris
+    model = quick(neurons=neurons, budget="0.6k", epochs=1).fit(x, y)
+    assert model.n_parameters_ == count(model.network_).total <= 600
+    assert model.n_parameters_ > 500 or neurons == "linear"
+
+
+def test_by_default_a_network_has_fewer_parameters_than_scikit_learns_mlp():
+    for rows, ins, outs in ((150, 4, 3), (1437, 64, 10), (455, 30, 1), (39_000, 108, 1)):
+        mlp = (ins + 1) * 100 + (100 + 1) * outs
+        assert sum(p.numel() for p in make_network("tree", ins, outs, auto_budget(rows, ins, outs)).parameters()) < mlp
+
+
+@pytest.mark.parametrize("rows", [2, 3, 63, 64, 65, 127, 129, 257])
+def test_no_batch_is_ever_one_row(rows):
+    for size in (auto_batch_size(rows), no_leftover(rows, 2), no_leftover(rows, 3)):
+        assert rows % size != 1 or size == 2
+    x = np.random.default_rng(0).normal(size=(rows, 3))
+    quick(epochs=1).fit(x, np.arange(rows) % 2)
+
+
+# ------------------------------------------------------------------------------------------------------------- chance
+
+
+def test_the_result_depends_on_random_state_alone(iris):
+    x, y = iris
+    torch.manual_seed(1)
+    np.random.seed(1)  # noqa: NPY002 - the global generator is what is asked about
+    first = quick().fit(x, y).predict_proba(x)
+    before = torch.get_rng_state().clone(), np.random.get_state()[1].copy()  # noqa: NPY002
+    second = quick().fit(x, y).predict_proba(x)
+    np.testing.assert_array_equal(first, second)
+    assert torch.equal(before[0], torch.get_rng_state())
+    np.testing.assert_array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
+    assert not np.array_equal(first, quick(random_state=1).fit(x, y).predict_proba(x))
+
+
+# ------------------------------------------------------------------------------------------------------------ weights
+
+
+def test_a_weight_of_0_is_no_row(numbers):
+    x, y = numbers
+    weight = np.ones(len(x))
+    weight[50:] = 0
+    with_zeros = quick_regressor().fit(x, y, sample_weight=weight)
+    np.testing.assert_array_equal(with_zeros.predict(x), quick_regressor().fit(x[:50], y[:50]).predict(x))
+
+
+def test_weights_that_are_all_alike_are_none(numbers):
+    x, y = numbers
+    alike = quick_regressor().fit(x, y, sample_weight=np.full(len(x), 7.0))
+    np.testing.assert_array_equal(alike.predict(x), quick_regressor().fit(x, y).predict(x))
+
+
+def test_weights_pull_towards_their_rows(iris):
+    x, y = iris[0].to_numpy()[50:], iris[1].to_numpy()[50:]
+    heavy = quick(class_weight={1: 1.0, 2: 50.0}).fit(x, y)
+    assert (heavy.predict(x) == 2).mean() > (quick().fit(x, y).predict(x) == 2).mean()
+    same = quick(class_weight="balanced").fit(x, y).predict_proba(x)
+    np.testing.assert_array_equal(same, quick().fit(x, y).predict_proba(x))  # 50 of each
+
+
+# --------------------------------------------------------------------------------------------------- a few at a time
+
+
+def test_partial_fit_learns_from_batch_to_batch(iris):
+    x, y = iris[0].to_numpy(), iris[1].to_numpy()
+    order = np.random.default_rng(0).permutation(len(x))
+    model = quick(lr=0.02)
+    for _ in range(30):
+        for rows in np.array_split(order, 3):
+            model.partial_fit(x[rows], y[rows], classes=[0, 1, 2])
+    assert model.score(x, y) > 0.9
+    assert model.n_iter_ == len(model.loss_curve_) == 90
+
+
+def test_partial_fit_goes_on_after_fit_and_a_copy_goes_on_alike(numbers):
+    x, y = numbers
+    model = quick_regressor().fit(x, y)
+    model.partial_fit(x, y)
+    copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    model.partial_fit(x, y)
+    for each in copies:
+        each.partial_fit(x, y)
+        np.testing.assert_array_equal(each.predict(x), model.predict(x))
+    assert model.n_iter_ == 17
+
+
+def test_the_scale_of_partial_fit_is_that_of_all_rows(numbers):
+    x, y = numbers
+    model = quick_regressor()
+    for rows in np.array_split(np.arange(len(x)), 4):
+        model.partial_fit(x[rows], y[rows])
+    np.testing.assert_allclose(model._scaling.mean, x.mean(0))
+    np.testing.assert_allclose(model._target_scaling.scale, [y.std()])
+
+
+# ----------------------------------------------------------------------------------------------------- early stopping
+
+
+def test_early_stopping_stops_and_keeps_the_best(numbers):
+    x = numbers[0]
+    noise = np.random.default_rng(0).normal(size=len(x))  # nothing to learn: training on makes it worse
+    model = quick_regressor(epochs=200, early_stopping=True, n_iter_no_change=5, budget=3000).fit(x, noise)
+    assert model.n_iter_ < 200
+    curve = model.validation_loss_curve_
+    assert len(curve) == model.n_iter_
+    assert int(np.argmin(curve)) == model.n_iter_ - 6
+
+
+def test_verbose_writes_about_twenty_lines(iris, capsys):
+    x, y = iris
+    quick(epochs=60, verbose=True).fit(x, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 20
+    assert lines[-1].startswith("epoch 60/60: loss ")
+    quick(epochs=2).fit(x, y)
+    assert capsys.readouterr().out == ""
+
+
+# ----------------------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"budget": "many"}, "budget must be a whole number of parameters"),
+        ({"budget": 10}, r"budget must be at least \d+ parameters for these sizes: got 10"),
+        ({"neurons": "trees"}, "neurons must be one of 'tree', 'sparse', 'dense', 'linear': got 'trees'; did you mean"),
+        ({"epochs": 0}, "epochs must be an integer of at least 1: got 0"),
+        ({"batch_size": 1}, "batch_size must be an integer of at least 2: got 1"),
+        ({"lr": -1.0}, r"lr must be a positive number: got -1\.0"),
+        ({"dropout": 1.5}, r"dropout must be a probability in \[0, 1\): got 1\.5"),
+        ({"early_stopping": True, "n_iter_no_change": 0}, "n_iter_no_change must be an integer of at least 1: got 0"),
+    ],
+)
+def test_bad_options_are_refused_when_fitted(options, match, iris):
+    x, y = iris
+    with pytest.raises(DendritreeError, match=match):
+        quick(**options).fit(x, y)
+
+
+def test_bad_data_is_refused(iris):
+    x, y = iris
+    with pytest.raises(ValueError, match="at least two classes to tell apart: got one class"):
+        quick().fit(x, np.zeros(len(x)))
+    with pytest.raises(ValueError, match="NaN"):
+        quick().fit(x.mask(x > 7), y)
+    with pytest.raises(OptionError, match="sample_weight must not be negative: got -1"):
+        quick().fit(x, y, sample_weight=np.full(len(x), -1.0))
+    with pytest.raises(OptionError, match="classes must be given in the first call of partial_fit"):
+        quick().partial_fit(x, y)
+    model = quick().partial_fit(x, y, classes=[0, 1, 2])
+    with pytest.raises(OptionError, match="classes must stay those of the first call"):
+        model.partial_fit(x, y, classes=[0, 1])
+    with pytest.raises(OptionError, match=r"y must hold classes of .* alone: got \[9\]"):
+        model.partial_fit(x, y + 7)
+    with pytest.raises(OptionError, match="at least 2 rows with a weight at a time: got 1"):
+        model.partial_fit(x[:1], y[:1])
+
+
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(iris, monkeypatch):
+    x, y = iris
+    model = quick().fit(x, y)
+    before = model.predict_proba(x)
+
+    def interrupted(*_arguments, **_options):
+        return History(FitConfig(), interrupted=True)
+
+    monkeypatch.setattr("dendritree.estimators.base.fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        clone(model).fit(x, y)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(x, y)
+    np.testing.assert_array_equal(model.predict_proba(x), before)
+
+
+def test_a_frame_with_a_category_gives_scikit_learns_own_message():
+    with pytest.raises(ValueError, match="could not convert string"):
+        quick().fit(pd.DataFrame({"town": ["Delft", "Gouda"] * 5}), [0, 1] * 5)

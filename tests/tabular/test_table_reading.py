@@ -1,0 +1,71 @@
+"""Files that are tables, and files that are none."""
+
+import pandas as pd
+import pytest
+from table_cases import houses
+
+from dendritree.errors import DendritreeError, OptionError
+from dendritree.tabular import read_table
+from dendritree.tabular.reading import check_column
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_any_usual_separator_is_read(separator, tmp_path):
+    houses().to_csv(tmp_path / "houses.csv", sep=separator, index=False)
+    frame = read_table(tmp_path / "houses.csv")
+    assert list(frame.columns) == list(houses().columns)
+    assert frame["rooms"].isna().tolist() == houses()["rooms"].isna().tolist()
+
+
+def test_parquet_and_packed_csv_hold_what_csv_holds(tmp_path):
+    frame = houses()
+    frame.to_parquet(tmp_path / "houses.parquet")
+    frame.to_csv(tmp_path / "houses.csv.gz", index=False)
+    assert read_table(tmp_path / "houses.parquet")["price"].tolist() == frame["price"].tolist()
+    assert read_table(tmp_path / "houses.csv.gz")["price"].tolist() == frame["price"].tolist()
+
+
+def test_spaces_marks_for_unknown_and_the_encodings_of_spreadsheets(tmp_path):
+    (tmp_path / "a.csv").write_bytes("name, Städte\n1, ?\n2, Köln\n".encode("cp1252"))
+    frame = read_table(tmp_path / "a.csv")
+    assert list(frame.columns) == ["name", "Städte"]
+    assert frame["Städte"].isna().tolist() == [True, False]
+    (tmp_path / "b.csv").write_bytes("\ufeffname,x\n1,2\n".encode())
+    assert list(read_table(tmp_path / "b.csv").columns) == ["name", "x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("empty.csv", b"", "empty.csv is empty"),
+        ("head.csv", b"a,b\n", "a table must have rows: .*head.csv has column names alone"),
+        ("ragged.csv", b"a,b\n1,2\n1,2,3\n", "ragged.csv cannot be read as a table: .*Expected 2 fields"),
+        ("broken.parquet", b"nothing", "broken.parquet cannot be read as a table"),
+        ("table.xlsx", b"PK", r"a table must end in \.csv, \.tsv, \.txt or \.parquet: got table\.xlsx"),
+        ("broken.csv.gz", b"nothing", "broken.csv.gz cannot be read as a table"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_a_line(name, content, match, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DendritreeError, match=match) as caught:
+        read_table(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named_with_the_one_that_was_meant(tmp_path):
+    (tmp_path / "houses.csv").write_text("a\n1\n")
+    with pytest.raises(DendritreeError, match=r"found no .*house\.csv; did you mean houses\.csv\?"):
+        read_table(tmp_path / "house.csv")
+    with pytest.raises(OptionError, match=r"a table must be one file: .* is a folder"):
+        read_table(tmp_path)
+
+
+def test_a_column_that_is_not_there_is_named_with_the_one_that_was_meant():
+    frame = pd.DataFrame({"Price": [1], "rooms": [2]})
+    assert check_column(frame, "rooms", "the target") == "rooms"
+    with pytest.raises(
+        OptionError, match="the target must be a column of the table: found no 'price'; did you mean 'Price'"
+    ):
+        check_column(frame, "price", "the target")
+    with pytest.raises(OptionError, match="found no 'zzz': its columns are Price, rooms"):
+        check_column(frame, "zzz", "the target")
