@@ -5,7 +5,8 @@ Layers, the paper's models and their controls, parameter budgets, files, trainin
 
 from .budget import Count, count, matched_mln, matched_mlp, paper_rows
 from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
-from .layers import DendriticLayer
+from .export import OnnxFile, to_onnx
+from .layers import DendriticLayer, share_wiring
 from .masked import from_masked, load_masked, to_masked
 from .models import (
     MLP,
@@ -52,6 +53,7 @@ __all__ = [
     "MissingDataError",
     "MissingExtraError",
     "Morton",
+    "OnnxFile",
     "OptionError",
     "Partition",
     "Patches",
@@ -77,5 +79,7 @@ __all__ = [
     "paper_rows",
     "rewire",
     "save",
+    "share_wiring",
     "to_masked",
+    "to_onnx",
 ]

@@ -13,10 +13,12 @@ from ..errors import DendritreeError
 from .command import Command
 from .compare import COMPARE
 from .data import DATA
+from .export import EXPORT
 from .models import MODELS
 from .params import PARAMS
 from .report import REPORT
 from .reproduce import REPRODUCE
+from .tune import TUNE
 
 __all__ = ["COMMANDS", "main", "make_parser"]
 
@@ -27,6 +29,8 @@ COMMANDS: dict[str, Command] = {
     "reproduce": REPRODUCE,
     "report": REPORT,
     "compare": COMPARE,
+    "tune": TUNE,
+    "export": EXPORT,
 }
 
 
