@@ -7,7 +7,8 @@ from .budget import Count, count, matched_mln, matched_mlp, paper_rows
 from .convert import Change, ConversionReport, LeftAlone, convert
 from .distill import distill
 from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
-from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree
+from .export import OnnxFile, to_onnx
+from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree, share_wiring
 from .masked import from_masked, load_masked, to_masked
 from .models import (
     MLP,
@@ -65,6 +66,7 @@ __all__ = [
     "MissingExtraError",
     "Morton",
     "NeuronNetwork",
+    "OnnxFile",
     "OptionError",
     "Partition",
     "Patches",
@@ -92,5 +94,7 @@ __all__ = [
     "paper_rows",
     "rewire",
     "save",
+    "share_wiring",
     "to_masked",
+    "to_onnx",
 ]

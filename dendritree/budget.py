@@ -19,7 +19,17 @@ from .layers import DendriticLayer
 from .levels import level_sizes
 from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier, create_model
 
-__all__ = ["Count", "PaperRow", "count", "fill_budget", "matched_mln", "matched_mlp", "paper_rows", "parse_count"]
+__all__ = [
+    "Count",
+    "PaperRow",
+    "count",
+    "fill_budget",
+    "matched_mln",
+    "matched_mlp",
+    "paper_rows",
+    "parse_count",
+    "stated_input_shape",
+]
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,7 @@ def count(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Count
 
 def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> int | None:
     """Run one sample through the model and add up what its layers did with it."""
-    shape = input_shape or _input_shape(model)
+    shape = input_shape or stated_input_shape(model)
     parameter = next(model.parameters(), None)
     if shape is None or parameter is None or parameter.is_meta:
         return None
@@ -130,8 +140,12 @@ def _counted(module: nn.Module) -> Iterator[nn.Module]:
                 pending += each.children()
 
 
-def _input_shape(model: nn.Module) -> tuple[int, ...] | None:
-    """The shape of one sample, if the model or its first layer states it."""
+def stated_input_shape(model: nn.Module) -> tuple[int, ...] | None:
+    """The shape of one sample, if the model or its first layer states it.
+
+    >>> stated_input_shape(MLP(16, 3, hidden=4))
+    (16,)
+    """
     for module in model.modules():
         for attribute in ("input_shape", "in_features"):
             value = getattr(module, attribute, None)

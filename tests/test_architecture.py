@@ -34,7 +34,7 @@ ALLOWED = {
     "checkpoints": "",
     "training": "data checkpoints",
     "distill": "training data",
-    "export": "models layers wiring",
+    "export": "budget",
     "estimators": "presets models training budget data plasticity wiring layers",
     "storage": "models estimators",
     "tabular": "estimators presets models training budget data",

@@ -13,12 +13,14 @@ from ..errors import DendritreeError
 from .command import Command
 from .compare import COMPARE
 from .data import DATA
+from .export import EXPORT
 from .fit import FIT
 from .models import MODELS
 from .params import PARAMS
 from .predict import PREDICT
 from .report import REPORT
 from .reproduce import REPRODUCE
+from .tune import TUNE
 from .view import VIEW
 
 __all__ = ["COMMANDS", "main", "make_parser"]
@@ -33,6 +35,8 @@ COMMANDS: dict[str, Command] = {
     "view": VIEW,
     "fit": FIT,
     "predict": PREDICT,
+    "tune": TUNE,
+    "export": EXPORT,
 }
 
 

@@ -3,8 +3,9 @@
 from .dann import DANN
 from .dendritic import DendriticLayer
 from .denn import DENN
+from .distributed import share_wiring
 from .dmnn import DMNN
 from .dnm import DNM
 from .ktree import KTree
 
-__all__ = ["DANN", "DENN", "DMNN", "DNM", "DendriticLayer", "KTree"]
+__all__ = ["DANN", "DENN", "DMNN", "DNM", "DendriticLayer", "KTree", "share_wiring"]

@@ -212,6 +212,12 @@ class DendriticLayer(nn.Module):
             options.append(f"backend={self.backend!r}")
         return ", ".join(options)
 
+    def __prepare_scriptable__(self) -> DendriticLayer:
+        """Say no to `torch.jit.script`, which would fail with a word about type annotations."""
+        raise OptionError(
+            "torch.jit.script cannot read a DendriticLayer: torch.jit.trace, torch.export and to_onnx can"
+        )
+
     # ------------------------------------------------------------------------------------------- state and devices
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> DendriticLayer:

@@ -136,8 +136,8 @@ def dendritic(
     synapse_scale: Tensor | None = None,
 ) -> Tensor:
     """The outputs of all neurons, shape (..., neurons): `reference.dendritic` on stored edges."""
-    leading = x.shape[:-1]
-    rows = x.reshape(-1, x.shape[-1])  # (batch, in_features)
+    # A reshape that changes nothing is left out: it would stand in every exported graph.
+    rows = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])  # (batch, in_features)
     scale = (
         None
         if synapse_scale is None
@@ -154,7 +154,8 @@ def dendritic(
             rows, scale = y, None  # only the leaf level has synapses
         else:
             rows = torch.cat([rows, y], dim=-1)
-    return _take(rows, layout.outputs).reshape(*leading, layout.forest.neurons)
+    y = _take(rows, layout.outputs)
+    return y if x.dim() == 2 else y.reshape(*x.shape[:-1], layout.forest.neurons)
 
 
 def _edge_scale(synapse_scale: Tensor, layout: Layout) -> Tensor:
@@ -179,6 +180,6 @@ def _group_sums(rows: Tensor, weight: Tensor, bias: Tensor | None, group: Group,
     elif group.shared_by > 1:
         y = torch.bmm(values.transpose(0, 1), w.permute(1, 2, 0)).permute(1, 2, 0)  # (batch, neurons, nodes)
     else:
-        y = (values * w).sum(-1)
-    y = y.reshape(batch, group.shared_by * group.nodes_each)
+        y = (values * w).sum(-1)  # (batch, nodes)
+    y = y if y.dim() == 2 else y.reshape(batch, group.shared_by * group.nodes_each)
     return y if bias is None else y + _take(bias, group.nodes)

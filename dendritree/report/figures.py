@@ -13,6 +13,7 @@ from ..errors import import_extra
 from .layout import Chart, Line
 from .palette import FAMILIES, Look
 from .scaling import label_ends, set_scales
+from .shares import SHARES_LEFT, add_shares, shares_height
 
 __all__ = ["draw", "draw_png"]
 
@@ -95,9 +96,11 @@ def _rendered(chart: Chart, models: Mapping[tuple[str, int], Look], **options: A
     labels = list(
         dict.fromkeys(line.label for line in sorted(named, key=lambda of: (FAMILIES.index(of.family), of.size)))
     )
-    scaling = chart.form == "scaling"
+    scaling, shares = chart.form == "scaling", chart.form == "shares"
     panel_height, left, right = SCALING_BOX if scaling else (PANEL_HEIGHT, LEFT, RIGHT)
-    legend_height = 0 if scaling else LEGEND_LINE * -(-len(labels) // 2)
+    if shares:
+        panel_height, left = shares_height(chart), SHARES_LEFT
+    legend_height = 0 if scaling or shares else LEGEND_LINE * -(-len(labels) // 2)
     count = len(chart.panels)
     height = TOP + count * panel_height + (count - 1) * BETWEEN + BOTTOM + legend_height
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": chart.name}):
@@ -107,6 +110,9 @@ def _rendered(chart: Chart, models: Mapping[tuple[str, int], Look], **options: A
             # Placed by hand: automatic layout draws every chart twice, and moves with the tick labels
             box = (left / WIDTH, 1 - (top + panel_height) / height)
             axes = figure.add_axes((*box, (WIDTH - left - right) / WIDTH, panel_height / height))
+            if shares:
+                add_shares(axes, chart.x_label, panel.lines, models, size=10 * POINTS)
+                continue
             for line in panel.lines:
                 _add(axes, line, models[line.family, line.size], chart.form)
             if panel.limits:
@@ -115,7 +121,7 @@ def _rendered(chart: Chart, models: Mapping[tuple[str, int], Look], **options: A
             if scaling:
                 set_scales(axes, panel)
                 label_ends(axes, panel.lines, models, size=10.5 * POINTS)
-        if labels and not scaling:
+        if labels and legend_height:
             _add_legend(figure, labels)
         file = io.BytesIO()
         figure.savefig(file, **options)

@@ -1,0 +1,103 @@
+"""Random layers of every wiring and shape of tree, in onnxruntime: the numbers of a loop over their edges.
+
+The exporter takes a second of CPU for each, so ten run here; DENDRITREE_ONNX_LAYERS=50 runs fifty.
+"""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from forests import loop
+from torch import nn
+
+from dendritree import DendriticLayer, to_onnx
+from dendritree.wiring import WIRINGS
+
+onnxruntime = pytest.importorskip("onnxruntime")
+IMAGE = (1, 4, 6)
+INPUTS = 24
+LAYERS = int(os.environ.get("DENDRITREE_ONNX_LAYERS", "10"))
+TREES = {
+    "one number": lambda _: 3,
+    "levels": lambda fan_in: [2, 2, -(-fan_in // 4)],
+    "auto": lambda _: "auto",
+    "nested": lambda fan_in: [fan_in // 3, [fan_in - fan_in // 3 - 2, [1, 1]]],
+}
+
+
+def random_layer(number):
+    """Layer `number`: every wiring and kind of tree in turn, sizes and the rest at random."""
+    random = np.random.default_rng(number)
+    name = list(WIRINGS)[number % len(WIRINGS)]
+    neurons = int(random.integers(1, 4))
+    fan_in = int(random.integers(5, INPUTS + 1))
+    free = name in ("random", "strided", "local", "custom")
+    if name == "partition":
+        fan_in, neurons = INPUTS // neurons, neurons
+    elif not free:
+        fan_in = INPUTS
+    wiring = {
+        "custom": lambda: WIRINGS[name](random.integers(0, INPUTS, neurons * fan_in).tolist()),
+        "local": lambda: WIRINGS[name](window=5, image_shape=IMAGE),
+        **{each: lambda: WIRINGS[name](IMAGE) for each in ("rows", "columns", "patches", "morton")},
+    }.get(name, WIRINGS[name])()
+    return DendriticLayer(
+        INPUTS,
+        neurons,
+        branching=list(TREES.values())[(number + number // len(WIRINGS)) % len(TREES)](fan_in),
+        wiring=wiring,
+        repeats=[None, None, 2][number % 3],
+        bias=number % 4 != 3,
+        root_activation=number % 2 == 0,
+        activation=["leaky_relu", "tanh", "gelu", "silu", "sigmoid", "relu", None][number % 7],
+        **({"fan_in": fan_in} if free else {"ragged": True}),
+    )
+
+
+class Many(nn.Module):
+    """All layers on the same inputs, their outputs side by side: one export for all of them."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x):
+        return torch.cat([layer(x) for layer in self.layers], dim=-1)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    torch.manual_seed(0)
+    model = Many([random_layer(number) for number in range(LAYERS)])
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))  # biases too
+    path = tmp_path_factory.mktemp("onnx") / "many.onnx"
+    return model, to_onnx(model, path, torch.randn(3, INPUTS)), onnxruntime.InferenceSession(path)
+
+
+def test_the_layers_have_every_wiring_and_every_kind_of_tree(exported):
+    layers = exported[0].layers
+    assert {type(layer.wiring) for layer in layers} == set(WIRINGS.values())
+    assert sum(layer.repeats is not None for layer in layers) >= LAYERS // 4
+    assert sum(len(set(layer.forest.fan_ins[layer.forest.levels[0]])) > 1 for layer in layers) >= LAYERS // 10  # ragged
+
+
+@pytest.mark.parametrize("samples", [1, 2, 7, 64])
+def test_onnxruntime_gives_the_numbers_of_the_loop_for_any_batch(exported, samples):
+    model, _, session = exported
+    x = torch.randn(samples, INPUTS, generator=torch.Generator().manual_seed(samples))
+    found = torch.from_numpy(session.run(["output"], {"input": x.numpy()})[0])
+    with torch.no_grad():
+        for number, layer in enumerate(model.layers):
+            mine, found = found[:, : layer.out_features], found[:, layer.out_features :]
+            wanted = loop(x, layer.weight, layer.bias, layer.forest, layer.activation, layer.root_activation)
+            torch.testing.assert_close(mine, wanted, rtol=1e-5, atol=1e-5, msg=lambda m, n=number: f"layer {n}: {m}")
+    assert found.shape == (samples, 0)
+
+
+def test_the_export_says_how_close_it_is(exported):
+    file = exported[1]
+    assert (file.input_shape, file.output_shape) == ((INPUTS,), (sum(n.out_features for n in exported[0].layers),))
+    assert 0 <= file.difference < 1e-5
