@@ -5,6 +5,7 @@ Layers, the paper's models and their controls, parameter budgets, files, trainin
 
 from .budget import Count, count, matched_mln, matched_mlp, paper_rows
 from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
+from .explain import Explanation, ModelExplanation, explain
 from .layers import DendriticLayer
 from .masked import from_masked, load_masked, to_masked
 from .models import (
@@ -24,6 +25,7 @@ from .models import (
 )
 from .plasticity import Rewiring, rewire
 from .presets import dendritic_preset
+from .prune import PruningPoint, importances, prune, pruning_curve
 from .training import FitConfig, History, fit
 from .tree import Forest
 from .wiring import Columns, Custom, Local, Morton, Partition, Patches, Random, Rows, Shared, Strided, Wiring
@@ -42,6 +44,7 @@ __all__ = [
     "DendriticNetwork",
     "DendritreeError",
     "DenseNetwork",
+    "Explanation",
     "FitConfig",
     "Forest",
     "FormatError",
@@ -51,11 +54,13 @@ __all__ = [
     "MLNClassifier",
     "MissingDataError",
     "MissingExtraError",
+    "ModelExplanation",
     "Morton",
     "OptionError",
     "Partition",
     "Patches",
     "Perceptrons",
+    "PruningPoint",
     "Random",
     "Rewiring",
     "Rows",
@@ -67,14 +72,18 @@ __all__ = [
     "count",
     "create_model",
     "dendritic_preset",
+    "explain",
     "fit",
     "from_masked",
+    "importances",
     "list_models",
     "load",
     "load_masked",
     "matched_mln",
     "matched_mlp",
     "paper_rows",
+    "prune",
+    "pruning_curve",
     "rewire",
     "save",
     "to_masked",

@@ -11,12 +11,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import ops
-from ..errors import DendritreeError, FormatError, OptionError, check_int, check_one_of, check_probability
+from ..errors import (
+    DendritreeError,
+    FormatError,
+    OptionError,
+    ShapeError,
+    check_int,
+    check_one_of,
+    check_probability,
+)
 from ..levels import Branching, check_shape, is_nested
 from ..tree import Forest, IntArray
-from ..wiring import Wiring, resolve_wiring
+from ..wiring import Custom, Wiring
 from .activation import Activation, make_activation
-from .growth import count_neurons, grow_forest
+from .growth import count_neurons, grow_forest, resolve_wirings
 from .state import FOREST_KEYS, WINDOWS_KEY, forest_state, is_same_tree, read_forest, read_windows
 
 __all__ = ["DROPOUT_PER", "DendriticLayer"]
@@ -69,6 +77,7 @@ class DendriticLayer(nn.Module):
         windows: top, left, height and width of the window that a node's synapses were drawn from, shape `(nodes, 4)`,
             zeros for a node without synapses. They stay when synapses move. None unless the wiring is `Local`; for
             k-trees, that of every tree, all in one image.
+        regrown: whether the trees are others than those that the arguments describe: pruned, or given as a forest.
 
     Example:
         >>> layer = DendriticLayer(1024, 1, branching=32)
@@ -104,7 +113,7 @@ class DendriticLayer(nn.Module):
         super().__init__()
         self.in_features = check_int("in_features", in_features)
         self.repeats = None if repeats is None else check_int("repeats", repeats)
-        self.wirings = _wirings(wiring, self.repeats)
+        self.wirings = resolve_wirings(wiring, self.repeats)
         self.dropout = check_probability("dropout", dropout)
         self.dropout_per = check_one_of("dropout_per", dropout_per, DROPOUT_PER)
         self.backend = check_one_of("backend", backend, ops.BACKENDS)
@@ -132,7 +141,31 @@ class DendriticLayer(nn.Module):
         else:
             self.register_parameter("bias", None)
         self._plan = ops.make_plan(self.forest, self.weight.device)
+        self.regrown = False
         self.reset_parameters()
+
+    @classmethod
+    def from_forest(cls, forest: Forest, **options: Any) -> DendriticLayer:
+        """A layer of these very trees, wired as they are: unequal ones, pruned ones, any.
+
+        Args:
+            forest: the trees of the neurons.
+            options: of the layer, apart from sizes, trees and wiring: `bias`, `dropout`, `activation`, `dtype`, ...
+
+        Example:
+            >>> trees = Forest.join([Forest.nested([3]), Forest.nested([1, [2]])])
+            >>> DendriticLayer.from_forest(trees.wired([0, 1, 2, 3, 0, 1], in_features=4), activation="tanh")
+            DendriticLayer(
+              4, 2, forest='2 unequal trees of 6 synapses, 2 + 1 dendrites', wiring=Custom(6 inputs)
+              (activation): Tanh()
+            )
+        """
+        inputs = forest.synapse_inputs[np.argsort(forest.neuron_of_synapse, kind="stable")]
+        seedling = Custom(np.zeros((forest.neurons, 1), dtype=np.int64))  # the least layer there is, to be regrown
+        layer = cls(forest.in_features, forest.neurons, fan_in=1, wiring=seedling, **options)
+        layer.wirings = (Custom(inputs),)
+        layer.regrow(forest)
+        return layer
 
     @property
     def depth(self) -> int:
@@ -187,15 +220,19 @@ class DendriticLayer(nn.Module):
 
     def extra_repr(self) -> str:
         """The constructor's call, as `nn.Module.__repr__` shows it."""
-        options = [f"{self.in_features}, {self.out_features}, branching={self.branching!r}"]
-        if not is_nested(self.branching):
-            options.append(f"depth={self.depth - (self.repeats is not None)}")
-        if self.wiring.any_fan_in:
-            options.append(f"fan_in={self.fan_in // (self.repeats or 1)}")
-        elif self.ragged:
-            options.append("ragged=True")
+        options = [f"{self.in_features}, {self.out_features}"]
+        if self.regrown:
+            options.append(f"forest={self.forest.describe()!r}")
+        else:
+            options.append(f"branching={self.branching!r}")
+            if not is_nested(self.branching):
+                options.append(f"depth={self.depth - (self.repeats is not None)}")
+            if self.wiring.any_fan_in:
+                options.append(f"fan_in={self.fan_in // (self.repeats or 1)}")
+            elif self.ragged:
+                options.append("ragged=True")
         options.append(f"wiring={self.wiring if len(self.wirings) == 1 else list(self.wirings)}")
-        if self.repeats is not None:
+        if self.repeats is not None and not self.regrown:
             options.append(f"repeats={self.repeats}")
         if self.bias is None:
             options.append("bias=False")
@@ -275,13 +312,25 @@ class DendriticLayer(nn.Module):
         self.forest = forest
         self._plan = ops.make_plan(forest, self.weight.device)
 
+    def regrow(self, forest: Forest, *, bias: bool | None = None, windows: IntArray | None = None) -> None:
+        """Take other trees for the same inputs and neurons, with new weights of the initial law.
 
-def _wirings(wiring: str | Wiring | Sequence[str | Wiring], repeats: int | None) -> tuple[Wiring, ...]:
-    """One wiring, or one for each of the repeated trees."""
-    if isinstance(wiring, str | Wiring) or not isinstance(wiring, Sequence):
-        return (resolve_wiring(wiring),)
-    if repeats is None or len(wiring) != repeats:
-        raise OptionError(
-            f"a list of wirings must have one for each repeated tree: got {len(wiring)}, repeats {repeats}"
-        )
-    return tuple(resolve_wiring(each) for each in wiring)
+        `weight` and `bias` are new parameters: make optimizers afterwards. `branching`, `wiring` and `repeats` go on
+        saying what the layer was made with.
+
+        Args:
+            forest: the trees and their wiring.
+            bias: whether nodes have a bias; None as before.
+            windows: of the nodes, for a layer whose synapses move in windows.
+        """
+        if (forest.in_features, forest.neurons) != (self.in_features, self.out_features):
+            raise ShapeError(
+                f"a layer is regrown with trees for its {self.in_features} inputs and {self.out_features} neurons: got "
+                f"{forest.in_features} and {forest.neurons}"
+            )
+        has_bias, like = self.bias is not None if bias is None else bias, self.weight
+        self.forest, self.windows, self.regrown = forest, windows, True
+        self.weight = nn.Parameter(like.new_empty(forest.edges), requires_grad=like.requires_grad)
+        self.bias = nn.Parameter(like.new_empty(forest.nodes), like.requires_grad) if has_bias else None
+        self._plan = ops.make_plan(forest, self.weight.device)
+        self.reset_parameters()

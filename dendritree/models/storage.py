@@ -1,7 +1,7 @@
 """Models on disk: a folder with a JSON config and a safetensors file. No pickle.
 
     model/
-      config.json          format and version, model name, arguments, dtype
+      config.json          format and version, model name, arguments, dtype; `trees` for a model that was pruned
       weights.safetensors  the state dict, trees and wiring included
 
 A folder appears whole or not at all: it is written beside its place and then renamed.
@@ -15,14 +15,17 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import DendritreeError, FormatError, OptionError, import_extra
+from ..layers import DendriticLayer
+from ..layers.state import FOREST_KEYS, WINDOWS_KEY, read_forest, read_windows
 from ..wiring import WIRINGS, Wiring
 from .registry import create_model, model_origin
 
@@ -32,6 +35,8 @@ FORMAT = "dendritree-model"
 FORMAT_VERSION = 1
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "weights.safetensors"
+TREES_IN_WEIGHTS = "weights"
+"""`trees` of a model whose trees are not those that its arguments grow, and are read from the weights' file."""
 
 
 def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
@@ -55,6 +60,8 @@ def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
         "arguments": {key: encode_argument(key, value) for key, value in arguments.items()},
         "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
     }
+    if any(layer.regrown for _, layer in _dendritic_layers(model)):
+        config["trees"] = TREES_IN_WEIGHTS
     try:
         text = json.dumps(config, indent=2, allow_nan=False) + "\n"
     except ValueError:
@@ -119,10 +126,37 @@ def load(folder: str | os.PathLike[str], *, device: torch.device | str | None = 
         except (TypeError, DendritreeError) as error:
             raise FormatError(f"{CONFIG_FILE} in {folder} does not describe a model: {error}") from None
     try:
-        model.load_state_dict(safetensors.load_file(weights))
-    except (RuntimeError, import_extra("safetensors", extra="save").SafetensorError) as error:
+        state = safetensors.load_file(weights)
+        if config.get("trees") == TREES_IN_WEIGHTS:
+            _regrow(model, state)
+        model.load_state_dict(state)
+    except (
+        RuntimeError,
+        KeyError,
+        DendritreeError,
+        import_extra("safetensors", extra="save").SafetensorError,
+    ) as error:
         raise FormatError(f"{weights} does not hold the weights that {CONFIG_FILE} describes: {error}") from error
     return model.to(device).eval()
+
+
+def _dendritic_layers(model: nn.Module) -> Iterator[tuple[str, DendriticLayer]]:
+    """The dendritic layers of a model, each with the prefix of its entries in the state dict."""
+    for name, module in model.named_modules():
+        if isinstance(module, DendriticLayer):
+            yield f"{name}." if name else "", module
+
+
+def _regrow(model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Give a model the trees of a state dict."""
+    with torch.random.fork_rng(devices=[]):
+        for prefix, layer in _dendritic_layers(model):
+            entries = {key: state[prefix + key] for key in FOREST_KEYS}
+            forest, image = read_forest(entries), layer.wiring.image(layer.in_features)
+            windows = None
+            if image is not None and prefix + WINDOWS_KEY in state:
+                windows = read_windows({WINDOWS_KEY: state[prefix + WINDOWS_KEY]}, forest, image)
+            layer.regrow(forest, bias=f"{prefix}bias" in state, windows=windows)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
