@@ -11,8 +11,18 @@ from pathlib import Path
 
 import torch
 
-from dendritree import DendriticLayer, FitConfig, Local, MLNClassifier, explain, fit, pruning_curve
-from dendritree.data import load
+from dendritree import (
+    DendriticLayer,
+    FitConfig,
+    History,
+    Local,
+    MLNClassifier,
+    PruningPoint,
+    explain,
+    fit,
+    pruning_curve,
+)
+from dendritree.data import Split, load
 from dendritree.plot import (
     plot_comparison,
     plot_efficiency,
@@ -50,7 +60,7 @@ def comparison_charts() -> list[Chart]:
     return [chart for chart in charts if len(chart.panels[0].lines) > 1]
 
 
-def trained(name: str) -> tuple[MLNClassifier, object, object]:
+def trained(name: str) -> tuple[MLNClassifier, Split, History]:
     """One class neuron a digit, trained for a few epochs; its data and its history."""
     split = load(name)
     torch.manual_seed(0)
@@ -62,35 +72,47 @@ def trained(name: str) -> tuple[MLNClassifier, object, object]:
     return net, split, fit(net, split, FitConfig(epochs=4, lr=0.01, schedule="one-cycle", weight_decay=0.01))
 
 
+def pruned(net: MLNClassifier, split: Split, retrain: FitConfig) -> dict[str, list[PruningPoint]]:
+    """Test accuracy against size, without and with training again; printed too, for docs/explain.md."""
+    curves = {
+        "pruned": pruning_curve(net, split, part="test"),
+        "pruned and trained again": pruning_curve(net, split, part="test", retrain=retrain),
+    }
+    for name, points in curves.items():
+        print(name, *(f"{p.parameters}: {p.accuracy:.4f} ({p.synapses} synapses)" for p in points), sep="\n  ")
+    return curves
+
+
 def main() -> None:
-    """Draw everything."""
+    """Train, then draw everything in each theme."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", default=DOCS / "pictures", type=Path)
-    parser.add_argument("--dark", action="store_true", help="on dark paper")
+    parser.add_argument("--dark", action="store_true", help="also on dark paper, into FOLDER/dark")
     arguments = parser.parse_args()
-    out, theme = arguments.folder, "dark" if arguments.dark else "light"
     torch.manual_seed(3)
-    plot_tree(DendriticLayer(27, 1, branching=3), dropout=0.3, theme=theme, path=out / "tree.png")
-    plot_tree(DendriticLayer(1024, 1, branching=4), theme=theme, path=out / "tree-1024.png")
-    plot_masks(DendriticLayer(4, 1, branching=2), theme=theme, path=out / "masks.png")
-    charts = comparison_charts()
-    plot_efficiency(charts, "mnist", theme=theme, path=out / "efficiency.png")
-    plot_comparison(charts, theme=theme, path=out / "comparison.png")
-    digits, split, history = trained("digits")
-    plot_history(history, theme=theme, path=out / "history.png")
-    retrain = FitConfig(epochs=10, lr=0.003)
-    curves = {
-        "pruned": pruning_curve(digits, split, part="test"),
-        "pruned and trained again": pruning_curve(digits, split, part="test", retrain=retrain),
-    }
-    plot_pruning(curves, theme=theme, path=out / "pruning.png")
+    small, large = DendriticLayer(27, 1, branching=3), DendriticLayer(1024, 1, branching=4)
+    digits, digits_split, history = trained("digits")
     net, split, _ = trained("mnist")
-    plot_wiring(net, 4, theme=theme, path=out / "wiring.png")
-    plot_weights(net, [0, 3, 4], theme=theme, path=out / "weights.png")
+    print("digits")
+    curves = pruned(digits, digits_split, FitConfig(epochs=10, lr=0.003))
+    print("mnist")
+    pruned(net, split, FitConfig(epochs=1, lr=0.003))
     image = split.test.x[split.test.y == 4][:1].flatten(1)
     found = explain(net, image, split.train.x.flatten(1).mean(0))
-    found.check()
-    plot_explanation(found, 4, image_shape=(28, 28), x=image, theme=theme, path=out / "explanation.png")
+    print("explanation off by", found.check())
+    charts = comparison_charts()
+    for theme in ("light", "dark") if arguments.dark else ("light",):
+        out = arguments.folder / ("dark" if theme == "dark" else "")
+        plot_tree(small, dropout=0.3, theme=theme, path=out / "tree.png")
+        plot_tree(large, theme=theme, path=out / "tree-1024.png")
+        plot_masks(DendriticLayer(4, 1, branching=2), theme=theme, path=out / "masks.png")
+        plot_efficiency(charts, "mnist", theme=theme, path=out / "efficiency.png")
+        plot_comparison(charts, theme=theme, path=out / "comparison.png")
+        plot_history(history, theme=theme, path=out / "history.png")
+        plot_pruning(curves, theme=theme, path=out / "pruning.png")
+        plot_wiring(net, 4, theme=theme, path=out / "wiring.png")
+        plot_weights(net, [0, 3, 4], theme=theme, path=out / "weights.png")
+        plot_explanation(found, 4, image_shape=(28, 28), x=image, theme=theme, path=out / "explanation.png")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from ..errors import DendritreeError
 from .command import Command
 from .compare import COMPARE
 from .data import DATA
+from .figures import FIGURES
 from .models import MODELS
 from .params import PARAMS
 from .report import REPORT
@@ -27,6 +28,7 @@ COMMANDS: dict[str, Command] = {
     "reproduce": REPRODUCE,
     "report": REPORT,
     "compare": COMPARE,
+    "figures": FIGURES,
 }
 
 

@@ -20,12 +20,13 @@ from ..errors import (
     check_one_of,
     check_probability,
 )
-from ..levels import Branching, check_shape, is_nested
+from ..levels import Branching, check_shape
 from ..tree import Forest, IntArray
 from ..wiring import Custom, Wiring
 from .activation import Activation, make_activation
+from .description import describe
 from .growth import count_neurons, grow_forest, resolve_wirings
-from .state import FOREST_KEYS, WINDOWS_KEY, forest_state, is_same_tree, read_forest, read_windows
+from .state import FOREST_KEYS, WINDOWS_KEY, check_forest, forest_state, is_same_tree
 
 __all__ = ["DROPOUT_PER", "DendriticLayer"]
 
@@ -220,29 +221,7 @@ class DendriticLayer(nn.Module):
 
     def extra_repr(self) -> str:
         """The constructor's call, as `nn.Module.__repr__` shows it."""
-        options = [f"{self.in_features}, {self.out_features}"]
-        if self.regrown:
-            options.append(f"forest={self.forest.describe()!r}")
-        else:
-            options.append(f"branching={self.branching!r}")
-            if not is_nested(self.branching):
-                options.append(f"depth={self.depth - (self.repeats is not None)}")
-            if self.wiring.any_fan_in:
-                options.append(f"fan_in={self.fan_in // (self.repeats or 1)}")
-            elif self.ragged:
-                options.append("ragged=True")
-        options.append(f"wiring={self.wiring if len(self.wirings) == 1 else list(self.wirings)}")
-        if self.repeats is not None and not self.regrown:
-            options.append(f"repeats={self.repeats}")
-        if self.bias is None:
-            options.append("bias=False")
-        if self.dropout:
-            options.append(f"dropout={self.dropout}, dropout_per={self.dropout_per!r}")
-        if not self.root_activation:
-            options.append("root_activation=False")
-        if self.backend != "auto":
-            options.append(f"backend={self.backend!r}")
-        return ", ".join(options)
+        return describe(self)
 
     # ------------------------------------------------------------------------------------------- state and devices
 
@@ -278,7 +257,7 @@ class DendriticLayer(nn.Module):
         drawn: tuple[Forest, IntArray | None] | None = None
         if all(key in found for key in FOREST_KEYS):
             try:
-                drawn = self._check_forest(found)
+                drawn = check_forest(found, self.forest, self.windows, self.wirings)
             except DendritreeError as error:
                 error_msgs.append(f"{prefix.rstrip('.') or 'DendriticLayer'}: {error}")
                 for key in [key for key in state_dict if key.startswith(prefix)]:
@@ -291,19 +270,6 @@ class DendriticLayer(nn.Module):
             forest, self.windows = drawn
             self.rewire(forest)
         self._follow_device()  # load_state_dict(assign=True) may have moved the weights
-
-    def _check_forest(self, state: Mapping[str, Tensor]) -> tuple[Forest, IntArray | None] | None:
-        """Refuse a foreign tree or wiring; return the forest and windows to take over where a wiring was drawn."""
-        theirs = read_forest(state)
-        if any(wiring.drawn for wiring in self.wirings) and is_same_tree(self.forest, theirs):
-            image = self.wiring.image(self.in_features)
-            if image is None or WINDOWS_KEY not in state:
-                return theirs, self.windows
-            return theirs, read_windows(state, theirs, image)
-        difference = self.forest.difference(theirs)
-        if difference is not None:
-            raise FormatError(f"the state dict must be of the same tree and wiring: {difference} (ours against theirs)")
-        return None
 
     def rewire(self, forest: Forest) -> None:
         """Attach the synapses to other inputs: those of a forest with the same trees. Windows stay where they are."""
