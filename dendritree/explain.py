@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from .errors import DendritreeError, OptionError, ShapeError, check_int
 from .layers import DendriticLayer, trace
-from .models import DendriticNetwork, DenseNetwork, MLNBinaryClassifier, MLNClassifier, Perceptrons
+from .models import MLP, DendriticNetwork, DenseNetwork, MLNBinaryClassifier, MLNClassifier, Perceptrons
 from .tree import Forest
 
 __all__ = ["NEAR", "Explanation", "ModelExplanation", "chain", "explain", "run_chain", "secant"]
@@ -114,8 +114,8 @@ def explain(model: nn.Module, x: Tensor, reference: float | Tensor = 0.0) -> Exp
     The model is taken in evaluation mode, and left as it is.
 
     Args:
-        model: a `DendriticLayer`; an `MLNClassifier`, `MLNBinaryClassifier`, `DendriticNetwork`, `DenseNetwork` or
-            `Perceptrons`; or an `nn.Sequential` of dendritic and linear layers, batch norm, dropout and activations.
+        model: a `DendriticLayer`; an `MLNClassifier`, `MLNBinaryClassifier`, `DendriticNetwork`, `DenseNetwork`, `MLP`
+            or `Perceptrons`; or an `nn.Sequential` of dendritic and linear layers, batch norm, dropout and activations.
         x: inputs, shape (..., in_features).
         reference: the input to compare with: a number, or a tensor that broadcasts to `x`, such as the mean input.
 
@@ -236,6 +236,8 @@ def chain(model: nn.Module) -> list[nn.Module]:
             return [*chain(model.hidden), model.readout]
         case Perceptrons():
             return [model.units]
+        case MLP():
+            return [model.hidden, nn.ReLU(), model.readout]
         case DendriticLayer() | nn.Linear() | nn.Dropout() | nn.Identity():
             return [model]
         case nn.BatchNorm1d() if model.running_var is not None:

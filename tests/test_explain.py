@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import DendriticLayer, DendriticNetwork, DenseNetwork, MLNBinaryClassifier, MLNClassifier, Perceptrons
+from dendritree import (
+    MLP,
+    DendriticLayer,
+    DendriticNetwork,
+    DenseNetwork,
+    MLNBinaryClassifier,
+    MLNClassifier,
+    Perceptrons,
+)
 from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.explain import explain
 from dendritree.layers import trace
@@ -197,6 +205,7 @@ MODELS = {
     "binary": lambda: MLNBinaryClassifier(16, branching=4, output="logits"),
     "dense": lambda: DenseNetwork(16, [5, 4], 3, norm="batch", output="logits"),
     "perceptrons": lambda: Perceptrons(16, 3, output="logits"),
+    "control": lambda: MLP(16, 3, hidden=5, output="logits"),
     "sequential": lambda: nn.Sequential(
         nn.Linear(16, 8), nn.Tanh(), nn.Sequential(DendriticLayer(8, 2, branching=4), nn.Dropout()), nn.PReLU()
     ),

@@ -5,7 +5,8 @@ and writes an .svg, .png or .pdf file if `path` is given. What is drawn is compu
 """
 
 from .curves import plot_comparison, plot_efficiency, plot_history, plot_pruning
-from .images import plot_explanation, plot_weights, plot_wiring
+from .explanation import plot_explanation
+from .images import plot_weights, plot_wiring
 from .layout import TreeLayout, lay_out
 from .tree import plot_masks, plot_tree
 

@@ -137,7 +137,8 @@ def charts_of(source: Source) -> list[Chart]:
     if given and all(isinstance(each, Chart) for each in given):
         return given
     if not given or not all(isinstance(each, TrialRecord) for each in given):
-        raise OptionError("a comparison must be a run's folder, its records, its summary or charts: got another")
+        got = type(given[0]).__name__ if given else "nothing"
+        raise OptionError(f"a comparison must be a run's folder, its records, its summary or charts: got {got}")
     return list(size_charts(summarise(given)))
 
 
@@ -165,7 +166,7 @@ def plot_efficiency(
         raise OptionError("a comparison must have judged models to draw: got none")
     name = next(iter(charts)) if task is None else check_one_of("task", task.replace(":", "-"), charts)
     ax = new_figure(4.4, 3.0, look).add_subplot() if ax is None else ax
-    _draw_sizes(ax, charts[name], look)
+    _draw_sizes({ax: charts[name]}, look)
     return finish(ax.figure, path)
 
 
@@ -185,31 +186,37 @@ def plot_comparison(comparison: Source, *, theme: str = "light", path: str | os.
     columns = min(len(charts), 2 if len(charts) <= 4 else 3)
     rows = -(-len(charts) // columns)
     figure = new_figure(3.9 * columns, 2.7 * rows, look)
-    for place, chart in enumerate(charts):
-        _draw_sizes(figure.add_subplot(rows, columns, place + 1), chart, look)
+    _draw_sizes({figure.add_subplot(rows, columns, place + 1): chart for place, chart in enumerate(charts)}, look)
     return finish(figure, path)
 
 
-def _draw_sizes(axes: Any, chart: Chart, theme: Theme) -> None:
-    """A chart of form `scaling`, in a theme."""
-    panel = chart.panels[0]
-    models = {key: Look(lighter(look.colour, theme), look.dash, look.mark) for key, look in looks([chart]).items()}
-    for line in panel.lines:
-        _add_line(axes, line, models[line.family, line.size])
-    style_axes(axes, theme)
-    axes.set_ylabel(panel.y_label)
-    axes.set_xlabel(chart.x_label)
-    axes.set_title(chart.title, fontsize=NORMAL, color=theme.ink, loc="left")
-    set_scales(axes, panel)
-    axes.figure.get_layout_engine().execute(axes.figure)  # labels are placed by pixels, which the layout decides
-    label_ends(axes, panel.lines, models, size=SMALL)
+def _draw_sizes(charts: Mapping[Any, Chart], theme: Theme) -> None:
+    """Charts of form `scaling`, by the axes of one figure that each is drawn into."""
+    models = {
+        key: Look(lighter(look.colour, theme), look.dash, look.mark) for key, look in looks(charts.values()).items()
+    }
+    for axes, chart in charts.items():
+        panel = chart.panels[0]
+        for line in panel.lines:
+            _add_line(axes, line, models[line.family, line.size])
+        style_axes(axes, theme)
+        axes.set_ylabel(panel.y_label)
+        axes.set_xlabel(chart.x_label)
+        axes.set_title(chart.title, fontsize=NORMAL, color=theme.ink, loc="left")
+        set_scales(axes, panel)
+    figure = next(iter(charts)).figure
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)  # labels keep apart by pixels, which the layout decides
+    for axes, chart in charts.items():
+        label_ends(axes, chart.panels[0].lines, models, size=SMALL)
 
 
 def _add_line(axes: Any, line: Line, look: Look) -> None:
     if line.level:
         axes.axhline(line.y[0], color=look.colour, linewidth=1.0, dashes=look.dash or (None, None))
         return
-    style = {"dashes": look.dash} if look.dash else {}
+    style: dict[str, Any] = {"dashes": look.dash} if look.dash else {}
     axes.plot(line.x, line.y, color=look.colour, linewidth=1.6, marker=look.mark, markersize=4.5, **style)
     if line.low and len(line.x) > 1:
         axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=0.18, linewidth=0)

@@ -70,7 +70,10 @@ def lay_out(forest: Forest, neuron: int = 0, form: str = "auto") -> TreeLayout:
     if check_int("neuron", neuron, least=0) >= forest.neurons:
         raise OptionError(f"neuron must be one of 0 ... {forest.neurons - 1}: got {neuron}")
     inputs, offsets = forest.in_features, forest.offsets
-    nodes, edges, depth_of_edge, parents = [int(forest.roots[neuron])], [], [], []
+    nodes = [int(forest.roots[neuron])]
+    edges: list[int] = []
+    depth_of_edge: list[int] = []
+    parents: list[int] = []
     pending, depth = [(nodes[0], 1)], {nodes[0]: 0}
     while pending:  # depth first, so that edges come in the order of a walk
         node, below = pending.pop()
