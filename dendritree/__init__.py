@@ -7,6 +7,7 @@ from .budget import Count, count, matched_mln, matched_mlp, paper_rows
 from .convert import Change, ConversionReport, LeftAlone, convert
 from .distill import distill
 from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
+from .explain import Explanation, ModelExplanation, explain
 from .export import OnnxFile, to_onnx
 from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree, share_wiring
 from .masked import from_masked, load_masked, to_masked
@@ -27,6 +28,7 @@ from .models import (
 )
 from .plasticity import Rewiring, rewire
 from .presets import dendritic_preset
+from .prune import PruningPoint, importances, prune, pruning_curve
 from .storage import load, save
 from .training import FitConfig, History, fit
 from .tree import Forest
@@ -53,6 +55,7 @@ __all__ = [
     "DendriticNetwork",
     "DendritreeError",
     "DenseNetwork",
+    "Explanation",
     "FitConfig",
     "Forest",
     "FormatError",
@@ -64,6 +67,7 @@ __all__ = [
     "MLNClassifier",
     "MissingDataError",
     "MissingExtraError",
+    "ModelExplanation",
     "Morton",
     "NeuronNetwork",
     "OnnxFile",
@@ -71,6 +75,7 @@ __all__ = [
     "Partition",
     "Patches",
     "Perceptrons",
+    "PruningPoint",
     "Random",
     "Rewiring",
     "Rows",
@@ -84,14 +89,18 @@ __all__ = [
     "create_model",
     "dendritic_preset",
     "distill",
+    "explain",
     "fit",
     "from_masked",
+    "importances",
     "list_models",
     "load",
     "load_masked",
     "matched_mln",
     "matched_mlp",
     "paper_rows",
+    "prune",
+    "pruning_curve",
     "rewire",
     "save",
     "share_wiring",

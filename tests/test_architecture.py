@@ -27,7 +27,7 @@ ALLOWED = {
     "masked": "layers wiring tree ops.reference",
     "budget": "models layers levels tree ops.reference",
     "plasticity": "models layers wiring tree ops.reference",
-    "prune": "models layers tree ops.reference",
+    "prune": "explain models layers tree training data",
     "explain": "models layers tree ops.reference",
     "presets": "budget models layers wiring",
     "convert": "budget models layers wiring levels tree",
@@ -41,7 +41,7 @@ ALLOWED = {
     "tune": "presets models training budget data plasticity wiring",
     "experiments": "data models layers wiring tree presets budget training __init__",  # for the version
     "comparison": "experiments data models wiring budget training plasticity",
-    "plot": "layers models tree wiring explain prune training comparison experiments",
+    "plot": "layers models tree wiring ops.reference explain prune training comparison experiments",
     "report": "experiments comparison tabular tune plot",
     "view": "plot explain models layers wiring tree data training experiments",
 }

@@ -14,6 +14,7 @@ from .command import Command
 from .compare import COMPARE
 from .data import DATA
 from .export import EXPORT
+from .figures import FIGURES
 from .fit import FIT
 from .models import MODELS
 from .params import PARAMS
@@ -37,6 +38,7 @@ COMMANDS: dict[str, Command] = {
     "predict": PREDICT,
     "tune": TUNE,
     "export": EXPORT,
+    "figures": FIGURES,
 }
 
 

@@ -22,4 +22,4 @@ class Command:
     usage: str = ""
     """The first line of the help; argparse's own if empty, which takes four lines where there are many options."""
     network_example: str = ""
-    """Command lines that fetch something, shown after the others."""
+    """Command lines that fetch or write something, shown after the others."""

@@ -137,7 +137,8 @@ def _rebuilt(
         estimator._target_scaling = _scaling(tensors, "targets")
     network = build_model(check_config(config["network"], folder / CONFIG_FILE), folder)
     prefix = "network."
-    load_state(network, {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}, folder)
+    state = {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
+    load_state(network, state, folder, config["network"])
     estimator.network_ = network.to(estimator.device).eval()
     return estimator
 

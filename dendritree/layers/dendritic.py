@@ -11,13 +11,22 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import ops
-from ..errors import DendritreeError, FormatError, OptionError, check_int, check_one_of, check_probability
-from ..levels import Branching, check_shape, is_nested
+from ..errors import (
+    DendritreeError,
+    FormatError,
+    OptionError,
+    ShapeError,
+    check_int,
+    check_one_of,
+    check_probability,
+)
+from ..levels import Branching, check_shape
 from ..tree import Forest, IntArray
-from ..wiring import Wiring, resolve_wiring
+from ..wiring import Custom, Wiring
 from .activation import Activation, make_activation
-from .growth import count_neurons, grow_forest
-from .state import FOREST_KEYS, WINDOWS_KEY, forest_state, is_same_tree, read_forest, read_windows
+from .description import describe
+from .growth import count_neurons, grow_forest, resolve_wirings
+from .state import FOREST_KEYS, WINDOWS_KEY, check_forest, forest_state, is_same_tree
 
 __all__ = ["DROPOUT_PER", "DendriticLayer"]
 
@@ -69,6 +78,7 @@ class DendriticLayer(nn.Module):
         windows: top, left, height and width of the window that a node's synapses were drawn from, shape `(nodes, 4)`,
             zeros for a node without synapses. They stay when synapses move. None unless the wiring is `Local`; for
             k-trees, that of every tree, all in one image.
+        regrown: whether the trees are others than those that the arguments describe: pruned, or given as a forest.
 
     Example:
         >>> layer = DendriticLayer(1024, 1, branching=32)
@@ -104,7 +114,7 @@ class DendriticLayer(nn.Module):
         super().__init__()
         self.in_features = check_int("in_features", in_features)
         self.repeats = None if repeats is None else check_int("repeats", repeats)
-        self.wirings = _wirings(wiring, self.repeats)
+        self.wirings = resolve_wirings(wiring, self.repeats)
         self.dropout = check_probability("dropout", dropout)
         self.dropout_per = check_one_of("dropout_per", dropout_per, DROPOUT_PER)
         self.backend = check_one_of("backend", backend, ops.BACKENDS)
@@ -132,7 +142,31 @@ class DendriticLayer(nn.Module):
         else:
             self.register_parameter("bias", None)
         self._plan = ops.make_plan(self.forest, self.weight.device)
+        self.regrown = False
         self.reset_parameters()
+
+    @classmethod
+    def from_forest(cls, forest: Forest, **options: Any) -> DendriticLayer:
+        """A layer of these very trees, wired as they are: unequal ones, pruned ones, any.
+
+        Args:
+            forest: the trees of the neurons.
+            options: of the layer, apart from sizes, trees and wiring: `bias`, `dropout`, `activation`, `dtype`, ...
+
+        Example:
+            >>> trees = Forest.join([Forest.nested([3]), Forest.nested([1, [2]])])
+            >>> DendriticLayer.from_forest(trees.wired([0, 1, 2, 3, 0, 1], in_features=4), activation="tanh")
+            DendriticLayer(
+              4, 2, forest='2 unequal trees of 6 synapses, 2 + 1 dendrites', wiring=Custom(6 inputs)
+              (activation): Tanh()
+            )
+        """
+        inputs = forest.synapse_inputs[np.argsort(forest.neuron_of_synapse, kind="stable")]
+        seedling = Custom(np.zeros((forest.neurons, 1), dtype=np.int64))  # the least layer there is, to be regrown
+        layer = cls(forest.in_features, forest.neurons, fan_in=1, wiring=seedling, **options)
+        layer.wirings = (Custom(inputs),)
+        layer.regrow(forest)
+        return layer
 
     @property
     def depth(self) -> int:
@@ -192,25 +226,7 @@ class DendriticLayer(nn.Module):
 
     def extra_repr(self) -> str:
         """The constructor's call, as `nn.Module.__repr__` shows it."""
-        options = [f"{self.in_features}, {self.out_features}, branching={self.branching!r}"]
-        if not is_nested(self.branching):
-            options.append(f"depth={self.depth - (self.repeats is not None)}")
-        if self.wiring.any_fan_in:
-            options.append(f"fan_in={self.fan_in // (self.repeats or 1)}")
-        elif self.ragged:
-            options.append("ragged=True")
-        options.append(f"wiring={self.wiring if len(self.wirings) == 1 else list(self.wirings)}")
-        if self.repeats is not None:
-            options.append(f"repeats={self.repeats}")
-        if self.bias is None:
-            options.append("bias=False")
-        if self.dropout:
-            options.append(f"dropout={self.dropout}, dropout_per={self.dropout_per!r}")
-        if not self.root_activation:
-            options.append("root_activation=False")
-        if self.backend != "auto":
-            options.append(f"backend={self.backend!r}")
-        return ", ".join(options)
+        return describe(self)
 
     def __prepare_scriptable__(self) -> DendriticLayer:
         """Say no to `torch.jit.script`, which would fail with a word about type annotations."""
@@ -252,7 +268,7 @@ class DendriticLayer(nn.Module):
         drawn: tuple[Forest, IntArray | None] | None = None
         if all(key in found for key in FOREST_KEYS):
             try:
-                drawn = self._check_forest(found)
+                drawn = check_forest(found, self.forest, self.windows, self.wirings)
             except DendritreeError as error:
                 error_msgs.append(f"{prefix.rstrip('.') or 'DendriticLayer'}: {error}")
                 for key in [key for key in state_dict if key.startswith(prefix)]:
@@ -266,19 +282,6 @@ class DendriticLayer(nn.Module):
             self.rewire(forest)
         self._follow_device()  # load_state_dict(assign=True) may have moved the weights
 
-    def _check_forest(self, state: Mapping[str, Tensor]) -> tuple[Forest, IntArray | None] | None:
-        """Refuse a foreign tree or wiring; return the forest and windows to take over where a wiring was drawn."""
-        theirs = read_forest(state)
-        if any(wiring.drawn for wiring in self.wirings) and is_same_tree(self.forest, theirs):
-            image = self.wiring.image(self.in_features)
-            if image is None or WINDOWS_KEY not in state:
-                return theirs, self.windows
-            return theirs, read_windows(state, theirs, image)
-        difference = self.forest.difference(theirs)
-        if difference is not None:
-            raise FormatError(f"the state dict must be of the same tree and wiring: {difference} (ours against theirs)")
-        return None
-
     def rewire(self, forest: Forest) -> None:
         """Attach the synapses to other inputs: those of a forest with the same trees. Windows stay where they are."""
         if not is_same_tree(self.forest, forest):
@@ -286,13 +289,25 @@ class DendriticLayer(nn.Module):
         self.forest = forest
         self._plan = ops.make_plan(forest, self.weight.device)
 
+    def regrow(self, forest: Forest, *, bias: bool | None = None, windows: IntArray | None = None) -> None:
+        """Take other trees for the same inputs and neurons, with new weights of the initial law.
 
-def _wirings(wiring: str | Wiring | Sequence[str | Wiring], repeats: int | None) -> tuple[Wiring, ...]:
-    """One wiring, or one for each of the repeated trees."""
-    if isinstance(wiring, str | Wiring) or not isinstance(wiring, Sequence):
-        return (resolve_wiring(wiring),)
-    if repeats is None or len(wiring) != repeats:
-        raise OptionError(
-            f"a list of wirings must have one for each repeated tree: got {len(wiring)}, repeats {repeats}"
-        )
-    return tuple(resolve_wiring(each) for each in wiring)
+        `weight` and `bias` are new parameters: make optimizers afterwards. `branching`, `wiring` and `repeats` go on
+        saying what the layer was made with.
+
+        Args:
+            forest: the trees and their wiring.
+            bias: whether nodes have a bias; None as before.
+            windows: of the nodes, for a layer whose synapses move in windows.
+        """
+        if (forest.in_features, forest.neurons) != (self.in_features, self.out_features):
+            raise ShapeError(
+                f"a layer is regrown with trees for its {self.in_features} inputs and {self.out_features} neurons: got "
+                f"{forest.in_features} and {forest.neurons}"
+            )
+        has_bias, like = self.bias is not None if bias is None else bias, self.weight
+        self.forest, self.windows, self.regrown = forest, windows, True
+        self.weight = nn.Parameter(like.new_empty(forest.edges), requires_grad=like.requires_grad)
+        self.bias = nn.Parameter(like.new_empty(forest.nodes), like.requires_grad) if has_bias else None
+        self._plan = ops.make_plan(forest, self.weight.device)
+        self.reset_parameters()

@@ -10,10 +10,10 @@ import numpy as np
 from ..errors import OptionError, ShapeError, check_int
 from ..levels import AUTO, Branching, auto_branching, check_branching, is_nested, level_sizes
 from ..tree import Forest, IntArray
-from ..wiring import Partition, Wiring
+from ..wiring import Partition, Wiring, resolve_wiring
 from ..wiring.base import Attachment
 
-__all__ = ["count_neurons", "grow_forest"]
+__all__ = ["count_neurons", "grow_forest", "resolve_wirings"]
 
 CheckedBranching = int | tuple[int, ...] | str | list[Any]
 
@@ -120,6 +120,17 @@ def _int32(values: Any) -> IntArray:
     if values.max(initial=0) >= 2**31:
         raise ShapeError(f"a forest must have fewer than 2**31 rows: got {values.max():,}")
     return values.astype(np.int32)  # type: ignore[no-any-return]
+
+
+def resolve_wirings(wiring: str | Wiring | Sequence[str | Wiring], repeats: int | None) -> tuple[Wiring, ...]:
+    """One wiring, or one for each of the repeated trees."""
+    if isinstance(wiring, str | Wiring) or not isinstance(wiring, Sequence):
+        return (resolve_wiring(wiring),)
+    if repeats is None or len(wiring) != repeats:
+        raise OptionError(
+            f"a list of wirings must have one for each repeated tree: got {len(wiring)}, repeats {repeats}"
+        )
+    return tuple(resolve_wiring(each) for each in wiring)
 
 
 # ------------------------------------------------------------------------------------------------- how many neurons

@@ -6,7 +6,7 @@ DistributedDataParallel must not broadcast them at every step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ from torch import Tensor
 
 from ..errors import FormatError
 from ..tree import Forest, IntArray
-from ..wiring.base import dendrite_of_synapse
+from ..wiring.base import Wiring, dendrite_of_synapse
 
 __all__ = [
     "FOREST_KEYS",
     "STATE_FORMAT",
     "WINDOWS_KEY",
+    "check_forest",
     "forest_state",
     "is_same_tree",
     "read_forest",
@@ -81,6 +82,22 @@ def read_windows(state: Mapping[str, Tensor], forest: Forest, image: tuple[int, 
     checked = windows.astype(np.int32)
     checked.setflags(write=False)
     return checked
+
+
+def check_forest(
+    state: Mapping[str, Tensor], forest: Forest, windows: IntArray | None, wirings: Sequence[Wiring]
+) -> tuple[Forest, IntArray | None] | None:
+    """Refuse a foreign tree or wiring; return the forest and windows to take over where a wiring was drawn."""
+    theirs = read_forest(state)
+    if any(wiring.drawn for wiring in wirings) and is_same_tree(forest, theirs):
+        image = wirings[0].image(forest.in_features)
+        if image is None or WINDOWS_KEY not in state:
+            return theirs, windows
+        return theirs, read_windows(state, theirs, image)
+    difference = forest.difference(theirs)
+    if difference is not None:
+        raise FormatError(f"the state dict must be of the same tree and wiring: {difference} (ours against theirs)")
+    return None
 
 
 def _integers(state: Mapping[str, Tensor], key: str) -> npt.NDArray[Any]:

@@ -1,7 +1,7 @@
 """Models on disk: a folder with a JSON config and a safetensors file. No pickle.
 
     model/
-      config.json          format and version, model name, arguments, dtype
+      config.json          format and version, model name, arguments, dtype; `trees` for a model that was pruned
       weights.safetensors  the state dict, trees and wiring included
 
 A folder appears whole or not at all: it is written beside its place and then renamed.
@@ -13,7 +13,7 @@ import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import DendritreeError, FormatError, OptionError, import_extra
+from ..layers import DendriticLayer
+from ..layers.state import FOREST_KEYS, WINDOWS_KEY, read_forest, read_windows
 from ..wiring import WIRINGS, Wiring
 from .folders import (
     CONFIG_FILE,
@@ -36,6 +38,9 @@ from .folders import (
 from .registry import create_model, model_origin
 
 __all__ = ["decode_argument", "encode_argument", "load", "save"]
+
+TREES_IN_WEIGHTS = "weights"
+"""`trees` of a model whose trees are not those that its arguments grow, and are read from the weights' file."""
 
 
 def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
@@ -69,6 +74,8 @@ def model_config(model: nn.Module) -> dict[str, Any]:
         "arguments": {key: encode_argument(key, value) for key, value in arguments.items()},
         "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
     }
+    if any(layer.regrown for _, layer in _dendritic_layers(model)):
+        config["trees"] = TREES_IN_WEIGHTS
     try:
         json.dumps(config, allow_nan=False)
     except ValueError:
@@ -98,8 +105,27 @@ def load(folder: str | os.PathLike[str], *, device: torch.device | str | None = 
     import_extra("safetensors.torch", extra="save")
     config = check_config(read_json(Path(folder), CONFIG_FILE), Path(folder) / CONFIG_FILE)
     model = build_model(config, folder)
-    load_state(model, read_tensors(folder), folder)
+    load_state(model, read_tensors(folder), folder, config)
     return model.to(device).eval()
+
+
+def _dendritic_layers(model: nn.Module) -> Iterator[tuple[str, DendriticLayer]]:
+    """The dendritic layers of a model, each with the prefix of its entries in the state dict."""
+    for name, module in model.named_modules():
+        if isinstance(module, DendriticLayer):
+            yield f"{name}." if name else "", module
+
+
+def _regrow(model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Give a model the trees of a state dict."""
+    with torch.random.fork_rng(devices=[]):
+        for prefix, layer in _dendritic_layers(model):
+            entries = {key: state[prefix + key] for key in FOREST_KEYS}
+            forest, image = read_forest(entries), layer.wiring.image(layer.in_features)
+            windows = None
+            if image is not None and prefix + WINDOWS_KEY in state:
+                windows = read_windows({WINDOWS_KEY: state[prefix + WINDOWS_KEY]}, forest, image)
+            layer.regrow(forest, bias=f"{prefix}bias" in state, windows=windows)
 
 
 def read_tensors(folder: str | os.PathLike[str]) -> dict[str, Tensor]:
@@ -128,11 +154,15 @@ def build_model(config: Mapping[str, Any], folder: str | os.PathLike[str]) -> nn
             raise FormatError(f"{CONFIG_FILE} in {folder} does not describe a model: {error}") from None
 
 
-def load_state(model: nn.Module, state: Mapping[str, Tensor], folder: str | os.PathLike[str]) -> None:
-    """Give a model the weights that a folder holds."""
+def load_state(
+    model: nn.Module, state: Mapping[str, Tensor], folder: str | os.PathLike[str], config: Mapping[str, Any]
+) -> None:
+    """Give a model the weights that a folder holds, and the trees where they are not those of its config."""
     try:
+        if config.get("trees") == TREES_IN_WEIGHTS:
+            _regrow(model, state)
         model.load_state_dict(state)
-    except RuntimeError as error:
+    except (RuntimeError, KeyError, DendritreeError) as error:
         path = Path(folder) / WEIGHTS_FILE
         raise FormatError(f"{path} does not hold the weights that {CONFIG_FILE} describes: {error}") from error
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DendritreeError
+from ..plot.palette import looks
 from .csvs import csv_files
 from .figures import draw_png
 from .html import html_page
 from .layout import Report
 from .markdown import markdown
-from .palette import looks
 
 __all__ = ["ReportFiles", "write_report"]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import check_one_of
+from ..plot.chart import Chart, Line, Panel
 
 __all__ = ["FORMS", "Chart", "Column", "Group", "Line", "Panel", "Report", "Section", "show", "show_seconds"]
 
@@ -61,60 +62,6 @@ class Group:
     title: str
     rows: tuple[tuple[Any, ...], ...]
     """One value a column; None where there is none."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One model in a chart: its mean, and a band or bars around it."""
-
-    label: str
-    family: str
-    """One of the palette's; with the size it fixes the colour, everywhere the same."""
-    size: int
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
-    faint: bool = False
-    """Thin and pale, without an entry in the legend: training beside validation."""
-    level: bool = False
-    """Also a thin line across the chart, for a model of one size that others are compared with."""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes."""
-
-    y_label: str
-    lines: tuple[Line, ...]
-    limits: tuple[float, float] | None = None
-    """Ends of the y axis, the same in charts to be compared; None fits the lines."""
-    scale: str = "linear"
-    """`linear`, or `errors`: for accuracies, where half the errors are the same step everywhere."""
-
-    def __post_init__(self) -> None:
-        check_one_of("scale", self.scale, ("linear", "errors"))
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A small picture: one or more panels, one above the other, with one x axis."""
-
-    name: str
-    """The anchor in the page, unique in the report."""
-    title: str
-    alt: str
-    """What the picture shows, for those who do not see it."""
-    x_label: str
-    panels: tuple[Panel, ...]
-    form: str = "curves"
-    """`curves` (line and band), `sweep` (marked line and bars), `points` (marks and bars), `scaling` (marked line and
-    band over a logarithmic axis, its label at its end) or `shares` (a bar for each line's x, with its label)."""
-    group: str = ""
-    """Title over neighbouring charts that share it."""
-
-    def __post_init__(self) -> None:
-        check_one_of("form", self.form, ("curves", "sweep", "points", "scaling", "shares"))
 
 
 @dataclass(frozen=True)

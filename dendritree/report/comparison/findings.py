@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from ...comparison import Comparison, Gain
 from ...experiments.claims import SIGNIFICANT
 from ...experiments.records import TrialRecord
+from ...plot.scaling import show_size
 from ..layout import Column, show, show_seconds
-from ..scaling import show_size
 from ..summary import listed
 from .coverage import Coverage
 from .naming import FAMILY_NAMES, show_gain, verdict

@@ -1,51 +1,21 @@
-"""What tasks, families and gains are called in the report."""
+"""What gains are called in the report; tasks and families are called as in pictures."""
 
 from __future__ import annotations
 
-from ...comparison import Gain, Task
+from ...comparison import Gain
 from ...experiments.claims import SIGNIFICANT
+from ...plot.naming import FAMILY_NAMES, METRICS, anchor, title
+from ...plot.scaling import show_size
 from ..layout import Column, show
-from ..scaling import show_size
 
 __all__ = ["FAMILY_NAMES", "GAIN_NAMES", "METRICS", "anchor", "show_gain", "title", "verdict"]
 
-FAMILY_NAMES = {
-    "tree": "trees",
-    "sparse": "sparse",
-    "dense": "dense",
-    "linear": "linear",
-    "ktree": "k-trees",
-    "denn": "DENN",
-    "dnm": "DNM",
-    "dmnn": "DMNN",
-    "dann": "dANN",
-}
-"""Short enough for a column or the end of a line."""
 GAIN_NAMES = {
     "tree": "tree gain: trees over sparse",
     "wiring": "wiring gain: sparse over dense",
     "both": "both: trees over dense",
 }
-METRICS = {"accuracy": "test accuracy", "rmse": "test RMSE"}
 DIFFERENCE = Column("gain", "gain", "difference", digits=2)
-
-
-def title(task: Task) -> str:
-    """A task as a heading.
-
-    >>> title(Task("mnist")), title(Task("mnist", 1000))
-    ('mnist', 'mnist, 1,000 training examples')
-    """
-    return task.dataset if task.examples is None else f"{task.dataset}, {task.examples:,} training examples"
-
-
-def anchor(task: Task) -> str:
-    """A task as part of an id or a file's name.
-
-    >>> anchor(Task("mnist", 128))
-    'mnist-128'
-    """
-    return task.name.replace(":", "-")
 
 
 def verdict(gain: Gain) -> str | None:

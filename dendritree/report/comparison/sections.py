@@ -8,8 +8,8 @@ from typing import Any
 
 from ...comparison import ALL_FAMILIES, FAMILIES, CellResult, Comparison, Task
 from ...comparison.results import PAIRS
+from ...plot.scores import example_charts, size_charts
 from ..layout import Column, Group, Section
-from .charts import example_charts, size_charts
 from .naming import FAMILY_NAMES, GAIN_NAMES, METRICS, anchor, title, verdict
 
 __all__ = ["cells_section", "choices_section", "efficiency_section", "gains_section", "overview_section"]

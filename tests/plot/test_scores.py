@@ -14,11 +14,11 @@ from dendritree.comparison.tasks import Task
 from dendritree.data import load
 from dendritree.errors import OptionError
 from dendritree.experiments.inference import bootstrap_mean
-from dendritree.report.comparison.charts import TRAINING_EXAMPLES, example_charts, size_charts
+from dendritree.plot.palette import COLOURS, looks
+from dendritree.plot.scaling import LABEL_LENGTH, LABEL_SPACE, apart
+from dendritree.plot.scores import TRAINING_EXAMPLES, example_charts, size_charts
 from dendritree.report.figures import draw, draw_png
 from dendritree.report.layout import Chart, Line, Panel
-from dendritree.report.palette import COLOURS, looks
-from dendritree.report.scaling import LABEL_LENGTH, LABEL_SPACE, apart
 
 FAMILIES = ("tree", "sparse", "dense", "linear")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ...comparison import ALL_FAMILIES, CellResult, Comparison, Task
-from ..layout import Chart, Line, Panel
+from ..comparison import ALL_FAMILIES, CellResult, Comparison, Task
+from .chart import Chart, Line, Panel
 from .naming import FAMILY_NAMES, METRICS, anchor, title
 
 __all__ = ["TRAINING_EXAMPLES", "example_charts", "size_charts"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .layout import Chart
+from .chart import Chart
 
 __all__ = ["FAMILIES", "Look", "looks"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import import_extra
-from .layout import Line, Panel
+from .chart import Line, Panel
 from .palette import Look
 
 __all__ = ["apart", "label_ends", "set_scales", "show_size"]
@@ -29,7 +29,7 @@ FAR = 2.0
 
 def set_scales(axes: Any, panel: Panel) -> None:
     """Logarithmic sizes below, and at the side the panel's own scale, both with ticks that people read at once."""
-    ticker = import_extra("matplotlib.ticker", extra="report")
+    ticker = import_extra("matplotlib.ticker", extra="plot")
     lines = [line for line in panel.lines if not line.level] or panel.lines
     _set_sizes(axes, np.log([x for line in lines for x in line.x]))
     to_steps, to_values = (_of_error, _of_steps) if panel.scale == "errors" else (np.asarray, np.asarray)
@@ -50,7 +50,7 @@ def set_scales(axes: Any, panel: Panel) -> None:
 
 
 def _set_sizes(axes: Any, sizes: Any) -> None:
-    ticker = import_extra("matplotlib.ticker", extra="report")
+    ticker = import_extra("matplotlib.ticker", extra="plot")
     span = sizes.max() - sizes.min()
     room = max(MARGIN * span, 0.1)
     axes.set_xscale("log")

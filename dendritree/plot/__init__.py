@@ -1,0 +1,25 @@
+"""Pictures of trees, of what they read and learned, and of what they are worth. Needs matplotlib: the extra `plot`.
+
+Every function returns a matplotlib Figure of its own, which pyplot does not know of, takes `theme="light"` or `"dark"`
+and writes an .svg, .png or .pdf file if `path` is given. What is drawn is computed first, by `layout` and `fields`.
+"""
+
+from .curves import plot_comparison, plot_efficiency, plot_history, plot_pruning
+from .explanation import plot_explanation
+from .images import plot_weights, plot_wiring
+from .layout import TreeLayout, lay_out
+from .tree import plot_masks, plot_tree
+
+__all__ = [
+    "TreeLayout",
+    "lay_out",
+    "plot_comparison",
+    "plot_efficiency",
+    "plot_explanation",
+    "plot_history",
+    "plot_masks",
+    "plot_pruning",
+    "plot_tree",
+    "plot_weights",
+    "plot_wiring",
+]

@@ -1,0 +1,274 @@
+"""Pictures: what they show, files, both themes, nobody else's state touched, and refusals."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from comparison_cases import made_up_run
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+from dendritree import DendriticLayer, DendriticNetwork, Local, MLNClassifier, PruningPoint, explain
+from dendritree.comparison import summarise
+from dendritree.errors import OptionError, ShapeError
+from dendritree.plot import (
+    plot_comparison,
+    plot_efficiency,
+    plot_explanation,
+    plot_history,
+    plot_masks,
+    plot_pruning,
+    plot_tree,
+    plot_weights,
+    plot_wiring,
+)
+from dendritree.plot.explanation import strongest
+from dendritree.plot.style import THEMES
+from dendritree.training import Epoch, FitConfig, History
+
+LAYER = DendriticLayer(16, 2, branching=[4, 2], wiring="random", fan_in=8)
+LOCAL = DendriticLayer(64, 3, branching=[5, 4], wiring=Local(window=3, seed=0))
+EPOCHS = [Epoch(i, 1 / (i + 1), 1 / (i + 1) + 0.1 * i, 0.5 + i / 10, 0.4 + i / 10, 0.1) for i in range(5)]
+HISTORY = History(FitConfig(), EPOCHS)
+POINTS = [PruningPoint(900, 640, 0.2, 0.95), PruningPoint(450, 300, 0.3, 0.91)]
+
+
+@pytest.fixture(scope="module")
+def records():
+    return made_up_run()
+
+
+DRAWN = {
+    "tree": lambda **given: plot_tree(LAYER, 1, dropout=0.4, **given),
+    "large tree": lambda **given: plot_tree(DendriticLayer(128, 1), **given),
+    "masks": lambda **given: plot_masks(DendriticLayer(8, 2), **given),
+    "wiring": lambda **given: plot_wiring(LOCAL, 2, **given),
+    "weights": lambda **given: plot_weights(LOCAL, **given),
+    "explanation": lambda **given: plot_explanation(explain(LOCAL, torch.rand(2, 64)), 1, example=1, **given),
+    "history": lambda **given: plot_history(HISTORY, **given),
+    "pruning": lambda **given: plot_pruning({"one": POINTS, "two": POINTS}, **given),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_picture_is_a_figure_of_its_own(name, theme):
+    before = dict(mpl.rcParams)
+    figure = DRAWN[name](theme=theme)
+    assert isinstance(figure, Figure)
+    assert mpl.colors.to_hex(figure.get_facecolor()) == THEMES[theme].paper
+    assert pyplot.get_fignums() == []
+    assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize("name", ["tree", "explanation"])
+@pytest.mark.parametrize(("suffix", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("PNG", b"\x89PNG")])
+def test_files_are_whole_and_the_same_each_time(name, suffix, start, tmp_path):
+    contents = []
+    for folder in ("one", "two"):
+        torch.manual_seed(0)
+        DRAWN[name](path=tmp_path / folder / f"picture.{suffix}")
+        assert [path.name for path in (tmp_path / folder).iterdir()] == [f"picture.{suffix}"]
+        contents.append((tmp_path / folder / f"picture.{suffix}").read_bytes())
+    assert contents[0].startswith(start)
+    if name == "tree":
+        assert contents[0] == contents[1]
+        assert b"x1" in contents[0] or suffix != "svg"  # text stays text
+
+
+def texts(figure):
+    found = [text.get_text() for text in figure.findobj(mpl.text.Text)]
+    return [text for text in found if text]
+
+
+# --------------------------------------------------------------------------------------------------------------- trees
+
+
+def segments(figure):
+    """The lines of a tree: (places, colour, width), full ones and dashed ones."""
+    full, dashed = figure.axes[0].collections[:2]
+    return full, dashed
+
+
+def test_edges_are_as_wide_and_coloured_as_their_weights():
+    layer = DendriticLayer(4, 1, branching=2)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([1.0, -1.0, 0.5, 0.0, 0.25, -0.75]))
+    full, dashed = segments(plot_tree(layer))
+    widths, colours = np.array(full.get_linewidths()), full.get_colors()
+    assert len(full.get_segments()) == 6
+    assert dashed.get_segments() == []
+    assert (np.diff(widths) >= -1e-9).all()  # drawn from weak to strong
+    positive, negative = (mpl.colors.to_rgb(getattr(THEMES["light"], side)) for side in ("positive", "negative"))
+    by_colour = [tuple(np.round(colour[:3], 3)) for colour in colours]
+    assert tuple(np.round(positive, 3)) in by_colour
+    assert tuple(np.round(negative, 3)) in by_colour
+
+
+def test_dropped_synapses_are_red_and_only_while_training():
+    layer = DendriticLayer(27, 1, branching=3, dropout=0.5)
+    full, dashed = segments(plot_tree(layer.train()))
+    assert len(full.get_segments()) + len(dashed.get_segments()) == layer.forest.edges
+    assert 4 < len(dashed.get_segments()) < 23
+    assert {tuple(colour) for colour in dashed.get_colors()} == {mpl.colors.to_rgba(THEMES["light"].dropped)}
+    assert "\N{BLACK CIRCLE} dropped" in texts(plot_tree(layer))
+    assert segments(plot_tree(layer.eval()))[1].get_segments() == []
+    assert len(segments(plot_tree(layer.eval(), dropout=0.9))[1].get_segments()) > 18
+
+
+def test_names_values_and_axes_of_ones_own():
+    figure = Figure()
+    axes = figure.add_subplot()
+    layer = DendriticLayer(4, 1, branching=2)
+    shown = plot_tree(layer, ax=axes, names=["age", "height", "weight", "sex"], values=torch.arange(6.0))
+    assert shown is figure
+    assert {"age", "sex", "value", "5"} <= set(texts(figure))
+    assert "x0" in texts(plot_tree(layer))
+
+
+def test_a_thousand_leaves_are_drawn_apart():
+    figure = plot_tree(DendriticLayer(1024, 1, branching=4))
+    full, _ = segments(figure)
+    leaves = np.array([np.hypot(*segment[0]) > 0.999 for segment in full.get_segments()])
+    assert leaves.sum() == 1024
+    room = 72 * 5.2 * np.pi / 1024  # points of the circle around the whole figure, for one of them
+    assert np.array(full.get_linewidths())[leaves].max() < room
+
+
+def test_masks_are_those_of_the_reference():
+    figure = plot_masks(DendriticLayer(4, 1, branching=2))
+    first, second = figure.axes[1:]
+    kept = [[int(t.get_text()) for t in axes.texts] for axes in (first, second)]
+    assert kept == [[1, 1, 0, 0, 0, 0, 1, 1], [1, 1]]
+    masked = figure.axes[0].collections[0]
+    assert len(masked.get_segments()) == 4  # each synapse to the dendrite that does not read it
+    colours = {mpl.colors.to_hex(p.get_facecolor()) for p in first.patches if p.get_facecolor()[3]}
+    assert len(colours) == 2
+
+
+# -------------------------------------------------------------------------------------------------------------- images
+
+
+def test_wiring_shows_the_pixels_of_each_branch_and_the_coverage():
+    figure = plot_wiring(LOCAL, 1)
+    images = [axes.images[0].get_array() for axes in figure.axes if axes.images]
+    assert len(images) == 5
+    of_neuron = LOCAL.forest.synapse_inputs[LOCAL.forest.neuron_of_synapse == 1]
+    np.testing.assert_array_equal(
+        sum(np.asarray(i) for i in images[:4]) > 0, np.bincount(of_neuron, minlength=64).reshape(8, 8) > 0
+    )
+    np.testing.assert_array_equal(images[4], LOCAL.coverage().numpy().reshape(8, 8))
+    assert all(len(axes.patches) == 1 for axes in figure.axes[:4])  # the window
+    assert any("neuron 1: 20 synapses in 4 branches" in text for text in texts(figure))
+
+
+def test_weights_are_the_products_along_the_paths():
+    layer = DendriticLayer(16, 1, branching=4)
+    figure = plot_weights(layer)
+    whole, *branches = (np.asarray(axes.images[0].get_array()) for axes in figure.axes)
+    leaf, root = layer.weight.detach()[:16].reshape(4, 4), layer.weight.detach()[16:]
+    np.testing.assert_allclose(whole, (leaf * root[:, None]).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(sum(branches), whole, rtol=1e-5)
+
+
+def test_an_explanation_is_a_waterfall_from_baseline_to_output():
+    layer = DendriticLayer(4, 1, branching=2)
+    found = explain(layer, torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    figure = plot_explanation(found, names=["a", "b", "c", "d"])
+    bars = figure.axes[0].patches
+    assert bars[0].get_width() == pytest.approx(float(found.baseline))
+    assert bars[-1].get_width() == pytest.approx(float(found.output))
+    assert bars[-2].get_x() + bars[-2].get_width() == pytest.approx(float(found.output))
+    assert sorted(bar.get_width() for bar in bars[1:-1]) == pytest.approx(sorted(found.synapses.tolist()))
+    assert {"baseline", "a", "d", "output"} <= set(texts(figure))
+
+
+@pytest.mark.parametrize("make", [lambda: MLNClassifier(64, 3, branching=8), lambda: DendriticNetwork(64, [6], 3)])
+def test_models_are_explained_over_the_image(make):
+    x = torch.rand(2, 64)
+    found = explain(make().double(), x)
+    figure = plot_explanation(found, 2, example=1, image_shape=(8, 8), x=x)
+    shown, contributions = (np.asarray(axes.images[0].get_array()) for axes in figure.axes[:2])
+    np.testing.assert_allclose(shown, x[1].reshape(8, 8), rtol=1e-6)
+    np.testing.assert_allclose(contributions, found.inputs[1, 2].reshape(8, 8))
+    bars = figure.axes[-1].patches
+    assert bars[-2].get_x() + bars[-2].get_width() == pytest.approx(float(found.output[1, 2]))
+
+
+def test_the_strongest_and_the_sum_of_the_others():
+    values = np.random.default_rng(0).normal(size=30)
+    found = strongest([str(i) for i in range(30)], values, 10)
+    assert len(found) == 10
+    assert sum(value for _, value in found) == pytest.approx(values.sum())
+    assert found[0] == (str(np.abs(values).argmax()), pytest.approx(values[np.abs(values).argmax()]))
+    assert found[-1][0] == "21 others"
+
+
+# -------------------------------------------------------------------------------------------------------------- curves
+
+
+def test_a_history_shows_both_losses_and_the_best_epoch():
+    axes = plot_history(HISTORY).axes
+    train, val, best = axes[0].lines[:3]
+    assert list(train.get_ydata()) == HISTORY.columns()["train_loss"]
+    assert list(val.get_ydata()) == HISTORY.columns()["val_loss"]
+    assert (best.get_xdata()[0], best.get_ydata()[0]) == (HISTORY.best.epoch, HISTORY.best.val_loss)
+    regression = History(FitConfig(), [Epoch(0, 1.0, 1.0, float("nan"), float("nan"), 0.1)])
+    assert len(plot_history({"a": regression}).axes) == 1
+
+
+def test_pruning_is_drawn_by_loss_where_there_is_no_accuracy():
+    line = plot_pruning(POINTS).axes[0].lines[0]
+    assert (list(line.get_xdata()), list(line.get_ydata())) == ([900, 450], [0.95, 0.91])
+    axes = plot_pruning([PruningPoint(9, 6, 0.2, float("nan"))]).axes[0]
+    assert axes.get_ylabel() == "loss"
+
+
+def test_a_comparison_is_drawn_from_records_or_summary(records):
+    comparison = summarise(records)
+    figure = plot_comparison(comparison)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert "mnist" in titles
+    one = plot_efficiency(records, "mnist").axes[0]
+    results = comparison.of(comparison.tasks[titles.index("mnist")], "tree")
+    drawn = [list(line.get_xdata()) for line in one.lines]
+    assert [result.parameters for result in results] in drawn
+    assert {"trees", "dense"} <= set(texts(one.figure))
+    with pytest.raises(OptionError, match="task must be one of 'mnist'"):
+        plot_efficiency(comparison, "cifar")
+    with pytest.raises(OptionError, match=r"a comparison must be a run's folder, .*: got int"):
+        plot_comparison([1, 2])
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "rule"),
+    [
+        (lambda: plot_tree(LAYER, 2), OptionError, "neuron must be one of 0 ... 1: got 2"),
+        (lambda: plot_tree(LAYER, theme="sepia"), OptionError, "theme must be one of 'light', 'dark': got 'sepia'"),
+        (lambda: plot_tree(LAYER, path="a.gif"), OptionError, "path must end in .svg, .png, .pdf: got 'a.gif'"),
+        (lambda: plot_tree(LAYER, values=[1, 2]), ShapeError, "values must be one for each of 20 edges"),
+        (lambda: plot_tree(LAYER, names=["a"]), ShapeError, "names must be one for each of 16 inputs: got 1"),
+        (lambda: plot_tree(LAYER, dropout=1.5), OptionError, "dropout must be a probability"),
+        (lambda: plot_tree(torch.nn.Linear(2, 2)), OptionError, "there must be a DendriticLayer to draw: got Linear"),
+        (lambda: plot_masks(DendriticLayer(128, 1)), OptionError, "at most 64 synapses: got 128"),
+        (lambda: plot_wiring(DendriticLayer(8, 1)), ShapeError, "image_shape must be given"),
+        (lambda: plot_weights(LOCAL, []), OptionError, "neurons must name at least one: got none"),
+        (lambda: plot_weights(LOCAL, [3]), OptionError, "neuron must be one of 0 ... 2: got 3"),
+        (lambda: plot_explanation(LOCAL), OptionError, "what dendritree.explain returns: got DendriticLayer"),
+        (lambda: plot_explanation(explain(LAYER, torch.ones(16)), 2), OptionError, "output must be one of 0 ... 1"),
+        (lambda: plot_explanation(explain(LAYER, torch.ones(16)), example=1), OptionError, "example must be one of"),
+        (
+            lambda: plot_explanation(explain(LAYER, torch.ones(16)), image_shape=(3, 3)),
+            ShapeError,
+            "hold all 16 inputs",
+        ),
+        (lambda: plot_history(History(FitConfig())), OptionError, "history must be what fit returns.*: got History"),
+        (lambda: plot_pruning([]), OptionError, "curve must have at least one point: got none"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(make, error, rule):
+    with pytest.raises(error, match=rule):
+        make()
