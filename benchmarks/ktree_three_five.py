@@ -4,8 +4,8 @@ Their protocol, as their code has it: images padded with zeros to 32 x 32, pixel
 images 1,902 (as many as the test images) are set apart to validate; both parts are cut into ten, one for each trial, so
 that a trial trains on 965 images and validates on 190. Adam at 0.001, batches of 256, binary cross-entropy. Training
 stops when the mean of ALL validation losses so far has not fallen for 60 epochs (their list of losses is never
-emptied), or after 2,000; the last weights are tested, not the best. The control is their two-layer network with 2k hidden
-units, which is smaller than the k-tree: beside it stands the one that matches the true number of parameters.
+emptied), or after 2,000; the last weights are tested, not the best. The control is their two-layer network with 2k
+hidden units, which is smaller than the k-tree: beside it stands the one that matches the true number of parameters.
 
     python benchmarks/ktree_three_five.py --trees 1 32
 """

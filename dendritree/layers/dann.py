@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of
+from ..levels import Branching
 from ..wiring import Partition, Random, Wiring
 from ..wiring.base import check_seed
 from ..wiring.images import check_image_shape, image_of
@@ -104,19 +105,16 @@ class DANN(nn.Module):
             make_activation(activation)  # refused before anything is allocated
             width = self.out_features * self.dendrites
             self.trees = DendriticLayer(
-                width, self.out_features, branching=[self.dendrites], wiring=Partition(), **options
+                width, self.out_features, branching=max(2, self.dendrites), ragged=True, wiring=Partition(), **options
             )
             self.synapses = nn.Linear(self.in_features, width, bias=bias, device=device, dtype=dtype)
             self._reset_synapses()
         else:
             self.synapses = None
-            self.trees = DendriticLayer(
-                self.in_features,
-                self.out_features,
-                branching=[self.synapses_per_dendrite, self.dendrites],
-                wiring=wiring,
-                **options,
-            )
+            levels: Branching = [self.synapses_per_dendrite, self.dendrites]
+            if min(self.synapses_per_dendrite, self.dendrites) < 2:  # levels are of two or more, nested children not
+                levels = [[self.synapses_per_dendrite]] * self.dendrites
+            self.trees = DendriticLayer(self.in_features, self.out_features, branching=levels, wiring=wiring, **options)
 
     def _count_synapses(self, synapses: int | None) -> int:
         if self.field == "all":

@@ -19,6 +19,7 @@ NAMES = [
     "conv-mln",
     "conv-mlp",
     "conv-perceptrons",
+    "dann",
     "dendritic",
     "dendritic-network",
     "dense-network",
