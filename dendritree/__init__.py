@@ -5,10 +5,11 @@ Layers, the paper's models and their controls, parameter budgets, files, trainin
 
 from .budget import Count, count, matched_mln, matched_mlp, paper_rows
 from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
-from .layers import DendriticLayer
+from .layers import DMNN, DNM, DendriticLayer
 from .masked import from_masked, load_masked, to_masked
 from .models import (
     MLP,
+    ConvDNM,
     ConvMLN,
     ConvMLP,
     ConvPerceptrons,
@@ -31,8 +32,11 @@ from .wiring import Columns, Custom, Local, Morton, Partition, Patches, Random, 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DMNN",
+    "DNM",
     "MLP",
     "Columns",
+    "ConvDNM",
     "ConvMLN",
     "ConvMLP",
     "ConvPerceptrons",

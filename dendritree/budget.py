@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from .errors import OptionError, check_int
-from .layers import DendriticLayer
+from .layers import DMNN, DNM, DendriticLayer
 from .levels import level_sizes
 from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier, create_model
 
@@ -92,6 +92,8 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> int
         nonlocal total
         if isinstance(module, DendriticLayer):
             total += output.shape[:-1].numel() * module.forest.multiply_adds
+        elif isinstance(module, DNM | DMNN):
+            total += output.shape[:-1].numel() * module.multiply_adds
         elif isinstance(module, nn.Linear):
             total += output.numel() * module.in_features
         elif isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):

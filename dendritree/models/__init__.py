@@ -1,6 +1,7 @@
 """Whole networks by name: the paper's models, their controls, and their files."""
 
 from .controls import MLP, ConvMLP, ConvPerceptrons, Perceptrons
+from .conv_dnm import ConvDNM
 from .network import DendriticNetwork, DenseNetwork
 from .paper import ConvMLN, MLNBinaryClassifier, MLNClassifier
 from .registry import create_model, list_models
@@ -8,6 +9,7 @@ from .storage import load, save
 
 __all__ = [
     "MLP",
+    "ConvDNM",
     "ConvMLN",
     "ConvMLP",
     "ConvPerceptrons",
