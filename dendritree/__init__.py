@@ -13,6 +13,7 @@ from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree, share_wiring
 from .masked import from_masked, load_masked, to_masked
 from .models import (
     MLP,
+    ConvDNM,
     ConvMLN,
     ConvMLP,
     ConvPerceptrons,
@@ -44,6 +45,7 @@ __all__ = [
     "MLP",
     "Change",
     "Columns",
+    "ConvDNM",
     "ConvMLN",
     "ConvMLP",
     "ConvPerceptrons",

@@ -167,7 +167,7 @@ def test_models_lists_all_of_them_with_what_they_are(capsys):
 
 def test_models_takes_a_pattern(capsys):
     _, out, _ = call(["models", "conv-*"], capsys)
-    assert [line.split()[0] for line in out.splitlines()] == ["conv-mln", "conv-mlp", "conv-perceptrons"]
+    assert [line.split()[0] for line in out.splitlines()] == ["conv-dnm", "conv-mln", "conv-mlp", "conv-perceptrons"]
 
 
 # ----------------------------------------------------------------------------------------------------------- mistakes

@@ -88,6 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status.
 
     >>> main(["models", "conv-*"])
+    conv-dnm          The appendix CNN with DNM neurons as its classifier.
     conv-mln          The appendix CNN with dendritic neurons as its classifier.
     conv-mlp          The appendix CNN with the control MLP as its classifier.
     conv-perceptrons  The appendix CNN with one linear unit per class as its classifier.

@@ -1,6 +1,7 @@
 """Whole networks by name: the paper's models, their controls, and their files."""
 
 from .controls import MLP, ConvMLP, ConvPerceptrons, Perceptrons
+from .conv_dnm import ConvDNM
 from .dann import DANNClassifier
 from .network import DendriticNetwork, DenseNetwork
 from .neurons import NeuronNetwork
@@ -10,6 +11,7 @@ from .storage import load, save
 
 __all__ = [
     "MLP",
+    "ConvDNM",
     "ConvMLN",
     "ConvMLP",
     "ConvPerceptrons",

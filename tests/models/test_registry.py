@@ -16,6 +16,7 @@ from dendritree.models import MLP, MLNClassifier, create_model, list_models, loa
 from dendritree.models.registry import model_entry, model_origin, register
 
 NAMES = [
+    "conv-dnm",
     "conv-mln",
     "conv-mlp",
     "conv-perceptrons",
@@ -131,7 +132,7 @@ def test_the_registry_holds_the_paper_s_models_and_their_controls():
 
 @pytest.mark.parametrize(
     ("pattern", "names"),
-    [("*", NAMES), ("conv-*", NAMES[:3]), ("mln*", ["mln", "mln-binary"]), ("ml?", ["mln", "mlp"]), ("x", [])],
+    [("*", NAMES), ("conv-*", NAMES[:4]), ("mln*", ["mln", "mln-binary"]), ("ml?", ["mln", "mlp"]), ("x", [])],
 )
 def test_list_models_takes_a_shell_pattern(pattern, names):
     assert list_models(pattern) == names
