@@ -14,7 +14,7 @@ from ..levels import Branching
 from ..wiring import Partition, Random, Wiring
 from ..wiring.base import check_seed
 from ..wiring.images import check_image_shape, image_of
-from .activation import Activation, make_activation
+from .activation import Activation
 from .dendritic import DendriticLayer
 from .fields import ReceptiveFields
 
@@ -87,34 +87,46 @@ class DANN(nn.Module):
         self.out_features = check_int("out_features", out_features)
         self.dendrites = check_int("dendrites", dendrites)
         self.field = check_one_of("field", field, FIELDS)
-        image = check_image_shape(image_shape)
-        self.image_shape, self.seed = image, seed
+        self.image_shape, self.seed = check_image_shape(image_shape), seed
         check_seed(seed)
         self.synapses_per_dendrite = self._count_synapses(synapses)
-        options = {"bias": bias, "activation": activation, "backend": backend, "device": device, "dtype": dtype}
-        wiring: Wiring = Random(seed=seed)
-        if field in ("local", "global"):
-            _, height, width = image_of(image, self.in_features, field)
-            if field == "global" and self.dendrites > height * width:
-                raise OptionError(
-                    f"dendrites must be at most the {height * width} pixels for field 'global', a centre for each: "
-                    f"got {self.dendrites}"
-                )
-            wiring = ReceptiveFields("dendrite" if field == "local" else "neuron", image, seed)
+        levels: Branching = [self.synapses_per_dendrite, self.dendrites]
+        if min(self.synapses_per_dendrite, self.dendrites) < 2:  # levels are of two or more; nested children need not
+            levels = [[self.synapses_per_dendrite]] * self.dendrites
+        inputs = self.in_features
         if field == "all":
-            make_activation(activation)  # refused before anything is allocated
-            width = self.out_features * self.dendrites
-            self.trees = DendriticLayer(
-                width, self.out_features, branching=max(2, self.dendrites), ragged=True, wiring=Partition(), **options
-            )
-            self.synapses = nn.Linear(self.in_features, width, bias=bias, device=device, dtype=dtype)
+            inputs, levels = self.out_features * self.dendrites, max(2, self.dendrites)
+        self.trees = DendriticLayer(
+            inputs,
+            self.out_features,
+            branching=levels,
+            wiring=self._wiring(),
+            ragged=True,
+            bias=bias,
+            activation=activation,
+            backend=backend,
+            device=device,
+            dtype=dtype,
+        )
+        self.synapses = None
+        if field == "all":
+            self.synapses = nn.Linear(self.in_features, inputs, bias=bias, device=device, dtype=dtype)
             self._reset_synapses()
-        else:
-            self.synapses = None
-            levels: Branching = [self.synapses_per_dendrite, self.dendrites]
-            if min(self.synapses_per_dendrite, self.dendrites) < 2:  # levels are of two or more, nested children not
-                levels = [[self.synapses_per_dendrite]] * self.dendrites
-            self.trees = DendriticLayer(self.in_features, self.out_features, branching=levels, wiring=wiring, **options)
+
+    def _wiring(self) -> Wiring:
+        if self.field == "all":
+            return Partition()
+        if self.field == "random":
+            return Random(seed=self.seed)
+        _, height, width = image_of(self.image_shape, self.in_features, self.field)
+        if self.field == "local":
+            return ReceptiveFields("dendrite", self.image_shape, self.seed)
+        if self.dendrites > height * width:
+            raise OptionError(
+                f"dendrites must be at most the {height * width} pixels for field 'global', a centre for each: "
+                f"got {self.dendrites}"
+            )
+        return ReceptiveFields("neuron", self.image_shape, self.seed)
 
     def _count_synapses(self, synapses: int | None) -> int:
         if self.field == "all":

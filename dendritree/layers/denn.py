@@ -131,7 +131,8 @@ class DENN(nn.Module):
         sums = ops.dendritic(
             x, self.weight.flatten(), bias, self._plan, nn.Identity(), root_activation=False, backend=self.backend
         )
-        return sums.unflatten(-1, (self.out_features, self.branches)).max(-1)[0]
+        largest: Tensor = sums.reshape(*x.shape[:-1], self.out_features, self.branches).max(-1)[0]
+        return largest
 
     def extra_repr(self) -> str:
         """The constructor's call, as `nn.Module.__repr__` shows it."""
