@@ -105,7 +105,7 @@ class DMNN(nn.Module):
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
         rows = as_rows(x, self.in_features, self.low.dtype)
         depth = box_depths(rows, self.low.flatten(0, 1), self.high.flatten(0, 1), self.temperature)
-        response = self.sign * depth.unflatten(-1, (self.out_features, self.dendrites))
+        response = self.sign * depth.reshape(len(rows), self.out_features, self.dendrites)
         if self.temperature is None:
             y = response.max(-1).values if self.reduce == "max" else response.min(-1).values
         else:

@@ -149,7 +149,7 @@ class DNM(nn.Module):
             place = place - torch.searchsorted(self.neuron, self.neuron)
             whole = log_z.new_full((len(log_z), self.out_features * self.dendrites), -math.inf)
             log_z = whole.index_copy(1, place, log_z)
-        each = log_z.unflatten(-1, (self.out_features, self.dendrites))
+        each = log_z.reshape(len(log_z), self.out_features, self.dendrites)
         return each.logsumexp(-1) if logarithm else each.exp().sum(-1)
 
     # ----------------------------------------------------------------------------------------------------- reading
@@ -172,15 +172,16 @@ class DNM(nn.Module):
         >>> DNM(3, 2, dendrites=2).table().source.tolist()
         [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]
         """
-        values = [p.detach().flatten().double().cpu() for p in (self.weight, self.threshold)]
+        weight, threshold = (p.detach().flatten().double().cpu() for p in (self.weight, self.threshold))
         if self.source is not None and self.dendrite is not None:
             assert self.neuron is not None
             assert self.log_scale is not None
-            indices = [index.cpu() for index in (self.source, self.dendrite, self.neuron)]
-            return SynapseTable(*values, *indices, self.log_scale.double().cpu())
+            source, dendrite, neuron = (index.cpu() for index in (self.source, self.dendrite, self.neuron))
+            return SynapseTable(weight, threshold, source, dendrite, neuron, self.log_scale.double().cpu())
         dendrites = self.out_features * self.dendrites
         return SynapseTable(
-            *values,
+            weight,
+            threshold,
             source=torch.arange(self.in_features).repeat(dendrites),
             dendrite=torch.arange(dendrites).repeat_interleave(self.in_features),
             neuron=torch.arange(self.out_features).repeat_interleave(self.dendrites),
@@ -197,9 +198,8 @@ class DNM(nn.Module):
         >>> layer.states().tolist()
         [[[0, 2]]]
         """
-        return synapse_states(self.table(), self.k, *check_range(low, high, self.in_features)).reshape(
-            self.weight.shape
-        )
+        ends = check_range(low, high, self.in_features)
+        return synapse_states(self.table(), self.k, *ends).reshape(self.weight.shape)
 
     def prune(self, low: float | Tensor = 0.0, high: float | Tensor = 1.0, *, tolerance: float = 1e-3) -> DNM:
         """A smaller layer, whose outputs differ by no more than `tolerance` on inputs from `low` to `high`.
@@ -222,13 +222,8 @@ class DNM(nn.Module):
         """
         tolerance = check_number("tolerance", tolerance)
         lipschitz = self.soma_k / 4 if self.soma == "sigmoid" else self.soma_k  # of the output in V, or in log V
-        table = pruned_table(
-            self.table(),
-            self.k,
-            *check_range(low, high, self.in_features),
-            tolerance=tolerance / lipschitz,
-            relative=self.soma == "log",
-        )
+        ends, relative = check_range(low, high, self.in_features), self.soma == "log"
+        table = pruned_table(self.table(), self.k, *ends, tolerance=tolerance / lipschitz, relative=relative)
         options = {"k": self.k, "soma_k": self.soma_k, "soma_threshold": self.soma_threshold, "soma": self.soma}
         device, dtype = self.weight.device, self.weight.dtype
         small = DNM(self.in_features, self.out_features, dendrites=self.dendrites, **options, device="meta")  # type: ignore[arg-type]

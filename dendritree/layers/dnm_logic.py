@@ -78,7 +78,7 @@ class Logic:
         if all(branch.scale > self.threshold for branch in branches):
             if any(not branch.literals for branch in branches):
                 return "always"
-            terms = list(dict.fromkeys(terms))
+            terms = [self._conjunction(branch) for branch in _without_implied(branches)]
             return terms[0] if len(terms) == 1 else " or ".join(map(_in_brackets, terms))
         if all(total - branch.scale <= self.threshold for branch in branches):
             kept = dict.fromkeys(term for term, branch in zip(terms, branches, strict=True) if branch.literals)
@@ -91,6 +91,30 @@ class Logic:
     def _conjunction(self, branch: Branch) -> str:
         parts = (f"{self.names[each.source]} {'>' if each.above else '<'} {each.value:.3g}" for each in branch.literals)
         return " and ".join(parts) or "always"
+
+
+def _implies(one: Branch, other: Branch) -> bool:
+    """Whether all literals of the other hold wherever those of the one do."""
+    return all(
+        any(
+            a.source == b.source and a.above == b.above and (a.value >= b.value if b.above else a.value <= b.value)
+            for a in one.literals
+        )
+        for b in other.literals
+    )
+
+
+def _without_implied(branches: tuple[Branch, ...]) -> list[Branch]:
+    """Branches without those that an "or" with the others makes superfluous; the first of equals stays."""
+    return [
+        branch
+        for i, branch in enumerate(branches)
+        if not any(
+            _implies(branch, other) and (j < i or not _implies(other, branch))
+            for j, other in enumerate(branches)
+            if j != i
+        )
+    ]
 
 
 def _in_brackets(term: str) -> str:

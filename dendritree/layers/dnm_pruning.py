@@ -85,7 +85,7 @@ def pruned_table(
     z_bottom, z_top = (table.log_scale + table.per_dendrite(bound) for bound in (bottom, top))
     stays = torch.ones(len(table.neuron), dtype=torch.bool)
     allowance = torch.empty_like(z_top)  # of |change of log Z|, for each dendrite
-    for neuron in table.neuron.unique().tolist():
+    for neuron in sorted(set(table.neuron.tolist())):
         dendrites = torch.nonzero(table.neuron == neuron).flatten()
         dendrites = dendrites[z_top[dendrites].argsort()]
         going, left = _dead(z_bottom[dendrites], z_top[dendrites], tolerance, relative)

@@ -83,7 +83,7 @@ def chunks(x: Tensor, weights: int) -> list[Tensor]:
     >>> [len(some) for some in chunks(torch.zeros(5, 3), CHUNK // 2)]
     [2, 2, 1]
     """
-    return list(x.split(max(1, CHUNK // max(1, weights))))
+    return list(torch.split(x, max(1, CHUNK // max(1, weights))))
 
 
 def join(parts: list[Tensor]) -> Tensor:

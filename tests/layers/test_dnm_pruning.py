@@ -218,6 +218,7 @@ A, NOT_A, NO, YES = (9.0, 4.5), (-9.0, -4.5), (0.0, 9.0), (0.0, -9.0)
         ([[A, YES], [YES, YES]], 0.5, "always"),
         ([[A, YES], [YES, YES]], 1.5, "x0 > 0.5"),
         ([[A, YES], [A, YES]], 0.5, "x0 > 0.5"),
+        ([[A, YES], [A, A], [NOT_A, A]], 0.5, "x0 > 0.5 or (x0 < 0.5 and x1 > 0.5)"),
         ([[A, YES], [YES, A]], -0.5, "always"),
         ([[A, YES], [YES, A]], 2.5, "never"),
         ([[A, YES], [YES, A], [NOT_A, NOT_A]], 1.5, "at least 2 of: x0 > 0.5, x1 > 0.5, x0 < 0.5 and x1 < 0.5"),
