@@ -97,10 +97,20 @@ def put_in(model: nn.Module, modules: dict[str, nn.Module]) -> nn.Module:
         setattr(parent, name.rpartition(".")[2], module)
         if isinstance(parent, nn.TransformerEncoderLayer):
             _switch_off_fast_path(parent)
+        _forget_origin(model, name)
     for module in model.modules():
         if isinstance(module, nn.TransformerEncoder) and _has_new_layers(module):
             module.use_nested_tensor = False  # nested tensors are for layers that all have their fast path
     return model
+
+
+def _forget_origin(model: nn.Module, name: str) -> None:
+    """A model of ours is no longer what its name and arguments build: `save` must not write them."""
+    parts = name.split(".")
+    for length in range(len(parts)):
+        around = model.get_submodule(".".join(parts[:length]))
+        for key in ("model_name", "model_arguments"):
+            vars(around).pop(key, None)
 
 
 def _switch_off_fast_path(layer: nn.TransformerEncoderLayer) -> None:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import DendriticLayer, Local, convert, count
+from dendritree import MLP, DendriticLayer, Local, convert, count, save
+from dendritree.errors import OptionError
 
 
 def total(model):
@@ -227,6 +228,15 @@ def test_state_dict_file_pickle_and_copy():
     whole.seek(0)
     for copied in (other, copy.deepcopy(converted), torch.load(whole, weights_only=False)):
         assert torch.equal(copied(x), converted(x))
+
+
+def test_a_converted_model_of_ours_is_not_saved_as_what_it_was(tmp_path):
+    model = MLP(64, 10, hidden=40)
+    converted, report = convert(model)
+    assert [change.modules for change in report.changes] == [("hidden", "readout")]
+    with pytest.raises(OptionError, match="the model must be one of"):
+        save(converted, tmp_path / "model")
+    save(model, tmp_path / "model")
 
 
 def test_a_readout_takes_the_output_of_trees_as_it_is():
