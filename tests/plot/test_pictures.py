@@ -202,6 +202,9 @@ def test_the_strongest_and_the_sum_of_the_others():
     assert sum(value for _, value in found) == pytest.approx(values.sum())
     assert found[0] == (str(np.abs(values).argmax()), pytest.approx(values[np.abs(values).argmax()]))
     assert found[-1][0] == "21 others"
+    assert strongest(["a", "b", "c"], [1.0, 1e-9, -2.0], 9) == [("c", -2.0), ("a", 1.0), ("b", 1e-9)]
+    assert strongest(["a", "b", "c"], [1.0, 1e-9, 1e-8], 9) == [("a", 1.0), ("2 others", pytest.approx(1.1e-8))]
+    assert strongest(["a"], [0.0], 9) == [("a", 0.0)]
 
 
 # -------------------------------------------------------------------------------------------------------------- curves
