@@ -178,9 +178,9 @@ def _draw_bars(axes: Any, baseline: float, bars: Sequence[tuple[str, float]], ou
         axes.annotate(
             _number(value, smallest, signed=not is_total),
             (end, row),
-            (4 if value >= 0 else -4, 0),
+            (4 if value >= -smallest else -4, 0),
             textcoords="offset points",
-            ha="left" if value >= 0 else "right",
+            ha="left" if value >= -smallest else "right",
             va="center",
             fontsize=SMALL - 1,
             color=theme.pale,
