@@ -194,7 +194,8 @@ def _explain_chain(
             effect = effect @ step.weight
         elif isinstance(step, nn.BatchNorm1d):
             scale = 1.0 if step.weight is None else step.weight
-            effect = effect * (scale / (step.running_var + step.eps).sqrt())  # type: ignore[operator]
+            variance = torch.as_tensor(step.running_var)  # `chain` refuses batch norm without one
+            effect = effect * (scale / (variance + step.eps).sqrt())
         elif not isinstance(step, nn.Dropout | nn.Identity):
             effect = effect * secant(step, at, base).unsqueeze(1)
     at, base = pairs[0]
@@ -274,7 +275,7 @@ def _by_neuron_and_input(synapses: Tensor, forest: Forest) -> Tensor:
     place = forest.neuron_of_synapse.astype(np.int64) * forest.in_features + forest.synapse_inputs
     total = synapses.new_zeros(*synapses.shape[:-1], forest.neurons * forest.in_features)
     total.index_add_(-1, _index(place, synapses), synapses)
-    return total.unflatten(-1, (forest.neurons, forest.in_features))
+    return total.reshape(*synapses.shape[:-1], forest.neurons, forest.in_features)
 
 
 def _index(index: np.ndarray, like: Tensor) -> Tensor:

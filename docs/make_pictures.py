@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -18,11 +19,12 @@ from dendritree import (
     Local,
     MLNClassifier,
     PruningPoint,
+    count,
     explain,
     fit,
     pruning_curve,
 )
-from dendritree.data import Split, load
+from dendritree.data import Examples, Split, load, normalise
 from dendritree.plot import (
     plot_comparison,
     plot_efficiency,
@@ -37,6 +39,7 @@ from dendritree.plot import (
 from dendritree.plot.chart import Chart, Line, Panel
 
 DOCS = Path(__file__).parent
+SHARES = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1)
 FAMILY_OF = {"trees": "tree", "sparse": "sparse", "dense": "dense", "linear": "linear"}
 
 
@@ -67,16 +70,21 @@ def trained(name: str) -> tuple[MLNClassifier, Split, History]:
     if name == "digits":
         net = MLNClassifier(64, 10, branching=8, output="logits")
         return net, split, fit(net, split, FitConfig(epochs=30, lr=0.01))
+    split = Split(*(Examples(normalise(part.x), part.y) for part in (split.train, split.val, split.test)))
     wiring = Local(window=12, place="free", image_shape=(1, 28, 28), seed=0)
     net = MLNClassifier(784, 10, branching=[36, 12], wiring=wiring, output="logits")
-    return net, split, fit(net, split, FitConfig(epochs=4, lr=0.01, schedule="one-cycle", weight_decay=0.01))
+    config = FitConfig(epochs=6, lr=0.02, schedule="one-cycle", optimizer="adamw", weight_decay=0.05)
+    return net, split, fit(net, split, config)
 
 
-def pruned(net: MLNClassifier, split: Split, retrain: FitConfig) -> dict[str, list[PruningPoint]]:
+def pruned(
+    net: MLNClassifier, split: Split, retrain: FitConfig, shares: Sequence[float]
+) -> dict[str, list[PruningPoint]]:
     """Test accuracy against size, without and with training again; printed too, for docs/explain.md."""
+    budgets = [round(share * count(net).total) for share in shares]
     curves = {
-        "pruned": pruning_curve(net, split, part="test"),
-        "pruned and trained again": pruning_curve(net, split, part="test", retrain=retrain),
+        "pruned": pruning_curve(net, split, budgets=budgets, part="test"),
+        "pruned and trained again": pruning_curve(net, split, budgets=budgets, part="test", retrain=retrain),
     }
     for name, points in curves.items():
         print(name, *(f"{p.parameters}: {p.accuracy:.4f} ({p.synapses} synapses)" for p in points), sep="\n  ")
@@ -94,9 +102,9 @@ def main() -> None:
     digits, digits_split, history = trained("digits")
     net, split, _ = trained("mnist")
     print("digits")
-    curves = pruned(digits, digits_split, FitConfig(epochs=10, lr=0.003))
+    curves = pruned(digits, digits_split, FitConfig(epochs=10, lr=0.003), SHARES)
     print("mnist")
-    pruned(net, split, FitConfig(epochs=1, lr=0.003))
+    pruned(net, split, FitConfig(epochs=1, lr=0.003), SHARES[::2])
     image = split.test.x[split.test.y == 4][:1].flatten(1)
     found = explain(net, image, split.train.x.flatten(1).mean(0))
     print("explanation off by", found.check())

@@ -133,13 +133,12 @@ def charts_of(source: Source) -> list[Chart]:
         return [source]
     if isinstance(source, Comparison):
         return list(size_charts(source))
-    given = list(source)
-    if given and all(isinstance(each, Chart) for each in given):
-        return given
-    if not given or not all(isinstance(each, TrialRecord) for each in given):
-        got = type(given[0]).__name__ if given else "nothing"
+    charts = [each for each in source if isinstance(each, Chart)]
+    records = [each for each in source if isinstance(each, TrialRecord)]
+    if not len(source) or len(source) not in (len(charts), len(records)):
+        got = type(source[0]).__name__ if len(source) else "nothing"
         raise OptionError(f"a comparison must be a run's folder, its records, its summary or charts: got {got}")
-    return list(size_charts(summarise(given)))
+    return charts or list(size_charts(summarise(records)))
 
 
 def plot_efficiency(

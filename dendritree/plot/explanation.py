@@ -20,6 +20,8 @@ from .style import NORMAL, SMALL, Theme, check_suffix, finish, new_figure, style
 __all__ = ["plot_explanation", "strongest"]
 
 MOST_BARS = 14
+LEAST_BAR = 0.004
+"""Of the longest: what is shorter goes with the others."""
 
 
 def plot_explanation(
@@ -81,16 +83,21 @@ def plot_explanation(
 
 
 def strongest(labels: Sequence[str], values: npt.NDArray[Any] | Sequence[float], most: int) -> list[tuple[str, float]]:
-    """The largest values by size, with their labels, and what all the others add up to.
+    """The largest values by size, with their labels, and what all the others add up to, those too small to see too.
 
     >>> strongest(["a", "b", "c"], [1.0, -3.0, 0.5], 2)
     [('b', -3.0), ('2 others', 1.5)]
     """
-    order = np.argsort(-np.abs(np.asarray(values, dtype=np.float64)), kind="stable")
-    if len(order) <= most:
-        return [(labels[i], float(values[i])) for i in order]
-    rest = float(sum(float(values[i]) for i in order[most - 1 :]))
-    return [*((labels[i], float(values[i])) for i in order[: most - 1]), (f"{len(order) - most + 1} others", rest)]
+    sizes = np.abs(np.asarray(values, dtype=np.float64))
+    order = np.argsort(-sizes, kind="stable")
+    shown = int((sizes >= LEAST_BAR * sizes.max(initial=0.0)).sum())
+    shown = shown if shown == len(order) <= most else min(shown, most - 1)
+    bars = [(labels[i], float(values[i])) for i in order[:shown]]
+    rest = order[shown:]
+    if not len(rest):
+        return bars
+    count = f"{len(rest)} others" if len(rest) > 1 else labels[rest[0]]
+    return [*bars, (count, float(sum(float(values[i]) for i in rest)))]
 
 
 def _branch_parts(
@@ -164,16 +171,23 @@ def _draw_bars(axes: Any, baseline: float, bars: Sequence[tuple[str, float]], ou
     axes.set_yticks(range(len(labels)), labels)
     axes.margins(x=0.16)
     axes.invert_yaxis()
+    smallest = LEAST_BAR * max(abs(baseline), abs(output), *(abs(value) for _, value in bars))
     for row, value in ((0, baseline), *((r, v) for r, (_, v) in enumerate(bars, start=1)), (len(bars) + 1, output)):
         is_total = row in (0, len(bars) + 1)
         end = value if is_total else baseline + sum(v for _, v in bars[:row])
         axes.annotate(
-            f"{value:{'' if is_total else '+'}.3g}".replace("-", "\N{MINUS SIGN}"),
+            _number(value, smallest, signed=not is_total),
             (end, row),
-            (4 if value >= 0 else -4, 0),
+            (4 if value >= -smallest else -4, 0),
             textcoords="offset points",
-            ha="left" if value >= 0 else "right",
+            ha="left" if value >= -smallest else "right",
             va="center",
             fontsize=SMALL - 1,
             color=theme.pale,
         )
+
+
+def _number(value: float, smallest: float, *, signed: bool) -> str:
+    if abs(value) < smallest:
+        return "0"
+    return f"{value:{'+' if signed else ''}.3g}".replace("-", "\N{MINUS SIGN}")

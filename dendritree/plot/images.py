@@ -152,7 +152,7 @@ def draw_image(axes: Any, image: npt.NDArray[Any], colours: Any, ends: tuple[flo
 def draw_signed(axes: Any, image: npt.NDArray[Any], theme: Theme) -> Any:
     """Show signed values by pixel, zero in the middle of the scale."""
     most = float(np.abs(image).max()) or 1.0
-    return draw_image(axes, image, two_sided(theme), (-most, most), theme)
+    return draw_image(axes, image, two_sided(theme, area=True), (-most, most), theme)
 
 
 def colour_bar(axes: Any, drawn: Any, theme: Theme) -> None:

@@ -31,14 +31,20 @@ class Theme:
     positive: str
     negative: str
     zero: str
-    """Between the two, near the paper."""
+    """Between the two, for lines: near the paper, but to be seen on it."""
+    field: str
+    """Between the two, for areas."""
     dropped: str
     """Red, as in the paper's diagram."""
 
 
 THEMES = {
-    "light": Theme("light", "#ffffff", "#333840", "#6b7280", "#e6e8eb", "#0063a8", "#d98200", "#d3d8de", "#d4002a"),
-    "dark": Theme("dark", "#14181f", "#e6e9ee", "#9aa4b2", "#2b323d", "#56b4e9", "#f0b03f", "#3d4653", "#ff5d6c"),
+    "light": Theme(
+        "light", "#ffffff", "#333840", "#6b7280", "#e6e8eb", "#0063a8", "#d98200", "#d3d8de", "#f1f3f5", "#d4002a"
+    ),
+    "dark": Theme(
+        "dark", "#14181f", "#e6e9ee", "#9aa4b2", "#2b323d", "#56b4e9", "#f0b03f", "#3d4653", "#232a34", "#ff5d6c"
+    ),
 }
 """By name; what `theme=` takes."""
 
@@ -76,16 +82,16 @@ def style_axes(axes: Any, theme: Theme, *, grid: bool = True, frame: bool = True
         label.set_fontsize(NORMAL)
 
 
-def two_sided(theme: Theme) -> Any:
-    """The colour map of signed values: negative, zero, positive."""
-    colors = import_extra("matplotlib.colors", extra="plot")
-    return colors.LinearSegmentedColormap.from_list("two-sided", [theme.negative, theme.zero, theme.positive])
+def two_sided(theme: Theme, *, area: bool = False) -> Any:
+    """The colour map of signed values: negative, zero, positive; of lines, or of areas."""
+    colors, zero = import_extra("matplotlib.colors", extra="plot"), theme.field if area else theme.zero
+    return colors.LinearSegmentedColormap.from_list("two-sided", [theme.negative, zero, theme.positive])
 
 
 def one_sided(theme: Theme) -> Any:
     """The colour map of counts: from the paper to the colour of positive values."""
     colors = import_extra("matplotlib.colors", extra="plot")
-    return colors.LinearSegmentedColormap.from_list("one-sided", [theme.zero, theme.positive])
+    return colors.LinearSegmentedColormap.from_list("one-sided", [theme.field, theme.positive])
 
 
 def lighter(colour: str, theme: Theme) -> str:

@@ -80,14 +80,14 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
     effects: Sequence[Tensor] = [torch.ones(1, 1, layers[0].out_features)]
     if not isinstance(model, DendriticLayer):
         effects = explain(model, x, base[0]).effects  # type: ignore[union-attr]
-    measured = []
+    measured: list[Measured] = []
     pairs = zip(steps, run_chain(steps, x), run_chain(steps, base), strict=False)
     for step, here, there in ((s, a, b) for s, a, b in pairs if isinstance(s, DendriticLayer)):
-        at, start = trace(step, here), trace(step, there)
-        slopes = secant(step.activation, at.sums, start.sums.expand_as(at.sums)).abs().mean(0).cpu().numpy()
+        at, at_rest = trace(step, here), trace(step, there)
+        slopes = secant(step.activation, at.sums, at_rest.sums.expand_as(at.sums)).abs().mean(0).cpu().numpy()
         if not step.root_activation:
             slopes[step.forest.roots] = 1.0
-        rows, still = torch.cat([here, at.values], dim=-1), torch.cat([there, start.values], dim=-1)
+        rows, still = torch.cat([here, at.values], dim=-1), torch.cat([there, at_rest.values], dim=-1)
         away = (rows - still).abs()
         away[away <= NEAR * (1 + still.abs())] = 0.0  # the mean of equal numbers is one of them but for rounding
         moved = away.mean(0).cpu().numpy()

@@ -4,13 +4,14 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
-from comparison_cases import made_up_run
+from comparison_cases import CONFIG, made_up_run
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from dendritree import DendriticLayer, DendriticNetwork, Local, MLNClassifier, PruningPoint, explain
 from dendritree.comparison import summarise
 from dendritree.errors import OptionError, ShapeError
+from dendritree.experiments.store import RunStore
 from dendritree.plot import (
     plot_comparison,
     plot_efficiency,
@@ -202,6 +203,9 @@ def test_the_strongest_and_the_sum_of_the_others():
     assert sum(value for _, value in found) == pytest.approx(values.sum())
     assert found[0] == (str(np.abs(values).argmax()), pytest.approx(values[np.abs(values).argmax()]))
     assert found[-1][0] == "21 others"
+    assert strongest(["a", "b", "c"], [1.0, 1e-9, -2.0], 9) == [("c", -2.0), ("a", 1.0), ("b", 1e-9)]
+    assert strongest(["a", "b", "c"], [1.0, 1e-9, 1e-8], 9) == [("a", 1.0), ("2 others", pytest.approx(1.1e-8))]
+    assert strongest(["a"], [0.0], 9) == [("a", 0.0)]
 
 
 # -------------------------------------------------------------------------------------------------------------- curves
@@ -238,6 +242,16 @@ def test_a_comparison_is_drawn_from_records_or_summary(records):
         plot_efficiency(comparison, "cifar")
     with pytest.raises(OptionError, match=r"a comparison must be a run's folder, .*: got int"):
         plot_comparison([1, 2])
+
+
+def test_a_comparison_is_read_from_its_folder(tmp_path):
+    with RunStore.create_or_open(tmp_path / "run", CONFIG) as store:
+        store.add(made_up_run(("mnist",), seeds=2))
+    plot_efficiency(tmp_path / "run", path=tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").is_file()
+    RunStore.create_or_open(tmp_path / "other", {"protocol": "paper"}).close()
+    with pytest.raises(OptionError, match="the folder must be of a comparison"):
+        plot_comparison(tmp_path / "other")
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals
