@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError
+from ..layers import DendriticLayer
 from ..models.output import make_output
 from .pixels import Pixels
 from .trees import NeuronTree, TreeLayer, shorten, to_floats, tree_layers
@@ -66,7 +67,7 @@ class Exhibit:
 
         The order, and which of them read the model's own inputs, come from one run with a blank input.
         """
-        found = {layer.module: layer for layer in tree_layers(self.model)}
+        found: dict[nn.Module, TreeLayer] = {layer.module: layer for layer in tree_layers(self.model)}
         order: dict[nn.Module, None] = {}
         hooks = [module.register_forward_pre_hook(lambda m, _: order.setdefault(m)) for module in found]
         try:
@@ -236,8 +237,8 @@ class Exhibit:
 
 
 def _layer_text(layer: TreeLayer) -> str:
-    if layer.dendritic:
-        return str(layer.module.forest.describe())  # type: ignore[union-attr]
+    if isinstance(layer.module, DendriticLayer):
+        return layer.module.forest.describe()
     return f"{layer.neurons} linear units of {layer.in_features:,} synapses, no dendrites"
 
 

@@ -82,7 +82,7 @@ class TreeLayer:
     def image_shape(self) -> tuple[int, int, int] | None:
         """(channels, height, width) of the image that its wiring says it reads; None if it says nothing.
 
-        >>> TreeLayer("layer", DendriticLayer(32, 1, branching=2, wiring="rows", fan_in=32)).image_shape()
+        >>> TreeLayer("layer", DendriticLayer(32, 1, branching=2)).image_shape()
         >>> from dendritree import Local
         >>> layer = DendriticLayer(32, 3, branching=2, fan_in=4, wiring=Local(window=2, image_shape=(4, 8)))
         >>> TreeLayer("layer", layer).image_shape()

@@ -34,7 +34,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def port(model):
-    with serving(Gallery("one", ["net"], lambda _: exhibit_of("net", model, data="digits"))) as port:
+    with serving(Gallery("one", ["net"], lambda _: exhibit_of("net", model, data="digits", normalised=False))) as port:
         yield port
 
 
