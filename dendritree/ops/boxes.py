@@ -2,7 +2,7 @@
 
 The depth of x in a box is the distance to its nearest face, min over i of min(x_i - low_i, high_i - x_i): positive
 inside, negative outside. As in `products`, samples are taken a few at a time, so that no tensor of (samples, boxes,
-inputs) is kept for the backward pass.
+inputs) is kept for the backward pass; on the CPU the fused loops of `dense` do it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from . import dense
 from .products import chunks, join
 
 __all__ = ["box_depths"]
@@ -41,6 +42,8 @@ class _Depths(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        if dense.can_run(x, low, high):
+            return dense.depths(x, low, high)
         found = [torch.minimum(some.unsqueeze(1) - low, high - some.unsqueeze(1)).min(-1) for some in _split(x, low)]
         return join([each.values for each in found]), join([each.indices for each in found])
 
@@ -69,6 +72,8 @@ class _SmoothDepths(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> Tensor:
+        if dense.can_run(x, low, high):
+            return dense.smooth_depths(x, low, high, temperature)
         parts = []
         for some in _split(x, low):
             below, above = (low - some.unsqueeze(1)) / temperature, (some.unsqueeze(1) - high) / temperature
@@ -83,6 +88,8 @@ class _SmoothDepths(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, low, high, depth = ctx.saved_tensors
+        if not torch.is_grad_enabled() and dense.can_run(gradients[0], x, low, high):  # else: to differentiate again
+            return *dense.smooth_depths_backward(gradients[0], x, low, high, depth, ctx.temperature), None
         of_x, of_low, of_high = [], torch.zeros_like(low), torch.zeros_like(high)
         for some, deep, g in zip(_split(x, low), _split(depth, low), _split(gradients[0], low), strict=True):
             point, deep, g = some.unsqueeze(1), deep.unsqueeze(-1), g.unsqueeze(-1)

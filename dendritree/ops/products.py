@@ -3,7 +3,8 @@
 A dendrite multiplies one sigmoid per input, log Z_j = sum over i of log sigmoid(gain_ji x_i - shift_ji). Written down
 plainly, autograd keeps several tensors of (samples, dendrites, inputs). Here samples are taken a few at a time and the
 backward pass computes their sigmoids once more: nothing larger than `CHUNK` numbers, or than the weights themselves, is
-ever held, for a forward pass and a half of extra work.
+ever held, for a forward pass and a half of extra work. On the CPU the fused loops of `dense` do the same
+in a fourth of the time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from . import dense
 
 __all__ = ["CHUNK", "chunks", "join", "log_sigmoid_products"]
 
@@ -39,6 +42,8 @@ class _LogSigmoidProducts(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+        if dense.can_run(x, gain, shift):
+            return dense.log_products(x, gain, shift)
         wide, (gain, negated) = _wide(x.dtype), (_widen(gain), -_widen(shift))
         parts = [
             F.logsigmoid(torch.addcmul(negated, some.to(wide).unsqueeze(1), gain)).sum(-1)
@@ -53,6 +58,8 @@ class _LogSigmoidProducts(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, gain, shift = ctx.saved_tensors
+        if not torch.is_grad_enabled() and dense.can_run(gradients[0], x, gain, shift):  # else: to differentiate again
+            return dense.log_products_backward(gradients[0], x, gain, shift)
         wide, wide_gain, wide_shift = _wide(x.dtype), _widen(gain), _widen(shift)
         of_x: list[Tensor] = []
         of_gain, of_shift = torch.zeros_like(wide_gain), torch.zeros_like(wide_gain)

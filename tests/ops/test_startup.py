@@ -146,10 +146,10 @@ def test_four_threads_may_make_the_first_call_at_once(first_processes):
 FORKED = """
 import fcntl, json, os, signal
 from pathlib import Path
-from dendritree.ops import kernels, launch
+from dendritree.ops import compiled, kernels
 
 dispatcher = kernels.forward
-with launch._one_process_at_a_time(dispatcher):
+with compiled._one_process_at_a_time(dispatcher):
     child = os.fork()  # as a loader of data does while another thread compiles
     if child == 0:
         signal.pause()

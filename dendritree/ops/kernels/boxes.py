@@ -1,0 +1,125 @@
+"""Depths of points in boxes, hard and smooth, and the gradients of the smooth ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .core import at, fill, jit, part
+from .exponential import exp
+from .products import TILE, copy
+
+PLACES = 64
+"""Inputs that go side by side, each place with a minimum of its own."""
+
+
+@part
+def nearest_faces(x, low, high, held, found, start, n):
+    """The distance of the next `n` inputs to their nearer face, kept where it is the least in its place, or NaN.
+
+    `found` is the first input of the row it was found in. A NaN is never given up: it is the minimum.
+    """
+    for j in range(n):
+        below, above, least = x[j] - low[j], high[j] - x[j], held[j]
+        distance = below if (below <= above) | (below != below) else above
+        keep = (least <= distance) | (least != least)
+        held[j] = least if keep else distance
+        found[j] = found[j] if keep else start
+
+
+@part
+def least_distance(x, low, high, held, found, inputs, item, one):
+    """The depth in one box, and the first input that has it."""
+    fill(held, one / (one - one), PLACES)
+    fill(found, np.int32(0), PLACES)
+    for i in range(0, inputs, PLACES):
+        at_i, n = i * item, min(PLACES, inputs - i)
+        nearest_faces(at(x + at_i, one), at(low + at_i, one), at(high + at_i, one), held, found, np.int32(i), n)
+    least, first = held[0], np.int64(found[0])
+    for j in range(1, min(PLACES, inputs)):
+        distance, place = held[j], np.int64(found[j]) + j
+        if distance != distance:
+            closer, equal = least == least, least != least
+        else:
+            closer, equal = distance < least, distance == least
+        if closer or (equal and place < first):
+            least, first = distance, place
+    return least, first
+
+
+@jit
+def depths(x, low, high, y, nearest, scratch, places, inputs, boxes, sample, last_sample, item, one):
+    """y[s, k] and the input it comes from, for samples `sample ... last_sample - 1`.
+
+    `scratch` holds PLACES numbers, `places` PLACES 32-bit integers.
+    """
+    out, index, held, found = at(y, one), at(nearest, np.int64(0)), at(scratch, one), at(places, np.int32(0))
+    for s in range(sample, last_sample):
+        for k in range(boxes):
+            box = k * inputs * item
+            least, first = least_distance(x + s * inputs * item, low + box, high + box, held, found, inputs, item, one)
+            out[s * boxes + k] = least
+            index[s * boxes + k] = first
+
+
+@part
+def weigh(x, low, high, deep, per_t, n, zero):
+    """The sum of exp((deep - distance) / t) over both faces of `n` inputs."""
+    total = zero
+    for j in range(n):
+        total += exp((deep - x[j] + low[j]) * per_t) + exp((deep - high[j] + x[j]) * per_t)
+    return total
+
+
+@jit
+def smooth_depths(x, low, high, y, scratch, places, inputs, boxes, sample, last_sample, item, t, one):
+    """y[s, k] = -t log(sum exp(-distance / t)) over all faces, the differences taken from the least distance."""
+    out, held, found = at(y, one), at(scratch, one), at(places, np.int32(0))
+    zero, infinity = one - one, one / (one - one)
+    for s in range(sample, last_sample):
+        for k in range(boxes):
+            row, box = x + s * inputs * item, k * inputs * item
+            least, _ = least_distance(row, low + box, high + box, held, found, inputs, item, one)
+            if -infinity < least < infinity:
+                lows, highs = at(low + box, one), at(high + box, one)
+                least -= t * math.log(weigh(at(row, one), lows, highs, least, one / t, inputs, zero))
+            out[s * boxes + k] = least
+
+
+@part
+def pull_faces(x, of_x, deep, g, per_t, scratch, n, zero):
+    """One sample's gradients: of `of_x` in place, of low and high in the last two quarters of `scratch`."""
+    for j in range(n):
+        below = (deep - x[j] + scratch[j]) * per_t  # no more than 0 but for rounding
+        above = (deep - scratch[TILE + j] + x[j]) * per_t
+        to_low = g * exp(zero if below > zero else below)
+        to_high = g * exp(zero if above > zero else above)
+        of_x[j] += to_low - to_high
+        scratch[2 * TILE + j] += to_low
+        scratch[3 * TILE + j] += to_high
+
+
+@jit
+def smooth_depths_backward(
+    x, low, high, y, gy, of_x, of_low, of_high, scratch, inputs, boxes, samples, first, last, item, t, one
+):
+    """Add to the gradients of inputs `first ... last - 1`, tile by tile; `scratch` holds 4 TILE numbers."""
+    deep, g, held, zero = at(y, one), at(gy, one), at(scratch, one), one - one
+    for i in range(first, last, TILE):
+        n = min(TILE, last - i)
+        for tile in range(0, samples, TILE):
+            for k in range(boxes):
+                box = (k * inputs + i) * item
+                copy(at(low + box, one), held, n, 0)
+                copy(at(high + box, one), held, n, TILE)
+                for j in range(2 * TILE, 4 * TILE):
+                    held[j] = zero
+                for s in range(tile, min(tile + TILE, samples)):
+                    row, of = (s * inputs + i) * item, s * boxes + k
+                    pull_faces(at(x + row, one), at(of_x + row, one), deep[of], g[of], one / t, held, n, zero)
+                to_low, to_high = at(of_low + box, one), at(of_high + box, one)
+                for j in range(n):
+                    to_low[j] -= held[2 * TILE + j]
+                for j in range(n):
+                    to_high[j] += held[3 * TILE + j]
