@@ -115,7 +115,7 @@ class DENN(nn.Module):
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Draw the weights anew from N(0, 1 / size of the branch) and set the biases to 0. The wiring stays."""
-        # NOTE[DIFF]: the source is silent about a law for branches; this one keeps the scale of a maximum of two.
+        # Where the source is silent: a law for branches. This one keeps the scale of a maximum of two.
         std = torch.tensor([size**-0.5 for size in self.branch_sizes for _ in range(size)])
         self.weight.normal_().mul_(std.to(self.weight))
         if self.bias is not None:

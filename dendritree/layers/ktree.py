@@ -104,7 +104,7 @@ class KTree(DendriticLayer):
     def reset_parameters(self) -> None:
         """Draw the weights anew: the trees' from N(0, 2 / children), the soma's as `nn.Linear` does; biases are 0."""
         super().reset_parameters()
-        # NOTE[DIFF]: the source leaves the soma's bias to nn.Linear's law too; biases start from 0 everywhere here.
+        # Differs from the source, which leaves the soma's bias to nn.Linear's law too: here all start from 0.
         for soma in self.forest.roots.tolist():
             begin, end = self.forest.offsets[soma], self.forest.offsets[soma + 1]
             bound = float(end - begin) ** -0.5

@@ -16,7 +16,7 @@ from ..data import Examples, Split, load
 from ..errors import DendritreeError, FormatError, OptionError
 from ..models import create_model
 from ..models import load as load_model
-from ..models.storage import CONFIG_FILE
+from ..models.folders import CONFIG_FILE
 from ..training import FitConfig, fit
 from ..wiring import Local
 from .examples import class_names, exhibit_of, samples_of, test_examples
