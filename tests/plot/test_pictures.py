@@ -36,7 +36,7 @@ POINTS = [PruningPoint(900, 640, 0.2, 0.95), PruningPoint(450, 300, 0.3, 0.91)]
 
 @pytest.fixture(scope="module")
 def records():
-    return made_up_run()
+    return made_up_run(("mnist", "california-housing"), seeds=2)
 
 
 DRAWN = {
