@@ -23,7 +23,7 @@ from dendritree.explain import explain
 from dendritree.layers import trace
 from dendritree.layers.activation import ACTIVATIONS
 
-usual = settings(deadline=None, max_examples=40)
+usual = settings(deadline=None, max_examples=25)
 
 
 class Bump(nn.Module):
@@ -173,7 +173,7 @@ def test_a_step_function_is_explained_where_it_jumps():
 
 
 def test_the_layer_is_left_as_it_was_and_is_taken_in_evaluation_mode():
-    layer = DendriticLayer(16, 2, branching=[4, 2], dropout=0.5).train()
+    layer = DendriticLayer(16, 2, branching=[4, 2], dropout=0.5, backend="eager").train()
     before, x = copy.deepcopy(layer.state_dict()), torch.randn(3, 16)
     found = explain(layer, x)
     assert layer.training

@@ -14,7 +14,7 @@ from dendritree.data import Examples, Split
 from dendritree.errors import FormatError, OptionError, ShapeError
 from dendritree.prune import importances, prune, pruning_curve
 
-usual = settings(deadline=None, max_examples=40)
+usual = settings(deadline=None, max_examples=25)
 EAGER = {"backend": "eager", "dtype": torch.float64}  # the fused kernels would be compiled first
 
 

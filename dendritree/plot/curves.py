@@ -46,9 +46,8 @@ def plot_history(
     check_suffix(path)
     runs = history if isinstance(history, Mapping) else {"": history}
     if not runs or not all(isinstance(run, History) and run.epochs for run in runs.values()):
-        raise OptionError(
-            "history must be what fit returns, with at least one epoch, or a mapping of such: got another"
-        )
+        got = f"a {type(history).__name__}"
+        raise OptionError(f"history must be what fit returns, with an epoch or more, or a mapping of such: got {got}")
     columns = {name: run.columns() for name, run in runs.items()}
     judged = any(not math.isnan(value) for each in columns.values() for value in each["val_acc"])
     kinds = [("loss", "loss"), *([("acc", "accuracy")] if judged else [])]

@@ -188,6 +188,6 @@ def _draw_bars(axes: Any, baseline: float, bars: Sequence[tuple[str, float]], ou
 
 
 def _number(value: float, smallest: float, *, signed: bool) -> str:
-    if abs(value) < smallest:
-        return "0"
+    if signed and abs(value) < smallest:  # a part that nobody sees, such as 1e-39
+        return "\N{ALMOST EQUAL TO} 0"
     return f"{value:{'+' if signed else ''}.3g}".replace("-", "\N{MINUS SIGN}")

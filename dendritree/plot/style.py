@@ -98,7 +98,7 @@ def lighter(colour: str, theme: Theme) -> str:
     """A colour of the palette, made for white paper, as it is readable on this theme's.
 
     >>> lighter("#0072B2", THEMES["light"]), lighter("#0072B2", THEMES["dark"])
-    ('#0072B2', '#73b1d4')
+    ('#0072B2', '#73b1d5')
     """
     if theme.name == "light":
         return colour

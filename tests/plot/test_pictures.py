@@ -36,7 +36,7 @@ POINTS = [PruningPoint(900, 640, 0.2, 0.95), PruningPoint(450, 300, 0.3, 0.91)]
 
 @pytest.fixture(scope="module")
 def records():
-    return made_up_run()
+    return made_up_run(("mnist", "california-housing"), seeds=2)
 
 
 DRAWN = {
@@ -279,7 +279,7 @@ def test_a_comparison_is_read_from_its_folder(tmp_path):
             ShapeError,
             "hold all 16 inputs",
         ),
-        (lambda: plot_history(History(FitConfig())), OptionError, "history must be what fit returns.*: got History"),
+        (lambda: plot_history(History(FitConfig())), OptionError, "history must be what fit returns.*: got a History"),
         (lambda: plot_pruning([]), OptionError, "curve must have at least one point: got none"),
     ],
 )
