@@ -13,10 +13,14 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 # example: (row begins with, parameters). 10 trees of 64 + 8 edges and 8 + 1 nodes; (64 + 1) * 11 + (11 + 1) * 10,
 # nearest to 810 of all hidden sizes; (64 + 1) * 10.
+# 40 trees of 16 + 4 edges and 4 + 1 nodes, and (40 + 1) * 10. 41 trees of 25 + 8 + 1 edges, 2 nodes and 2 of the norm,
+# and (41 + 1) * 10.
 # 10 trees of 17 * 49 + 17 edges and 17 + 1 nodes.
 ROWS = {
     "compare_digits.py": [("dendritic", 810), ("MLP", 835), ("perceptrons", 650)],
+    "ddp.py": [("two processes", 1_410), ("one process", 1_410)],
     "local_wiring.py": [("local trees", 8_680)],
+    "serve_onnx.py": [("served by onnxruntime", 1_978)],
 }
 DATA = {"local_wiring.py": "mnist"}  # what an example loads, if it does not come with a package
 
