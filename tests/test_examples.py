@@ -13,11 +13,14 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 # example: (row begins with, parameters). 10 trees of 64 + 8 edges and 8 + 1 nodes; (64 + 1) * 11 + (11 + 1) * 10,
 # nearest to 810 of all hidden sizes; (64 + 1) * 10.
+# 40 trees of 16 + 4 edges and 4 + 1 nodes, and (40 + 1) * 10. 41 trees of 25 + 8 + 1 edges, 2 nodes and 2 of the norm,
+# and (41 + 1) * 10.
 # 10 trees of 17 * 49 + 17 edges and 17 + 1 nodes.
 # (192 + 1) * 128 + (128 + 1) * 10; of a tenth of that, 50 trees of 41 and 10 weights each; 12 perceptrons.
 # 9,578 beside the MLPs, which have 2 * (128 * 65 + 32); 37 trees of 41 and 32 each; 41 perceptrons of 65 each.
 ROWS = {
     "compare_digits.py": [("dendritic", 810), ("MLP", 835), ("perceptrons", 650)],
+    "ddp.py": [("two processes", 1_410), ("one process", 1_410)],
     "local_wiring.py": [("local trees", 8_680)],
     "replace_mlp_head.py": [("original", 25_994), ("trees, distilled", 2_560), ("MLP, distilled", 2_446)],
     "transformer_block.py": [
@@ -27,6 +30,7 @@ ROWS = {
         ("narrow MLPs, trained", 14_972),
         ("narrow MLPs, distilled", 14_972),
     ],
+    "serve_onnx.py": [("served by onnxruntime", 1_978)],
 }
 DATA = {"local_wiring.py": "mnist"}  # what an example loads, if it does not come with a package
 

@@ -21,7 +21,7 @@ WIDTH = 340  # pixels: what a phone of 360 shows without scrolling
 PANEL_HEIGHT = 170
 LEGEND_LINE = 17
 SCALING_BOX = (220, 58, 56)  # height of a panel, and room for long numbers and for labels at its sides
-TOP, BOTTOM, LEFT, RIGHT, BETWEEN = 10, 42, 50, 10, 16  # pixels around and between the panels
+TOP, BOTTOM, LEFT, RIGHT, BETWEEN = 10, 42, 58, 10, 16  # pixels around and between the panels
 DOTS_PER_INCH = 100  # so that one unit of matplotlib's inch is 100 pixels
 POINTS = 72 / DOTS_PER_INCH  # of one pixel
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ MODEL_FOLDER, DATABASE = "model", "study.db"
 LONGER = 4
 """The best choice is trained so many times longer than a trial."""
 FEWEST_FOR_IMPORTANCE = 8
+FEWEST_RIVALS = 4
+"""Whole trials that there must be before one is stopped for being worse than most."""
 JUDGED = "dendritree judged"
 
 
@@ -110,14 +113,15 @@ def tune(
     if shape is not None and math.prod(shape) != problem.in_features:
         raise OptionError(f"image_shape must have {problem.in_features} pixels in all: got {shape}")
     space = Space(problem.in_features, problem.out_features, parse_count("budget", budget), shape)
-    _check_budget(space)
+    with torch.random.fork_rng(devices=[]):
+        _check_budget(space)
     plan = Plan(split, problem, space, check_int("steps", steps), seed)
     import_extra("sklearn", extra="tune")  # what the importances need: now, not after the search
     folder = None if out is None else _folder(out)
     if storage is None and folder is not None:
         storage = f"sqlite:///{(folder / DATABASE).resolve()}"
     with quiet() as optuna, torch.random.fork_rng(devices=[]):
-        study = open_study(storage, name, problem.direction, plan.settings(), plan.epochs)
+        study = open_study(storage, name, problem.direction, plan.settings())
         study.enqueue_trial(space.default(), skip_if_exists=True)
         while len(counted(study)) < trials:
             number = _run_trial(optuna, study, plan)
@@ -128,9 +132,8 @@ def tune(
 
 
 def _check_budget(space: Space) -> None:
-    """Refuse a budget that no choice fits: the cheapest is a bare neuron of few synapses."""
-    cheapest = space.default() | {"depth": 1, "fan_in": 2, "wiring": "random", "share": 1.0}
-    if space.choice(cheapest) is None:
+    """Refuse a budget that no choice fits."""
+    if space.choice(space.cheapest()) is None:
         raise OptionError(
             f"budget must leave room for two neurons: {space.budget:,} parameters do not, from {space.in_features} "
             f"inputs to {space.out_features} outputs"
@@ -156,10 +159,19 @@ def _seed(plan: Plan, what: str, index: int) -> int:
 
 
 class Pruning:
-    """A callback of `fit` that tells Optuna of every epoch and stops where it advises so."""
+    """A callback of `fit` that keeps every epoch in the study and stops a trial that is worse than most.
 
-    def __init__(self, trial: Any, problem: Problem) -> None:
+    The median rule, among whole trials that may spend as much: beside large models, no small one would live to the
+    end, and nobody would learn what fewer parameters cost.
+    """
+
+    def __init__(self, trial: Any, problem: Problem, epochs: int) -> None:
         self.trial, self.problem, self.stopped = trial, problem, False
+        self.patient_until = max(1, epochs // 4)
+        self.best = -math.inf
+        rivals = [t for t in counted(trial.study) if t.state.name == "COMPLETE"]
+        share = trial.params["share"]
+        self.rivals = [t.intermediate_values for t in rivals if t.params["share"] == share]
 
     def __call__(self, run: Run) -> None:
         """After an epoch."""
@@ -167,9 +179,19 @@ class Pruning:
         score = self.problem.score(epoch.val_loss, epoch.val_acc)
         if math.isfinite(score):
             self.trial.report(score, epoch.epoch)
+            self.best = max(self.best, self._goodness(score))
         last = epoch.epoch + 1 == run.history.config.epochs
-        if not math.isfinite(score) or (not last and self.trial.should_prune()):
+        if not math.isfinite(score) or (not last and self._is_bad(epoch.epoch)):
             run.stop = self.stopped = True
+
+    def _is_bad(self, epoch: int) -> bool:
+        reached = [self._goodness(values[epoch]) for values in self.rivals if epoch in values]
+        if epoch < self.patient_until or len(reached) < FEWEST_RIVALS:
+            return False
+        return self.best < statistics.median(reached)
+
+    def _goodness(self, score: float) -> float:
+        return score if self.problem.direction == "maximize" else -score
 
 
 def _run_trial(optuna: Any, study: Any, plan: Plan) -> int:
@@ -179,8 +201,7 @@ def _run_trial(optuna: Any, study: Any, plan: Plan) -> int:
     choices as one that was not.
     """
     trial = study.ask()
-    failed = sum(t.state.name == "FAIL" and t.number < trial.number for t in study.get_trials(deepcopy=False))
-    index = trial.number - failed
+    index = _place(study, trial.number)
     study.sampler = optuna.samplers.TPESampler(seed=_seed(plan, "choice", index))
     chosen: dict[str, Any] = {}
     try:
@@ -196,12 +217,17 @@ def _run_trial(optuna: Any, study: Any, plan: Plan) -> int:
     return int(trial.number)
 
 
+def _place(study: Any, number: int) -> int:
+    """The number that a trial would have if none before it had failed."""
+    return number - sum(t.state.name == "FAIL" and t.number < number for t in study.get_trials(deepcopy=False))
+
+
 def _train(trial: Any, chosen: dict[str, Any], plan: Plan, seed: int) -> tuple[str, float | None]:
     """The state that the trial ends in, and its score."""
     choice = plan.space.choice(chosen)
     if choice is None:
         return "PRUNED", None  # too dear for the share of the budget that it chose
-    start, pruning = time.perf_counter(), Pruning(trial, plan.problem)
+    start, pruning = time.perf_counter(), Pruning(trial, plan.problem, plan.epochs)
     model, history = _fit(choice, plan, plan.epochs, seed, [pruning])
     trial.set_user_attr("parameters", sum(p.numel() for p in model.parameters()))
     trial.set_user_attr("epochs", len(history.epochs))
@@ -247,7 +273,7 @@ def _judge(optuna: Any, study: Any, plan: Plan, folder: Path | None) -> Tuned:
     choice = plan.space.choice(best.chosen)
     assert choice is not None
     epochs = plan.problem.epochs(len(plan.split.train), LONGER * plan.steps)
-    model, history = _fit(choice, plan, epochs, _seed(plan, "best", best.number))
+    model, history = _fit(choice, plan, epochs, _seed(plan, "best", _place(study, best.number)))
     judged = [number for number in study.user_attrs.get(JUDGED, []) if number != best.number] + [best.number]
     study.set_user_attr(JUDGED, judged)
     if folder is not None:

@@ -92,6 +92,10 @@ class Space:
             "weight_decay": 0.03,
         }
 
+    def cheapest(self) -> dict[str, Any]:
+        """The choice that takes the fewest parameters: bare neurons of few synapses."""
+        return self.default() | {"depth": 1, "fan_in": self._fan_ins()[0], "wiring": "random"}
+
     @property
     def wirings(self) -> tuple[str, ...]:
         """Wirings that take any fan-in: a neuron of a small model cannot read everything."""

@@ -33,13 +33,12 @@ def quiet() -> Iterator[Any]:
         optuna.logging.set_verbosity(level)
 
 
-def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any], epochs: int) -> Any:
+def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any]) -> Any:
     """Create the study or go on with it; one of other data, another budget or another seed is refused."""
     optuna = import_extra("optuna", extra="tune")
-    pruner = optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=max(1, epochs // 4))
     with _plain_errors(storage):
         study = optuna.create_study(
-            storage=_connect(optuna, storage), study_name=name, direction=direction, pruner=pruner, load_if_exists=True
+            storage=_connect(optuna, storage), study_name=name, direction=direction, load_if_exists=True
         )
         known = study.user_attrs.get(SETTINGS)
     if known is None and len(study.trials):

@@ -15,8 +15,8 @@ from dendritree import DendriticLayer, to_onnx
 from dendritree.wiring import WIRINGS
 
 onnxruntime = pytest.importorskip("onnxruntime")
-IMAGE = (1, 4, 6)
-INPUTS = 24
+IMAGE = (1, 3, 4)
+INPUTS = 12
 LAYERS = int(os.environ.get("DENDRITREE_ONNX_LAYERS", "10"))
 TREES = {
     "one number": lambda _: 3,
@@ -31,7 +31,7 @@ def random_layer(number):
     random = np.random.default_rng(number)
     name = list(WIRINGS)[number % len(WIRINGS)]
     neurons = int(random.integers(1, 4))
-    fan_in = int(random.integers(5, INPUTS + 1))
+    fan_in = int(random.integers(5, 10))
     free = name in ("random", "strided", "local", "custom")
     if name == "partition":
         fan_in, neurons = INPUTS // neurons, neurons
@@ -39,7 +39,7 @@ def random_layer(number):
         fan_in = INPUTS
     wiring = {
         "custom": lambda: WIRINGS[name](random.integers(0, INPUTS, neurons * fan_in).tolist()),
-        "local": lambda: WIRINGS[name](window=5, image_shape=IMAGE),
+        "local": lambda: WIRINGS[name](window=3, image_shape=IMAGE),
         **{each: lambda: WIRINGS[name](IMAGE) for each in ("rows", "columns", "patches", "morton")},
     }.get(name, WIRINGS[name])()
     return DendriticLayer(

@@ -1,0 +1,44 @@
+"""Two processes over gloo train as one does: DistributedDataParallel and FSDP2."""
+
+import pytest
+import torch
+from distributed_cases import run_two
+
+from dendritree import DendriticLayer, share_wiring
+from dendritree.errors import OptionError
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return run_two(tmp_path_factory.mktemp("two"))
+
+
+def test_two_processes_with_half_the_batch_each_train_as_one(found):
+    assert min(each["moved"] for each in found) > 0.01
+    assert max(each["ddp"] for each in found) < 1e-6
+
+
+def test_processes_that_drew_other_wirings_share_one_and_then_train_as_one(found):
+    (first, after), (second, same) = (each["wiring"] for each in found)
+    assert first != second
+    assert first == after == same
+    assert max(each["shared"] for each in found) < 1e-6
+
+
+def test_fsdp_shards_the_edges_and_trains_as_one(found):
+    assert max(each["fsdp"] for each in found) < 1e-6
+    local = [each["local sizes"] for each in found]
+    assert [a + b for a, b in zip(*local, strict=True)] == found[0]["sizes"]
+    assert max(local[0]) < max(found[0]["sizes"])
+
+
+def test_without_a_process_group_there_is_nothing_to_share():
+    layer = DendriticLayer(16, 4, branching=2, fan_in=4, wiring="random")
+    source = layer.forest.source.copy()
+    share_wiring(torch.nn.Sequential(layer))
+    assert (layer.forest.source == source).all()
+
+
+def test_a_rank_is_a_number_from_0():
+    with pytest.raises(OptionError, match="source must be an integer of at least 0: got -1"):
+        share_wiring(DendriticLayer(4, 1), source=-1)
