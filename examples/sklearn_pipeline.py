@@ -46,7 +46,7 @@ def main() -> None:
         parameters = model.fit(x, y)[-1].n_parameters_
         print(f"{neurons:<16}{parameters:>12,}{statistics.mean(scores):>11.3f} +- {statistics.stdev(scores):.3f}")
     model.set_params(dendriticclassifier__neurons="tree")
-    search = GridSearchCV(model, {"dendriticclassifier__weight_decay": [0.01, 0.3]}, cv=2).fit(x, y)
+    search = GridSearchCV(model, {"dendriticclassifier__weight_decay": [0.01, 1.0]}, cv=2).fit(x, y)
     print(f"\nbest of the search: {search.best_params_}")
     with tempfile.TemporaryDirectory() as folder:
         classifier, inputs = search.best_estimator_[-1], search.best_estimator_[:-1].transform(x)

@@ -16,13 +16,15 @@ from torch import Tensor, nn
 from ..budget import parse_count
 from ..errors import OptionError, check_int, check_probability, import_extra
 from ..training import Callback, EarlyStopping, Examples, FitConfig, Run, Split, fit, make_optimizer
-from .networks import auto_batch_size, auto_budget, auto_epochs, make_network, no_leftover
+from .networks import auto_batch_size, auto_budget, auto_epochs, auto_weight_decay, make_network, no_leftover
 from .scaling import CLIP, Standardiser
 
 __all__ = ["DendriticEstimator", "unchanged_on_error"]
 
 Array = NDArray[Any]
 PREDICTED_AT_ONCE = 4096
+MANY = 100_000
+"""Rows that `partial_fit` counts on when it chooses a weight decay: it cannot know how many are to come."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 
 
@@ -56,14 +58,19 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         epochs = auto_epochs(len(x), batch_size) if self.epochs == "auto" else check_int("epochs", self.epochs)
         patience = check_int("n_iter_no_change", self.n_iter_no_change)
         seed = self._draw_seed()
+        alike = bool((weights == weights[0]).all())
+        if alike:  # trained as without weights, to the last bit
+            weights = np.ones_like(weights)
         targets = self._targets(y, weights, first=True)
         scaling = Standardiser.of(x, weights)
         network = self._new_network(len(x), seed)
         config = replace(
-            self._config(batch_size, seed), epochs=epochs, schedule="one-cycle", restore_best=bool(self.early_stopping)
+            self._config(len(x), batch_size, seed),
+            epochs=epochs,
+            schedule="one-cycle",
+            restore_best=bool(self.early_stopping),
         )
-        # Weights that are all alike train as none do, to the last bit.
-        examples = _examples(scaling.apply(x, CLIP), targets, None if (weights == weights[0]).all() else weights)
+        examples = _examples(scaling.apply(x, CLIP), targets, None if alike else weights)
         split = self._split(examples, y, seed)
         config = replace(config, batch_size=no_leftover(len(split.train), batch_size))
         callbacks: list[Callback] = [EarlyStopping(patience)] if self.early_stopping else []
@@ -90,7 +97,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         if first:
             self._seed = self._draw_seed()
             self._optimizer = None
-        config = replace(self._config(self._batch_size(len(x)), self._seed), epochs=1, restore_best=False)
+        config = replace(self._config(MANY, self._batch_size(len(x)), self._seed), epochs=1, restore_best=False)
         targets = self._targets(y, weights, first=first)
         self._scaling = Standardiser.of(x, weights) if first else self._scaling.updated(x, weights)
         if first:
@@ -129,13 +136,13 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             return auto_batch_size(rows)
         return no_leftover(rows, check_int("batch_size", self.batch_size, least=2))
 
-    def _config(self, batch_size: int, seed: int) -> FitConfig:
+    def _config(self, rows: int, batch_size: int, seed: int) -> FitConfig:
         return FitConfig(
             loss=self._loss(),
             batch_size=batch_size,
             optimizer="adamw",
             lr=self.lr,
-            weight_decay=self.weight_decay,
+            weight_decay=auto_weight_decay(rows) if self.weight_decay == "auto" else self.weight_decay,
             seed=seed,
         )
 
@@ -153,15 +160,26 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
     # ---------------------------------------------------------------------------------------------------- prediction
 
     def _outputs(self, X: Any) -> Array:  # noqa: N803 - scikit-learn's name
-        """What the network gives for each row."""
+        """What the network gives for each row.
+
+        Computed in float64, from weights in float32: a row's figure then does not depend on the rows beside it, as
+        sums in float32 do in the seventh digit.
+        """
         validation = import_extra("sklearn.utils.validation", extra="sklearn")
         validation.check_is_fitted(self)
         x = validation.validate_data(self, X, dtype=np.float64, reset=False)
         device = next(self.network_.parameters()).device
-        rows = torch.from_numpy(self._scaling.apply(x, CLIP).astype(np.float32))
+        rows = torch.from_numpy(self._scaling.apply(x, CLIP))
+        state = {
+            name: tensor.double() if tensor.is_floating_point() else tensor
+            for name, tensor in self.network_.state_dict().items()
+        }
         with torch.inference_mode():
-            parts = [self.network_(part.to(device)).cpu() for part in torch.split(rows, PREDICTED_AT_ONCE)]
-        return torch.cat(parts).double().numpy()
+            parts = [
+                torch.func.functional_call(self.network_, state, (part.to(device),)).cpu()
+                for part in torch.split(rows, PREDICTED_AT_ONCE)
+            ]
+        return torch.cat(parts).numpy()
 
     @property
     def n_parameters_(self) -> int:
@@ -181,12 +199,12 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 @contextlib.contextmanager
 def unchanged_on_error(estimator: DendriticEstimator) -> Iterator[None]:
     """Put an estimator back as it was if something fails or is interrupted: half fitted, it would predict nonsense."""
-    before = dict(vars(estimator))
+    before = dict(estimator.__dict__)
     try:
         yield
     except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
         raise
 
 

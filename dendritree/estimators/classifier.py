@@ -22,14 +22,14 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
     The result depends on `random_state` alone, and torch's own random numbers are left as they were.
 
     Args:
-        budget: most parameters the network may have, as 5000 or `"5k"`; by default half of what scikit-learn's
+        budget: most parameters the network may have, as 5000 or `"5k"`; by default nine tenths of what scikit-learn's
             `MLPClassifier()` has, or an eighth of the number of rows if that is more, up to 20,000.
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
-        epochs: passes over the rows; by default as many as make about a thousand steps.
-        batch_size: rows a step; 64 by default. One less is taken where a single row would be left over.
+        epochs: passes over the rows; by default as many as make about two thousand steps, 15 at least.
+        batch_size: rows a step; by default 64, or 256 from 8,000 rows on. A few less where a single row would be left.
         lr: highest learning rate of the cycle, and the constant one of `partial_fit`.
-        weight_decay: of AdamW.
+        weight_decay: of AdamW; by default 500 divided by the number of rows, from 0.01 to 1.
         dropout: probability of silencing a hidden neuron while training.
         class_weight: `"balanced"`, or a weight for each class; all alike by default.
         early_stopping: keep a part of the rows to stop by, and the weights of the best epoch by its loss.
@@ -51,7 +51,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         >>> from sklearn.datasets import load_iris
         >>> x, y = load_iris(return_X_y=True)
         >>> model = DendriticClassifier(epochs=20, random_state=0).fit(x, y)
-        >>> model.score(x, y) > 0.9, model.n_parameters_ <= 400
+        >>> model.score(x, y) > 0.9, model.n_parameters_ <= 720
         (True, True)
     """
 
@@ -63,7 +63,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         epochs: int | str = "auto",
         batch_size: int | str = "auto",
         lr: float = 0.01,
-        weight_decay: float = 0.01,
+        weight_decay: float | str = "auto",
         dropout: float = 0.0,
         class_weight: Any = None,
         early_stopping: bool = False,

@@ -38,7 +38,7 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
         epochs: int | str = "auto",
         batch_size: int | str = "auto",
         lr: float = 0.01,
-        weight_decay: float = 0.01,
+        weight_decay: float | str = "auto",
         dropout: float = 0.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -75,7 +75,8 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """A number for each row, or as many as `y` had columns."""
-        numbers = self._target_scaling.undo(self._outputs(X))
+        outputs = self._outputs(X)  # which asks first whether it is fitted
+        numbers = self._target_scaling.undo(outputs)
         return numbers[:, 0] if self._one_target else numbers
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Array, Array, Array | None]:  # noqa: N803

@@ -96,9 +96,10 @@ def whole_folder(target: Path, *, replaces: Collection[str] | None = None) -> It
         if target.exists():
             target.rename(previous)
         fresh.rename(target)
-        for path in previous.iterdir() if replaces is not None and previous.exists() else ():
-            if path.name not in replaces:  # what the user keeps beside the model stays there
-                path.rename(target / path.name)
+        if replaces is not None and previous.exists():
+            for path in previous.iterdir():
+                if path.name not in replaces:  # what the user keeps beside the model stays there
+                    path.rename(target / path.name)
     finally:
         if not target.exists() and previous.exists():
             previous.rename(target)

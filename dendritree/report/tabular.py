@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ __all__ = ["table_report"]
 
 FAMILY_NAMES = {
     "tree": "trees",
-    "sparse": "sparse neurons, no tree",
+    "sparse": "sparse neurons",
     "dense": "dense MLP",
     "linear": "linear",
     "baseline": "guessing",
@@ -36,7 +36,7 @@ def table_report(fit: TableFit, source: str) -> Report:
         (f"{model.estimator.n_parameters_:,}", "parameters of the model"),
         (f"{fit.splits}", "splits"),
     )
-    sections = (_scores_section(fit), _columns_section(fit), _rule_section(fit, source))
+    sections = (_scores_section(fit), _splits_section(fit), _columns_section(fit), _rule_section(fit, source))
     return Report(f"{model.target} from {source}", tuple(_sentences(fit)), sections, facts)
 
 
@@ -88,8 +88,29 @@ def _scores_section(fit: TableFit) -> Section:
             Column("seconds", "training", "seconds", detail=True),
         ),
         (Group("scores-table", "", rows),),
-        tuple(_charts(fit, metric)),
     )
+
+
+def _splits_section(fit: TableFit) -> Section:
+    """Every split's score: how sure is the order of the models?"""
+    metric, digits = _unit(fit)
+    models = [result for result in fit.results if result.family != "baseline"]
+    columns = (Column("split", "split", "count"), *_score_columns(models, digits))
+    rows = tuple((split + 1, *(result.scores[split] for result in models)) for split in range(fit.splits))
+    return Section(
+        "splits",
+        "Split by split",
+        "Every model is judged on the same rows of a split, so what counts is whether the order stays the same.",
+        columns,
+        (Group("splits-table", "", rows),),
+        tuple(_charts(models, fit.splits, metric)),
+        brief=False,
+    )
+
+
+def _score_columns(models: Sequence[FamilyScores], digits: int) -> Iterator[Column]:
+    for result in models:
+        yield Column(result.family, FAMILY_NAMES[result.family], "number", digits=digits)
 
 
 def _row(result: FamilyScores) -> tuple[Any, ...]:
@@ -106,26 +127,24 @@ def _row(result: FamilyScores) -> tuple[Any, ...]:
     )
 
 
-def _charts(fit: TableFit, metric: str) -> Iterator[Chart]:
-    """Every split's score: how sure is the order of the models?"""
+def _charts(models: Sequence[FamilyScores], splits: int, metric: str) -> Iterator[Chart]:
     lines = tuple(
         Line(
             FAMILY_NAMES[result.family],
             result.family,
             0,
-            tuple(float(split) for split in range(1, fit.splits + 1)),
+            tuple(float(split) for split in range(1, splits + 1)),
             result.scores,
         )
-        for result in fit.results
-        if result.family != "baseline"
+        for result in models
     )
     yield Chart(
         "scores-by-split",
         f"{metric} on each split",
-        f"{metric} of every model on the test rows of each of {fit.splits} splits.",
+        f"{metric} of every model on the test rows of each of {splits} splits.",
         "split",
         (Panel(f"test {metric}", lines),),
-        form="sweep",
+        form="curves",
     )
 
 
@@ -165,7 +184,7 @@ def _rule_section(fit: TableFit, source: str) -> Section:
         ("table", source),
         ("target", f"{fit.model.target} ({fit.model.task})"),
         ("budget", f"{fit.budget:,} parameters for trees, sparse neurons and the dense MLP"),
-        ("training", f"AdamW, weight decay {estimator.weight_decay:g}, one cycle up to a rate of {estimator.lr:g}"),
+        ("training", f"AdamW, weight decay {estimator.weight_decay}, one cycle up to a rate of {estimator.lr:g}"),
         ("epochs", f"{estimator.n_iter_} for the model that is kept, which is trained on all rows"),
         ("splits", f"{fit.splits}, shuffled with seed {fit.seed}; the same rows for every model"),
     ]

@@ -158,4 +158,4 @@ def _date_parts(days: Array) -> Array:
     """Day, month and weekday."""
     pandas = import_extra("pandas", extra="tables")
     dates = pandas.to_datetime(days * DAY, unit="s", utc=True)
-    return np.stack([days, dates.month.to_numpy(np.float64), dates.weekday.to_numpy(np.float64)], axis=1)
+    return np.stack([days, dates.month.to_numpy(np.float64), dates.day_of_week.to_numpy(np.float64)], axis=1)

@@ -84,7 +84,7 @@ def _classes(
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     classes, places, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) == 1:
-        raise OptionError(f"the target must have different values: {name!r} is {classes[0]!r:.60} in every row")
+        raise OptionError(f"the target must have different values: {name!r} is {str(classes[0])!r:.60} in every row")
     if (counts >= per_class).sum() < 2:
         raise OptionError(
             f"at least two classes must have {per_class} rows or more: {name!r} has {len(classes):,} different values "

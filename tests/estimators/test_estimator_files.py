@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import RidgeClassifier
 
 import dendritree
 from dendritree.errors import FormatError, OptionError
@@ -85,9 +85,9 @@ def test_models_and_estimators_replace_each_other_and_leave_other_files(tmp_path
             "random_state must be a plain value to be saved",
         ),
         (
-            lambda: LogisticRegression().fit(X, Y),
+            lambda: RidgeClassifier().fit(X, Y),
             OptionError,
-            "an estimator must be one of DendriticClassifier, DendriticRegressor to be saved: got LogisticRegression",
+            "an estimator must be one of DendriticClassifier, DendriticRegressor to be saved: got RidgeClassifier",
         ),
     ],
 )

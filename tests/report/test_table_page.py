@@ -11,7 +11,7 @@ from dendritree.tabular import Difference, FamilyScores, TableEncoding, TableFit
 class Estimator:
     """What a report asks of an estimator."""
 
-    n_parameters_, n_iter_, weight_decay, lr = 812, 120, 0.01, 0.01
+    n_parameters_, n_iter_, weight_decay, lr = 812, 120, "auto", 0.01
 
 
 def made_fit(task="regression"):
