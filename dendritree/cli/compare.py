@@ -50,7 +50,8 @@ def _compare(arguments: argparse.Namespace) -> int:
 class Bar:
     """What is being done: a bar on a terminal, a line a step elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: str = "trials") -> None:
+        self.of = of
         self.live: Any = None
         if sys.stderr.isatty():
             progress = import_extra("rich.progress", extra="experiments")
@@ -60,10 +61,11 @@ class Bar:
         self.start = time.monotonic()
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Show that `done` of `total` trials are there."""
+        """Show that `done` of `total` are there."""
         if self.live is None:
             if done == total:
-                print(f"{what}: {total} trials, {time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
+                count = f"{total} {self.of}, " if total > 1 else ""
+                print(f"{what}: {count}{time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
             return
         if what not in self.bars:
             self.bars[what] = self.live.add_task(what, total=total)

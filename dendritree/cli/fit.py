@@ -25,8 +25,13 @@ def _fit(arguments: argparse.Namespace) -> int:
     _check_target(out, force=arguments.force)
     frame = read_table(arguments.table)
     source = Path(arguments.table).name
-    print(f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", file=sys.stderr, flush=True)
-    with Bar() as bar:
+    with Bar("models") as bar:
+
+        def observe(what: str, done: int, total: int) -> None:
+            if what == "comparing" and not done:  # all that could be refused has been
+                print(f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", file=sys.stderr, flush=True)
+            bar(what, done, total)
+
         fit = fit_table(
             frame,
             arguments.target,
@@ -36,7 +41,7 @@ def _fit(arguments: argparse.Namespace) -> int:
             splits=arguments.splits,
             seed=arguments.seed,
             epochs=_epochs(arguments.epochs),
-            observer=bar,
+            observer=observe,
         )
     report = table_report(fit, source)
     with whole_folder(out) as fresh:

@@ -99,7 +99,7 @@ def compare_families(
         splits: parts of the rows, each of which is the test part once.
         seed: of the splits and of the models.
         epochs: of each model, as in the estimators.
-        observer: called with what is done, and how many models of how many are.
+        observer: called with what is being done, and how many models of how many are, first with none.
     """
     splits = check_int("splits", splits, least=2)
     if len(target.y) < 2 * splits:
@@ -109,7 +109,9 @@ def compare_families(
     folds = (selection.StratifiedKFold if classes else selection.KFold)(splits, shuffle=True, random_state=seed)
     scores: dict[str, list[float]] = {family: [] for family in (*FAMILIES, "baseline")}
     seconds, parameters = dict.fromkeys(scores, 0.0), dict.fromkeys(scores, 0)
-    done = 0
+    done, models = 0, splits * len(FAMILIES)
+    tell = observer or (lambda *_: None)
+    tell("comparing", done, models)
     for part, (train, test) in enumerate(folds.split(np.zeros(len(target.y)), target.y)):
         encoding = TableEncoding.learn(frame.iloc[train])
         if not encoding.columns:
@@ -125,8 +127,7 @@ def compare_families(
             parameters[family] = max(parameters[family], model.n_parameters_)
             scores[family].append(score(target.y[test], model.predict(x_test)))
             done += 1
-            if observer is not None:
-                observer("comparing", done, splits * len(FAMILIES))
+            tell("comparing", done, models)
         scores["baseline"].append(score(target.y[test], _baseline(target.y[train], len(test))))
     sign = 1.0 if classes else -1.0
     return [

@@ -50,7 +50,10 @@ def read_target(frame: Any, name: str, task: str = "auto", *, per_class: int = 5
     known = cells.notna().to_numpy()
     notices = [] if known.all() else [f"{_rows(int((~known).sum()), 'has', 'have')} no {name!r} and {_left(known)} out"]
     rows, present = np.flatnonzero(known), cells[known]
-    chosen = _task(present, name, task)
+    if not len(present):
+        raise OptionError(f"the target must have values: {name!r} is empty")
+    _check_rows(len(rows))
+    chosen = _task(present, task)
     if chosen == "regression":
         y: NDArray[Any] = as_numbers(present)
         if not np.isfinite(y).all():
@@ -61,15 +64,17 @@ def read_target(frame: Any, name: str, task: str = "auto", *, per_class: int = 5
     else:
         y = as_text(present).to_numpy(dtype=str)
         rows, y = _classes(name, rows, y, per_class, notices)
-    if len(rows) < FEWEST_ROWS:
-        raise OptionError(f"a table must have at least {FEWEST_ROWS} rows with a target: got {len(rows)}")
+    _check_rows(len(rows))
     return Target(name, chosen, rows, y, tuple(notices))
 
 
-def _task(present: Any, name: str, task: str) -> str:
+def _check_rows(count: int) -> None:
+    if count < FEWEST_ROWS:
+        raise OptionError(f"a table must have at least {FEWEST_ROWS} rows with a target: got {count}")
+
+
+def _task(present: Any, task: str) -> str:
     types = import_extra("pandas.api.types", extra="tables")
-    if not len(present):
-        raise OptionError(f"the target must have values: {name!r} is empty")
     if task != "auto":
         return task
     if types.is_bool_dtype(present) or not types.is_numeric_dtype(present):

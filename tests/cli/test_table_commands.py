@@ -68,7 +68,7 @@ def test_fit_says_what_it_found(table, tmp_path, capsys):
     out, error = capsys.readouterr()
     for said in ("Do dendrites help?", "trees", "dense MLP", "linear", "95 % interval", str(tmp_path / "model")):
         assert said in out
-    assert "comparing: 8" in error
+    assert "comparing: 8 models, " in error
 
 
 def test_the_same_seed_gives_the_same_model_and_touches_no_generator(table, tmp_path):

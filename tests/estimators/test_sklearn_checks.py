@@ -13,7 +13,8 @@ EXPECTED_FAILED_CHECKS = {
 """As scikit-learn lists it for its own SGD estimators. A weight of 0 is no row at all: test_estimators holds that."""
 
 # Fewer epochs than by default: what is checked here is the interface
-ESTIMATORS = [DendriticClassifier(epochs=30, random_state=0), DendriticRegressor(epochs=30, random_state=0)]
+QUICK = {"epochs": 30, "lr": 0.05, "random_state": 0}
+ESTIMATORS = [DendriticClassifier(**QUICK), DendriticRegressor(**QUICK)]
 
 
 @pytest.mark.filterwarnings("default")  # as scikit-learn runs them
