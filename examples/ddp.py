@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.multiprocessing.spawn import start_processes
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
@@ -73,9 +74,8 @@ def main(argv: list[str] | None = None) -> int:
     furthest = 0.0
     for seed in range(options.seeds):
         with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(  # type: ignore[no-untyped-call]
-                work, (folder, options.epochs, seed), nprocs=PROCESSES
-            )
+            arguments = (folder, options.epochs, seed)
+            start_processes(work, arguments, PROCESSES, start_method="spawn")  # type: ignore[no-untyped-call]
             together = make(seed)
             together.load_state_dict(torch.load(Path(folder) / "trained.pt"))
         alone = make(seed)

@@ -39,7 +39,7 @@ def test_it_runs_and_shows_what_it_shows_now(stored, tmp_path, monkeypatch):
     assert [o for o in outputs if o.get("name") == "stderr"] == []
     assert pictures(fresh) == pictures(stored) == 3
     assert [text.split()[:2] for text in texts(fresh)] == [text.split()[:2] for text in texts(stored)]
-    assert "1978 parameters" in "".join(texts(fresh))
+    assert "1900 parameters" in "".join(texts(fresh))
 
 
 def test_what_is_stored_names_no_machine(stored):

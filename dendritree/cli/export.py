@@ -24,7 +24,7 @@ def _export(arguments: argparse.Namespace) -> None:
 
 
 EXPORT = Command(
-    "write a saved model to an ONNX file",
+    "export a saved model to a file that needs no torch",
     "",
     _export,
     [

@@ -10,6 +10,7 @@ from ..plot.palette import Look
 
 __all__ = ["SHARES_LEFT", "add_shares", "shares_height"]
 
+INK = "#333840"
 SHARES_LEFT = 132  # pixels for the names
 BAR_HEIGHT = 20
 
@@ -39,4 +40,6 @@ def add_shares(
     axes.tick_params(labelsize=size)
     axes.set_xlabel(x_label, labelpad=3)
     for place, value in zip(places, values, strict=True):
-        axes.annotate(f"{value:.0%}", (value, place), (2.5, 0), textcoords="offset points", fontsize=size, va="center")
+        axes.annotate(
+            f"{value:.0%}", (value, place), (2.5, 0), textcoords="offset points", fontsize=size, color=INK, va="center"
+        )

@@ -219,7 +219,8 @@ def _run_trial(optuna: Any, study: Any, plan: Plan) -> int:
 
 def _place(study: Any, number: int) -> int:
     """The number that a trial would have if none before it had failed."""
-    return number - sum(t.state.name == "FAIL" and t.number < number for t in study.get_trials(deepcopy=False))
+    failed = [t for t in study.get_trials(deepcopy=False) if t.state.name == "FAIL" and t.number < number]
+    return number - len(failed)
 
 
 def _train(trial: Any, chosen: dict[str, Any], plan: Plan, seed: int) -> tuple[str, float | None]:

@@ -107,7 +107,7 @@ class Space:
         >>> space = Space(64, 10, 2000)
         >>> choice = space.choice(space.default())
         >>> choice.config["branching"], choice.config["hidden"]
-        ([8, 4], [39])
+        ([8, 4], [37])
         """
         leaf, tree = self._tree(chosen)
         wiring = self._wiring(chosen, leaf)
