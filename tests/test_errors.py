@@ -153,6 +153,8 @@ def extras_in_the_code():
     for path in sorted((ROOT / "dendritree").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "import_extra":
+                if not isinstance(node.args[0], ast.Constant):
+                    continue  # one of a list of packages that other calls name
                 module, *extra = [argument.value for argument in node.args]
                 extra += [keyword.value.value for keyword in node.keywords if keyword.arg == "extra"]
                 yield path.name, module.partition(".")[0], *extra

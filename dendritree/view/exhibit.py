@@ -80,7 +80,10 @@ class Exhibit:
     @cached_property
     def in_features(self) -> int:
         """Inputs of the model; of a model of images, the pixels that it sees."""
-        return self.pixels.in_features if self.pixels else tree_layers(self.model)[0].in_features
+        if self.pixels:
+            return self.pixels.in_features
+        stated = (getattr(module, "in_features", None) for module in self.model.modules())
+        return next(size for size in stated if isinstance(size, int))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -107,7 +110,7 @@ class Exhibit:
         """How the inputs of a layer are laid out on the page: what they are, rows, columns, and tiles of an image."""
         inputs = self.layers[layer].in_features
         conv = any(isinstance(module, nn.Conv2d) for module in self.model.modules())
-        if layer == 0 and not conv:
+        if layer == 0 and not conv and inputs == self.in_features:
             if self.pixels:
                 channels, height, width = self.pixels.shape
                 return {"of": "pixels", "tiles": channels, "height": height, "width": width}

@@ -12,6 +12,7 @@ from compare_cases import parameters_by_hand, records_in, small_plan
 from dendritree import FitConfig, create_model, fit
 from dendritree.comparison import plan, run, tasks, trials
 from dendritree.comparison.families import FAMILIES, Choice
+from dendritree.comparison.rivals import ALL_FAMILIES
 from dendritree.comparison.run import compare
 from dendritree.comparison.tasks import BATCH_SIZE, Task
 from dendritree.data import Examples, load
@@ -47,7 +48,7 @@ def test_choices_of_two_versions_are_not_mixed(whole, expected, family, monkeypa
         return FAMILIES[family].draw(generator, task) | {"dropout": 0.25}
 
     changed = dataclasses.replace(FAMILIES[family], draw=draw)
-    monkeypatch.setattr(plan, "FAMILIES", FAMILIES | {family: changed})
+    monkeypatch.setattr(plan, "ALL_FAMILIES", ALL_FAMILIES | {family: changed})
     plan.draw_choice.cache_clear()
     try:
         with pytest.raises(FormatError, match=rf"of {family} on digits:128 differs .* in dropout: 0\.[01] -> 0\.25$"):

@@ -27,6 +27,7 @@ NAMES = [
     "mln",
     "mln-binary",
     "mlp",
+    "neuron-network",
     "perceptrons",
 ]
 

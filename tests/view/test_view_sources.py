@@ -15,7 +15,12 @@ from dendritree.view import Exhibit, Pixels, demo_gallery, open_gallery
 from dendritree.view.examples import exhibit_of
 
 
-@pytest.mark.parametrize("name", list_models())
+def test_a_model_without_trees_or_linear_layers_is_refused():
+    with pytest.raises(OptionError, match="a model must have dendritic or linear layers to be shown: got ConvDNM"):
+        exhibit_of("conv-dnm", create_model("conv-dnm", **model_entry("conv-dnm").example))
+
+
+@pytest.mark.parametrize("name", [name for name in list_models() if name != "conv-dnm"])
 def test_every_registered_model_can_be_shown(name):
     torch.manual_seed(0)
     model = create_model(name, **model_entry(name).example)
