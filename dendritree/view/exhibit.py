@@ -115,7 +115,7 @@ class Exhibit:
                 channels, height, width = self.pixels.shape
                 return {"of": "pixels", "tiles": channels, "height": height, "width": width}
             return {"of": "features", "tiles": 1, **_near_square(inputs)}
-        if layer == 0:
+        if layer == 0 and conv:
             maps = self.layers[0].image_shape() or self._maps(inputs)
             return {"of": "features", "tiles": maps[0], "height": maps[1], "width": maps[2]}
         return {"of": "neurons", "tiles": 1, **_near_square(inputs)}
