@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("paper/*.md"))]
 RUNNABLE = ("python", "py")
-TRAINS_OR_FETCHES = ("reproduce", "report", "data", "compare")
+TRAINS_OR_FETCHES = ("reproduce", "report", "data", "compare", "fit", "predict")
 
 
 class Block(NamedTuple):
