@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("paper/*.md"))]
 RUNNABLE = ("python", "py")
-TRAINS_OR_FETCHES = ("reproduce", "report", "data", "compare", "view", "tune", "export", "figures")  # or writes
+# They train, fetch or write; tests/cli runs them.
+TRAINS_OR_FETCHES = ("reproduce", "report", "data", "compare", "view", "tune", "export", "figures", "fit", "predict")
 
 
 class Block(NamedTuple):

@@ -74,7 +74,7 @@ def make_network(neurons: str, in_features: int, out_features: int, budget: int,
     """A network that gives logits or numbers, with at most `budget` parameters; one linear unit has what it has.
 
     >>> sum(p.numel() for p in make_network("dense", 8, 1, budget=500).parameters())
-    496
+    493
     """
     if check_one_of("neurons", neurons, NEURONS) == "linear":
         return create_model(
