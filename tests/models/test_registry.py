@@ -197,7 +197,7 @@ def test_missing_required_arguments_are_named(name, arguments, message):
 def test_arguments_are_those_the_class_takes(name):
     entry = model_entry(name)
     for argument, required in entry.arguments.items():
-        assert required == (argument in {"in_features", "hidden", "budget"}), argument
+        assert required == (argument in {"in_features", "hidden", "budget", "neuron"}), argument
     layer_options = {"depth", "ragged", "bias", "dropout_per", "activation", "backend"}
     common = {"dropout", "output", "device", "dtype"}
     assert common <= entry.arguments.keys()
