@@ -115,7 +115,7 @@ def test_named_forests_are_laid_out_soundly(forest):
     assert_sound(forest)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(forest=forests())
 def test_any_forest_is_laid_out_soundly(forest):
     assert_sound(forest)
