@@ -48,7 +48,8 @@ def test_pixels_are_floats_from_0_to_1_and_classes_whole_numbers(images):
 def test_fours_are_0_and_nines_are_1_in_the_same_parts_and_order(images):
     whole, pair = split_images(images, validation=40), split_four_nine(images, validation=40)
     for name in ("train", "val", "test"):
-        expected = [(x, int(y == 9)) for x, y in zip(*vars(getattr(whole, name)).values(), strict=True) if y in (4, 9)]
+        of = getattr(whole, name)
+        expected = [(x, int(y == 9)) for x, y in zip(of.x, of.y, strict=True) if y in (4, 9)]
         part = getattr(pair, name)
         assert part.y.tolist() == [y for _, y in expected]
         assert torch.equal(part.x, torch.stack([x for x, _ in expected]))

@@ -111,7 +111,7 @@ export class Tree {
     const faded = this.selected !== NOTHING;
     const shelves = Array.from({ length: 10 }, () => []); // weak signals first, strong ones above them
     for (let edge = 0; edge < layout.edges; edge++) {
-      const strength = Math.abs(this.sent[edge]);
+      const strength = Math.abs(this.sent[edge]) || 0; // nothing has arrived yet
       shelves[faded && this.lit[edge] ? 9 : Math.min(8, Math.floor(strength * 9))].push(edge);
     }
     for (const shelf of shelves) for (const edge of shelf) {
