@@ -180,18 +180,19 @@ def _details(column: Any) -> str:
 
 def _rule_section(fit: TableFit, source: str) -> Section:
     estimator = fit.model.estimator
+    decay = "by the number of rows" if estimator.weight_decay == "auto" else estimator.weight_decay
     rows = [
         ("table", source),
         ("target", f"{fit.model.target} ({fit.model.task})"),
         ("budget", f"{fit.budget:,} parameters for trees, sparse neurons and the dense MLP"),
-        ("training", f"AdamW, weight decay {estimator.weight_decay}, one cycle up to a rate of {estimator.lr:g}"),
+        ("training", f"AdamW, weight decay {decay}, one cycle up to a rate of {estimator.lr:g}"),
         ("epochs", f"{estimator.n_iter_} for the model that is kept, which is trained on all rows"),
         ("splits", f"{fit.splits}, shuffled with seed {fit.seed}; the same rows for every model"),
     ]
     return Section(
         "rule",
         "The rule",
-        "The same for every model; nothing was tuned on the test rows, and nothing for one model alone.",
+        "The same for every model; nothing was tuned on this table. The defaults were chosen on others, for trees.",
         (Column("what", "what"), Column("value", "value")),
         (Group("rule-table", "", tuple(rows)),),
         brief=False,
