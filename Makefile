@@ -31,8 +31,9 @@ lint: $(VENV)/dev.stamp
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
+# One thread of torch for each worker: there is a worker a core already.
 pytest: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 package: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_package.py
