@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help reproduce test bench docs lint types pytest package clean
+.PHONY: help reproduce test test-all bench docs lint types pytest package clean
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
 	@echo "make test        lint, types, tests, and a package that installs"
+	@echo "make test-all    all tests, also those that kill and restart for minutes"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make docs        build the documentation into site/index.html"
 	@echo "make clean       remove .venv and everything built"
@@ -33,6 +34,9 @@ types: $(VENV)/dev.stamp
 
 # One thread of torch for each worker: there is a worker a core already.
 pytest: $(VENV)/dev.stamp
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow" --durations=15
+
+test-all: $(VENV)/dev.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 package: $(VENV)/dev.stamp

@@ -64,12 +64,11 @@ def make_parser() -> Parser:
     """The parser of all commands."""
     parser = Parser(
         prog="dendritree",
-        description="Dendritic-tree neurons for PyTorch.",
         epilog="example:\n  dendritree params 1024 10 --branching 32",
         formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"dendritree {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    subparsers = parser.add_subparsers(title="dendritic-tree neurons for PyTorch", dest="command", metavar="COMMAND")
     for name, command in COMMANDS.items():
         sub = subparsers.add_parser(
             name,

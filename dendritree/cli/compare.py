@@ -84,7 +84,7 @@ class Bar:
 
 
 COMPARE = Command(
-    "compare trees with other models of the same size, all tuned alike",
+    "compare trees with other models of the same size, tuned alike",
     "",
     _compare,
     [

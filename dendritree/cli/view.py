@@ -37,7 +37,7 @@ def _view(arguments: argparse.Namespace) -> int:
 
 
 VIEW = Command(
-    "look into a model's neurons on a live page, and draw digits for it",
+    "look into a model's neurons on a live page; draw digits for it",
     "",
     _view,
     [

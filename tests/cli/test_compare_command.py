@@ -122,6 +122,7 @@ def test_the_folder_of_another_run_is_refused_and_left_as_it_is(tmp_path, capsys
 # ------------------------------------------------------------------------------------------------ a run, from outside
 
 
+@pytest.mark.slow
 def test_killed_interrupted_and_gone_on_it_ends_as_in_one_go(expected, tmp_path, capsys):
     """First with two workers, then with none: the trials are those of this process, bit for bit."""
     run = tmp_path / "run"

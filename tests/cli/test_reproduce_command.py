@@ -155,6 +155,7 @@ def watch(descriptor, process, seconds):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
 
 
+@pytest.mark.slow
 def test_ctrl_c_second_process_another_draw_and_going_on_with_a_live_bar(installed, tmp_path):
     run = tmp_path / "run"
     with CommandRun(installed, run) as first:
@@ -209,6 +210,7 @@ def test_ctrl_c_second_process_another_draw_and_going_on_with_a_live_bar(install
     assert len(errors.splitlines()) == 1, errors  # of the interrupted run, at last
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_workers_start_is_one_line_too(installed, tmp_path):
     """Workers that are still importing have not been told yet to leave Ctrl-C to their parent."""
     with CommandRun(installed, tmp_path / "run") as run:

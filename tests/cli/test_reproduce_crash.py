@@ -14,6 +14,8 @@ from dendritree.experiments.reproduce import RunPlan, reproduce
 from dendritree.experiments.runner import Pool
 from dendritree.experiments.store import STORE_FILE, RunStore
 
+pytestmark = pytest.mark.slow
+
 TIMED = {"machine.csv", "timing.csv", "missing.csv"}
 """Tables that say when and how long, or what the paper's own plan lacks."""
 

@@ -15,6 +15,8 @@ from runner_cases import Collected, alone, impossible_job, some_jobs
 from dendritree.errors import DendritreeError, ShapeError
 from dendritree.experiments.runner import Pool, run_jobs
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("distributed")
 JOBS = 14
 TESTS = Path(__file__).parents[1]
