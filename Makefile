@@ -1,6 +1,7 @@
 # Two commands: `make reproduce` and `make test`. Each makes .venv and installs what it needs.
 PYTHON ?= python3
 VENV := .venv
+WORKERS ?= auto
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
@@ -34,10 +35,10 @@ types: $(VENV)/dev.stamp
 
 # One thread of torch for each worker: there is a worker a core already.
 pytest: $(VENV)/dev.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow" --durations=15
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not slow" --durations=15
 
 test-all: $(VENV)/dev.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 package: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_package.py

@@ -72,7 +72,8 @@ def _nothing(condition: Any, found: Collection[str], candidates: Collection[str]
         return "the model must have an nn.Linear or a Conv1D of transformers to convert: it has none"
     shown = f"{condition!r}" if isinstance(condition, str) else getattr(condition, "__qualname__", f"{condition!r:.60}")
     if found:
-        return f"where must select perceptrons: {shown} matches {min(found, key=lambda name: (len(name), name)) or 'the model'}, which has none"
+        nearest = min(found, key=lambda name: (len(name), name)) or "the model"
+        return f"where must select perceptrons: {shown} matches {nearest}, which has none"
     near = _near(condition, candidates) if isinstance(condition, str) else list(candidates)[:3]
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if isinstance(condition, str) else f"; try {near[0]!r}"
     return f"where must select perceptrons: {shown} matches no module of the model{hint}"
