@@ -44,8 +44,6 @@ from made_trials import made_trial
 from dendritree.experiments.schema import insert_trial
 from dendritree.experiments.store import RunStore
 
-pytestmark = pytest.mark.slow
-
 store = RunStore.create_or_open(sys.argv[1], {CONFIG})
 store._database._connection.execute("PRAGMA cache_size = 5")
 with store._database.transaction("IMMEDIATE") as connection:
