@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from types import TracebackType
-from typing import Any, Self
 
 from ..errors import import_extra
+from .bar import StepBar
 from .command import Command
 
 __all__ = ["COMPARE"]
@@ -32,7 +30,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     )
     pool = Pool(arguments.backend, workers=arguments.workers, address=arguments.address)
     try:
-        with Bar() as bar:
+        with StepBar() as bar:
             whole = compare(
                 arguments.run, plan, pool=pool, data_dir=arguments.data_dir, hours=arguments.hours, observer=bar
             )
@@ -45,42 +43,6 @@ def _compare(arguments: argparse.Namespace) -> int:
     print_comparison(comparison)
     print(f"wrote {', '.join(map(str, files))}")
     return 0
-
-
-class Bar:
-    """What is being done: a bar on a terminal, a line a step elsewhere."""
-
-    def __init__(self, of: str = "trials") -> None:
-        self.of = of
-        self.live: Any = None
-        if sys.stderr.isatty():
-            progress = import_extra("rich.progress", extra="experiments")
-            console = import_extra("rich.console", extra="experiments").Console(stderr=True)
-            self.live = progress.Progress(*progress.Progress.get_default_columns(), console=console)
-        self.bars: dict[str, Any] = {}
-        self.start = time.monotonic()
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Show that `done` of `total` are there."""
-        if self.live is None:
-            if done == total:
-                count = f"{total} {self.of}, " if total > 1 else ""
-                print(f"{what}: {count}{time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
-            return
-        if what not in self.bars:
-            self.bars[what] = self.live.add_task(what, total=total)
-        self.live.update(self.bars[what], completed=done)
-
-    def __enter__(self) -> Self:
-        if self.live is not None:
-            self.live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.live is not None:
-            self.live.stop()
 
 
 COMPARE = Command(

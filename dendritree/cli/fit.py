@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from ..errors import FormatError, OptionError, import_extra
+from .bar import StepBar
 from .command import Command
-from .compare import Bar
 
 __all__ = ["FIT"]
 
@@ -25,7 +25,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     _check_target(out, force=arguments.force)
     frame = read_table(arguments.table)
     source = Path(arguments.table).name
-    with Bar("models") as bar:
+    with StepBar("models") as bar:
 
         def observe(what: str, done: int, total: int) -> None:
             if what == "comparing" and not done:  # all that could be refused has been

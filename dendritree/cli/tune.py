@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ..errors import import_extra
+from .bar import LiveBar
 from .command import Command
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def _tune(arguments: argparse.Namespace) -> int:
     import_extra("matplotlib", extra="tune")  # what the report needs: now, not after the search
     split = task.load(arguments.data_dir)
     try:
-        with Bar(task.metric) as bar:
+        with TrialBar(task.metric) as bar:
             found = tune(
                 split,
                 budget=arguments.budget,
@@ -48,18 +48,13 @@ def _tune(arguments: argparse.Namespace) -> int:
     return 0
 
 
-class Bar:
+class TrialBar(LiveBar):
     """The trials: a bar on a terminal, a line a trial elsewhere."""
 
     def __init__(self, metric: str) -> None:
-        self.metric, self.best = metric, ""
-        self.live: Any = None
+        super().__init__("tune", "{task.fields[best]}")
+        self.metric = metric
         self.task: Any = None
-        if sys.stderr.isatty():
-            progress = import_extra("rich.progress", extra="tune")
-            console = import_extra("rich.console", extra="tune").Console(stderr=True)
-            columns = (*progress.Progress.get_default_columns(), progress.TextColumn("{task.fields[best]}"))
-            self.live = progress.Progress(*columns, console=console)
         self.score: float | None = None
 
     def __call__(self, trial: TrialResult, done: int, total: int) -> None:
@@ -78,17 +73,6 @@ class Bar:
         size = "" if trial.parameters is None else f", {trial.parameters:,} parameters"
         end = "" if trial.whole else ", stopped early"
         print(f"{done} of {total}: {shown}{size}{end}{'; ' * bool(best)}{best}", file=sys.stderr, flush=True)
-
-    def __enter__(self) -> Self:
-        if self.live is not None:
-            self.live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.live is not None:
-            self.live.stop()
 
 
 TUNE = Command(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,8 @@ from ..wiring import Custom, Wiring
 from .activation import Activation, make_activation
 from .description import describe
 from .growth import count_neurons, grow_forest, resolve_wirings
-from .state import FOREST_KEYS, WINDOWS_KEY, check_forest, forest_state, is_same_tree
+from .planned import PlannedLayer
+from .state import FOREST_KEYS, WINDOWS_KEY, check_forest, forest_state, is_same_tree, refuse_state
 
 __all__ = ["DROPOUT_PER", "DendriticLayer"]
 
@@ -34,7 +35,7 @@ DROPOUT_PER = ("synapse", "input")
 """What dropout silences: each neuron's synapses on their own, or an input for all neurons at once."""
 
 
-class DendriticLayer(nn.Module):
+class DendriticLayer(PlannedLayer):
     """A layer of neurons whose inputs run through trees of small nonlinear sums.
 
     Every dendrite (inner node) of a tree computes
@@ -141,7 +142,7 @@ class DendriticLayer(nn.Module):
             self.bias = nn.Parameter(torch.empty(self.forest.nodes, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
-        self._plan = ops.make_plan(self.forest, self.weight.device)
+        self._make_plan(self.forest)
         self.regrown = False
         self.reset_parameters()
 
@@ -236,16 +237,6 @@ class DendriticLayer(nn.Module):
 
     # ------------------------------------------------------------------------------------------- state and devices
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> DendriticLayer:
-        """Follow `.to()`, `.cuda()`, `to_empty()`: the plan is remade where the weights now are."""
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self._follow_device()
-        return self
-
-    def _follow_device(self) -> None:
-        if self._plan.device != self.weight.device:
-            self._plan = ops.make_plan(self.forest, self.weight.device)
-
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         destination.update({prefix + key: value for key, value in forest_state(self.forest, self.windows).items()})
@@ -270,9 +261,7 @@ class DendriticLayer(nn.Module):
             try:
                 drawn = check_forest(found, self.forest, self.windows, self.wirings)
             except DendritreeError as error:
-                error_msgs.append(f"{prefix.rstrip('.') or 'DendriticLayer'}: {error}")
-                for key in [key for key in state_dict if key.startswith(prefix)]:
-                    del state_dict[key]  # so that nothing of a foreign tree is copied
+                refuse_state(state_dict, prefix, error_msgs, "DendriticLayer", error)
                 return
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
@@ -287,7 +276,7 @@ class DendriticLayer(nn.Module):
         if not is_same_tree(self.forest, forest):
             raise FormatError(f"a layer is rewired with the same trees: {self.forest.difference(forest)}")
         self.forest = forest
-        self._plan = ops.make_plan(forest, self.weight.device)
+        self._make_plan(forest)
 
     def regrow(self, forest: Forest, *, bias: bool | None = None, windows: IntArray | None = None) -> None:
         """Take other trees for the same inputs and neurons, with new weights of the initial law.
@@ -309,5 +298,5 @@ class DendriticLayer(nn.Module):
         self.forest, self.windows, self.regrown = forest, windows, True
         self.weight = nn.Parameter(like.new_empty(forest.edges), requires_grad=like.requires_grad)
         self.bias = nn.Parameter(like.new_empty(forest.nodes), like.requires_grad) if has_bias else None
-        self._plan = ops.make_plan(forest, self.weight.device)
+        self._make_plan(forest)
         self.reset_parameters()

@@ -5,7 +5,7 @@ Source: X. Wu, X. Liu, W. Li, Q. Wu, "Improved expressivity through dendritic ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from .. import ops
 from ..errors import DendritreeError, FormatError, OptionError, check_int, check_one_of
 from ..tree import Forest, IntArray
 from ..wiring.base import check_seed, generator
+from .planned import PlannedLayer
+from .state import refuse_state
 
 __all__ = ["DENN"]
 
@@ -23,7 +25,7 @@ INPUTS_KEY = "inputs"
 """Entry of the wiring in a state dict."""
 
 
-class DENN(nn.Module):
+class DENN(PlannedLayer):
     r"""A layer of neurons that split their inputs by chance into disjoint branches and take the largest branch.
 
     .. math:: y_n = \max_{j=1 \dots d} \Big( c_{nj} + \sum_{i \in B_{nj}} w_{ni} x_i \Big), \qquad
@@ -147,17 +149,7 @@ class DENN(nn.Module):
         offsets = np.cumsum([0, *self.branch_sizes * self.out_features]).astype(np.int32)
         roots = np.arange(self.out_features * self.branches, dtype=np.int32)
         forest = Forest(self.in_features, inputs.ravel().astype(np.int32), offsets, roots)
-        self._plan = ops.make_plan(forest, self.weight.device)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> DENN:
-        """Follow `.to()`, `.cuda()`, `to_empty()`: the plan is remade where the weights now are."""
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self._follow_device()
-        return self
-
-    def _follow_device(self) -> None:
-        if self._plan.device != self.weight.device:
-            self._plan = ops.make_plan(self._plan.forest, self.weight.device)
+        self._make_plan(forest)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
@@ -181,9 +173,7 @@ class DENN(nn.Module):
             try:
                 inputs = self._check_inputs(found)
             except DendritreeError as error:
-                error_msgs.append(f"{prefix.rstrip('.') or 'DENN'}: {error}")
-                for key in [key for key in state_dict if key.startswith(prefix)]:
-                    del state_dict[key]  # so that no weight of a foreign wiring is copied
+                refuse_state(state_dict, prefix, error_msgs, "DENN", error)
                 return
         elif strict:
             missing_keys.append(prefix + INPUTS_KEY)

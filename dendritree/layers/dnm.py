@@ -20,6 +20,7 @@ from ..ops.products import log_sigmoid_products
 from .contract import as_rows, check_dtype, check_number, check_range
 from .dnm_logic import Logic, read_logic
 from .dnm_pruning import TABLE_KEYS, SynapseTable, check_table, pruned_table, synapse_states
+from .state import refuse_state
 
 __all__ = ["DNM", "SOMAS"]
 
@@ -286,9 +287,7 @@ class DNM(nn.Module):
             try:
                 table = check_table(state_dict, prefix, self.in_features, self.out_features, self.dendrites)
             except DendritreeError as error:
-                error_msgs.append(f"{prefix.rstrip('.') or 'DNM'}: {error}")
-                for key in [key for key in state_dict if key.startswith(prefix)]:
-                    del state_dict[key]  # so that nothing of it is copied
+                refuse_state(state_dict, prefix, error_msgs, "DNM", error)
                 return
             self._take_table(table, self.weight.device, self.weight.dtype)
         super()._load_from_state_dict(

@@ -27,6 +27,7 @@ __all__ = [
     "is_same_tree",
     "read_forest",
     "read_windows",
+    "refuse_state",
 ]
 
 STATE_FORMAT = 1
@@ -98,6 +99,13 @@ def check_forest(
     if difference is not None:
         raise FormatError(f"the state dict must be of the same tree and wiring: {difference} (ours against theirs)")
     return None
+
+
+def refuse_state(state: dict[str, Any], prefix: str, errors: list[str], name: str, error: Exception) -> None:
+    """Say why a layer's entries are refused, and take them away, so that no weight of them is copied."""
+    errors.append(f"{prefix.rstrip('.') or name}: {error}")
+    for key in [key for key in state if key.startswith(prefix)]:
+        del state[key]
 
 
 def _integers(state: Mapping[str, Tensor], key: str) -> npt.NDArray[Any]:

@@ -8,6 +8,7 @@ from torch import nn
 
 from dendritree.errors import OptionError
 from dendritree.models import MLP, ConvMLN, ConvMLP, Perceptrons
+from dendritree.models.controls import Linear
 
 
 @pytest.fixture(autouse=True)
@@ -201,3 +202,10 @@ def test_dropout_must_be_a_probability(model, value):
 def test_output_must_be_known(model, value, hint):
     with pytest.raises(OptionError, match=rf"output must be one of 'probabilities', 'logits': got {value!r}{hint}"):
         BUILD[model](output=value)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear_is_nn_linear_for_features_major_inputs_too(bias):
+    layer, x = Linear(5, 3, bias=bias, dtype=torch.float64), torch.randn(5, 4, dtype=torch.float64).t()
+    assert x.stride() == (1, 4)
+    torch.testing.assert_close(layer(x), nn.functional.linear(x.contiguous(), layer.weight, layer.bias))
