@@ -43,13 +43,13 @@ def _dnm(random: np.random.Generator, task: Task) -> dict[str, Any]:
 
 
 def _dmnn(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    del task
     return _network(
         random,
         "dmnn",
         dendrites=pick(random, 1, 1, 2, 4),
         temperature=pick(random, None, 0.1, 0.3, 1.0),
         scale=pick(random, 1.0, 10.0),
+        input_range=list(task.input_range),  # boxes elsewhere would have to travel first
     )
 
 

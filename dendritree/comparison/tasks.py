@@ -97,6 +97,18 @@ class Task:
         per_epoch = math.ceil(training_examples / BATCH_SIZE)
         return min(max(math.ceil(steps / per_epoch), FEWEST_EPOCHS), MOST_EPOCHS)
 
+    @property
+    def input_range(self) -> tuple[float, float]:
+        """Where the inputs of `load` lie: from the darkest to the lightest pixel, most values of a table.
+
+        >>> Task.parse("mnist").input_range
+        (-0.424, 2.821)
+        """
+        if self.image_shape is None:
+            return -2.0, 2.0
+        low, high = normalise(torch.tensor([0.0, 1.0], dtype=torch.float64)).tolist()
+        return round(low, 3), round(high, 3)
+
     def load(self, data_dir: str | None = None) -> Split:
         """The examples: pixels with the paper's mean and deviation, columns of a table with their own."""
         return _load(self, data_dir)

@@ -40,7 +40,8 @@ class DANN(nn.Module):
         in_features: number of inputs.
         out_features: number of somata, `S`.
         dendrites: of each soma, `D`.
-        synapses: of each dendrite, 16 by default. For field `"all"` every dendrite reads all inputs.
+        synapses: of each dendrite; by default 16, or all inputs if they are fewer. For field `"all"` every dendrite
+            reads all inputs.
         field: what a dendrite reads: `"random"` inputs (dANN-R), the pixels around a centre of its own, `"local"`
             (dANN-LRF), those around a centre near that of its soma, `"global"` (dANN-GRF), or `"all"` (pdANN).
         image_shape: (channels, height, width), for `"local"` and `"global"`; a square image of one channel by default.
@@ -135,7 +136,7 @@ class DANN(nn.Module):
                     f"synapses must be in_features {self.in_features}, or left out, for field 'all': got {synapses}"
                 )
             return self.in_features
-        count = SYNAPSES if synapses is None else check_int("synapses", synapses)
+        count = min(SYNAPSES, self.in_features) if synapses is None else check_int("synapses", synapses)
         if count > self.in_features:
             raise OptionError(f"synapses must be at most in_features {self.in_features}: got {count}")
         return count

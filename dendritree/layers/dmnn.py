@@ -44,6 +44,7 @@ class DMNN(nn.Module):
         signs: p_k, 1 or -1, for all dendrites or one for each dendrite of a neuron; 1 for `"max"` and -1 for `"min"`
             if None.
         scale: factor of the output. It decides nothing, but a depth of 0.1 is a weak logit: 10 or 20 helps training.
+        input_range: where the inputs lie, about; the first boxes are drawn around the middle of it.
         device, dtype: as in `nn.Linear`.
 
     Shape:
@@ -51,8 +52,8 @@ class DMNN(nn.Module):
         - Output: `(*, out_features)`.
 
     Attributes:
-        low, high: corners of the boxes, shape `(out_features, dendrites, in_features)`, at first uniform in
-            [-0.5, 0.5) and [0.5, 1.5): boxes about the middle of inputs in [0, 1]. `fit_boxes` draws better ones.
+        low, high: corners of the boxes, shape `(out_features, dendrites, in_features)`, at first uniform within
+            half of `input_range` around its ends: [-0.5, 0.5) and [0.5, 1.5) for (0, 1). `fit_boxes` draws better ones.
         sign: p_k, a buffer of shape `(dendrites,)`.
 
     Example:
@@ -77,6 +78,7 @@ class DMNN(nn.Module):
         temperature: float | None = None,
         signs: int | Sequence[int] | None = None,
         scale: float = 1.0,
+        input_range: Sequence[float] = (0.0, 1.0),
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -87,6 +89,7 @@ class DMNN(nn.Module):
         self.reduce = check_one_of("reduce", reduce, REDUCTIONS)
         self.temperature = None if temperature is None else check_number("temperature", temperature)
         self.scale = check_number("scale", scale)
+        self.input_range = _check_input_range(input_range)
         check_dtype(dtype)
         p = _check_signs(signs, self.dendrites, 1 if self.reduce == "max" else -1)
         shape = (self.out_features, self.dendrites, self.in_features)
@@ -97,9 +100,11 @@ class DMNN(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw boxes about the middle of inputs in [0, 1]; the signs stay."""
-        self.low.uniform_(-0.5, 0.5)
-        self.high.uniform_(0.5, 1.5)
+        """Draw boxes around the middle of the inputs' range; the signs stay."""
+        low, high = self.input_range
+        half = (high - low) / 2
+        self.low.uniform_(low - half, low + half)
+        self.high.uniform_(high - half, high + half)
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
@@ -171,7 +176,18 @@ class DMNN(nn.Module):
             text += f", temperature={self.temperature}"
         if not self.sign.is_meta and not (self.sign == (1 if self.reduce == "max" else -1)).all():
             text += f", signs={[int(p) for p in self.sign.tolist()]}"
-        return text + ("" if self.scale == 1.0 else f", scale={self.scale}")
+        text += "" if self.scale == 1.0 else f", scale={self.scale}"
+        return text + ("" if self.input_range == (0.0, 1.0) else f", input_range={self.input_range}")
+
+
+def _check_input_range(ends: Sequence[float]) -> tuple[float, float]:
+    """The two ends."""
+    if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
+        raise OptionError(f"input_range must be two numbers, low and high: got {ends!r}")
+    low, high = (check_number("input_range", end, positive=False) for end in ends)
+    if low >= high:
+        raise OptionError(f"input_range must be two numbers, the first below the second: got {ends!r}")
+    return low, high
 
 
 def _check_signs(signs: int | Sequence[int] | None, dendrites: int, default: int) -> list[int]:

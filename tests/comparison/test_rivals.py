@@ -25,7 +25,7 @@ def parameters_by_hand(choice, width):
     elif config["neuron"] == "denn":
         each = inputs + options["branches"]
     elif config["neuron"] == "dann":
-        each = 17 * options["dendrites"] + options["dendrites"] + 1
+        each = (min(16, inputs) + 1) * options["dendrites"] + options["dendrites"] + 1
     else:
         each = 2 * inputs * options["dendrites"]
     return width * (each + (2 if config["norm"] else 0)) + outputs * (width + 1)
@@ -41,7 +41,9 @@ def test_every_rival_is_a_neuron_with_a_name_of_its_own():
 
 
 @pytest.mark.parametrize("family", RIVALS)
-@pytest.mark.parametrize(("dataset", "budget"), [("mnist", 4000), ("digits", 4000), ("adult", 2000)])
+@pytest.mark.parametrize(
+    ("dataset", "budget"), [("mnist", 4000), ("digits", 4000), ("adult", 2000), ("california-housing", 1000)]
+)
 def test_a_choice_fills_its_budget_and_one_neuron_more_would_not_fit(family, dataset, budget):
     for seed in range(4):
         choice = draw(family, Task(dataset), budget, seed)
@@ -51,11 +53,17 @@ def test_a_choice_fills_its_budget_and_one_neuron_more_would_not_fit(family, dat
         assert real == parameters_by_hand(choice, width) <= budget < parameters_by_hand(choice, width + 1)
 
 
+def test_first_boxes_lie_where_the_data_does():
+    task = Task("digits")
+    x, (low, high) = task.load().train.x, draw("dmnn", task, 4000, 0).config["options"]["input_range"]
+    assert (x.min().item(), x.max().item()) == pytest.approx((low, high), abs=1e-3)
+
+
 @pytest.mark.parametrize("family", RIVALS)
 def test_choices_differ_in_what_the_family_is_known_for(family):
     options = [draw(family, Task("digits"), 4000, seed).config["options"] for seed in range(40)]
     for name in options[0]:
-        if name != "image_shape":
+        if name not in ("image_shape", "input_range"):  # these are the task's
             assert len({repr(each[name]) for each in options}) > 1, name
 
 

@@ -249,7 +249,7 @@ def test_extra_repr_shows_the_call():
         ({"dendrites": 2.0}, r"^dendrites must be an integer of at least 1: got 2\.0$"),
         ({"synapses": 0}, r"^synapses must be an integer of at least 1: got 0$"),
         ({"synapses": 65}, r"^synapses must be at most in_features 64: got 65$"),
-        ({"in_features": 9}, r"^synapses must be at most in_features 9: got 16$"),
+        ({"in_features": 9, "synapses": 16}, r"^synapses must be at most in_features 9: got 16$"),
         ({"synapses": 16, "field": "all"}, r"^synapses must be in_features 64, or left out, for field 'all': got 16$"),
         ({"field": "locale"}, r"^field must be one of .*: got 'locale'; did you mean 'local'\?$"),
         ({"field": None}, r"^field must be one of .*: got None$"),
@@ -271,3 +271,10 @@ def test_extra_repr_shows_the_call():
 def test_what_is_refused(options, message):
     with pytest.raises(DendritreeError, match=message):
         DANN(**{"in_features": 64, "out_features": 4, **options})
+
+
+@pytest.mark.parametrize("field", ["random", "local"])
+def test_fewer_than_16_inputs_are_all_read_by_each_dendrite(field):
+    layer = DANN(9, 2, dendrites=3, field=field)
+    assert layer.synapses_per_dendrite == 9
+    assert sum(p.numel() for p in layer.parameters()) == 2 * (3 * (9 + 1) + 3 + 1)

@@ -258,6 +258,12 @@ def test_data_that_boxes_cannot_be_drawn_from_is_refused(options, x, y, error, m
         ({"temperature": 0}, r"temperature must be a positive number: got 0"),
         ({"temperature": math.inf}, r"temperature must be a positive number: got inf"),
         ({"scale": -1}, r"scale must be a positive number: got -1"),
+        ({"input_range": 2.0}, r"input_range must be two numbers, low and high: got 2\.0"),
+        (
+            {"input_range": (1.0, 1.0)},
+            r"input_range must be two numbers, the first below the second: got \(1\.0, 1\.0\)",
+        ),
+        ({"input_range": (0.0, float("inf"))}, r"input_range must be a finite number: got inf"),
         ({"signs": 0}, r"signs must be 1 or -1, one for all or one for each of 2 dendrites: got \[0, 0\]"),
         ({"signs": [1]}, r"signs must be 1 or -1, .* got \[1\]"),
         ({"signs": "+-"}, r"signs must be 1 or -1, .* got '\+-'"),
@@ -337,3 +343,13 @@ def test_it_compiles_and_exports(temperature):
     torch.testing.assert_close(*gradients)
     exported = torch.export.export(layer.eval(), (x,)).module()
     torch.testing.assert_close(exported(x), layer(x))
+
+
+def test_the_first_boxes_lie_around_the_middle_of_the_inputs_range():
+    layer = DMNN(50, 20, dendrites=2, input_range=(-1.0, 3.0))
+    assert -3 <= layer.low.min() < -2.9
+    assert 0.9 < layer.low.max() < 1
+    assert 1 <= layer.high.min() < 1.1
+    assert 4.9 < layer.high.max() < 5
+    assert (layer.low < layer.high).all()
+    assert "input_range=(-1.0, 3.0)" in repr(layer)
