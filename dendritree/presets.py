@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .budget import count, fill_budget
+from .budget import count, fill_budget, parse_count
 from .errors import OptionError, check_int, check_one_of
 from .models import DendriticNetwork, create_model
 from .models.registry import register_function
@@ -30,7 +30,7 @@ def dendritic_preset(
     in_features: int,
     out_features: int = 10,
     *,
-    budget: int,
+    budget: int | str,
     image_shape: Sequence[int] | None = None,
     neurons: str = "tree",
     dropout: float = 0.0,
@@ -43,7 +43,7 @@ def dendritic_preset(
     Args:
         in_features: number of inputs.
         out_features: number of outputs.
-        budget: most parameters it may have.
+        budget: most parameters it may have, as 8000 or "8k".
         image_shape: (channels, height, width) where the inputs are the pixels of an image; they are wired locally then.
         neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did as well on images of ten classes and
             better on the table of people's incomes.
@@ -66,7 +66,7 @@ def preset_options(
     in_features: int,
     out_features: int,
     *,
-    budget: int,
+    budget: int | str,
     image_shape: Sequence[int] | None = None,
     neurons: str = "tree",
     dropout: float = 0.0,
@@ -77,7 +77,7 @@ def preset_options(
     [25, [8]]
     """
     in_features, out_features = check_int("in_features", in_features), check_int("out_features", out_features)
-    budget = check_int("budget", budget)
+    budget = parse_count("budget", budget)
     check_one_of("neurons", neurons, NEURONS)
     shape = check_image_shape(image_shape if image_shape is None else tuple(image_shape))
     branching, wiring = _architecture(in_features, out_features, budget, shape, neurons)

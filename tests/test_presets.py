@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dendritree import DendriticNetwork, create_model, dendritic_preset, load, save
+from dendritree import DendriticNetwork, count, create_model, dendritic_preset, load, save
 from dendritree.errors import OptionError, ShapeError
 from dendritree.models.registry import model_origin
 
@@ -85,3 +85,8 @@ def test_the_least_budget_that_is_told_is_enough():
     assert parameters(dendritic_preset(64, 10, budget=least)) == least
     with pytest.raises(OptionError):
         dendritic_preset(64, 10, budget=least - 1)
+
+
+def test_a_budget_may_be_written_as_people_do():
+    model = create_model("dendritic", in_features=64, out_features=10, budget="2k", output="logits")
+    assert 1900 < count(model).total <= 2000

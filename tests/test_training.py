@@ -154,7 +154,8 @@ def test_a_run_whose_losses_are_nan_ends_and_says_so():
     split = make_split()
     split.train.x[3, 5] = math.nan
     model = make_model()
-    history = fit(model, split, FitConfig(epochs=3, batch_size=None))
+    with pytest.warns(UserWarning, match=r"^train\.x has values that are NaN or infinite$"):
+        history = fit(model, split, FitConfig(epochs=3, batch_size=None))
     assert len(history.epochs) == 3
     assert all(math.isnan(epoch.train_loss) and math.isnan(epoch.val_loss) for epoch in history.epochs)
     assert history.best.epoch == 0

@@ -84,7 +84,7 @@ DATA = Command(
                 "verify: read all files, status 1 if one is corrupt",
             },
         ),
-        (("names",), {"nargs": "*", "metavar": "NAME", "help": "data sets (default: all)"}),
+        (("names",), {"nargs": "*", "default": [], "metavar": "NAME", "help": "data sets (default: all)"}),
         (
             ("--data-dir",),
             {"metavar": "DIR", "help": "folder to look in first (default: the one that DENDRITREE_DATA names)"},

@@ -190,6 +190,8 @@ def _trees(ins: int, outs: int, branching: Any, fan_in: int | None, wiring: Wiri
         if synapses is None:
             by_shape = wiring.any_fan_in and not isinstance(branching, int | str)
             synapses = level_sizes(branching)[0] if by_shape else wiring.fan_in(ins, outs)
+        if synapses < min(2, ins):
+            raise ShapeError(f"a tree must have two synapses or more: {outs} neurons leave {synapses} of {ins} inputs")
         levels = level_sizes(auto_branching(synapses) if branching == AUTO else branching, fan_in=synapses, ragged=True)
         by_level = [-(-below // above) for below, above in itertools.pairwise(levels)]
         shape = f"b={branching}" if isinstance(branching, int) else by_level

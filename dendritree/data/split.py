@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import ShapeError
+from ..errors import OptionError, ShapeError
 
 __all__ = ["Examples", "Split", "first_examples", "fixed_order"]
 
@@ -22,6 +22,12 @@ class Examples:
     y: Tensor
     weight: Tensor | None = None
     """How much each example counts; None for all alike."""
+
+    def __post_init__(self) -> None:
+        for name in ("x", "y", "weight"):
+            value = getattr(self, name)
+            if not isinstance(value, Tensor) and not (name == "weight" and value is None):
+                raise OptionError(f"{name} of Examples must be a tensor: got {type(value).__name__}")
 
     def __len__(self) -> int:
         return len(self.x)

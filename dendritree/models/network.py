@@ -20,7 +20,22 @@ from .registry import register
 
 __all__ = ["DendriticNetwork", "DenseNetwork"]
 
-NORMS = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+
+class BatchNorm(nn.BatchNorm1d):
+    """Batch normalisation of the last dimension, whatever dimensions lead; `nn.BatchNorm1d` takes the second.
+
+    >>> BatchNorm(8)(torch.randn(5, 7, 8)).shape
+    torch.Size([5, 7, 8])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """As `nn.BatchNorm1d` does it for a matrix."""
+        if x.dim() == 2:
+            return super().forward(x)
+        return super().forward(x.reshape(-1, x.shape[-1])).reshape(x.shape)
+
+
+NORMS = {"batch": BatchNorm, "layer": nn.LayerNorm}
 READOUTS = ("linear", "dendritic")
 DEFAULT_FAN_IN = 16
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..checkpoints import Checkpoint
 from ..data import Examples, Split
 from ..errors import OptionError, check_int, check_one_of
+from .checks import check_output, check_split, check_targets
 from .config import FitConfig, make_optimizer, make_scheduler
 from .history import Callback, Epoch, History, Run
 from .losses import LOSSES, Loss
@@ -61,6 +62,8 @@ def fit(
     """
     config = config or FitConfig()
     device = _device(model)
+    check_split(split, config.loss)
+    check_output(model, config.loss)
     if not len(split.train) or (not len(split.val) and config.restore_best):
         raise OptionError(f"fit needs training and validation examples: got {len(split.train)} and {len(split.val)}")
     train, val, loss = split.train.to(device), split.val.to(device), LOSSES[config.loss]
@@ -159,6 +162,7 @@ def evaluate(
     batch_size = check_int("batch_size", batch_size)
     if not len(examples):
         raise OptionError("evaluate needs at least one example: got none")
+    check_targets(examples.y, loss)
     totals = torch.zeros(3, dtype=torch.float64)
     with _modes_kept(model):
         model.eval()

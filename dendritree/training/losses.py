@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..errors import OptionError
+
 __all__ = ["LOSSES", "Loss"]
 
 
@@ -32,10 +34,17 @@ def _binary(loss: Callable[..., Tensor], threshold: float) -> Loss:
     )
 
 
+def _cross_entropy(out: Tensor, y: Tensor) -> Tensor:
+    try:
+        return F.cross_entropy(out, y.long(), reduction="none")
+    except IndexError:
+        raise OptionError(
+            f"the model must have an output for each class: it has {out.shape[-1]}, and there is class {y.max()}"
+        ) from None
+
+
 LOSSES: dict[str, Loss] = {
-    "cross-entropy": Loss(
-        lambda out, y: F.cross_entropy(out, y, reduction="none"), lambda out, y: out.argmax(-1).eq(y)
-    ),
+    "cross-entropy": Loss(_cross_entropy, lambda out, y: out.argmax(-1).eq(y)),
     "binary-probabilities": _binary(F.binary_cross_entropy, 0.5),
     "binary-logits": _binary(F.binary_cross_entropy_with_logits, 0.0),
     "squared-error": Loss(lambda out, y: _mean_each((out - y.reshape(out.shape)).square()), None),

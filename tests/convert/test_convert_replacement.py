@@ -104,6 +104,11 @@ def test_wirings_that_say_the_fan_in_themselves(wiring):
     assert converted(torch.randn(2, 64)).shape == (2, 4)
 
 
+def test_no_neuron_is_left_with_a_single_synapse():
+    converted, _ = convert(mlp(64, 256, 10), wiring="partition")
+    assert converted[0].forest.source.size / converted[0].out_features >= 2
+
+
 # --------------------------------------------------------------------------------------------------------- interface
 
 

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from dendritree import DenseNetwork, count, create_model, load, save
 from dendritree.errors import OptionError
 from dendritree.models.controls import make_linear
+from dendritree.models.network import BatchNorm
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +74,7 @@ def test_the_default_is_relu():
 @pytest.mark.parametrize("norm", ["batch", "layer"])
 def test_normalisation_comes_after_the_activation_and_dropout_after_it(norm):
     net = DenseNetwork(5, [4, 3], 2, norm=norm, dropout=0.25, output="logits")
-    kind = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}[norm]
+    kind = {"batch": BatchNorm, "layer": nn.LayerNorm}[norm]
     assert [type(step) for step in net.hidden][1:4] == [nn.ReLU, kind, nn.Dropout]
     assert [type(step) for step in net.hidden][5:] == [nn.ReLU, kind, nn.Dropout]
     assert [type(step) for step in DenseNetwork(5, [4], dropout=0.0).hidden][1:] == [nn.ReLU]
@@ -85,6 +86,15 @@ def test_normalisation_comes_after_the_activation_and_dropout_after_it(norm):
         else:
             y = y / math.sqrt(1 + 1e-5)  # fresh running statistics: mean 0, variance 1
     torch.testing.assert_close(net.eval()(x), y @ net.readout.weight.T + net.readout.bias)
+
+
+@pytest.mark.parametrize("norm", ["batch", "layer"])
+@pytest.mark.parametrize("leading", [(), (6,), (6, 4), (2, 3, 4)])
+def test_leading_dimensions_do_not_change_what_is_normalised(norm, leading):
+    net = DenseNetwork(5, [4], 2, norm=norm, output="logits")
+    net(torch.randn(50, 5) * 3 + 1)  # running statistics that are not 0 and 1
+    x = torch.randn(*leading, 5)
+    torch.testing.assert_close(net.eval()(x), net(x.reshape(-1, 5)).reshape(*leading, 2))
 
 
 def test_dropout_silences_hidden_neurons_while_training_and_scales_the_rest():

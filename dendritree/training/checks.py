@@ -1,0 +1,69 @@
+"""What is wrong with data or a model before the first step of training, said in words."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..data import Examples, Split
+from ..errors import OptionError
+
+__all__ = ["check_output", "check_split", "check_targets"]
+
+GIVES_PROBABILITIES = (nn.Softmax, nn.Sigmoid)
+
+
+def check_split(split: Any, loss: str) -> None:
+    """Refuse what is no split, or whose targets do not fit the loss; warn of inputs that are no numbers.
+
+    >>> check_split(Split(*[Examples(torch.rand(5, 3), torch.zeros(5).long())] * 3), "cross-entropy")
+    """
+    if not isinstance(split, Split):
+        raise OptionError(
+            f"fit takes a Split, as Split(Examples(x, y), Examples(...), Examples(...)): got {type(split).__name__}"
+        )
+    for name in ("train", "val"):
+        part: Examples = getattr(split, name)
+        check_targets(part.y, loss, f"{name}.y")
+        if part.x.is_floating_point() and not part.x.isfinite().all():
+            warnings.warn(f"{name}.x has values that are NaN or infinite", stacklevel=3)
+
+
+def check_targets(y: torch.Tensor, loss: str, name: str = "y") -> None:
+    """Refuse targets that do not fit a loss.
+
+    >>> check_targets(torch.tensor([0, 2, 1]), "cross-entropy")
+    """
+    if loss == "cross-entropy":
+        if y.dim() != 1 or y.is_floating_point() or y.is_complex():
+            got = f"{y.dtype} of shape {tuple(y.shape)}"
+            raise OptionError(f"{name} must be one class number for each example for cross-entropy: got {got}")
+        if len(y) and y.min() < 0:
+            raise OptionError(f"{name} must be class numbers from 0 for cross-entropy: got {y.min()}")
+    elif loss.startswith("binary") and y.numel() and not (y.min() >= 0 and y.max() <= 1):
+        raise OptionError(f"{name} must be 0 or 1 for {loss}: got {y.min()} to {y.max()}")
+
+
+def check_output(model: nn.Module, loss: str) -> None:
+    """Refuse a model whose last step is known not to fit the loss; warn of a second softmax.
+
+    >>> check_output(nn.Sequential(nn.Linear(3, 1), nn.Sigmoid()), "binary-probabilities")
+    """
+    last = model[-1] if isinstance(model, nn.Sequential) and len(model) else getattr(model, "output", None)
+    if not isinstance(last, GIVES_PROBABILITIES):
+        return
+    name = type(model).__name__
+    if loss == "binary-logits":
+        raise OptionError(
+            f"binary-logits takes logits, and {name} gives probabilities: build it with output='logits', or take the "
+            "loss 'binary-probabilities'"
+        )
+    if loss == "cross-entropy":
+        warnings.warn(
+            f"cross-entropy takes logits, and {name} gives probabilities: a second softmax is applied, as in the paper,"
+            " and training is slow; build it with output='logits'",
+            stacklevel=3,
+        )
