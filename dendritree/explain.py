@@ -19,10 +19,14 @@ from typing import overload
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 
 from .errors import DendritreeError, OptionError, ShapeError, check_int
 from .layers import DendriticLayer, trace
 from .models import MLP, DendriticNetwork, DenseNetwork, MLNBinaryClassifier, MLNClassifier, Perceptrons
+from .models.controls import Linear
 from .tree import Forest
 
 __all__ = ["NEAR", "Explanation", "ModelExplanation", "chain", "explain", "run_chain", "secant"]
@@ -31,6 +35,13 @@ TOLERANCE = 1e-8
 """What contributions and baseline may miss the output by."""
 NEAR = 1e-12
 """Sums closer than that coincide: their difference is rounding, and a quotient of roundings is no slope."""
+KNOWN: tuple[type[nn.Module], ...] = (
+    nn.Sequential, MLNClassifier, MLNBinaryClassifier, DendriticNetwork, DenseNetwork, Perceptrons, MLP, DendriticLayer,
+    Linear, nn.Linear, nn.Dropout, nn.Identity, nn.BatchNorm1d,
+)  # fmt: skip
+"""What `chain` knows the forward of, a subclass before its base."""
+WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
+"""Hooks that set a weight before it is used: the forward stays what it is."""
 NOT_ELEMENTWISE = (nn.Softmax, nn.Softmax2d, nn.Softmin, nn.LogSoftmax, nn.GLU, nn.MultiheadAttention)
 
 
@@ -116,6 +127,7 @@ def explain(model: nn.Module, x: Tensor, reference: float | Tensor = 0.0) -> Exp
     Args:
         model: a `DendriticLayer`; an `MLNClassifier`, `MLNBinaryClassifier`, `DendriticNetwork`, `DenseNetwork`, `MLP`
             or `Perceptrons`; or an `nn.Sequential` of dendritic and linear layers, batch norm, dropout and activations.
+            Subclasses with a forward of their own and modules with forward hooks are refused.
         x: inputs, shape (..., in_features).
         reference: the input to compare with: a number, or a tensor that broadcasts to `x`, such as the mean input.
 
@@ -228,28 +240,40 @@ def chain(model: nn.Module) -> list[nn.Module]:
     >>> [type(step).__name__ for step in chain(DendriticNetwork(16, [4], 2, norm="batch"))]
     ['DendriticLayer', 'BatchNorm1d', 'Linear']
     """
+    changed = _changed(model)
     match model:
+        case _ if changed:
+            pass
         case nn.Sequential():
             return [step for part in model for step in chain(part)]
         case MLNClassifier() | MLNBinaryClassifier():
-            return [model.layer]
+            return chain(model.layer)
         case DendriticNetwork() | DenseNetwork():
-            return [*chain(model.hidden), model.readout]
+            return [*chain(model.hidden), *chain(model.readout)]
         case Perceptrons():
-            return [model.units]
+            return [*chain(model.dropout), *chain(model.units)]
         case MLP():
-            return [model.hidden, nn.ReLU(), model.readout]
+            return [*chain(model.dropout), *chain(model.hidden), nn.ReLU(), *chain(model.readout)]
         case DendriticLayer() | nn.Linear() | nn.Dropout() | nn.Identity():
             return [model]
         case nn.BatchNorm1d() if model.running_var is not None:
             return [model]
-    elementwise = type(model).__module__ == "torch.nn.modules.activation" and not isinstance(model, NOT_ELEMENTWISE)
-    if not elementwise:
-        raise OptionError(
-            "a model that is explained must be made of dendritic and linear layers, batch norm, dropout and elementwise"
-            f" activations, one after the other: got {type(model).__name__}"
-        )
-    return [model]
+        case _ if type(model).__module__ == nn.ReLU.__module__ and not isinstance(model, NOT_ELEMENTWISE):
+            return [model]
+    raise OptionError(
+        "a model that is explained must be made of dendritic and linear layers, batch norm, dropout and elementwise"
+        f" activations, one after the other: got {type(model).__name__}{changed}"
+    )
+
+
+def _changed(model: nn.Module) -> str:
+    """Why a module may compute something else than its class is known to, as a clause; empty if it does not."""
+    known = next((kind for kind in KNOWN if isinstance(model, kind)), type(model))
+    if type(model).forward is not known.forward or "forward" in vars(model):
+        return ", which has a forward of its own"
+    if model._forward_hooks or not all(isinstance(hook, WEIGHT_HOOKS) for hook in model._forward_pre_hooks.values()):
+        return ", which has forward hooks"
+    return ""
 
 
 def secant(function: Callable[[Tensor], Tensor], at: Tensor, base: Tensor) -> Tensor:

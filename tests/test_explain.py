@@ -8,6 +8,7 @@ from forests import NAMED, edges_of, forests, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from torch.nn.utils import prune
 
 from dendritree import (
     MLP,
@@ -265,6 +266,100 @@ def test_probabilities_are_explained_by_their_logits():
 def test_what_cannot_be_explained_is_refused(make, error, rule):
     with pytest.raises(error, match=rule):
         make()
+
+
+class Residual(nn.Sequential):
+    def forward(self, x):
+        return x + super().forward(x)
+
+
+class Twice(nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+class Bent(DendriticLayer):
+    def forward(self, x):
+        return super().forward(x).square()
+
+
+class Halved(MLNClassifier):
+    def forward(self, x):
+        return super().forward(x) / 2
+
+
+class Shifted(nn.BatchNorm1d):
+    def forward(self, x):
+        return super().forward(x) + 1
+
+
+def patched(module):
+    """A module whose forward was exchanged by hand."""
+    module.forward = torch.neg
+    return module
+
+
+def hooked(module, kind="forward_hook"):
+    getattr(module, f"register_{kind}")(lambda *_: None)
+    return module
+
+
+def hooked_inside():
+    model = MLP(4, 2, hidden=3)
+    hooked(model.hidden)
+    return model
+
+
+OWN, HOOKS = "which has a forward of its own", "which has forward hooks"
+
+
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (
+            lambda: nn.Sequential(Residual(DendriticLayer(4, 4, branching=2, wiring="random")), nn.Linear(4, 2)),
+            f"Residual, {OWN}",
+        ),
+        (lambda: Residual(nn.Linear(4, 4)), f"Residual, {OWN}"),
+        (lambda: nn.Sequential(Twice(4, 2)), f"Twice, {OWN}"),
+        (lambda: Bent(4, 2, branching=2), f"Bent, {OWN}"),
+        (lambda: Halved(4, 2, branching=2), f"Halved, {OWN}"),
+        (lambda: Shifted(4), f"Shifted, {OWN}"),
+        (lambda: nn.Sequential(nn.Linear(4, 4), patched(nn.ReLU())), f"ReLU, {OWN}"),
+        (lambda: patched(DendriticLayer(4, 2, branching=2)), f"DendriticLayer, {OWN}"),
+        (lambda: hooked(DendriticLayer(4, 2, branching=2)), f"DendriticLayer, {HOOKS}"),
+        (lambda: hooked(nn.Sequential(nn.Linear(4, 2)), "forward_pre_hook"), f"Sequential, {HOOKS}"),
+        (lambda: nn.Sequential(nn.Linear(4, 4), hooked(nn.ReLU())), f"ReLU, {HOOKS}"),
+        (hooked_inside, f"Linear, {HOOKS}"),
+    ],
+)
+def test_a_module_that_may_compute_something_else_than_its_class_is_refused(make, rule):
+    with pytest.raises(OptionError, match=f"must be made of .*: got {rule}"):
+        explain(make(), torch.ones(1, 4))
+
+
+class Named(nn.Sequential):
+    """More than a sequence in name only."""
+
+
+class Renamed(DendriticLayer):
+    """The same."""
+
+
+COMPUTED = {
+    "spectral norm": lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(16, 3)),
+    "weight norm": lambda: nn.utils.parametrizations.weight_norm(nn.Linear(16, 3)),
+    "pruned": lambda: prune.random_unstructured(nn.Linear(16, 3).requires_grad_(False), "weight", amount=0.5),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_computed_weights_and_plain_subclasses_are_explained(name):
+    model = Named(COMPUTED[name](), nn.Tanh(), Renamed(3, 2, branching=2, fan_in=2, wiring="random")).eval()
+    x = torch.randn(4, 16)
+    found = explain(model, x)
+    assert found.check() < 1e-8
+    assert torch.allclose(found.output, model(x).double(), atol=1e-5)
 
 
 def test_a_sum_that_is_off_is_reported():
