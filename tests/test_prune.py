@@ -257,6 +257,9 @@ def test_the_curve_falls_from_the_whole_model(data):
 
 LAYER = DendriticLayer(4, 1, branching=2)
 NET = MLNClassifier(4, 2, branching=2)
+SQUARE = DendriticLayer(4, 4, branching=2, wiring="random")
+AGAIN = nn.Sequential(SQUARE, nn.Tanh(), nn.Sequential(SQUARE), nn.Linear(4, 2))
+TWICE = "each dendritic layer once: Sequential uses a DendriticLayer of 4 inputs and 4 neurons 2 times"
 
 
 @pytest.mark.parametrize(
@@ -270,6 +273,9 @@ NET = MLNClassifier(4, 2, branching=2)
         (lambda: prune(LAYER, budget=1), OptionError, "budget must be at least the 2 parameters .*: got 1"),
         (lambda: prune(NET, budget=9), OptionError, "contribute to examples: give examples"),
         (lambda: prune(nn.Linear(4, 1), budget=9), OptionError, "must have dendritic layers: Linear has none"),
+        (lambda: prune(AGAIN, budget=9, examples=torch.ones(2, 4)), OptionError, TWICE),
+        (lambda: prune(AGAIN, threshold=0, examples=torch.ones(2, 4)), OptionError, TWICE),
+        (lambda: prune(AGAIN, budget=9), OptionError, TWICE),
         (lambda: prune(nn.Conv2d(1, 1, 1), budget=9), OptionError, "must be made of"),
         (lambda: prune(LAYER, budget=4, examples=torch.ones(4)), ShapeError, r"shape \(n, in_features\): got shape"),
         (lambda: prune(LAYER, budget=4, examples=torch.ones(2, 3)), ShapeError, "in_features 4"),

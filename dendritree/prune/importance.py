@@ -10,6 +10,7 @@ input, or for any of the examples.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +66,12 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
     layers = [step for step in chain(model) if isinstance(step, DendriticLayer)]
     if not layers:
         raise OptionError(f"a model that is pruned must have dendritic layers: {type(model).__name__} has none")
+    layer, times = Counter(layers).most_common(1)[0]
+    if times > 1:
+        raise OptionError(
+            f"a model that is pruned must use each dendritic layer once: {type(model).__name__} uses a"
+            f" {type(layer).__name__} of {layer.in_features} inputs and {layer.out_features} neurons {times} times"
+        )
     if examples is None:
         if not isinstance(model, DendriticLayer):
             raise OptionError("a model is pruned by what its synapses contribute to examples: give examples")

@@ -38,7 +38,8 @@ def prune(
     for any other layer.
 
     Args:
-        model: a `DendriticLayer`, or a model that `explain` takes. All its dendritic layers are pruned.
+        model: a `DendriticLayer`, or a model that `explain` takes and that uses each dendritic layer once. All of them
+            are pruned.
         budget: parameters to be left at most, of the whole model.
         threshold: edges up to this importance go; 0 removes what contributes nothing.
         examples: inputs by which importance is measured, shape (n, in_features); a model needs them. Without, a layer
