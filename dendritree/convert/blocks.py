@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ..errors import OptionError
+from .forwards import Function, read
 from .perceptrons import Perceptron
 
 __all__ = ["BLOCKS", "Part", "group"]
@@ -27,10 +31,10 @@ BLOCKS: tuple[tuple[str, ...], ...] = (
     ("wi", "wo"),
     ("hidden", "readout"),
 )
-"""Names of the layers of an MLP below the module that holds them, where its forward is its own; longest first."""
+"""Names that the layers of an MLP often have below the module that holds them; longest first."""
 
-TRUSTED = ("torch.nn.", "transformers.")
-"""Where a module with the names of `BLOCKS` is one, whatever else of the hidden size it has beside it."""
+TRUSTED = ("torch.nn.modules.transformer", "transformers.")
+"""Where a module with the names of `BLOCKS` is one, whatever its forward looks like."""
 
 PASSES = (nn.Dropout, nn.AlphaDropout, nn.Identity)
 ACTIVATIONS = (
@@ -38,6 +42,23 @@ ACTIVATIONS = (
     nn.Mish, nn.ReLU, nn.RReLU, nn.SELU, nn.Sigmoid, nn.SiLU, nn.Softplus, nn.Softshrink, nn.Softsign, nn.Tanh,
     nn.Tanhshrink, nn.Threshold,
 )  # fmt: skip
+ACTIVATION_NAMES = (
+    "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish",
+    "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softplus", "softshrink", "softsign", "tanh", "tanhshrink",
+    "threshold",
+)  # fmt: skip
+
+
+def _functions(*names: str) -> list[object]:
+    """All that PyTorch has under these names, in place or not."""
+    found = (
+        getattr(place, f"{name}{end}", None) for place in (F, torch, Tensor) for name in names for end in ("", "_")
+    )
+    return [function for function in found if function is not None]
+
+
+ACTIVATION_FUNCTIONS = _functions(*ACTIVATION_NAMES)
+PASS_FUNCTIONS = _functions("dropout", "alpha_dropout")
 
 
 def group(
@@ -75,6 +96,8 @@ def _sequences(model: nn.Module) -> Iterator[list[str]]:
     for name, module in model.named_modules():
         if not _is_plain_sequential(module) or id(module) in inside:
             continue
+        if _is_opened(model, name, [inner for inner in module.modules() if isinstance(inner, nn.Linear)]):
+            continue
         inside |= {id(inner) for inner in module.modules() if _is_plain_sequential(inner)}
         run: list[str] = []
         activated = False
@@ -99,7 +122,7 @@ def _runs(run: list[str]) -> Iterator[list[str]]:
 
 
 def _is_plain_sequential(module: nn.Module) -> bool:
-    return isinstance(module, nn.Sequential) and type(module).forward is nn.Sequential.forward
+    return isinstance(module, nn.Sequential) and getattr(module.forward, "__func__", None) is nn.Sequential.forward
 
 
 def _steps(name: str, module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
@@ -112,8 +135,13 @@ def _steps(name: str, module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
         yield from _steps(f"{name}.{child}".lstrip("."), inner)
 
 
-def _is_activation(module: nn.Module) -> bool:
-    return isinstance(module, ACTIVATIONS) or type(module).__module__ == "transformers.activations"
+def _is_activation(step: Any) -> bool:
+    known = isinstance(step, ACTIVATIONS) or type(step).__module__ == "transformers.activations"
+    return known or any(step is function for function in ACTIVATION_FUNCTIONS)
+
+
+def _is_pass(step: Any) -> bool:
+    return isinstance(step, PASSES) or any(step is function for function in PASS_FUNCTIONS)
 
 
 def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[str]]:
@@ -124,8 +152,54 @@ def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[s
                 layers = [holder.get_submodule(child) for child in block]
             except AttributeError:
                 continue
-            if type(holder).__module__.startswith(TRUSTED) or not _hidden_size_is_used(holder, layers):
+            if type(holder).__module__.startswith(TRUSTED):
+                is_mlp = True
+            elif tuple(block) in BLOCKS:  # a guess, to be looked into
+                is_mlp = _is_chain(holder, block) and not _is_opened(model, name, layers)
+            else:
+                is_mlp = not _hidden_size_is_used(holder, layers)
+            if is_mlp:
                 yield [f"{name}.{child}".lstrip(".") for child in block]
+
+
+def _is_chain(holder: nn.Module, block: Sequence[str]) -> bool:
+    """Whether each layer's output goes through activations and dropout to the next layer, and nowhere else."""
+    forward = read(holder)
+    if not forward.complete:
+        return False
+    calls: list[tuple[Function, ast.Call | None]] = []
+    for path in (tuple(child.split(".")) for child in block):
+        calls += [
+            (each, mention.call) for each in forward.functions for mention in each.mentions if mention.path == path
+        ]
+    if len(calls) != len(block) or len({function for function, _ in calls}) > 1:
+        return False
+    for (function, first), (_, last) in itertools.pairwise(calls):
+        passed = None if first is None or last is None else function.between(first, last)
+        steps = [
+            getattr(Tensor, step, None) if isinstance(step, str) else function.meaning(step, holder)
+            for step in passed or ()
+        ]
+        if not any(map(_is_activation, steps)) or not all(_is_activation(step) or _is_pass(step) for step in steps):
+            return False
+    return True
+
+
+def _is_opened(model: nn.Module, name: str, layers: Sequence[nn.Module]) -> bool:
+    """Whether code around the module of these layers reaches into it, and may use what is hidden there."""
+    parts = name.split(".") if name else []
+    may_be_handed_on = not isinstance(model.get_submodule(name), nn.Sequential)  # it has a forward, and no places
+    for length in range(len(parts)):
+        around, inner = model.get_submodule(".".join(parts[:length])), parts[length:]
+        forward = read(around)
+        if not forward.complete and _hidden_size_is_used(around, layers):
+            return True
+        for mention in forward.mentions:
+            more = len(mention.path) - len(inner)
+            reaches = more >= 0 and all(a in ("*", b) for a, b in zip(mention.path, inner, strict=False))
+            if reaches and (more or not (mention.call or may_be_handed_on)):
+                return True
+    return False
 
 
 def _hidden_size_is_used(holder: nn.Module, layers: Sequence[nn.Module]) -> bool:

@@ -54,7 +54,8 @@ def convert(
         branching: of the trees, as in `DendriticLayer`; `"auto"` has four dendrites of eight synapses for the hidden
             neurons of an MLP, and two levels near the square root of the fan-in for single layers.
         blocks: names of the layers of an MLP, relative to the module that holds them, for modules with a forward of
-            their own; in an `nn.Sequential` they are found by themselves.
+            their own. The usual names are an MLP where `forward` shows it; other names are taken at your word. In an
+            `nn.Sequential` that is only called, layers are found by themselves.
         dry_run: only report; the model that is returned is the given one.
 
     Example:

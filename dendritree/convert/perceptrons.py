@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import functools
-import inspect
-import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+
+from .forwards import read
 
 __all__ = ["Perceptron", "find_perceptrons", "refusals"]
 
@@ -143,47 +141,18 @@ def _readers(model: nn.Module) -> dict[str, str]:
     for name, module in model.named_modules():
         if isinstance(module, nn.TransformerEncoderLayer):  # only its fast path, which `replace` switches off
             continue
-        for inner in _weights_read(type(module)):  # type: ignore[arg-type]
+        for inner in _weights_read(module):
             readers[f"{name}.{inner}".lstrip(".")] = type(module).__name__
     return readers
 
 
-@functools.lru_cache(maxsize=1024)
-def _weights_read(kind: type[nn.Module]) -> frozenset[str]:
-    """Dotted names below `self` whose `.weight` or `.bias` the forward pass of a class reads.
+def _weights_read(module: nn.Module) -> Iterator[str]:
+    """Dotted names below a module whose `.weight` or `.bias` its forward pass reads.
 
     Code that does not lie in a file is not looked at; nor are constructors, which set weights where reading is no harm.
     """
-    read: set[str] = set()
-    pending, seen = ["forward"], {"forward"}
-    while pending:
-        function = inspect.unwrap(getattr(kind, pending.pop(), nn.Module.forward))
-        if not inspect.isfunction(function) or function.__module__ == "torch.nn.modules.module":
-            continue
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-        except (OSError, TypeError, SyntaxError):
-            continue
-        for path in _paths(tree):
-            for place, part in enumerate(path):
-                asked = path[place + 1 : place + 2]
-                if place and part in ("weight", "bias") and asked not in (["dtype"], ["device"]):  # trees answer these
-                    read.add(".".join(path[:place]))
-            if path[0] not in seen and inspect.isfunction(getattr(kind, path[0], None)):
-                seen.add(path[0])
-                pending.append(path[0])
-    return frozenset(read)
-
-
-def _paths(code: ast.AST) -> Iterator[list[str]]:
-    """What code reads below `self`: `self.a.weight.dtype` is ["a", "weight", "dtype"], and only that."""
-    parts: list[str] = []
-    node = code
-    while isinstance(node, ast.Attribute):
-        parts.insert(0, node.attr)
-        node = node.value
-    if parts and isinstance(node, ast.Name) and node.id == "self":
-        yield parts
-        return
-    for child in ast.iter_child_nodes(code):
-        yield from _paths(child)
+    for path in (mention.path for mention in read(module).mentions):
+        for place, part in enumerate(path):
+            asked = path[place + 1 : place + 2]
+            if place and part in ("weight", "bias") and asked not in (("dtype",), ("device",)):  # trees answer these
+                yield ".".join(path[:place])

@@ -105,6 +105,19 @@ class Own(nn.Module):
             self.add_module(name, nn.LayerNorm(size) if isinstance(size, int) else nn.Linear(*size))
 
 
+class Chain(Own):
+    """fc1, fc2, ... one after the other."""
+
+    def forward(self, x):
+        x = self.fc2(torch.relu(self.fc1(x)))
+        return self.out(x) if hasattr(self, "out") else x
+
+
+class LongChain(Own):
+    def forward(self, x):
+        return self.fc3(torch.relu(self.fc2(torch.relu(self.fc1(x)))))
+
+
 SHARED_RELU = nn.ReLU()
 
 
@@ -122,12 +135,12 @@ SHARED_RELU = nn.ReLU()
         (nn.Sequential(nn.Linear(2, 6), nn.GLU(), nn.Linear(3, 4)), ["0", "2"]),  # halves the width
         (nn.Sequential(nn.Linear(2, 3), nn.PReLU(3), nn.Linear(3, 4)), ["0", "2"]),  # has the width in it
         (nn.Sequential(nn.Linear(2, 3), nn.Softmax(-1), nn.Linear(3, 4)), ["0", "2"]),
-        (Own(fc1=(2, 3), fc2=(3, 4)), ["fc1 fc2"]),
-        (Own(fc1=(2, 3), fc2=(3, 4), fc3=(4, 5)), ["fc1 fc2 fc3"]),
-        (Own(fc1=(2, 3), fc2=(3, 4), out=(4, 5)), ["fc1 fc2", "out"]),
-        (Own(fc1=(2, 3), fc2=(4, 5)), ["fc1", "fc2"]),  # the sizes do not follow one another
-        (Own(fc1=(2, 3), norm=3, fc2=(3, 4)), ["fc1", "fc2"]),  # a norm of the hidden size, perhaps between them
-        (Own(fc1=(2, 3), gate=(2, 3), fc2=(3, 2)), ["fc1", "gate", "fc2"]),  # a gate
+        (Chain(fc1=(2, 3), fc2=(3, 4)), ["fc1 fc2"]),
+        (LongChain(fc1=(2, 3), fc2=(3, 4), fc3=(4, 5)), ["fc1 fc2 fc3"]),
+        (Chain(fc1=(2, 3), fc2=(3, 4), out=(4, 5)), ["fc1 fc2", "out"]),
+        (Chain(fc1=(2, 3), fc2=(3, 4), norm=3), ["fc1 fc2"]),  # a norm of the hidden size, but not between them
+        (Chain(fc1=(2, 3), fc2=(4, 5)), ["fc1", "fc2"]),  # the sizes do not follow one another
+        (Own(fc1=(2, 3), fc2=(3, 4)), ["fc1", "fc2"]),  # no forward: nobody can tell
         (Own(first=(2, 3), second=(3, 4)), ["first", "second"]),  # names that say nothing
         (nn.TransformerEncoderLayer(6, 2, 6), ["linear1 linear2"]),  # with norms of that size, but known
         (nn.TransformerDecoderLayer(6, 2, 8), ["linear1 linear2"]),
@@ -140,13 +153,16 @@ def test_layers_of_one_mlp_are_found(model, parts):
 
 
 def test_an_mlp_of_which_one_layer_is_meant_is_two_layers():
-    _, report = convert(Own(fc1=(20, 30), fc2=(30, 40)), where="fc1")
+    _, report = convert(Chain(fc1=(20, 30), fc2=(30, 40)), where="fc1")
     assert [change.modules for change in report.changes] == [("fc1",)]
 
 
 def test_a_user_names_the_layers_of_his_own_mlp():
     _, report = convert(Own(up=(20, 60), down=(60, 20)), blocks=[("up", "down")])
     assert [change.modules for change in report.changes] == [("up", "down")]
+    for beside in ({"norm": 60}, {"gate": (20, 60)}):  # of the hidden size, and perhaps between them
+        _, report = convert(Own(up=(20, 60), down=(60, 20), **beside), blocks=[("up", "down")], where=["up", "down"])
+        assert [change.modules for change in report.changes] == [("up",), ("down",)]
     for wrong in (["up"], "up", [("up",)], [("up", 3)]):
         with pytest.raises(OptionError, match="blocks must have the names of two layers or more each"):
             convert(Own(up=(20, 60), down=(60, 20)), blocks=wrong)

@@ -1,0 +1,213 @@
+"""What a forward pass does with the modules below `self`, read from its source."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from torch import nn
+
+__all__ = ["Forward", "Function", "Mention", "Path", "read"]
+
+Path = tuple[str, ...]
+"""Names below `self`; `self.a[0].weight` is ("a", "*", "weight")."""
+ELEMENTS = ("values", "items", "children", "named_children")
+"""Methods of modules that give those inside."""
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A place where code names something below `self`."""
+
+    path: Path
+    call: ast.Call | None
+    """The call, where it is called then and there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """The source of a method."""
+
+    tree: ast.FunctionDef
+    scope: Mapping[str, Any]
+    """What global names stand for."""
+    local: frozenset[str]
+    mentions: tuple[Mention, ...] = field(init=False)
+    parents: dict[ast.AST, ast.AST] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Find what is asked for again and again."""
+        object.__setattr__(self, "mentions", tuple(_mentions(self.tree)))
+        pairs = ((child, node) for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node))
+        object.__setattr__(self, "parents", dict(pairs))
+
+    def between(self, first: ast.Call, last: ast.Call) -> list[ast.expr | str] | None:
+        """The functions, and methods by name, that a call's value goes through to be all that another call is given.
+
+        None if it goes anywhere else, or nobody can tell.
+        """
+        node: ast.AST = first
+        passed: list[ast.expr | str] = []
+        while True:
+            parent = self.parents[node]
+            if isinstance(parent, ast.Call) and parent.args[:1] == [node]:
+                if parent is last:
+                    return passed if len(parent.args) == 1 and not parent.keywords else None
+                passed.append(parent.func)
+                node = parent
+            elif isinstance(parent, ast.Attribute) and isinstance(call := self.parents[parent], ast.Call):
+                if call.func is not parent:
+                    return None
+                passed.append(parent.attr)
+                node = call
+            elif (use := self._only_use(parent)) is not None:
+                node = use
+            else:
+                return None
+
+    def _only_use(self, statement: ast.AST) -> ast.Name | None:
+        """Where the variable that a statement sets is read, if that is one place."""
+        name = _variable(statement)
+        if name is None:
+            return None
+        around = self.parents[statement]
+        body = next(each for _, each in ast.iter_fields(around) if isinstance(each, list) and statement in each)
+        uses: list[ast.Name] = []
+        for later in body[body.index(statement) + 1 :]:
+            uses += _reads(later, name)
+            if _variable(later) == name:
+                break  # set anew: what follows reads something else
+        else:
+            if around is not self.tree:  # code after or around the body may read it
+                uses = list(_reads(self.tree, name))
+        return uses[0] if len(uses) == 1 else None
+
+    def meaning(self, called: ast.expr, module: nn.Module) -> Any:
+        """What an expression such as `F.relu` or `self.dropout` stands for in a module; None if that is not clear."""
+        names: list[str] = []
+        while isinstance(called, ast.Attribute):
+            names.insert(0, called.attr)
+            called = called.value
+        if not isinstance(called, ast.Name):
+            return None
+        if called.id == _self(self.tree):
+            found: Any = module
+        elif called.id in self.local:
+            return None
+        else:
+            found = self.scope.get(called.id)
+        for name in names:
+            found = getattr(found, name, None)
+        return found
+
+
+@dataclass(frozen=True)
+class Forward:
+    """The code that runs in a forward pass: that of the class's `forward`, and methods that this one names."""
+
+    functions: tuple[Function, ...]
+    complete: bool
+    """Whether that is all: it lies in files, and the module has no other forward than its class."""
+
+    @property
+    def mentions(self) -> Iterator[Mention]:
+        """All that the code names below `self`."""
+        return (mention for function in self.functions for mention in function.mentions)
+
+
+def read(module: nn.Module) -> Forward:
+    """The forward pass of a module, as far as its source is there.
+
+    >>> [".".join(mention.path) for mention in read(nn.Bilinear(2, 2, 2)).mentions]
+    ['weight', 'bias']
+    """
+    forward = _read(type(module))  # type: ignore[arg-type]
+    return replace(forward, complete=False) if "forward" in vars(module) else forward
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(kind: type[nn.Module]) -> Forward:
+    functions: list[Function] = []
+    complete = True
+    pending, seen = ["forward"], {"forward"}
+    while pending:
+        function = inspect.unwrap(getattr(kind, pending.pop()))
+        if not inspect.isfunction(function) or function.__module__ == "torch.nn.modules.module":
+            continue
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+        except (OSError, TypeError, SyntaxError):
+            tree = None
+        if not isinstance(tree, ast.FunctionDef):
+            complete = False
+            continue
+        code = function.__code__
+        local = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
+        functions.append(Function(tree, function.__globals__, local))
+        named = {mention.path[0] for mention in functions[-1].mentions} - seen
+        methods = sorted(name for name in named if inspect.isfunction(getattr(kind, name, None)))
+        seen |= named
+        pending += methods
+    return Forward(tuple(functions), complete)
+
+
+def _self(tree: ast.FunctionDef) -> str:
+    return next((each.arg for each in (*tree.args.posonlyargs, *tree.args.args)), "self")
+
+
+def _variable(statement: ast.AST) -> str | None:
+    """The one variable that a statement sets."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+    return None
+
+
+def _reads(code: ast.AST, name: str) -> Iterator[ast.Name]:
+    for node in ast.walk(code):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+            yield node.target
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            yield node
+
+
+def _mentions(tree: ast.FunctionDef) -> Iterator[Mention]:
+    """What a method names below `self`, also by the variables of its loops."""
+    names: dict[str, set[Path]] = defaultdict(set, {_self(tree): {()}})
+
+    def paths(node: ast.AST) -> set[Path]:
+        match node:
+            case ast.Name(id=name):
+                return names.get(name, set())
+            case ast.Attribute(value=value, attr=attr):
+                return {(*path, attr) for path in paths(value)}
+            case ast.Subscript(value=value):
+                return {(*path, "*") for path in paths(value)}
+        return set()
+
+    def places(node: ast.AST, call: ast.Call | None = None) -> Iterator[tuple[ast.AST, Path, ast.Call | None]]:
+        found = paths(node)
+        yield from ((node, path, call) for path in found if path)
+        for child in ast.iter_child_nodes(node):
+            if not found or child is not getattr(node, "value", None):
+                yield from places(child, node if isinstance(node, ast.Call) and child is node.func else None)
+
+    for loop in ast.walk(tree):
+        if isinstance(loop, ast.For | ast.comprehension):
+            for node, path, _ in list(places(loop.iter)):
+                elements = (*(path[:-1] if path[-1] in ELEMENTS else path), "*")
+                for target in ast.walk(loop.target):
+                    if isinstance(target, ast.Name):
+                        names[target.id].add(elements)
+                if isinstance(node, ast.Name):  # a loop over what another loop gives
+                    yield Mention(elements, None)
+    for statement in tree.body:
+        for node, path, call in places(statement):
+            if call is not None or not isinstance(node, ast.Name):  # what a loop gives was named by the loop
+                yield Mention(path, call)
