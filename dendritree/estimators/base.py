@@ -155,6 +155,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         train, val = selection.train_test_split(
             np.arange(len(examples)), test_size=share, random_state=seed, stratify=self._stratify(y)
         )
+        if len(train) < 2:
+            raise OptionError(f"early_stopping must leave at least 2 rows to train on: got {len(train)}")
         return Split(_rows(examples, train), _rows(examples, val), _none(examples))
 
     # ---------------------------------------------------------------------------------------------------- prediction

@@ -27,7 +27,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
         epochs: passes over the rows; by default as many as make about two thousand steps, 15 at least.
-        batch_size: rows a step; by default 64, or 256 from 8,000 rows on. A few less where a single row would be left.
+        batch_size: rows a step; by default 64, or 256 from 8,000 rows on. A few less, or more, where one would be left.
         lr: highest learning rate of the cycle, and the constant one of `partial_fit`.
         weight_decay: of AdamW; by default 500 divided by the number of rows, from 0.01 to 1.
         dropout: probability of silencing a hidden neuron while training.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -43,10 +44,13 @@ def auto_batch_size(rows: int) -> int:
 
 
 def no_leftover(rows: int, batch_size: int) -> int:
-    """The batch size, or the next smaller one that leaves no single row over."""
-    while batch_size > 2 and rows % batch_size == 1:
-        batch_size -= 1
-    return batch_size
+    """The batch size, or the next smaller one that leaves no single row over; where there is none, the next larger.
+
+    >>> no_leftover(129, 64), no_leftover(129, 2)
+    (63, 3)
+    """
+    sizes = itertools.chain(range(batch_size, 1, -1), range(batch_size + 1, rows + 1))
+    return next(size for size in sizes if rows % size != 1)
 
 
 def auto_epochs(rows: int, batch_size: int) -> int:

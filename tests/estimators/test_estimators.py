@@ -16,7 +16,7 @@ from sklearn.preprocessing import MinMaxScaler
 from dendritree import count
 from dendritree.errors import DendritreeError, OptionError
 from dendritree.estimators import DendriticClassifier, DendriticRegressor
-from dendritree.estimators.networks import NEURONS, auto_batch_size, auto_budget, make_network, no_leftover
+from dendritree.estimators.networks import NEURONS, auto_budget, make_network, no_leftover
 from dendritree.training import FitConfig, History
 
 
@@ -114,12 +114,24 @@ def test_by_default_a_network_has_fewer_parameters_than_scikit_learns_mlp():
         assert sum(p.numel() for p in make_network("tree", ins, outs, auto_budget(rows, ins, outs)).parameters()) < mlp
 
 
-@pytest.mark.parametrize("rows", [2, 3, 63, 64, 65, 127, 129, 257])
+@pytest.mark.parametrize("rows", [2, 3, 63, 64, 65, 67, 127, 129, 257])
 def test_no_batch_is_ever_one_row(rows):
-    for size in (auto_batch_size(rows), no_leftover(rows, 2), no_leftover(rows, 3)):
-        assert rows % size != 1 or size == 2
     x = np.random.default_rng(0).normal(size=(rows, 3))
-    quick(epochs=1).fit(x, np.arange(rows) % 2)
+    for batch_size in ("auto", 2, 3):
+        quick(epochs=1, batch_size=batch_size).fit(x, np.arange(rows) % 2)
+        quick(batch_size=batch_size).partial_fit(x, np.arange(rows) % 2, classes=[0, 1])
+
+
+def test_a_batch_size_is_the_nearest_below_then_above_that_leaves_no_single_row():
+    assert [no_leftover(rows, size) for rows, size in ((128, 64), (129, 64), (65, 2), (67, 3))] == [64, 63, 3, 4]
+    for rows in range(2, 200):
+        assert all(rows % no_leftover(rows, size) != 1 for size in range(2, 70))
+
+
+def test_early_stopping_must_leave_two_rows_to_train_on(numbers):
+    x, y = numbers
+    with pytest.raises(OptionError, match="early_stopping must leave at least 2 rows to train on: got 1"):
+        quick_regressor(early_stopping=True).fit(x[:2], y[:2])
 
 
 # ------------------------------------------------------------------------------------------------------------- chance
