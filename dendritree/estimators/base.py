@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,7 +20,7 @@ from ..training import Callback, EarlyStopping, Examples, FitConfig, Run, Split,
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_weight_decay, make_network, no_leftover
 from .scaling import CLIP, Standardiser
 
-__all__ = ["DendriticEstimator", "unchanged_on_error"]
+__all__ = ["DendriticEstimator", "rows_that_count"]
 
 Array = NDArray[Any]
 PREDICTED_AT_ONCE = 4096
@@ -49,11 +50,19 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     # ------------------------------------------------------------------------------------------------------ training
 
-    def _fit(self, x: Array, y: Array, weight: Array | None) -> Self:
-        """Train a new network on checked arrays."""
-        x, y, weights = _without_zeros(x, y, weight)
-        if len(x) < 2:
-            raise ValueError(f"{type(self).__name__} needs at least 2 rows with a weight: got n_samples = {len(x)}")
+    @contextlib.contextmanager
+    def _draft(self) -> Iterator[Self]:
+        """A copy to learn with, which the estimator becomes in one step at the end; what fails leaves it as it was.
+
+        Half fitted, it would predict nonsense. The copy is shallow: what learns with it puts new objects in the place
+        of old ones, and never changes those.
+        """
+        draft = copy.copy(self)
+        yield draft
+        self.__dict__ = draft.__dict__
+
+    def _fit(self, x: Array, y: Array, weights: Array) -> None:
+        """Train a new network on checked rows."""
         batch_size = self._batch_size(len(x))
         epochs = auto_epochs(len(x), batch_size) if self.epochs == "auto" else check_int("epochs", self.epochs)
         patience = check_int("n_iter_no_change", self.n_iter_no_change)
@@ -86,23 +95,21 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         self.n_iter_ = len(history.epochs)
         self.loss_curve_ = [epoch.train_loss for epoch in history.epochs]
         self.validation_loss_curve_ = [epoch.val_loss for epoch in history.epochs] if self.early_stopping else None
-        return self
 
-    def _partial_fit(self, x: Array, y: Array, weight: Array | None) -> Self:
-        """One pass over some rows, with what was learned before."""
+    def _partial_fit(self, x: Array, y: Array, weights: Array) -> None:
+        """One pass over some checked rows, with what was learned before."""
         first = not hasattr(self, "network_")
-        x, y, weights = _without_zeros(x, y, weight)
-        if len(x) < 2:  # batch normalisation cannot learn from one
-            raise OptionError(f"partial_fit must get at least 2 rows with a weight at a time: got {len(x)}")
         if first:
             self._seed = self._draw_seed()
-            self._optimizer = None
         config = replace(self._config(MANY, self._batch_size(len(x)), self._seed), epochs=1, restore_best=False)
         targets = self._targets(y, weights, first=first)
-        self._scaling = Standardiser.of(x, weights) if first else self._scaling.updated(x, weights)
         if first:
-            self.network_ = self._new_network(0, self._seed)
+            self._scaling = Standardiser.of(x, weights)
+            self.network_, self._optimizer = self._new_network(0, self._seed), None
             self.n_iter_, self.loss_curve_, self.validation_loss_curve_ = 0, [], None
+        else:
+            self._scaling = self._scaling.updated(x, weights)
+            self.network_, self._optimizer = copy.deepcopy((self.network_, self._optimizer))
         if self._optimizer is None:  # after `fit`, or read from a folder: nothing to go on with
             self._optimizer = make_optimizer(self.network_, config)
         examples = _examples(self._scaling.apply(x, CLIP), targets, weights)
@@ -114,8 +121,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             raise KeyboardInterrupt
         self.network_.eval()
         self.n_iter_ += 1
-        self.loss_curve_.append(history.epochs[0].train_loss)
-        return self
+        self.loss_curve_ = [*self.loss_curve_, history.epochs[0].train_loss]
 
     def _new_network(self, rows: int, seed: int) -> nn.Module:
         """A network with weights of its own from the seed; torch's generator is left as it was."""
@@ -198,26 +204,18 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return tags
 
 
-@contextlib.contextmanager
-def unchanged_on_error(estimator: DendriticEstimator) -> Iterator[None]:
-    """Put an estimator back as it was if something fails or is interrupted: half fitted, it would predict nonsense."""
-    before = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
+def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Rows with a weight, and these: a weight of 0 is the same as no row at all.
 
-
-def _without_zeros(x: Array, y: Array, weight: Array | None) -> tuple[Array, Array, Array]:
-    """Rows that count, and how much: a weight of 0 is the same as no row at all."""
-    if weight is None:
-        return x, y, np.ones(len(x))
-    if (weight < 0).any():
-        raise OptionError(f"sample_weight must not be negative: got {weight.min():g}")
-    counts = weight > 0
-    return x[counts], y[counts], weight[counts]
+    >>> [part.tolist() for part in rows_that_count(np.eye(3), np.array([7, 8, 9]), np.array([1.0, 0.0, 2.0]))]
+    [[[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], [7, 9], [1.0, 2.0]]
+    """
+    if (weights < 0).any():
+        raise OptionError(f"sample_weight must not be negative: got {weights.min():g}")
+    counts = weights > 0
+    if counts.sum() < 2:  # batch normalisation cannot learn from one
+        raise OptionError(f"there must be at least 2 rows with a weight: got n_samples = {counts.sum()}")
+    return (x, y, weights) if counts.all() else (x[counts], y[counts], weights[counts])
 
 
 def _examples(x: Array, targets: Array, weight: Array | None) -> Examples:

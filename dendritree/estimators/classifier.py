@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import OptionError, import_extra
-from .base import Array, DendriticEstimator, unchanged_on_error
+from .base import Array, DendriticEstimator, rows_that_count
 
 __all__ = ["DendriticClassifier"]
 
@@ -90,12 +90,15 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
         """Train a new network on rows of numbers and their classes."""
-        with unchanged_on_error(self):
-            x, labels, weight = self._checked(X, y, sample_weight, reset=True)
-            self.classes_ = np.unique(labels)
-            if len(self.classes_) < 2:
-                raise ValueError(f"y must have at least two classes to tell apart: got one class, {self.classes_[0]!r}")
-            return self._fit(x, labels, self._with_class_weight(labels, weight))
+        with self._draft() as draft:
+            rows = draft._checked(X, y, sample_weight, reset=True)
+            draft.classes_ = np.unique(rows[1])
+            if len(draft.classes_) < 2:
+                raise ValueError(
+                    f"y must have at least two classes to tell apart: got one class, {draft.classes_[0]!r}"
+                )
+            draft._fit(*draft._with_class_weight(*rows))
+        return self
 
     def partial_fit(
         self,
@@ -115,15 +118,17 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
                 raise OptionError(f"classes must stay those of the first call, {self.classes_}: got {given}")
         elif first:
             raise OptionError("classes must be given in the first call of partial_fit: got None")
-        x, labels, weight = self._checked(X, y, sample_weight, reset=first)
-        if first:
-            if len(given) < 2:
-                raise ValueError(f"classes must be at least two to tell apart: got one class, {given[0]!r}")
-            self.classes_ = given
-        unknown = np.setdiff1d(labels, self.classes_)
-        if len(unknown):
-            raise OptionError(f"y must hold classes of {self.classes_} alone: got {unknown}")
-        return self._partial_fit(x, labels, self._with_class_weight(labels, weight))
+        if first and len(given) < 2:
+            raise OptionError(f"classes must be at least two to tell apart: got {given}")
+        with self._draft() as draft:
+            rows = draft._checked(X, y, sample_weight, reset=first)
+            if first:
+                draft.classes_ = given
+            unknown = np.setdiff1d(rows[1], draft.classes_)
+            if len(unknown):
+                raise OptionError(f"y must hold classes of {draft.classes_} alone: got {unknown}")
+            draft._partial_fit(*draft._with_class_weight(*rows))
+        return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """The most probable class of each row."""
@@ -140,21 +145,19 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         probabilities: Array = powers / powers.sum(1, keepdims=True)
         return probabilities
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Array, Array, Array | None]:  # noqa: N803
+    def _checked(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Array, Array, Array]:  # noqa: N803
         validation = import_extra("sklearn.utils.validation", extra="sklearn")
         multiclass = import_extra("sklearn.utils.multiclass", extra="sklearn")
         x, labels = validation.validate_data(self, X, y, dtype=np.float64, reset=reset)
         multiclass.check_classification_targets(labels)
-        weight = None if sample_weight is None else validation._check_sample_weight(sample_weight, x, dtype=np.float64)
-        return x, labels, weight
+        return rows_that_count(x, labels, validation._check_sample_weight(sample_weight, x, dtype=np.float64))
 
-    def _with_class_weight(self, labels: Array, weight: Array | None) -> Array | None:
+    def _with_class_weight(self, x: Array, labels: Array, weights: Array) -> tuple[Array, Array, Array]:
         if self.class_weight is None:
-            return weight
+            return x, labels, weights
         compute = import_extra("sklearn.utils.class_weight", extra="sklearn").compute_class_weight
         of_class = compute(self.class_weight, classes=self.classes_, y=labels)
-        weights: Array = of_class[np.searchsorted(self.classes_, labels)] * (1.0 if weight is None else weight)
-        return weights
+        return rows_that_count(x, labels, weights * of_class[np.searchsorted(self.classes_, labels)])
 
     def _targets(self, y: Array, weight: Array, *, first: bool) -> Array:
         return np.searchsorted(self.classes_, y).astype(np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import import_extra
-from .base import Array, DendriticEstimator, unchanged_on_error
+from .base import Array, DendriticEstimator, rows_that_count
 from .scaling import Standardiser
 
 __all__ = ["DendriticRegressor"]
@@ -63,15 +63,18 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
         """Train a new network on rows of numbers and what they should give: a number each, or a row of them."""
-        with unchanged_on_error(self):
-            return self._fit(*self._checked(X, y, sample_weight, reset=True))
+        with self._draft() as draft:
+            draft._fit(*draft._checked(X, y, sample_weight, reset=True))
+        return self
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
         """Learn from some more rows, in one pass at a constant rate.
 
         The scales of inputs and targets are those of all rows seen so far. At least two rows at a time.
         """
-        return self._partial_fit(*self._checked(X, y, sample_weight, reset=not hasattr(self, "network_")))
+        with self._draft() as draft:
+            draft._partial_fit(*draft._checked(X, y, sample_weight, reset=not hasattr(self, "network_")))
+        return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """A number for each row, or as many as `y` had columns."""
@@ -79,15 +82,15 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
         numbers = self._target_scaling.undo(outputs)
         return numbers[:, 0] if self._one_target else numbers
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Array, Array, Array | None]:  # noqa: N803
+    def _checked(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Array, Array, Array]:  # noqa: N803
         validation = import_extra("sklearn.utils.validation", extra="sklearn")
         x, numbers = validation.validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset
         )
         if numbers.ndim == 2 and numbers.shape[1] == 1:
             numbers = validation.column_or_1d(numbers, warn=True)
-        weight = None if sample_weight is None else validation._check_sample_weight(sample_weight, x, dtype=np.float64)
-        return x, numbers.astype(np.float64), weight
+        weights = validation._check_sample_weight(sample_weight, x, dtype=np.float64)
+        return rows_that_count(x, numbers.astype(np.float64), weights)
 
     def _targets(self, y: Array, weight: Array, *, first: bool) -> Array:
         columns = y.reshape(len(y), -1)

@@ -1,13 +1,9 @@
-"""The estimators as people use them: pipelines, searches, frames, weights, a few rows at a time."""
-
-import copy
-import pickle
+"""The estimators as people use them: pipelines, searches, frames, weights."""
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -17,7 +13,6 @@ from dendritree import count
 from dendritree.errors import DendritreeError, OptionError
 from dendritree.estimators import DendriticClassifier, DendriticRegressor
 from dendritree.estimators.networks import NEURONS, auto_budget, make_network, no_leftover
-from dendritree.training import FitConfig, History
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +156,23 @@ def test_a_weight_of_0_is_no_row(numbers):
     np.testing.assert_array_equal(with_zeros.predict(x), quick_regressor().fit(x[:50], y[:50]).predict(x))
 
 
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_a_weight_of_0_is_no_row_for_classes_and_their_balance(class_weight, iris):
+    x, y = iris[0].to_numpy(), iris[1].to_numpy()
+    for counts in (np.arange(len(x)) % 3 + y > 1, y < 2):  # classes of other sizes; a class less
+        with_zeros = quick(class_weight=class_weight).fit(x, y, sample_weight=counts)
+        without = quick(class_weight=class_weight).fit(x[counts], y[counts])
+        np.testing.assert_array_equal(with_zeros.classes_, without.classes_)
+        np.testing.assert_array_equal(with_zeros.predict_proba(x), without.predict_proba(x))
+
+
+def test_a_class_of_weight_0_is_known_but_has_no_rows(iris):
+    x, y = iris[0].to_numpy(), iris[1].to_numpy()
+    model = quick(class_weight={0: 1.0, 1: 1.0, 2: 0.0}).fit(x, y)
+    assert model.classes_.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(model._scaling.mean, x[y < 2].mean(0))
+
+
 def test_weights_that_are_all_alike_are_none(numbers):
     x, y = numbers
     alike = quick_regressor().fit(x, y, sample_weight=np.full(len(x), 7.0))
@@ -173,41 +185,6 @@ def test_weights_pull_towards_their_rows(iris):
     assert (heavy.predict(x) == 2).mean() > (quick().fit(x, y).predict(x) == 2).mean()
     same = quick(class_weight="balanced").fit(x, y).predict_proba(x)
     np.testing.assert_array_equal(same, quick().fit(x, y).predict_proba(x))  # 50 of each
-
-
-# --------------------------------------------------------------------------------------------------- a few at a time
-
-
-def test_partial_fit_learns_from_batch_to_batch(iris):
-    x, y = iris[0].to_numpy(), iris[1].to_numpy()
-    order = np.random.default_rng(0).permutation(len(x))
-    model = quick(lr=0.02)
-    for _ in range(30):
-        for rows in np.array_split(order, 3):
-            model.partial_fit(x[rows], y[rows], classes=[0, 1, 2])
-    assert model.score(x, y) > 0.9
-    assert model.n_iter_ == len(model.loss_curve_) == 90
-
-
-def test_partial_fit_goes_on_after_fit_and_a_copy_goes_on_alike(numbers):
-    x, y = numbers
-    model = quick_regressor().fit(x, y)
-    model.partial_fit(x, y)
-    copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
-    model.partial_fit(x, y)
-    for each in copies:
-        each.partial_fit(x, y)
-        np.testing.assert_array_equal(each.predict(x), model.predict(x))
-    assert model.n_iter_ == 17
-
-
-def test_the_scale_of_partial_fit_is_that_of_all_rows(numbers):
-    x, y = numbers
-    model = quick_regressor()
-    for rows in np.array_split(np.arange(len(x)), 4):
-        model.partial_fit(x[rows], y[rows])
-    np.testing.assert_allclose(model._scaling.mean, x.mean(0))
-    np.testing.assert_allclose(model._target_scaling.scale, [y.std()])
 
 
 # ----------------------------------------------------------------------------------------------------- early stopping
@@ -263,31 +240,8 @@ def test_bad_data_is_refused(iris):
         quick().fit(x.mask(x > 7), y)
     with pytest.raises(OptionError, match="sample_weight must not be negative: got -1"):
         quick().fit(x, y, sample_weight=np.full(len(x), -1.0))
-    with pytest.raises(OptionError, match="classes must be given in the first call of partial_fit"):
-        quick().partial_fit(x, y)
-    model = quick().partial_fit(x, y, classes=[0, 1, 2])
-    with pytest.raises(OptionError, match="classes must stay those of the first call"):
-        model.partial_fit(x, y, classes=[0, 1])
-    with pytest.raises(OptionError, match=r"y must hold classes of .* alone: got \[7 8 9\]"):
-        model.partial_fit(x, y + 7)
-    with pytest.raises(OptionError, match="at least 2 rows with a weight at a time: got 1"):
-        model.partial_fit(x[:1], y[:1])
-
-
-def test_an_interrupted_fit_leaves_the_estimator_as_it_was(iris, monkeypatch):
-    x, y = iris
-    model = quick().fit(x, y)
-    before = model.predict_proba(x)
-
-    def interrupted(*_arguments, **_options):
-        return History(FitConfig(), interrupted=True)
-
-    monkeypatch.setattr("dendritree.estimators.base.fit", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        clone(model).fit(x, y)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(x, y)
-    np.testing.assert_array_equal(model.predict_proba(x), before)
+    with pytest.raises(OptionError, match="at least 2 rows with a weight: got n_samples = 1"):
+        quick().fit(x, y, sample_weight=np.arange(len(x)) < 1)
 
 
 def test_a_frame_with_a_category_gives_scikit_learns_own_message():
