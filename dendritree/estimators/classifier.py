@@ -31,7 +31,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         lr: highest learning rate of the cycle, and the constant one of `partial_fit`.
         weight_decay: of AdamW; by default 500 divided by the number of rows, from 0.01 to 1.
         dropout: probability of silencing a hidden neuron while training.
-        class_weight: `"balanced"`, or a weight for each class; all alike by default.
+        class_weight: a weight for each class, or `"balanced"`, for `fit` alone; all alike by default.
         early_stopping: keep a part of the rows to stop by, and the weights of the best epoch by its loss.
         validation_fraction: share of the rows kept for that.
         n_iter_no_change: epochs without a lower validation loss after which training stops.
@@ -109,8 +109,14 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
     ) -> Self:
         """Learn from some more rows, in one pass at a constant rate; the first call must be told all `classes`.
 
-        The scale of the inputs is that of all rows seen so far. At least two rows at a time.
+        The scale of the inputs is that of all rows seen so far. At least two rows at a time, of any of the classes;
+        `class_weight="balanced"` is therefore refused.
         """
+        if self.class_weight == "balanced":
+            raise OptionError(
+                "class_weight must be None or a weight for each class in partial_fit, which does not see all rows at "
+                "once; scikit-learn's compute_class_weight gives balanced ones from a sample of y: got 'balanced'"
+            )
         first = not hasattr(self, "classes_")
         if classes is not None:
             given = np.unique(np.asarray(classes))

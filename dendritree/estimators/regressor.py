@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import import_extra
+from ..errors import OptionError, import_extra
 from .base import Array, DendriticEstimator, rows_that_count
 from .scaling import Standardiser
 
@@ -70,7 +70,8 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
         """Learn from some more rows, in one pass at a constant rate.
 
-        The scales of inputs and targets are those of all rows seen so far. At least two rows at a time.
+        The scales of inputs and targets are those of all rows seen so far. At least two rows at a time, with as
+        many targets as before.
         """
         with self._draft() as draft:
             draft._partial_fit(*draft._checked(X, y, sample_weight, reset=not hasattr(self, "network_")))
@@ -97,6 +98,8 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
         if first:
             self._one_target = y.ndim == 1
             self._target_scaling = Standardiser.of(columns, weight)
+        elif columns.shape[1] != self._out_features():
+            raise OptionError(f"y must have as many targets as before, {self._out_features()}: got {columns.shape[1]}")
         else:
             self._target_scaling = self._target_scaling.updated(columns, weight)
         return self._target_scaling.apply(columns)

@@ -151,3 +151,22 @@ def test_classes_and_rows_that_do_not_fit_are_refused():
         model.partial_fit(X, Y + 7)
     with pytest.raises(OptionError, match="at least 2 rows with a weight: got n_samples = 1"):
         model.partial_fit(X[:1], Y[:1])
+
+
+@pytest.mark.parametrize(("before", "now"), [(1, 2), (2, 1), (2, 3)])
+def test_the_number_of_targets_stays(before, now, numbers):
+    x, y = numbers
+    targets = {columns: y if columns == 1 else np.stack([y] * columns, axis=1) for columns in (before, now)}
+    for model in (quick_regressor().fit(x, targets[before]), quick_regressor().partial_fit(x, targets[before])):
+        predicted = model.predict(x)
+        with pytest.raises(OptionError, match=f"y must have as many targets as before, {before}: got {now}"):
+            model.partial_fit(x, targets[now])
+        np.testing.assert_array_equal(model.predict(x), predicted)
+
+
+def test_balanced_classes_are_refused_and_weights_of_classes_are_not():
+    for model in (quick(class_weight="balanced"), quick(class_weight="balanced").fit(X, Y)):
+        with pytest.raises(OptionError, match="class_weight must be None or a weight for each class in partial_fit"):
+            model.partial_fit(X[:60], Y[:60], classes=[0, 1, 2])
+    heavy = quick(class_weight={0: 1.0, 1: 1.0, 2: 5.0}).partial_fit(X[:60], Y[:60], classes=[0, 1, 2])
+    assert heavy.classes_.tolist() == [0, 1, 2]
