@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .errors import OptionError, check_int
+from .errors import OptionError, check_int, check_module
 from .layers import DendriticLayer
 from .levels import level_sizes
 from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier, create_model
@@ -79,6 +79,7 @@ def count(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Count
         >>> count(MLNClassifier(1024, 10, branching=2))
         Count(weights=20460, biases=10230, multiply_adds=20460, masked_weights=69905000)
     """
+    check_module(model)
     weights = biases = masked_extra = 0
     for name, parameter in model.named_parameters():
         if name.rpartition(".")[2].startswith("bias"):  # nn.LSTM has bias_ih_l0

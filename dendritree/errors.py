@@ -22,6 +22,7 @@ __all__ = [
     "OptionError",
     "ShapeError",
     "check_int",
+    "check_module",
     "check_one_of",
     "check_probability",
     "import_extra",
@@ -94,6 +95,13 @@ def check_one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     near = difflib.get_close_matches(value, known, n=1, cutoff=0.5) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise OptionError(f"{name} must be one of {', '.join(map(repr, known))}: got {value!r}{hint}")
+
+
+def check_module(model: Any) -> None:
+    """Refuse what is no `nn.Module`, and say where an estimator keeps its own."""
+    if not hasattr(model, "named_parameters"):
+        hint = "; give its network_" if hasattr(model, "get_params") else ""
+        raise OptionError(f"the model must be an nn.Module: got {type(model).__name__}{hint}")
 
 
 def import_extra(module: str, extra: str) -> ModuleType:

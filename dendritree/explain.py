@@ -23,10 +23,11 @@ from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
-from .errors import DendritreeError, OptionError, ShapeError, check_int
+from .errors import DendritreeError, OptionError, ShapeError, check_int, check_module
 from .layers import DendriticLayer, trace
 from .models import MLP, DendriticNetwork, DenseNetwork, MLNBinaryClassifier, MLNClassifier, Perceptrons
 from .models.controls import Linear
+from .models.network import BatchNorm
 from .tree import Forest
 
 __all__ = ["NEAR", "Explanation", "ModelExplanation", "chain", "explain", "run_chain", "secant"]
@@ -37,7 +38,7 @@ NEAR = 1e-12
 """Sums closer than that coincide: their difference is rounding, and a quotient of roundings is no slope."""
 KNOWN: tuple[type[nn.Module], ...] = (
     nn.Sequential, MLNClassifier, MLNBinaryClassifier, DendriticNetwork, DenseNetwork, Perceptrons, MLP, DendriticLayer,
-    Linear, nn.Linear, nn.Dropout, nn.Identity, nn.BatchNorm1d,
+    Linear, nn.Linear, nn.Dropout, nn.Identity, BatchNorm, nn.BatchNorm1d,
 )  # fmt: skip
 """What `chain` knows the forward of, a subclass before its base."""
 WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
@@ -139,16 +140,19 @@ def explain(model: nn.Module, x: Tensor, reference: float | Tensor = 0.0) -> Exp
         >>> found.check() < 1e-8
         True
     """
+    check_module(model)
     steps = chain(copy.deepcopy(model).double().eval())
     if not isinstance(x, Tensor) or x.dim() == 0:
         raise ShapeError(f"x must be a tensor of shape (..., in_features): got {x!r:.60}")
-    at = x.double().reshape(-1, x.shape[-1])
+    at = x.double().reshape(x.shape[:-1].numel(), x.shape[-1])  # -1 is not defined for an empty batch
     try:
         base = torch.as_tensor(reference, device=x.device).double().expand_as(x).reshape(at.shape)
     except (RuntimeError, TypeError, ValueError):
         got = tuple(reference.shape) if isinstance(reference, Tensor) else repr(reference)
         raise ShapeError(f"reference must be a number or broadcast to x of shape {tuple(x.shape)}: got {got}") from None
     leading = x.shape[:-1]
+    if x.dim() != 2 and any(isinstance(step, nn.BatchNorm1d) and not isinstance(step, BatchNorm) for step in steps):
+        raise ShapeError(f"x must have shape (batch, in_features) for nn.BatchNorm1d: got {tuple(x.shape)}")
     if isinstance(model, DendriticLayer):
         return _explain_layer(steps[0], at, base, leading)  # type: ignore[arg-type]
     pairs = list(zip(run_chain(steps, at), run_chain(steps, base), strict=True))
@@ -195,7 +199,7 @@ def _explain_chain(
     for step, (at, base) in zip(reversed(steps), reversed(pairs[:-1]), strict=True):
         if isinstance(step, DendriticLayer):
             layers.append(_explain_layer(step, at, base, leading))
-            effects.append(effect.reshape(*leading, outputs, -1))
+            effects.append(effect.reshape(*leading, outputs, effect.shape[-1]))
             flat = layers[-1].multipliers.reshape(len(at), step.forest.synapses)
             neuron, source = _index(step.forest.neuron_of_synapse, at), _index(step.forest.synapse_inputs, at)
             before = at.new_zeros(len(at), outputs, at.shape[-1])
@@ -238,7 +242,7 @@ def chain(model: nn.Module) -> list[nn.Module]:
     """The modules that inputs run through one after the other, up to the logits; other models are refused.
 
     >>> [type(step).__name__ for step in chain(DendriticNetwork(16, [4], 2, norm="batch"))]
-    ['DendriticLayer', 'BatchNorm1d', 'Linear']
+    ['DendriticLayer', 'BatchNorm', 'Linear']
     """
     changed = _changed(model)
     match model:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from .budget import stated_input_shape
-from .errors import DendritreeError, OptionError, ShapeError, import_extra
+from .errors import DendritreeError, OptionError, ShapeError, check_module, import_extra
 
 __all__ = ["TOLERANCE", "OnnxFile", "to_onnx"]
 
@@ -65,6 +65,7 @@ def to_onnx(model: nn.Module, path: str | os.PathLike[str], example: Tensor | No
         raise OptionError(f"an ONNX file must have a folder that exists: got {str(path)!r}")
     for package in ("onnx", "onnxscript"):
         import_extra(package, extra="onnx")
+    check_module(model)
     sample = _sample(model, example)
     with _evaluation(model), torch.no_grad():
         outputs = model(sample)

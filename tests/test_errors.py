@@ -22,10 +22,12 @@ from dendritree.errors import (
     MissingExtraError,
     OptionError,
     check_int,
+    check_module,
     check_one_of,
     check_probability,
     import_extra,
 )
+from dendritree.estimators import DendriticClassifier
 
 ROOT = Path(__file__).parents[1]
 FAMILY = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
@@ -179,3 +181,14 @@ def test_every_extra_the_code_names_is_offered_and_brings_that_package():
     for file, package, extra in calls:
         required = [re.split(r"[<>=!~\[; ]", requirement)[0] for requirement in with_included(offered, extra)]
         assert distributions.get(package, package) in required, f"{file} asks for {package} from extra {extra!r}"
+
+
+def test_an_estimator_is_no_module_but_has_one():
+    check_module(torch.nn.Linear(2, 1))
+    with pytest.raises(OptionError, match=r"^the model must be an nn.Module: got int$"):
+        check_module(3)
+    for function in (check_module, dendritree.count, dendritree.convert):
+        with pytest.raises(
+            OptionError, match=r"^the model must be an nn.Module: got DendriticClassifier; give its network_$"
+        ):
+            function(DendriticClassifier())

@@ -217,12 +217,7 @@ MODELS = {
 @pytest.mark.parametrize("leading", [(), (4,), (2, 3)])
 def test_a_model_is_taken_apart_by_inputs_and_at_every_layer(name, leading):
     model = settled(MODELS[name]())
-    if leading != (4,) and any(isinstance(module, nn.BatchNorm1d) for module in model.modules()):
-        model_output = model(torch.randn(2, 16).double())  # which takes (batch, features) alone
-        assert model_output.shape[0] == 2
-        x = torch.randn(5, 16, dtype=torch.float64)
-    else:
-        x = torch.randn(*leading, 16, dtype=torch.float64)
+    x = torch.randn(*leading, 16, dtype=torch.float64)
     for reference in (0.0, torch.randn(16), x.mean(0) if x.dim() > 1 else 0.5):
         found = explain(model, x, reference)
         assert found.check() < 1e-8
@@ -380,3 +375,18 @@ def test_a_trace_ends_in_the_outputs(name):
     assert torch.allclose(found.values[..., inner], found.sums[..., inner].sigmoid())
     with pytest.raises(ShapeError, match="must be in_features"):
         trace(layer, x[..., :-1] if NAMED[name].in_features > 1 else torch.ones(3, 2).double())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_empty_batch_has_an_empty_explanation(name):
+    found = explain(settled(MODELS[name]()), torch.zeros(0, 16))
+    assert found.inputs.shape == (0, found.output.shape[-1], 16)
+
+
+def test_plain_batch_norm_takes_the_second_dimension_and_is_explained_for_matrices_alone():
+    model = settled(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2)))
+    explain(model, torch.randn(5, 4))
+    with pytest.raises(
+        ShapeError, match=r"^x must have shape \(batch, in_features\) for nn.BatchNorm1d: got \(5, 3, 4\)$"
+    ):
+        explain(model, torch.randn(5, 3, 4))

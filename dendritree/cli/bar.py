@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
+from collections.abc import Callable
+from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from ..errors import import_extra
@@ -16,17 +17,16 @@ class LiveBar:
     """A bar that is on the screen as long as the block lasts; `live` is None where there is no terminal.
 
     Args:
-        extra: what to install if rich is missing.
+        rich: imports `rich.progress`, or says which extra to install; asked only where there is a terminal.
         texts: fields to show at the end of a bar, such as `"{task.fields[best]}"`.
     """
 
-    def __init__(self, extra: str, *texts: str) -> None:
+    def __init__(self, rich: Callable[[], ModuleType], *texts: str) -> None:
         self.live: Any = None
         if sys.stderr.isatty():
-            progress = import_extra("rich.progress", extra=extra)
-            console = import_extra("rich.console", extra=extra).Console(stderr=True)
+            progress = rich()
             columns = (*progress.Progress.get_default_columns(), *map(progress.TextColumn, texts))
-            self.live = progress.Progress(*columns, console=console)
+            self.live = progress.Progress(*columns, console=progress.Console(stderr=True))
 
     def __enter__(self) -> Self:
         if self.live is not None:
@@ -44,7 +44,7 @@ class StepBar(LiveBar):
     """A bar a step of the work on a terminal; elsewhere a line when a step is done."""
 
     def __init__(self, of: str = "trials") -> None:
-        super().__init__("experiments")
+        super().__init__(lambda: import_extra("rich.progress", extra="experiments"))
         self.of, self.start = of, time.monotonic()
         self.bars: dict[str, Any] = {}
 

@@ -52,7 +52,7 @@ class TrialBar(LiveBar):
     """The trials: a bar on a terminal, a line a trial elsewhere."""
 
     def __init__(self, metric: str) -> None:
-        super().__init__("tune", "{task.fields[best]}")
+        super().__init__(lambda: import_extra("rich.progress", extra="tune"), "{task.fields[best]}")
         self.metric = metric
         self.task: Any = None
         self.score: float | None = None

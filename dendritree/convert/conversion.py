@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from ..errors import OptionError
+from ..errors import OptionError, check_module
 from ..levels import AUTO, Branching, check_shape
 from ..wiring import Wiring, resolve_wiring
 from .blocks import BLOCKS, group
@@ -66,8 +66,7 @@ def convert(
         (0, 2)           64-128-10  64-46-10 [8, 4]  9,610 -> 2,356  9,472 -> 2,116
         the whole model                              9,610 -> 2,356
     """
-    if not isinstance(model, nn.Module):
-        raise OptionError(f"model must be an nn.Module: got {type(model).__name__}")
+    check_module(model)
     allowed, resolved, branching = check_budget(budget), resolve_wiring(wiring), check_shape(branching)
     perceptrons, reasons = find_perceptrons(model)
     reasons |= refusals(model, perceptrons)

@@ -127,7 +127,7 @@ def test_verify_is_content_with_good_and_absent_files(capsys):
 
 
 MISTAKES = [
-    ("data", "required: ACTION$"),
+    ("data", "required: ACTION \\("),
     ("data lst", "invalid choice: 'lst'"),
     ("data get mnst", "data set must be one of .*: got 'mnst'; did you mean 'mnist'"),
     ("data list --data-dir no-such-folder", "data_dir must name a folder: got 'no-such-folder'"),
