@@ -117,10 +117,9 @@ def _fits(cost: Tensor, group: Tensor, allowance: Tensor) -> Tensor:
     """A mask of the cheapest items of each group whose costs together are within the group's allowance."""
     order = cost.argsort()
     order = order[group[order].argsort(stable=True)]
-    total = cost[order].cumsum(0)
-    first = torch.cat([group.new_ones(1, dtype=torch.bool), group[order].diff() != 0])[: len(order)]
-    before = (total - cost[order])[first]  # of all groups before
-    within = total - before[first.cumsum(0) - 1]
+    members = cost[order].split(group.bincount(minlength=len(allowance)).tolist())
+    # each group has a sum of its own: what a huge cost of another one rounds away does not come back
+    within = torch.cat([cost[:0], *(some.cumsum(0) for some in members)])
     fits = torch.empty_like(group, dtype=torch.bool)
     fits[order] = within <= allowance[group[order]]
     return fits

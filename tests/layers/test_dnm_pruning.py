@@ -80,6 +80,12 @@ def test_outputs_stay_within_the_tolerance_on_the_whole_range(seed, inputs, neur
     assert again.weight.numel() <= small.weight.numel()
 
 
+def test_a_huge_synapse_of_one_dendrite_hides_no_other():
+    layer = layer_of([[[-1e17, 0], [2, 0]]], [[[0, -9], [1, -9]]], soma="logit")
+    x = torch.tensor([[0.0, 0.5], [1.0, 0.5]], dtype=torch.float64)
+    torch.testing.assert_close(layer.prune(0, 1, tolerance=1e-3)(x), layer(x), rtol=0, atol=1e-3)
+
+
 def test_constant_synapses_and_dead_dendrites_go_and_the_rest_stays():
     w = [[[9.0, 0.0, 1.0], [0.0, -9.0, 3.0]], [[0.0, 0.0, 0.0], [9.0, 0.0, -9.0]]]
     q = [[[4.0, -9.0, -9.0], [9.0, 5.0, 1.0]], [[9.0, 9.0, 9.0], [4.0, -9.0, -5.0]]]
@@ -129,6 +135,19 @@ def test_a_pruned_layer_trains_and_its_gradients_are_right():
         assert torch.autograd.gradcheck(function, (x, small.weight, small.threshold))
         small.reset_parameters()
         assert small(x).isfinite().all()
+
+
+def test_a_pruned_layer_fills_one_without_memory():
+    torch.manual_seed(0)
+    layer = layer_of(torch.randn(3, 4, 5).tolist(), torch.randn(3, 4, 5).tolist()).prune(tolerance=0.1)
+    x = torch.rand(6, 5, dtype=torch.float64)
+    meta = DNM(5, 3, dendrites=4, device="meta", dtype=torch.float64)
+    empty = copy.deepcopy(meta).to_empty(device="cpu")
+    meta.load_state_dict(layer.state_dict(), assign=True)
+    empty.load_state_dict(layer.state_dict())
+    assert layer.is_pruned
+    assert torch.equal(meta(x), layer(x))
+    assert torch.equal(empty(x), layer(x))
 
 
 def test_a_pruned_layer_saves_and_loads_into_a_whole_one(tmp_path):
