@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
-from ..ops.boxes import box_depths
+from ..ops.boxes import box_depths, soft_minimum
 from .contract import as_rows, check_dtype, check_number
 from .dmnn_boxes import boxes_around
 
@@ -110,12 +110,12 @@ class DMNN(nn.Module):
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
         rows = as_rows(x, self.in_features, self.low.dtype)
         depth = box_depths(rows, self.low.flatten(0, 1), self.high.flatten(0, 1), self.temperature)
-        response = self.sign * depth.reshape(len(rows), self.out_features, self.dendrites)
+        response = self.sign * depth.reshape(rows.shape[0], self.out_features, self.dendrites)
         if self.temperature is None:
             y = response.max(-1).values if self.reduce == "max" else response.min(-1).values
         else:
-            t = self.temperature if self.reduce == "max" else -self.temperature
-            y = t * (response / t).logsumexp(-1)
+            p = -1 if self.reduce == "max" else 1
+            y = p * soft_minimum(p * response, self.temperature)[0]
         return self.scale * y.reshape(*x.shape[:-1], self.out_features)
 
     @torch.no_grad()

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from . import dense
-from .products import chunks, join
+from .products import chunks, join, widen
 
-__all__ = ["box_depths"]
+__all__ = ["box_depths", "soft_minimum"]
 
 
 def box_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float | None = None) -> Tensor:
@@ -29,77 +29,98 @@ def box_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float | None =
     [0.25, -2.0]
     """
     if temperature is None:
-        depth: Tensor = _Depths.apply(x, low, high)[0]  # type: ignore[no-untyped-call]
-    else:
-        depth = _SmoothDepths.apply(x, low, high, temperature)  # type: ignore[no-untyped-call]
+        return _depths(x, low, high)
+    if dense.needs_operations():
+        return _smooth_depths(x, low, high, temperature)[0]
+    depth: Tensor = _SmoothDepths.apply(x, low, high, temperature)[0]  # type: ignore[no-untyped-call]
     return depth
 
 
-class _Depths(torch.autograd.Function):
-    """The hard minimum. Only the number of the nearest input is kept, one for each sample and box."""
+# ------------------------------------------------------------------------------------------------ the hard minimum
 
-    generate_vmap_rule = True
 
-    @staticmethod
-    def forward(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-        if dense.can_run(x, low, high):
-            return dense.depths(x, low, high)
-        found = [torch.minimum(some.unsqueeze(1) - low, high - some.unsqueeze(1)).min(-1) for some in _split(x, low)]
-        return join([each.values for each in found]), join([each.indices for each in found])
+def _depths(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """The nearest input is found without derivatives; then its two faces are all that there is to differentiate."""
+    if not (torch.is_grad_enabled() or dense.needs_operations()):
+        return _nearest(x, low, high)[0]
+    nearest = _nearest(x.detach(), low.detach(), high.detach())[1]
+    point, of_box = x.gather(1, nearest), nearest.t()
+    below, above = point - low.gather(1, of_box).t(), high.gather(1, of_box).t() - point
+    return torch.where((below <= above) | below.isnan(), below, above)  # not `minimum`, which shares between equals
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(*inputs, output[1])
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        x, low, high, nearest = ctx.saved_tensors
-        g, at = gradients[0], x.gather(1, nearest)  # (samples, boxes)
-        face = nearest + low.shape[1] * torch.arange(len(low), device=low.device)  # into low and high, flattened
-        below = at - low.flatten()[face] <= high.flatten()[face] - at  # the nearest face is the lower one
-        to_low, to_high = torch.where(below, -g, 0.0), torch.where(below, 0.0, g)
-        of_x = torch.zeros_like(x).scatter_add(1, nearest, -to_low - to_high)
-        zeros = torch.zeros_like(low.flatten())
-        of_low, of_high = (zeros.scatter_add(0, face.flatten(), to.flatten()) for to in (to_low, to_high))
-        return of_x, of_low.reshape(low.shape), of_high.reshape(low.shape)
+def _nearest(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """Depths, and the number of the input that has the nearest face."""
+    if dense.can_run(x, low, high):
+        return dense.depths(x, low, high)
+    points = (some.unsqueeze(1) for some in chunks(x, low.numel()))
+    found = [torch.minimum(point - low, high - point).min(-1) for point in points]
+    return join([each.values for each in found]), join([each.indices for each in found])
+
+
+# ---------------------------------------------------------------------------------------------- the smooth minimum
+
+
+def soft_minimum(distances: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The smooth minimum over the last dimension, least - t log(total); the least distance; total, the sum of
+    exp((least - distance) / t).
+
+    Differences are taken before they are divided by t, so that no rounding of a large distance is.
+
+    >>> soft_minimum(torch.tensor([1e4, 1e4 + 1]), 0.01)
+    (tensor(10000.), tensor(10000.), tensor(1.))
+    """
+    largest = torch.finfo(distances.dtype).max  # where the least is infinite, differences from it would be NaN
+    least = distances.detach().amin(-1).clamp(-largest, largest)
+    total = ((least.unsqueeze(-1) - distances) / temperature).exp().sum(-1)
+    return least - temperature * total.log(), least, total
+
+
+def _smooth_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Depths in the type of x; the least distances and the totals, with no less precision than float32."""
+    wide_low, wide_high = widen(low), widen(high)
+    parts = [soft_minimum(_faces(some, wide_low, wide_high), temperature) for some in chunks(x, 2 * low.numel())]
+    depth, least, total = (join(list(each)) for each in zip(*parts, strict=True))
+    return depth.to(x.dtype), least, total
+
+
+def _faces(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Distances to all faces, shape (samples, boxes, 2 inputs): the lower ones first."""
+    point = widen(x).unsqueeze(1)
+    return torch.cat([point - low, high - point], -1)
 
 
 class _SmoothDepths(torch.autograd.Function):
-    """The smooth minimum. Each face's share of the gradient, a softmax, is computed again."""
+    """Each face's share of the gradient, a softmax, is computed again: in operations, for those who differentiate it
+    once more. The least distances and the totals are no results but kept for that."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> Tensor:
+    def forward(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
         if dense.can_run(x, low, high):
             return dense.smooth_depths(x, low, high, temperature)
-        parts = []
-        for some in _split(x, low):
-            below, above = (low - some.unsqueeze(1)) / temperature, (some.unsqueeze(1) - high) / temperature
-            parts.append(-temperature * torch.logaddexp(below, above).logsumexp(-1))
-        return join(parts)
+        return _smooth_depths(x, low, high, temperature)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
         x, low, high, ctx.temperature = inputs
-        ctx.save_for_backward(x, low, high, output)
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(x, low, high, *output[1:])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, low, high, depth = ctx.saved_tensors
+        x, low, high, least, total = ctx.saved_tensors
         if not torch.is_grad_enabled() and dense.can_run(gradients[0], x, low, high):  # else: to differentiate again
-            return *dense.smooth_depths_backward(gradients[0], x, low, high, depth, ctx.temperature), None
-        of_x, of_low, of_high = [], torch.zeros_like(low), torch.zeros_like(high)
-        for some, deep, g in zip(_split(x, low), _split(depth, low), _split(gradients[0], low), strict=True):
-            point, deep, g = some.unsqueeze(1), deep.unsqueeze(-1), g.unsqueeze(-1)
-            below = ((deep - point + low) / ctx.temperature).exp() * g
-            above = ((deep - high + point) / ctx.temperature).exp() * g
+            return *dense.smooth_depths_backward(gradients[0], x, low, high, least, total, ctx.temperature), None
+        wide_low, wide_high = widen(low), widen(high)
+        of_x, of_low, of_high = [], torch.zeros_like(wide_low), torch.zeros_like(wide_high)
+        samples = (chunks(each, 2 * low.numel()) for each in (x, least, gradients[0]))
+        for some, nearest, g in zip(*samples, strict=True):
+            weights = ((nearest.unsqueeze(-1) - _faces(some, wide_low, wide_high)) / ctx.temperature).exp()
+            shares = weights / weights.sum(-1, keepdim=True) * widen(g).unsqueeze(-1)
+            below, above = shares[..., : low.shape[1]], shares[..., low.shape[1] :]
             of_low, of_high = of_low - below.sum(0), of_high + above.sum(0)
             if ctx.needs_input_grad[0]:
                 of_x.append((below - above).sum(1))
-        return join(of_x) if of_x else None, of_low, of_high, None
-
-
-def _split(x: Tensor, low: Tensor) -> list[Tensor]:
-    return chunks(x, low.numel())
+        return join(of_x).to(x.dtype) if of_x else None, of_low.to(low.dtype), of_high.to(high.dtype), None

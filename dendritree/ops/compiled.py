@@ -20,7 +20,7 @@ SIGNATURES = {
     "log_products": ["intp"] * 10 + ["real"],
     "log_products_backward": ["intp"] * 14 + ["real"],
     "depths": ["intp"] * 12 + ["real"],
-    "smooth_depths": ["intp"] * 11 + ["real", "real"],
+    "smooth_depths": ["intp"] * 13 + ["real", "real"],
     "smooth_depths_backward": ["intp"] * 15 + ["real", "real"],
 }
 """Arguments of the kernels; an activation comes last where there is one."""

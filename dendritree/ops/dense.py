@@ -14,16 +14,43 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from . import threads
 from .compiled import kernel
-from .fused import HAS_NUMBA, PLAIN_TENSORS
+from .fused import HAS_NUMBA, PLAIN_TENSORS, is_transformed
 from .launch import ITEM_SIZES, ranges, workers_for
 
-__all__ = ["can_run", "depths", "log_products", "log_products_backward", "smooth_depths", "smooth_depths_backward"]
+__all__ = [
+    "can_run",
+    "depths",
+    "is_recorded",
+    "log_products",
+    "log_products_backward",
+    "needs_operations",
+    "smooth_depths",
+    "smooth_depths_backward",
+]
 
 SCRATCH = 256
 """Numbers of private memory for each thread, `2 LANES` and `4 TILE` of the kernels."""
 
 TILE = 64
 """Inputs of a tile: threads get whole ones."""
+
+
+def is_recorded() -> bool:
+    """Whether operations are written down to be run later, with batches of other sizes: compilers, exports, traces.
+
+    >>> is_recorded()
+    False
+    """
+    return torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
+
+
+def needs_operations() -> bool:
+    """Whether an autograd function of our own is in the way: of a record, and of derivatives in forward mode.
+
+    >>> needs_operations()
+    False
+    """
+    return is_recorded() or torch.autograd.forward_ad._current_level >= 0
 
 
 def can_run(*tensors: Tensor) -> bool:
@@ -33,7 +60,7 @@ def can_run(*tensors: Tensor) -> bool:
     >>> can_run(torch.zeros(2, 3, device="meta")), can_run(torch.zeros(2, 3).half())
     (False, False)
     """
-    if torch.compiler.is_compiling() or not HAS_NUMBA:
+    if not HAS_NUMBA or is_recorded() or is_transformed(*tensors):
         return False
     dtype = tensors[0].dtype
     return (
@@ -45,12 +72,8 @@ def can_run(*tensors: Tensor) -> bool:
             and tensor.layout == torch.strided
             and tensor.numel() > 0
             and not tensor.is_neg()
-            and not torch._C._functorch.is_legacy_batchedtensor(tensor)  # of `is_grads_batched`
             for tensor in tensors
         )
-        and torch._C._get_tracing_state() is None
-        and not torch._C._are_functorch_transforms_active()
-        and torch.autograd.forward_ad._current_level < 0
         and _get_current_dispatch_mode() is None
     )
 
@@ -99,28 +122,30 @@ def depths(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     return y, nearest
 
 
-def smooth_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> Tensor:
-    """Smooth depths of shape (samples, boxes)."""
+def smooth_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Smooth depths of shape (samples, boxes), the least distances and the sums of weights they are made of."""
     x, low, high = x.contiguous(), low.contiguous(), high.contiguous()
-    y, run, sizes = x.new_empty(len(x), len(low)), kernel("smooth_depths", x.dtype), (x.shape[1], len(low))
-    head, item = _addresses(x, low, high, y), ITEM_SIZES[x.dtype]
+    y, least, total = (x.new_empty(len(x), len(low)) for _ in range(3))
+    run, sizes = kernel("smooth_depths", x.dtype), (x.shape[1], len(low))
+    head, item = _addresses(x, low, high, y, least, total), ITEM_SIZES[x.dtype]
 
     def some(first: int, last: int) -> None:
         held, found = x.new_empty(SCRATCH), torch.empty(SCRATCH, dtype=torch.int32)
         run(*head, held.data_ptr(), found.data_ptr(), *sizes, first, last, item, temperature, 1.0)
 
     _share(some, len(x), 1, len(x) * low.numel())
-    return y
+    return y, least, total
 
 
 def smooth_depths_backward(
-    gy: Tensor, x: Tensor, low: Tensor, high: Tensor, y: Tensor, temperature: float
+    gy: Tensor, x: Tensor, low: Tensor, high: Tensor, least: Tensor, total: Tensor, temperature: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x, low and high, given the depths."""
-    gy, x, low, high, y = gy.contiguous(), x.contiguous(), low.contiguous(), high.contiguous(), y.contiguous()
+    """Gradients of x, low and high, given what `smooth_depths` found."""
+    each = (gy / total).contiguous()  # of an exponential; no rounding of a depth comes between, to be divided by t
+    x, low, high, least = x.contiguous(), low.contiguous(), high.contiguous(), least.contiguous()
     gradients = torch.zeros_like(x), torch.zeros_like(low), torch.zeros_like(low)
     run, sizes = kernel("smooth_depths_backward", x.dtype), (x.shape[1], len(low), len(x))
-    head, item = _addresses(x, low, high, y, gy, *gradients), ITEM_SIZES[x.dtype]
+    head, item = _addresses(x, low, high, least, each, *gradients), ITEM_SIZES[x.dtype]
 
     def some(first: int, last: int) -> None:
         scratch = x.new_empty(SCRATCH)

@@ -18,7 +18,7 @@ from .dropout import synapse_scale
 from .launch import ITEM_SIZES, features_major, run_backward, run_forward
 from .plan import Plan
 
-__all__ = ["dendritic", "obstacle"]
+__all__ = ["dendritic", "is_transformed", "obstacle"]
 
 ACTIVATIONS: dict[Any, str] = {
     nn.LeakyReLU: "LeakyReLU",
@@ -52,9 +52,22 @@ def obstacle(x: Tensor, weight: Tensor, activation: Any) -> str | None:
         return f"it takes plain tensors, not {type(x).__name__} and {type(weight).__name__}"
     if torch._C._get_tracing_state() is not None:
         return "an export must load without this package"
-    if torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0:
+    if is_transformed(x, weight):
         return "torch.func transforms and forward-mode gradients cannot look into it"
     return None
+
+
+def is_transformed(*tensors: Tensor) -> bool:
+    """Whether a tensor may stand for more than its numbers: under `torch.func`, in forward mode, in `is_grads_batched`.
+
+    >>> is_transformed(torch.zeros(3))
+    False
+    """
+    return (
+        torch._C._are_functorch_transforms_active()
+        or torch.autograd.forward_ad._current_level >= 0
+        or any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+    )
 
 
 def _kind(activation: Any) -> str | None:
@@ -127,7 +140,7 @@ class FusedDendrites(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of x, weight and bias."""
-        if torch.is_grad_enabled():  # somebody will differentiate once more: say it in operations torch knows
+        if torch.is_grad_enabled() or is_transformed(gy):  # say it in operations torch knows
             return (*_differentiable_gradients(ctx, gy), None, None, None, None)
         x, weight, _, seed, rows, acts = ctx.saved_tensors
         need_gx, need_gw, need_gb = ctx.needs_input_grad[:3]
@@ -175,13 +188,15 @@ def _forward(
 
 
 def _differentiable_gradients(ctx: Any, gy: Tensor) -> list[Tensor | None]:
-    """The same gradients through the eager backend, with a graph of their own."""
+    """The same gradients through the eager backend, with a graph of their own if somebody will differentiate them."""
     x, weight, bias, seed, _, _ = ctx.saved_tensors
     plan, (_, _, root_activation, dropout) = ctx.plan, ctx.options
     scale = synapse_scale(seed, x.reshape(-1, x.shape[-1]).shape[0], plan.pairs, dropout, x.dtype) if dropout else None
-    y = eager.dendritic(x, weight, bias, plan.layout, ctx.activation, root_activation, scale)
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        y = eager.dendritic(x, weight, bias, plan.layout, ctx.activation, root_activation, scale)
     needed = [tensor for tensor, need in zip((x, weight, bias), ctx.needs_input_grad, strict=False) if need]
-    found = iter(torch.autograd.grad(y, needed, gy, create_graph=True))
+    found = iter(torch.autograd.grad(y, needed, gy, create_graph=again))
     return [next(found) if need else None for need in ctx.needs_input_grad[:3]]
 
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from . import dense
 
-__all__ = ["CHUNK", "chunks", "join", "log_sigmoid_products"]
+__all__ = ["CHUNK", "chunks", "join", "log_sigmoid", "log_sigmoid_products", "widen"]
 
 CHUNK = 1 << 18  # numbers at a time, 1 MB of float32: measured from 2^14 to 2^22, the second cache holds it
 
@@ -31,8 +31,18 @@ def log_sigmoid_products(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
     >>> log_sigmoid_products(torch.zeros(1, 1000), torch.ones(2, 1000), torch.zeros(2, 1000)) / 1000
     tensor([[-0.6931, -0.6931]])
     """
+    if dense.needs_operations():
+        return _log_sigmoid_products(x, gain, shift)
     y: Tensor = _LogSigmoidProducts.apply(x, gain, shift)  # type: ignore[no-untyped-call]
     return y
+
+
+def _log_sigmoid_products(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+    gain, negated = widen(gain), -widen(shift)
+    parts = [
+        log_sigmoid(torch.addcmul(negated, widen(some).unsqueeze(1), gain)).sum(-1) for some in chunks(x, gain.numel())
+    ]
+    return join(parts).to(x.dtype)
 
 
 class _LogSigmoidProducts(torch.autograd.Function):
@@ -44,12 +54,7 @@ class _LogSigmoidProducts(torch.autograd.Function):
     def forward(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
         if dense.can_run(x, gain, shift):
             return dense.log_products(x, gain, shift)
-        wide, (gain, negated) = _wide(x.dtype), (_widen(gain), -_widen(shift))
-        parts = [
-            F.logsigmoid(torch.addcmul(negated, some.to(wide).unsqueeze(1), gain)).sum(-1)
-            for some in chunks(x, gain.numel())
-        ]
-        return join(parts).to(x.dtype)
+        return _log_sigmoid_products(x, gain, shift)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
@@ -60,13 +65,13 @@ class _LogSigmoidProducts(torch.autograd.Function):
         x, gain, shift = ctx.saved_tensors
         if not torch.is_grad_enabled() and dense.can_run(gradients[0], x, gain, shift):  # else: to differentiate again
             return dense.log_products_backward(gradients[0], x, gain, shift)
-        wide, wide_gain, wide_shift = _wide(x.dtype), _widen(gain), _widen(shift)
+        wide_gain, wide_shift = widen(gain), widen(shift)
         of_x: list[Tensor] = []
         of_gain, of_shift = torch.zeros_like(wide_gain), torch.zeros_like(wide_gain)
         for some, g in zip(chunks(x, gain.numel()), chunks(gradients[0], gain.numel()), strict=True):
-            each = some.to(wide).unsqueeze(1)  # (samples, 1, inputs)
+            each = widen(some).unsqueeze(1)  # (samples, 1, inputs)
             # d log sigmoid(u) / du = sigmoid(-u)
-            slope = torch.sigmoid(torch.addcmul(wide_shift, each, wide_gain, value=-1)) * g.to(wide).unsqueeze(-1)
+            slope = torch.sigmoid(torch.addcmul(wide_shift, each, wide_gain, value=-1)) * widen(g).unsqueeze(-1)
             if ctx.needs_input_grad[2]:
                 of_shift = of_shift - slope.sum(0)
             if ctx.needs_input_grad[1]:
@@ -76,21 +81,33 @@ class _LogSigmoidProducts(torch.autograd.Function):
         return join(of_x).to(x.dtype) if of_x else None, of_gain.to(gain.dtype), of_shift.to(shift.dtype)
 
 
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+def log_sigmoid(u: Tensor) -> Tensor:
+    """log(1 / (1 + exp(-u))). Not `F.logsigmoid`: in ONNX it is the logarithm of a rounded sigmoid.
+
+    >>> log_sigmoid(torch.tensor([-100.0, 0.0, 10.0]))
+    tensor([-1.0000e+02, -6.9315e-01, -4.5399e-05])
+    """
+    return -F.softplus(-u, threshold=40)  # beyond, exp(-40) is less than the rounding of 40, and it is u
 
 
-def _widen(tensor: Tensor) -> Tensor:
-    return tensor.to(_wide(tensor.dtype))
+def widen(tensor: Tensor) -> Tensor:
+    """Half types as float32, others as they are.
+
+    >>> widen(torch.zeros(1, dtype=torch.float16)).dtype, widen(torch.zeros(1, dtype=torch.float64)).dtype
+    (torch.float32, torch.float64)
+    """
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def chunks(x: Tensor, weights: int) -> list[Tensor]:
     """Slices of a batch, so few samples each that a number per sample and weight stays within `CHUNK`.
 
+    One slice while operations are recorded: their number must not become a part of the record.
+
     >>> [len(some) for some in chunks(torch.zeros(5, 3), CHUNK // 2)]
     [2, 2, 1]
     """
-    return list(torch.split(x, max(1, CHUNK // max(1, weights))))
+    return [x] if dense.is_recorded() else list(torch.split(x, max(1, CHUNK // max(1, weights))))
 
 
 def join(parts: list[Tensor]) -> Tensor:

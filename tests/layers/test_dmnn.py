@@ -302,6 +302,30 @@ def test_bfloat16_loses_no_more_than_its_own_rounding(temperature):
     assert small.low.grad.dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(("dendrites", "reduce"), [(1, "max"), (3, "max"), (3, "min")])
+def test_smooth_gradients_are_shares_of_one(dtype, dendrites, reduce):
+    torch.manual_seed(0)
+    layer = DMNN(8, 1, dendrites=dendrites, reduce=reduce, temperature=0.01, dtype=dtype)
+    with torch.no_grad():
+        layer.low[:, 1:], layer.high[:, 1:] = layer.low[:, :1], layer.high[:, :1]  # equal boxes have equal shares
+    for scale in (1.0, 3.0, 1e4 if dtype == torch.float32 else 30.0):
+        x = (torch.randn(4, 8) * scale).to(dtype).requires_grad_()
+        layer.zero_grad()
+        layer(x)[0].sum().backward()
+        faces = torch.cat([layer.low.grad, layer.high.grad], -1)[0].abs().sum(-1)
+        torch.testing.assert_close(faces.double(), torch.full_like(faces, 1 / dendrites).double(), rtol=0.02, atol=0)
+
+
+@pytest.mark.parametrize("reduce", ["max", "min"])
+def test_infinite_depths_are_infinite_when_joined(reduce):
+    layer = DMNN(3, 1, dendrites=2, reduce=reduce, signs=1, temperature=0.1)
+    with torch.no_grad():
+        layer.low.fill_(-math.inf)
+        layer.high.fill_(math.inf)
+    assert layer(torch.zeros(2, 3)).tolist() == [[math.inf]] * 2
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

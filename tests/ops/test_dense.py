@@ -10,6 +10,7 @@ from dendritree.ops import dense, launch
 from dendritree.ops.boxes import box_depths
 from dendritree.ops.products import log_sigmoid_products
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch warns of what it uses itself
 DTYPES = (torch.float32, torch.float64)
 SHAPES = ((1, 1, 1), (3, 5, 2), (65, 129, 3), (70, 897, 2), (130, 64, 1), (2, 2000, 3))  # samples, inputs, dendrites
 OPS = {
@@ -108,6 +109,22 @@ def test_extreme_weights(name, scale):
         assert all(close(mine, right, 1e-5) for mine, right in zip(found[1:], expected[1:], strict=True))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("by_torch", [False, True])
+@pytest.mark.parametrize("away", [0.0, 1e4])
+def test_no_rounding_is_divided_by_the_temperature(away, by_torch, dtype, monkeypatch):
+    """Boxes far from 0, points in them and far outside: shares of the gradient are as precise as their type."""
+    if by_torch:
+        monkeypatch.setattr(dense, "can_run", lambda *_: False)
+    x, low, high = (1e4 + 0.02 * tensor for tensor in draw((5, 6, 2), torch.float32))
+    tensors = [tensor.to(dtype) for tensor in (x + away, low, high + 0.05)]
+    weights = torch.ones(5, 2)
+    found = gradients(lambda *t: box_depths(*t, 0.01), tensors, weights)
+    expected = gradients(lambda *t: box_depths(*t, 0.01), [tensor.double() for tensor in tensors], weights)
+    for mine, right in zip(found, expected, strict=True):
+        assert close(mine, right, 10 * torch.finfo(dtype).eps, floor=1e-6)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", OPS)
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
@@ -165,9 +182,21 @@ def test_views_of_any_strides(name, calls):
 @pytest.mark.parametrize("name", OPS)
 def test_double_backward_and_gradcheck(name):
     tensors = [tensor.requires_grad_() for tensor in draw((3, 4, 2), torch.float64)]
-    assert torch.autograd.gradcheck(OPS[name], tensors)
-    if name != "hard":  # its second derivative is 0
-        assert torch.autograd.gradgradcheck(OPS[name], tensors)
+    assert torch.autograd.gradcheck(OPS[name], tensors, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(OPS[name], tensors, check_fwd_over_rev=True)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_forward_mode(name, calls):
+    tensors, tangents = draw((3, 4, 2), torch.float64), draw((3, 4, 2), torch.float64, seed=1)
+    for found, right in zip(*(torch.func.jvp(op[name], tensors, tangents) for op in (OPS, DEFINITIONS)), strict=True):
+        torch.testing.assert_close(found, right)
+    for transform in (torch.func.jacfwd, torch.func.hessian):
+        mine, right = (
+            transform(lambda x, op=op: op[name](x, *tensors[1:]).square())(tensors[0]) for op in (OPS, DEFINITIONS)
+        )
+        torch.testing.assert_close(mine, right)
+    assert calls == []
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -183,16 +212,15 @@ def test_transforms(name, calls):
     torch.testing.assert_close(total, gradients(DEFINITIONS[name], (x, a, b), torch.ones(3, 2))[1])
 
 
-@pytest.mark.parametrize("name", ["products", "smooth"])  # the hard boxes flatten, which torch cannot batch here
+@pytest.mark.parametrize("name", OPS)
 def test_batched_gradients_take_the_torch_path(name, calls):
-    x, a, b = draw((3, 4, 2), torch.float64)
-    x.requires_grad_()
-    y = OPS[name](x, a, b)
+    tensors = [tensor.requires_grad_() for tensor in draw((3, 4, 2), torch.float64)]
+    y = OPS[name](*tensors)
     calls.clear()
     basis = torch.eye(6, dtype=torch.float64).reshape(6, 3, 2)
-    (found,) = torch.autograd.grad(y, x, basis, is_grads_batched=True)
+    found = torch.autograd.grad(y, tensors, basis, is_grads_batched=True)
     assert calls == []
-    (right,) = torch.autograd.grad(DEFINITIONS[name](x, a, b), x, basis, is_grads_batched=True)
+    right = torch.autograd.grad(DEFINITIONS[name](*tensors), tensors, basis, is_grads_batched=True)
     torch.testing.assert_close(found, right)
 
 

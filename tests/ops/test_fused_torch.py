@@ -178,6 +178,23 @@ def test_functional_call_uses_the_given_weights():
     torch.testing.assert_close(found, loop(x, given["weight"], given["bias"], model.forest, torch.tanh))
 
 
+@names
+@dropouts
+def test_batched_gradients(name, dropout):
+    """Many rows of a Jacobian in one call, with the old `vmap` and the new one."""
+    forest = FORESTS[name]
+    tensors = [tensor.requires_grad_() for tensor in random_case(forest, (3,))[:3]]
+    torch.manual_seed(5)
+    y = op(forest, dropout)(*tensors)
+    basis = torch.eye(y.numel(), dtype=y.dtype).reshape(-1, *y.shape)
+    right = [torch.autograd.grad(y, tensors, each, retain_graph=True) for each in basis]
+    wanted = [torch.stack(each) for each in zip(*right, strict=True)]
+    found = torch.autograd.grad(y, tensors, basis, is_grads_batched=True, retain_graph=True)
+    torch.testing.assert_close(list(found), wanted)
+    mapped = vmap(lambda each: torch.autograd.grad(y, tensors, each, retain_graph=True))(basis)
+    torch.testing.assert_close(list(mapped), wanted)
+
+
 def test_forward_mode_gradients_of_auto():
     x, weight, bias, _ = random_case(FOREST, (4,))
     direction = torch.randn_like(x)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import njit
 
 from .core import at, fill, jit, part
-from .exponential import exp
+from .exponential import EXACT, exp
 from .products import TILE, copy
 
 PLACES = 64
@@ -63,38 +64,48 @@ def depths(x, low, high, y, nearest, scratch, places, inputs, boxes, sample, las
             index[s * boxes + k] = first
 
 
+@njit(**EXACT)
+def behind(least, start, end):
+    """How much more than the least distance it is from `start` to `end`, negated: 0 or less.
+
+    The distance comes first, exactly as for `least`: in another order, its rounding would be that of the coordinates.
+    """
+    return least - (end - start)
+
+
 @part
-def weigh(x, low, high, deep, per_t, n, zero):
-    """The sum of exp((deep - distance) / t) over both faces of `n` inputs."""
+def weigh(x, low, high, least, per_t, n, zero):
+    """The sum of exp((least - distance) / t) over both faces of `n` inputs."""
     total = zero
     for j in range(n):
-        total += exp((deep - x[j] + low[j]) * per_t) + exp((deep - high[j] + x[j]) * per_t)
+        total += exp(behind(least, low[j], x[j]) * per_t) + exp(behind(least, x[j], high[j]) * per_t)
     return total
 
 
 @jit
-def smooth_depths(x, low, high, y, scratch, places, inputs, boxes, sample, last_sample, item, t, one):
-    """y[s, k] = -t log(sum exp(-distance / t)) over all faces, the differences taken from the least distance."""
-    out, held, found = at(y, one), at(scratch, one), at(places, np.int32(0))
+def smooth_depths(x, low, high, y, leasts, totals, scratch, places, inputs, boxes, sample, last_sample, item, t, one):
+    """y[s, k] = least - t log(total), total = sum exp((least - distance) / t) over all faces; all three are kept."""
+    out, outs_least, outs_total = at(y, one), at(leasts, one), at(totals, one)
+    held, found = at(scratch, one), at(places, np.int32(0))
     zero, infinity = one - one, one / (one - one)
     for s in range(sample, last_sample):
         for k in range(boxes):
             row, box = x + s * inputs * item, k * inputs * item
             least, _ = least_distance(row, low + box, high + box, held, found, inputs, item, one)
+            total = one
             if -infinity < least < infinity:
-                lows, highs = at(low + box, one), at(high + box, one)
-                least -= t * math.log(weigh(at(row, one), lows, highs, least, one / t, inputs, zero))
-            out[s * boxes + k] = least
+                total = weigh(at(row, one), at(low + box, one), at(high + box, one), least, one / t, inputs, zero)
+            outs_least[s * boxes + k] = least
+            outs_total[s * boxes + k] = total
+            out[s * boxes + k] = least - t * math.log(total)
 
 
 @part
-def pull_faces(x, of_x, deep, g, per_t, scratch, n, zero):
+def pull_faces(x, of_x, least, g, per_t, scratch, n):
     """One sample's gradients: of `of_x` in place, of low and high in the last two quarters of `scratch`."""
     for j in range(n):
-        below = (deep - x[j] + scratch[j]) * per_t  # no more than 0 but for rounding
-        above = (deep - scratch[TILE + j] + x[j]) * per_t
-        to_low = g * exp(zero if below > zero else below)
-        to_high = g * exp(zero if above > zero else above)
+        to_low = g * exp(behind(least, scratch[j], x[j]) * per_t)
+        to_high = g * exp(behind(least, x[j], scratch[TILE + j]) * per_t)
         of_x[j] += to_low - to_high
         scratch[2 * TILE + j] += to_low
         scratch[3 * TILE + j] += to_high
@@ -102,10 +113,13 @@ def pull_faces(x, of_x, deep, g, per_t, scratch, n, zero):
 
 @jit
 def smooth_depths_backward(
-    x, low, high, y, gy, of_x, of_low, of_high, scratch, inputs, boxes, samples, first, last, item, t, one
+    x, low, high, leasts, gy, of_x, of_low, of_high, scratch, inputs, boxes, samples, first, last, item, t, one
 ):
-    """Add to the gradients of inputs `first ... last - 1`, tile by tile; `scratch` holds 4 TILE numbers."""
-    deep, g, held, zero = at(y, one), at(gy, one), at(scratch, one), one - one
+    """Add to the gradients of inputs `first ... last - 1`, tile by tile; `scratch` holds 4 TILE numbers.
+
+    `gy` are gradients of the depths, divided by their totals.
+    """
+    least, g, held, zero = at(leasts, one), at(gy, one), at(scratch, one), one - one
     for i in range(first, last, TILE):
         n = min(TILE, last - i)
         for tile in range(0, samples, TILE):
@@ -117,7 +131,7 @@ def smooth_depths_backward(
                     held[j] = zero
                 for s in range(tile, min(tile + TILE, samples)):
                     row, of = (s * inputs + i) * item, s * boxes + k
-                    pull_faces(at(x + row, one), at(of_x + row, one), deep[of], g[of], one / t, held, n, zero)
+                    pull_faces(at(x + row, one), at(of_x + row, one), least[of], g[of], one / t, held, n)
                 to_low, to_high = at(of_low + box, one), at(of_high + box, one)
                 for j in range(n):
                     to_low[j] -= held[2 * TILE + j]
