@@ -131,10 +131,13 @@ def _program(model: nn.Module, sample: Tensor) -> Any:
             )
     except Exception as error:  # the exporter wraps whatever went wrong in errors of its own
         cause = error.__cause__ or error
-        text = (str(cause).strip() or type(cause).__name__).splitlines()[0]
-        raise DendritreeError(f"{type(model).__name__} cannot be exported to ONNX: {text:.200}") from error
+        raise DendritreeError(f"{type(model).__name__} cannot be exported to ONNX: {_first_line(cause)}") from error
     finally:
         chatter.setLevel(level)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
 def _difference(model: nn.Module, sample: Tensor, content: bytes) -> float | None:
@@ -142,12 +145,17 @@ def _difference(model: nn.Module, sample: Tensor, content: bytes) -> float | Non
     if importlib.util.find_spec("onnxruntime") is None:
         return None
     onnxruntime = import_extra("onnxruntime", extra="onnx")
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    worst = 0.0
+    worst, session = 0.0, None
     for rows in ([0], [0, 1], [0, 1, 1, 0, 1]):
         x = sample[rows]
         wanted = model(x).cpu()
-        found = torch.from_numpy(session.run(None, {NAMES[0]: x.cpu().numpy()})[0])
+        try:
+            session = session or onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+            found = torch.from_numpy(session.run(None, {NAMES[0]: x.cpu().numpy()})[0])
+        except Exception as error:  # onnxruntime has a class for each of its own
+            raise DendritreeError(
+                f"an ONNX file must take any batch: of {len(rows)}, onnxruntime says {_first_line(error)}"
+            ) from error
         if found.shape != wanted.shape:
             raise DendritreeError(
                 f"an ONNX file must take any batch: of {len(rows)} it makes {tuple(found.shape)}, not "

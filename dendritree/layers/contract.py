@@ -69,4 +69,4 @@ def as_rows(x: Tensor, in_features: int, dtype: torch.dtype) -> Tensor:
         if x.is_meta or not torch.is_autocast_enabled(x.device.type):
             raise OptionError(f"the input must have the type of the weights, {dtype}: got {x.dtype}")
         x = x.to(dtype)
-    return x.reshape(x.shape[:-1].numel(), in_features)  # -1 is not defined for an empty batch
+    return x.flatten(0, -2) if x.dim() > 1 else x.unsqueeze(0)  # a count of rows would be a constant in an export

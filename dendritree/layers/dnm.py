@@ -13,10 +13,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ..errors import DendritreeError, OptionError, check_int, check_one_of
-from ..ops.products import log_sigmoid_products
+from ..ops.products import log_sigmoid, log_sigmoid_products
 from .contract import as_rows, check_dtype, check_number, check_range
 from .dnm_logic import Logic, read_logic
 from .dnm_pruning import TABLE_KEYS, SynapseTable, check_table, pruned_table, synapse_states
@@ -79,6 +78,7 @@ class DNM(nn.Module):
     dendrite: Tensor | None
     neuron: Tensor | None
     log_scale: Tensor | None
+    _place: Tensor | None  # in a pruned layer, the dendrite of each place in (neurons, dendrites); the last + 1 if none
 
     def __init__(
         self,
@@ -107,6 +107,7 @@ class DNM(nn.Module):
         self.threshold = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
         for key in TABLE_KEYS:
             self.register_buffer(key, None)
+        self.register_buffer("_place", None, persistent=False)
         self.reset_parameters()
 
     @torch.no_grad()
@@ -140,17 +141,15 @@ class DNM(nn.Module):
         gain, shift = self.k * self.weight, self.k * self.threshold
         if self.source is None or self.dendrite is None or self.log_scale is None:
             return log_sigmoid_products(rows, gain.flatten(0, 1), shift.flatten(0, 1))
-        log_y = F.logsigmoid(rows[:, self.source] * gain - shift)
-        return self.log_scale.repeat(len(rows), 1).index_add(1, self.dendrite, log_y)
+        log_y = log_sigmoid(rows[:, self.source] * gain - shift)
+        return self.log_scale.repeat(rows.shape[0], 1).index_add(1, self.dendrite, log_y)
 
     def _sum_dendrites(self, log_z: Tensor, *, logarithm: bool) -> Tensor:
         """V of all neurons, shape (samples, neurons), or its logarithm."""
-        if self.neuron is not None:  # neurons have different numbers of dendrites left: what they lack is log 0
-            place = self.neuron * self.dendrites + torch.arange(len(self.neuron), device=self.neuron.device)
-            place = place - torch.searchsorted(self.neuron, self.neuron)
-            whole = log_z.new_full((len(log_z), self.out_features * self.dendrites), -math.inf)
-            log_z = whole.index_copy(1, place, log_z)
-        each = log_z.reshape(len(log_z), self.out_features, self.dendrites)
+        if self._place is not None:  # neurons have different numbers of dendrites left: what they lack is log 0
+            lacking = log_z.new_full((log_z.shape[0], 1), -math.inf)
+            log_z = torch.cat([log_z, lacking], 1)[:, self._place]
+        each = log_z.reshape(log_z.shape[0], self.out_features, self.dendrites)
         return each.logsumexp(-1) if logarithm else each.exp().sum(-1)
 
     # ----------------------------------------------------------------------------------------------------- reading
@@ -271,6 +270,15 @@ class DNM(nn.Module):
         for key in TABLE_KEYS:
             values = getattr(table, key)
             setattr(self, key, values.to(device, dtype if values.is_floating_point() else values.dtype))
+        self._find_places()
+
+    def _find_places(self) -> None:
+        """Where the dendrites of a pruned layer go, once and not with every call: exports cannot search."""
+        if self.neuron is not None:
+            neurons = torch.arange(self.out_features, device=self.neuron.device).unsqueeze(1)
+            first, end = (torch.searchsorted(self.neuron, neurons, right=right) for right in (False, True))
+            place = first + torch.arange(self.dendrites, device=self.neuron.device)
+            self._place = torch.where(place < end, place, len(self.neuron)).flatten()
 
     def _load_from_state_dict(
         self,
@@ -293,3 +301,4 @@ class DNM(nn.Module):
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
+        self._find_places()  # on the device of what was loaded, which may not be the layer's: `assign=True`

@@ -11,7 +11,8 @@ import torch
 from forests import loop
 from torch import nn
 
-from dendritree import DendriticLayer, to_onnx
+from dendritree import DMNN, DNM, DendriticLayer, create_model, to_onnx
+from dendritree.budget import stated_input_shape
 from dendritree.wiring import WIRINGS
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -101,3 +102,39 @@ def test_the_export_says_how_close_it_is(exported):
     file = exported[1]
     assert (file.input_shape, file.output_shape) == ((INPUTS,), (sum(n.out_features for n in exported[0].layers),))
     assert 0 <= file.difference < 1e-5
+
+
+# --------------------------------------------------------------------------------------------- neurons of other authors
+
+
+@pytest.mark.parametrize("soma", ["sigmoid", "logit", "log"])
+def test_neurons_of_other_authors_give_their_numbers_for_any_batch(soma, tmp_path):
+    model = Many(neurons(soma))
+    assert model.layers[1].is_pruned
+    same_numbers(model, tmp_path, (16,))
+
+
+def test_a_cnn_of_dnm_neurons_gives_its_numbers_for_any_batch(tmp_path):
+    torch.manual_seed(0)
+    model = create_model("conv-dnm")
+    same_numbers(model, tmp_path, stated_input_shape(model))
+
+
+def neurons(soma):
+    """A DNM, whole and pruned, with synapses from 0 to 1, and a DMNN, hard and smooth."""
+    torch.manual_seed(0)
+    dnm = DNM(16, 3, dendrites=4, soma=soma, soma_k=1.0)
+    with torch.no_grad():
+        dnm.weight.mul_(8)
+        dnm.threshold[1, :3] += 9  # dendrites that go
+    return [dnm, dnm.prune(), DMNN(16, 3, dendrites=2), DMNN(16, 3, dendrites=2, temperature=0.05)]
+
+
+def same_numbers(model, folder, shape):
+    file = to_onnx(model, folder / "model.onnx", torch.randn(3, *shape))
+    assert file.difference < 1e-5
+    session = onnxruntime.InferenceSession(file.path)
+    for samples in (1, 2, 7):
+        x = torch.randn(samples, *shape)
+        found = torch.from_numpy(session.run(["output"], {"input": x.numpy()})[0])
+        torch.testing.assert_close(found, model.eval()(x).detach(), rtol=1e-5, atol=1e-5)

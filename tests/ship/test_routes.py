@@ -8,7 +8,7 @@ from torch import nn
 from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 from torch.nn import functional as F
 
-from dendritree import DendriticLayer, DendriticNetwork
+from dendritree import DANN, DENN, DMNN, DNM, DendriticLayer, DendriticNetwork, KTree
 from dendritree.errors import OptionError
 
 safetensors = pytest.importorskip("safetensors.torch")
@@ -65,6 +65,30 @@ def test_a_trace_works_for_any_batch(tmp_path):
     model = network().eval()
     torch.jit.save(torch.jit.trace(model, X), tmp_path / "model.pt")
     torch.testing.assert_close(torch.jit.load(tmp_path / "model.pt")(X[:2]), model(X[:2]))
+
+
+NEURONS = {
+    "dnm": lambda: DNM(16, 3, dendrites=2),
+    "pruned dnm": lambda: DNM(16, 3, dendrites=2).prune(tolerance=0.05),
+    "hard dmnn": lambda: DMNN(16, 3, dendrites=2),
+    "smooth dmnn": lambda: DMNN(16, 3, dendrites=2, temperature=0.1),
+}
+neurons = pytest.mark.parametrize("make", NEURONS.values(), ids=NEURONS)
+
+
+@neurons
+@deprecated
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_neurons_of_other_authors_are_exported_and_traced_for_any_batch(make, tmp_path):
+    torch.manual_seed(0)
+    layer = make()
+    torch.export.save(
+        torch.export.export(layer, (X,), dynamic_shapes=({0: torch.export.Dim("batch")},)), tmp_path / "model.pt2"
+    )
+    torch.jit.save(torch.jit.trace(layer, X), tmp_path / "model.pt")
+    for loaded in (torch.export.load(tmp_path / "model.pt2").module(), torch.jit.load(tmp_path / "model.pt")):
+        for x in (X, X[:1], torch.randn(40, 16)):
+            torch.testing.assert_close(loaded(x), layer(x))
 
 
 # ------------------------------------------------------------------------------------------------- files and precision
@@ -136,6 +160,28 @@ def test_grad_and_jacrev_are_those_of_autograd():
         model(X)[sample, output].backward()
         for name, p in model.named_parameters():
             torch.testing.assert_close(per_sample[name][sample, output], p.grad)
+
+
+TREES = {
+    "layer": lambda: DendriticLayer(16, 3, branching=4, wiring="shared"),
+    "network": network,
+    "ktree": lambda: KTree(16, 3),
+    "denn": lambda: DENN(16, 3, branches=2),
+    "dann": lambda: DANN(16, 3, dendrites=2, synapses=4),
+}
+
+
+@deprecated
+@pytest.mark.parametrize("make", [*NEURONS.values(), *TREES.values()], ids=[*NEURONS, *TREES])
+def test_jacobians_and_hessians_of_every_mode(make):
+    torch.manual_seed(0)
+    model, x = make(), torch.rand(2, 16)
+    right = torch.autograd.functional.jacobian(model, x)
+    torch.testing.assert_close(torch.autograd.functional.jacobian(model, x, vectorize=True), right)
+    torch.testing.assert_close(torch.func.jacfwd(model)(x), right)
+    curvature = torch.func.hessian(lambda x: model(x).square().sum())(x)
+    wanted = torch.autograd.functional.hessian(lambda x: model(x).square().sum(), x)
+    torch.testing.assert_close(curvature, wanted, rtol=1e-4, atol=1e-4)
 
 
 # ------------------------------------------------------------------------------------------------------------- devices

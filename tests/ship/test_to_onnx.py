@@ -24,6 +24,17 @@ class Unsteady(nn.Module):
         return self.layer(x + torch.rand_like(x))
 
 
+class OneBatch(nn.Module):
+    """Makes the number of samples a constant of the trace."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = DendriticLayer(4, 1)
+
+    def forward(self, x):
+        return self.layer(x.reshape(x.shape[:1].numel(), 4))
+
+
 class Two(nn.Module):
     def __init__(self):
         super().__init__()
@@ -54,6 +65,13 @@ REFUSED = {
         r"a batch of inputs.*: got \(4,\)",
     ),
     "a list": (lambda: DendriticLayer(4, 1), "m.onnx", {"example": [[1.0]]}, ShapeError, "a batch.*: got list"),
+    "one batch": (
+        OneBatch,
+        "m.onnx",
+        {"example": torch.ones(2, 4)},
+        DendritreeError,
+        "must take any batch: of 1, onnx",
+    ),
     "two outputs": (Two, "m.onnx", {}, OptionError, "one tensor to be exported: got tuple"),
     "a wrong size": (
         lambda: DendriticLayer(4, 1),
