@@ -117,7 +117,7 @@ def _fits(cost: Tensor, group: Tensor, allowance: Tensor) -> Tensor:
     """A mask of the cheapest items of each group whose costs together are within the group's allowance."""
     order = cost.argsort()
     order = order[group[order].argsort(stable=True)]
-    members = cost[order].split(group.bincount(minlength=len(allowance)).tolist())
+    members = torch.split(cost[order], group.bincount(minlength=len(allowance)).tolist())
     # each group has a sum of its own: what a huge cost of another one rounds away does not come back
     within = torch.cat([cost[:0], *(some.cumsum(0) for some in members)])
     fits = torch.empty_like(group, dtype=torch.bool)
