@@ -22,6 +22,7 @@ from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier, c
 __all__ = [
     "Count",
     "PaperRow",
+    "check_budget",
     "count",
     "fill_budget",
     "matched_mln",
@@ -65,6 +66,19 @@ def parse_count(name: str, text: str | int) -> int:
             raise OptionError(f"{name} must be a whole number of parameters, as 9000, 9k or 1.5M: got {text!r:.60}")
         text = int(number)
     return check_int(name, text)
+
+
+def check_budget(budget: float | int | str) -> float | int:
+    """A share of the present parameters as a float in (0, 1], or a number of parameters as an int.
+
+    >>> check_budget(0.5), check_budget("9k")
+    (0.5, 9000)
+    """
+    if isinstance(budget, float):
+        if not 0.0 < budget <= 1.0:
+            raise OptionError(f"budget must be a share in (0, 1] or a whole number of parameters: got {budget!r}")
+        return budget
+    return parse_count("budget", budget)
 
 
 def count(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Count:

@@ -27,7 +27,7 @@ ALLOWED = {
     "masked": "layers wiring tree ops.reference",
     "budget": "models layers levels tree ops.reference",
     "plasticity": "models layers wiring tree ops.reference",
-    "prune": "explain models layers tree training data",
+    "prune": "budget explain models layers tree training data",
     "explain": "models layers tree ops.reference",
     "presets": "budget models layers wiring",
     "convert": "budget models layers wiring levels tree",

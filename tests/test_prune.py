@@ -287,3 +287,9 @@ TWICE = "each dendritic layer once: Sequential uses a DendriticLayer of 4 inputs
 def test_what_cannot_be_pruned_is_refused(make, error, rule):
     with pytest.raises(error, match=rule):
         make()
+
+
+@pytest.mark.parametrize(("budget", "most"), [(0.5, 40), ("40", 40), ("0.05k", 50)])
+def test_a_budget_may_be_a_share_or_written_as_people_do(budget, most):
+    small = prune(DendriticLayer(64, 1, branching=8), budget=budget)
+    assert most - 3 < sum(p.numel() for p in small.parameters()) <= most

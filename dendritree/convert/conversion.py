@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from ..budget import check_budget
 from ..errors import OptionError, check_module
 from ..levels import AUTO, Branching, check_shape
 from ..wiring import Wiring, resolve_wiring
@@ -16,7 +17,7 @@ from .perceptrons import find_perceptrons, refusals
 from .replacement import build, put_in
 from .report import Change, ConversionReport, LeftAlone
 from .selection import Where, names_one, select
-from .sizes import Plan, check_budget, plan_parts
+from .sizes import Plan, plan_parts
 
 __all__ = ["convert"]
 

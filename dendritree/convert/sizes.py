@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..budget import parse_count
 from ..errors import DendritreeError, OptionError, ShapeError
 from ..levels import AUTO, Branching, auto_branching, is_nested, level_sizes
 from ..tree import Forest
 from ..wiring import Random, Wiring
 from .blocks import Part
 
-__all__ = ["Plan", "Trees", "check_budget", "plan_parts"]
+__all__ = ["Plan", "Trees", "plan_parts"]
 
 SYNAPSES, DENDRITES = 8, 4
 """Of a hidden neuron's tree where the user leaves its shape to us: the best for tables in docs/comparison.md."""
@@ -71,19 +70,6 @@ class Plan:
             return 0
         last = self.part[-1]
         return last.out_features * (self.readout_inputs + (bias and last.bias is not None))
-
-
-def check_budget(budget: float | int | str) -> float | int:
-    """A share of the present parameters as a float in (0, 1], or a number of parameters as an int.
-
-    >>> check_budget(0.5), check_budget("9k")
-    (0.5, 9000)
-    """
-    if isinstance(budget, float):
-        if not 0.0 < budget <= 1.0:
-            raise OptionError(f"budget must be a share in (0, 1] or a whole number of parameters: got {budget!r}")
-        return budget
-    return parse_count("budget", budget)
 
 
 def plan_parts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -11,7 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from ..errors import OptionError, check_int
+from ..budget import check_budget
+from ..errors import OptionError
 from ..explain import chain
 from ..layers import DendriticLayer
 from ..tree import Forest
@@ -25,7 +27,7 @@ Model = TypeVar("Model", bound=nn.Module)
 def prune(
     model: Model,
     *,
-    budget: int | None = None,
+    budget: float | int | str | None = None,
     threshold: float | None = None,
     examples: Tensor | None = None,
     reference: float | Tensor | None = None,
@@ -40,7 +42,7 @@ def prune(
     Args:
         model: a `DendriticLayer`, or a model that `explain` takes and that uses each dendritic layer once. All of them
             are pruned.
-        budget: parameters to be left at most, of the whole model.
+        budget: parameters to be left at most, of the whole model: a number, as 400 or "2k", or a share as a float.
         threshold: edges up to this importance go; 0 removes what contributes nothing.
         examples: inputs by which importance is measured, shape (n, in_features); a model needs them. Without, a layer
             is judged by its weights.
@@ -55,14 +57,13 @@ def prune(
     """
     if (budget is None) == (threshold is None):
         raise OptionError(f"prune takes a budget or a threshold: got budget {budget}, threshold {threshold}")
-    if threshold is not None:
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not threshold >= 0:
-            raise OptionError(f"threshold must be a number of at least 0: got {threshold!r}")
-    else:
-        budget = check_int("budget", budget)
+    if budget is not None:
+        left = check_budget(budget)
+        most = left if isinstance(left, int) else math.floor(left * parameters(model))
+        return cut_to_budget(model, measure(model, examples, reference), most)
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not threshold >= 0:
+        raise OptionError(f"threshold must be a number of at least 0: got {threshold!r}")
     measured = measure(model, examples, reference)
-    if threshold is None:
-        return cut_to_budget(model, measured, budget)  # type: ignore[arg-type]
     return _cut(model, measured, [part.synapses > threshold for part in measured])
 
 
