@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import gzip
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,10 @@ __all__ = ["check_column", "read_table"]
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 SEPARATORS = ",;\t|"
+HEAD = 100_000
+"""Characters that tell the separator."""
+QUOTED = re.compile(r'(?<![^\s,;|])"(?:[^"]|"")*"')
+"""A cell in quotes: they open where a cell begins, and a quote within is two of them."""
 UNKNOWN = ["?"]
 """Read as missing, besides what pandas takes for missing: an empty cell, NA, NaN, null and the like."""
 
@@ -63,12 +69,20 @@ def _read_text(pandas: Any, file: Path) -> Any:
     options = {"skipinitialspace": True, "na_values": UNKNOWN, "low_memory": False}
     for encoding in ("utf-8-sig", "cp1252", "latin-1"):  # the last one reads anything
         try:
-            head = pandas.read_csv(file, sep="\0", engine="python", header=None, nrows=1, encoding=encoding)
-            separator = max(SEPARATORS, key=str(head.iloc[0, 0]).count)
+            separator = _separator(file, encoding)
             return pandas.read_csv(file, sep=separator, encoding=encoding, **options)
         except UnicodeDecodeError:
             continue
     raise AssertionError("latin-1 reads any bytes")
+
+
+def _separator(file: Path, encoding: str) -> str:
+    """The mark that stands most often in the line of names, outside quotes, which may hold marks and lines too."""
+    opened = gzip.open if file.suffix == ".gz" else open
+    with opened(file, "rt", encoding=encoding) as text:
+        lines = QUOTED.sub("", text.read(HEAD)).split("\n")
+    names = next((line for line in lines if line.strip()), "")
+    return max(SEPARATORS, key=names.count)
 
 
 def _siblings(file: Path) -> list[Path]:

@@ -35,6 +35,25 @@ def test_spaces_marks_for_unknown_and_the_encodings_of_spreadsheets(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("content", "names", "first"),
+    [
+        ('"a","b"\n1,2\n', ["a", "b"], [1, 2]),
+        ('name,x,y\n"Smith, J",1,0\n', ["name", "x", "y"], ["Smith, J", 1, 0]),
+        ('rooms;"price, EUR, net"\n1;2\n', ["rooms", "price, EUR, net"], [1, 2]),
+        ('\ufeff"a ""b, c"", d";"e"\n1;2\n', ['a "b, c", d', "e"], [1, 2]),
+        ('"two,\nlines,";b\n1;2\n', ["two,\nlines,", "b"], [1, 2]),
+        ('size 5";b\n1;2\n3"; 4,5,6"\n', ['size 5"', "b"], ["1", "2"]),
+        ("\n\na|b\r\n1|2\r\n", ["a", "b"], [1, 2]),
+    ],
+)
+def test_quotes_are_read_and_what_they_hold_separates_nothing(content, names, first, tmp_path):
+    (tmp_path / "q.csv").write_bytes(content.encode())
+    frame = read_table(tmp_path / "q.csv")
+    assert list(frame.columns) == names
+    assert frame.iloc[0].tolist() == first
+
+
+@pytest.mark.parametrize(
     ("name", "content", "match"),
     [
         ("empty.csv", b"", "empty.csv is empty"),
