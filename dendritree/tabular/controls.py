@@ -150,14 +150,14 @@ def score(truth: NDArray[Any], predicted: NDArray[Any]) -> float:
     >>> score(np.array(["a", "b"]), np.array(["a", "a"])), score(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     (0.5, 1.4142135623730951)
     """
-    if truth.dtype.kind == "U":
+    if truth.dtype.kind != "f":
         return float((truth == predicted).mean())
     return float(math.sqrt(np.square(truth - predicted).mean()))
 
 
 def _baseline(y: NDArray[Any], rows: int) -> NDArray[Any]:
     """What one says without looking: the most frequent class, or the mean."""
-    if y.dtype.kind != "U":
+    if y.dtype.kind == "f":
         return np.full(rows, y.mean())
     classes, counts = np.unique(y, return_counts=True)
     return np.full(rows, classes[counts.argmax()])

@@ -31,7 +31,7 @@ class Target:
     rows: NDArray[np.int64]
     """Places of the rows that can be learned from."""
     y: NDArray[Any]
-    """Texts of classes, or numbers; one for each of `rows`."""
+    """Classes in their own type, or numbers as float64; one for each of `rows`."""
     notices: tuple[str, ...] = ()
 
 
@@ -62,8 +62,7 @@ def read_target(frame: Any, name: str, task: str = "auto", *, per_class: int = 5
         if len(np.unique(y)) == 1:
             raise OptionError(f"the target must have different values: {name!r} is {y[0]:g} in every row")
     else:
-        y = as_text(present).to_numpy(dtype=str)
-        rows, y = _classes(name, rows, y, per_class, notices)
+        rows, y = _classes(name, rows, _labels(present), per_class, notices)
     _check_rows(len(rows))
     return Target(name, chosen, rows, y, tuple(notices))
 
@@ -82,6 +81,20 @@ def _task(present: Any, task: str) -> str:
     numbers = as_numbers(present)
     few = len(np.unique(numbers)) <= FEW_NUMBERS and bool((numbers == np.round(numbers)).all())
     return "classification" if few else "regression"
+
+
+def _labels(present: Any) -> NDArray[Any]:
+    """Truth values and whole numbers as they are, of whatever type their column is; all else as texts."""
+    types = import_extra("pandas.api.types", extra="tables")
+    cells = present.astype(object)
+    kind = types.infer_dtype(cells)
+    if kind == "boolean":
+        return np.array(cells, dtype=bool)
+    if kind in ("integer", "floating", "mixed-integer-float"):
+        numbers = as_numbers(present)
+        if ((numbers == np.round(numbers)) & (np.abs(numbers) < 2.0**63)).all():
+            return np.array([int(cell) for cell in cells], dtype=np.int64)  # a float would not hold long ones
+    return np.array(as_text(cells), dtype=str)
 
 
 def _classes(

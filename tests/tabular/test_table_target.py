@@ -31,7 +31,27 @@ def test_the_task_is_told_from_the_values(values, task):
 def test_what_is_told_is_overruled_by_what_is_said():
     target = read_target(frame([0, 1, 2] * 10), "y", "regression")
     assert target.y.dtype == np.float64
-    assert read_target(frame([0.0, 1.0] * 15), "y").y.tolist() == ["0", "1"] * 15
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "label"),
+    [
+        ([3, 11] * 15, "auto", 11),
+        ([2**62, 2**62 + 1] * 15, "auto", 2**62 + 1),
+        ([0.0, 1.0, None] * 15, "auto", 1),  # a missing cell makes floats of whole numbers
+        (pd.array([0, 1, None] * 15, dtype="Int64"), "auto", 1),
+        (pd.Categorical([0, 1] * 15), "auto", 1),
+        ([False, True] * 15, "auto", True),
+        ([False, True, None] * 15, "auto", True),
+        (["no", "yes"] * 15, "auto", "yes"),
+        (["0", "1"] * 15, "auto", "1"),
+        ([0, "one"] * 15, "auto", "one"),
+        ([0.5, 1.0] * 15, "classification", "1"),
+    ],
+)
+def test_classes_keep_their_type(values, task, label):
+    last = np.unique(read_target(frame(values), "y", task).y)[-1].item()
+    assert (last, type(last)) == (label, type(label))
 
 
 def test_rows_that_cannot_teach_are_left_out_and_counted():
