@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FormatError, check_one_of, import_extra
+from ..errors import FormatError, OptionError, check_one_of, import_extra
 
 __all__ = ["Column", "learn_column"]
 
@@ -98,7 +99,12 @@ def learn_column(cells: Any) -> Column | str:
     types = import_extra("pandas.api.types", extra="tables")
     name, present = str(cells.name), cells.dropna()
     missing = bool(cells.isna().any())
-    if present.nunique() < (1 if missing else 2):
+    try:
+        different = present.nunique()
+    except TypeError:
+        odd = next((cell for cell in present if not isinstance(cell, Hashable)), present.iloc[0])
+        raise OptionError(f"cells must be numbers, texts or dates: column {name!r} holds {odd!r:.60}") from None
+    if different < (1 if missing else 2):
         return "is empty" if not len(present) else "has one value alone"
     if types.is_numeric_dtype(cells) and not types.is_bool_dtype(cells):
         numbers = as_numbers(present)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import FormatError, OptionError
 from .columns import Column, learn_column
+from .reading import check_table
 
 __all__ = ["Encoded", "TableEncoding"]
 
@@ -54,7 +55,7 @@ class TableEncoding:
         >>> encoding.encode(frame).x[1].tolist(), encoding.left_out
         ([4.0, 0.0, 0.0, 1.0], (('land', 'has one value alone'),))
         """
-        learned = {str(name): learn_column(frame[name]) for name in frame.columns}
+        learned = {str(name): learn_column(cells) for name, cells in check_table(frame).items()}
         return cls(
             tuple(column for column in learned.values() if isinstance(column, Column)),
             tuple((name, why) for name, why in learned.items() if isinstance(why, str)),
@@ -67,6 +68,7 @@ class TableEncoding:
 
     def encode(self, frame: Any) -> Encoded:
         """A table's rows, whose other columns are not looked at."""
+        frame = check_table(frame)
         absent = [column.name for column in self.columns if column.name not in frame.columns]
         if absent:
             shown = ", ".join(map(repr, absent[:10])) + (", ..." if len(absent) > 10 else "")

@@ -18,6 +18,7 @@ from ..models.folders import FORMAT_VERSION, check_version, read_json
 from .columns import as_numbers, as_text
 from .controls import FamilyScores, Observer, compare_families, make_estimator, score
 from .encoding import TableEncoding
+from .reading import check_table
 from .target import read_target
 
 __all__ = ["TableFit", "TableModel", "fit_table", "load_table_model"]
@@ -49,7 +50,7 @@ class TableModel:
             raise OptionError(f"with --strict every cell must be known to the model: {notices[0]}")
         result = frame.copy()
         added = ["prediction", *self._probabilities()]
-        taken = [name for name in added if name in frame.columns]
+        taken = [name for name in added if name in check_table(frame).columns]
         if taken:
             raise OptionError(f"the table must not have a column {taken[0]!r}: predictions go there")
         result["prediction"] = self.estimator.predict(encoded.x)
@@ -64,6 +65,7 @@ class TableModel:
 
     def judge(self, predicted: Any) -> str | None:
         """How good predictions are, if their table has the target too; else None."""
+        predicted = check_table(predicted)
         if self.target not in predicted.columns:
             return None
         known = predicted[predicted[self.target].notna()]
@@ -131,7 +133,7 @@ class TableFit:
 
 def fit_table(
     frame: Any,
-    target: str,
+    target: Any,
     *,
     budget: int | str = "auto",
     task: str = "auto",
@@ -144,7 +146,7 @@ def fit_table(
     """Train a model on all rows of a table, after trees and their controls have been compared on parts of them.
 
     Args:
-        frame: a data frame.
+        frame: a data frame; names of columns that are no texts are read as such, 0 as `"0"`.
         target: the column to predict.
         budget: parameters of the network; by default what the table's size suggests.
         task: `classification`, `regression` or `auto`.
@@ -160,8 +162,9 @@ def fit_table(
     seed = check_int("seed", seed, least=0) % 2**32
     splits = check_int("splits", splits, least=2)
     given = None if budget == "auto" else parse_count("budget", budget)
+    frame = check_table(frame)
     found = read_target(frame, target, task, per_class=splits)
-    inputs = frame.drop(columns=[target]).iloc[found.rows].reset_index(drop=True)
+    inputs = frame.drop(columns=[found.name]).iloc[found.rows].reset_index(drop=True)
     encoding = TableEncoding.learn(inputs)
     if not encoding.columns:
         raise OptionError("a table must have a column to learn from besides its target: found none")
@@ -179,7 +182,7 @@ def fit_table(
     if observer is not None:
         observer("training on all rows", 1, 1)
     notices = (*found.notices, *_notices(encoding))
-    model = TableModel(estimator, encoding, target, found.task)
+    model = TableModel(estimator, encoding, found.name, found.task)
     return TableFit(model, results, len(found.y), parameters, splits, seed, notices)
 
 

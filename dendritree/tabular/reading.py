@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import FormatError, MissingDataError, OptionError, import_extra
 
-__all__ = ["check_column", "read_table"]
+__all__ = ["check_column", "check_table", "read_table"]
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 SEPARATORS = ",;\t|"
@@ -56,10 +56,10 @@ def read_table(path: str | os.PathLike[str]) -> Any:
     except (ValueError, OSError) as error:  # what pandas and pyarrow raise for all that is no table
         reason = str(error).strip().partition("\n")[0]
         raise FormatError(f"{file} cannot be read as a table: {reason:.200}") from None
-    frame.columns = [str(name).strip() for name in frame.columns]
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise FormatError(f"columns must have different names: {file} has {twice[0]!r} twice")
+    try:
+        frame = check_table(frame)
+    except OptionError as error:
+        raise FormatError(f"{file} cannot be read as a table: {error}") from None
     if not len(frame):
         raise FormatError(f"a table must have rows: {file} has column names alone")
     return frame.reset_index(drop=True)
@@ -92,12 +92,32 @@ def _siblings(file: Path) -> list[Path]:
         return []
 
 
-def check_column(frame: Any, name: str, what: str) -> str:
-    """The name of a column of a table, or an error that says what it is called perhaps."""
+def check_table(frame: Any) -> Any:
+    """A data frame whose columns are called by different texts, without spaces around them.
+
+    >>> import pandas
+    >>> list(check_table(pandas.DataFrame({0: [1.5], " town": ["Delft"]})).columns)
+    ['0', 'town']
+    """
+    pandas = import_extra("pandas", extra="tables")
+    if not isinstance(frame, pandas.DataFrame):
+        kind = type(frame)
+        where = "" if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}."
+        raise OptionError(f"a table must be a pandas data frame: got {where}{kind.__qualname__}")
+    named = frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
+    twice = named.columns[named.columns.duplicated()]
+    if len(twice):
+        raise OptionError(f"columns must have different names: {twice[0]!r} is there twice")
+    return named
+
+
+def check_column(frame: Any, name: Any, what: str) -> str:
+    """The name of a column of a checked table, or an error that says what it is called perhaps."""
+    name = str(name).strip()
     if name in frame.columns:
         return name
     known = list(frame.columns)
     by_lower = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     hint = f"; did you mean {by_lower[near[0]]!r}?" if near else f": its columns are {', '.join(known[:20])}"
-    raise OptionError(f"{what} must be a column of the table: found no {name!r}{hint}")
+    raise OptionError(f"{what} must be a column of the table: found no {name!r:.60}{hint}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError, check_one_of, import_extra
 from .columns import as_numbers, as_text
-from .reading import check_column
+from .reading import check_column, check_table
 
 __all__ = ["TASKS", "Target", "read_target"]
 
@@ -35,7 +35,7 @@ class Target:
     notices: tuple[str, ...] = ()
 
 
-def read_target(frame: Any, name: str, task: str = "auto", *, per_class: int = 5) -> Target:
+def read_target(frame: Any, name: Any, task: str = "auto", *, per_class: int = 5) -> Target:
     """The target of a table.
 
     Rows without a target are left out, and rows of classes with fewer than `per_class` rows.
@@ -46,7 +46,9 @@ def read_target(frame: Any, name: str, task: str = "auto", *, per_class: int = 5
     ('regression', 31, ("1 row has no 'price' and is left out",))
     """
     check_one_of("task", task, TASKS)
-    cells = frame[check_column(frame, name, "the target")]
+    frame = check_table(frame)
+    name = check_column(frame, name, "the target")
+    cells = frame[name]
     known = cells.notna().to_numpy()
     notices = [] if known.all() else [f"{_rows(int((~known).sum()), 'has', 'have')} no {name!r} and {_left(known)} out"]
     rows, present = np.flatnonzero(known), cells[known]

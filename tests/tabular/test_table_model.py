@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dendritree.tabular import fit_table, load_table_model
+from dendritree.errors import OptionError
+from dendritree.tabular import TableEncoding, fit_table, load_table_model
 
 QUICK = {"budget": 200, "splits": 2, "epochs": 40}
 
@@ -37,3 +38,47 @@ def test_a_folder_of_text_classes_is_judged_by_numbers_too(tmp_path):
     assert set(predicted["prediction"]) == {"0", "1"}
     right = (predicted["prediction"].astype(int) == table["y"]).mean()
     assert load_table_model(tmp_path).judge(predicted) == f"accuracy {right:.4f} on 40 rows with 'y'"
+
+
+def test_names_that_are_no_texts_are_read_as_texts():
+    table = frame((0, 1))
+    numbered = table.set_axis([0, 1, 2], axis=1)
+    found = fit_table(numbered, 2, **QUICK)
+    predicted, _ = found.model.predict(numbered)
+    assert list(predicted.columns)[:4] == [0, 1, 2, "prediction"]
+    same, _ = fit_table(table, "y", **QUICK).model.predict(table)
+    assert predicted["prediction"].tolist() == same["prediction"].tolist()
+    assert found.model.judge(predicted).startswith("accuracy ")
+    assert TableEncoding.learn(numbered[[0, 1]]).features == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("table", "target", "match"),
+    [
+        (np.zeros((30, 2)), "y", "a table must be a pandas data frame: got numpy.ndarray"),
+        ({"x": [1, 2], "y": [1, 2]}, "y", "a table must be a pandas data frame: got dict"),
+        (
+            frame((0, 1)).set_axis(["x", "x ", "y"], axis=1),
+            "y",
+            "columns must have different names: 'x' is there twice",
+        ),
+        (frame((0, 1)), 7, "the target must be a column of the table: found no '7': its columns are x, more, y"),
+        (
+            frame((0, 1)).assign(more=[[1, 2]] * 40),
+            "y",
+            r"cells must be numbers, texts or dates: column 'more' holds \[1, 2\]",
+        ),
+    ],
+)
+def test_what_is_no_table_is_refused(table, target, match):
+    with pytest.raises(OptionError, match=match):
+        fit_table(table, target, **QUICK)
+
+
+def test_new_rows_that_are_no_table_are_refused():
+    model = fit_table(frame((0, 1)), "y", **QUICK).model
+    with pytest.raises(OptionError, match=r"a table must be a pandas data frame: got list"):
+        model.predict([1, 2])
+    predicted, notices = model.predict(pd.DataFrame({"x": [[1, 2], 3], "more": 1.0}))
+    assert len(predicted) == 2
+    assert notices == ["column 'x': 1 row holds what the model has not seen, taken as missing ('[1, 2]')"]
