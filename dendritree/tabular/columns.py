@@ -18,6 +18,9 @@ MOST_CATEGORIES = 30
 """Of a column; rarer ones share one input."""
 UNIQUE_SHARE, UNIQUE_LEAST = 0.9, 20
 """Texts of which nearly every row has one of its own say nothing about other rows."""
+NUMBER_SHARE = 0.95
+"""A column with so many numbers among its cells is one of numbers; others, as "unknown", are missing there."""
+THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?$"
 DAY = 86_400.0  # seconds
 
 Array = NDArray[np.float64]
@@ -96,7 +99,8 @@ class Column:
 
 def learn_column(cells: Any) -> Column | str:
     """What a model is to know of a column, or why it is left out."""
-    types = import_extra("pandas.api.types", extra="tables")
+    pandas = import_extra("pandas", extra="tables")
+    types = pandas.api.types
     name, present = str(cells.name), cells.dropna()
     missing = bool(cells.isna().any())
     try:
@@ -106,20 +110,23 @@ def learn_column(cells: Any) -> Column | str:
         raise OptionError(f"cells must be numbers, texts or dates: column {name!r} holds {odd!r:.60}") from None
     if different < (1 if missing else 2):
         return "is empty" if not len(present) else "has one value alone"
-    if types.is_numeric_dtype(cells) and not types.is_bool_dtype(cells):
-        numbers = as_numbers(present)
-        if not np.isfinite(numbers).any():
-            return "has no finite number"
-        steps = np.diff(numbers)
-        if len(numbers) > UNIQUE_LEAST and len(present) == len(cells) and (steps == 1).all():
+    said = types.is_bool_dtype(cells) or isinstance(cells.dtype, pandas.CategoricalDtype)  # to be categories
+    typed = types.is_numeric_dtype(cells) and not said
+    numbers = np.full(len(present), np.nan) if said else as_numbers(present)
+    finite = np.isfinite(numbers)
+    if typed and not finite.any():
+        return "has no finite number"
+    if typed or finite.mean() >= NUMBER_SHARE:
+        if len(cells) > UNIQUE_LEAST and len(present) == len(cells) and (np.diff(numbers) == 1).all():
             return "counts the rows"
-        return Column(name, "number", float(np.median(numbers[np.isfinite(numbers)])), missing=missing)
+        return Column(name, "number", float(np.median(numbers[finite])), missing=missing or not finite.all())
     days = as_days(present)
     if np.isfinite(days).all():
         return Column(name, "date", float(np.median(days)), missing=missing)
     counts = as_text(present).value_counts()
     if len(counts) > UNIQUE_LEAST and len(counts) > UNIQUE_SHARE * len(present):
-        return "has a text of its own in nearly every row, as names and identifiers do"
+        found = f" ({finite.sum():,} of {len(present):,} cells are numbers)" if finite.any() else ""
+        return f"has a text of its own in nearly every row, as names and identifiers do{found}"
     ordered = sorted(counts.index, key=lambda text: (-counts[text], text))
     frequent, rare = ordered[:MOST_CATEGORIES], ordered[MOST_CATEGORIES:]
     return Column(name, "category", categories=tuple(frequent), rare=tuple(rare), missing=missing)
@@ -135,8 +142,10 @@ def as_text(cells: Any) -> Any:
 
 
 def as_numbers(cells: Any) -> Array:
-    """Cells as numbers, NaN where they are none."""
+    """Cells as numbers, NaN where they are none; texts may be numbers, with commas between thousands too."""
     pandas = import_extra("pandas", extra="tables")
+    if not pandas.api.types.is_numeric_dtype(cells):
+        cells = as_text(cells).str.replace(THOUSANDS, lambda number: number[0].replace(",", ""), regex=True)
     numbers: Array = pandas.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(np.isfinite(numbers), numbers, np.nan)
 

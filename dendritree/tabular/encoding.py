@@ -24,15 +24,13 @@ class Encoded:
     unknown: dict[str, dict[str, int]]
     """For each column, what it cannot know and in how many rows: unseen categories, texts in place of numbers."""
 
-    def notices(self) -> Iterator[str]:
-        """A sentence for each column with something unknown."""
+    def notices(self, what: str = "what the model has not seen") -> Iterator[str]:
+        """A sentence for each column with something unknown, which is called `what`."""
         for name, found in self.unknown.items():
             rows, most = sum(found.values()), sorted(found, key=lambda cell: -found[cell])[:3]
             shown = ", ".join(f"{cell!r:.40}" for cell in most) + (", ..." if len(found) > len(most) else "")
-            yield (
-                f"column {name!r}: {rows:,} {'row holds' if rows == 1 else 'rows hold'} what the model has not seen, "
-                f"taken as missing ({shown})"
-            )
+            holds = "row holds" if rows == 1 else "rows hold"
+            yield f"column {name!r}: {rows:,} {holds} {what}, taken as missing ({shown})"
 
 
 @dataclass(frozen=True)

@@ -178,10 +178,11 @@ def fit_table(
         inputs, found, budget=parameters, splits=splits, seed=seed, epochs=epochs, observer=observer
     )
     estimator = make_estimator(found.task, neurons=neurons, budget=parameters, epochs=epochs, random_state=seed)
-    estimator.fit(encoding.encode(inputs).x, found.y)
+    encoded = encoding.encode(inputs)
+    estimator.fit(encoded.x, found.y)
     if observer is not None:
         observer("training on all rows", 1, 1)
-    notices = (*found.notices, *_notices(encoding))
+    notices = (*found.notices, *encoded.notices("no number"), *_notices(encoding))
     model = TableModel(estimator, encoding, found.name, found.task)
     return TableFit(model, results, len(found.y), parameters, splits, seed, notices)
 

@@ -19,6 +19,9 @@ HEAD = 100_000
 """Characters that tell the separator."""
 QUOTED = re.compile(r'(?<![^\s,;|])"(?:[^"]|"")*"')
 """A cell in quotes: they open where a cell begins, and a quote within is two of them."""
+DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+"
+WITH_COMMAS = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?$"
+"""A number where commas mark decimals, and points thousands."""
 UNKNOWN = ["?"]
 """Read as missing, besides what pandas takes for missing: an empty cell, NA, NaN, null and the like."""
 
@@ -70,7 +73,8 @@ def _read_text(pandas: Any, file: Path) -> Any:
     for encoding in ("utf-8-sig", "cp1252", "latin-1"):  # the last one reads anything
         try:
             separator = _separator(file, encoding)
-            return pandas.read_csv(file, sep=separator, encoding=encoding, **options)
+            frame = pandas.read_csv(file, sep=separator, encoding=encoding, **options)
+            return frame.assign(**{name: _with_points(frame[name]) for name in frame}) if separator == ";" else frame
         except UnicodeDecodeError:
             continue
     raise AssertionError("latin-1 reads any bytes")
@@ -83,6 +87,18 @@ def _separator(file: Path, encoding: str) -> str:
         lines = QUOTED.sub("", text.read(HEAD)).split("\n")
     names = next((line for line in lines if line.strip()), "")
     return max(SEPARATORS, key=names.count)
+
+
+def _with_points(cells: Any) -> Any:
+    """A column of a file with semicolons, which often have that place because commas mark decimals."""
+    pandas = import_extra("pandas", extra="tables")
+    if pandas.api.types.is_numeric_dtype(cells) or not cells.str.fullmatch(DECIMAL_COMMA).any():
+        return cells
+    texts = cells.str.replace(WITH_COMMAS, lambda cell: cell[0].replace(".", "").replace(",", "."), regex=True)
+    try:
+        return pandas.to_numeric(texts)
+    except ValueError:  # a cell is no number
+        return texts
 
 
 def _siblings(file: Path) -> list[Path]:
@@ -113,11 +129,11 @@ def check_table(frame: Any) -> Any:
 
 def check_column(frame: Any, name: Any, what: str) -> str:
     """The name of a column of a checked table, or an error that says what it is called perhaps."""
-    name = str(name).strip()
-    if name in frame.columns:
-        return name
+    wanted = str(name).strip()
+    if wanted in frame.columns:
+        return wanted
     known = list(frame.columns)
     by_lower = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    near = difflib.get_close_matches(wanted.lower(), by_lower, n=1)
     hint = f"; did you mean {by_lower[near[0]]!r}?" if near else f": its columns are {', '.join(known[:20])}"
-    raise OptionError(f"{what} must be a column of the table: found no {name!r:.60}{hint}")
+    raise OptionError(f"{what} must be a column of the table: found no {wanted!r:.60}{hint}")

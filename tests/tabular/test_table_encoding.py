@@ -130,6 +130,37 @@ def test_the_kind_of_a_column(values, kind):
     assert learn_column(column(values)).kind == kind
 
 
+@pytest.mark.parametrize("bad", [None, "unknown"])
+@pytest.mark.parametrize("shown", ["{:.2f}", " {:,.2f} ", "{:g}"])
+def test_numbers_as_texts_are_numbers_and_a_few_other_cells_are_missing(shown, bad):
+    numbers = np.random.default_rng(0).normal(scale=5000, size=40)
+    texts = [shown.format(number) for number in numbers]
+    want = np.array([float(text.replace(",", "")) for text in texts])
+    if bad:
+        texts[7] = bad
+    learned = learn_column(column(texts))
+    assert (learned.kind, learned.missing) == ("number", bad is not None)
+    wide, unknown = learned.encode(column(texts))
+    keep = np.arange(40) != 7
+    np.testing.assert_array_equal(wide[keep, 0], want[keep])
+    assert unknown == ({"unknown": 1} if bad else {})
+    if bad:
+        assert wide[7].tolist() == [learned.fill, 1.0]
+        assert learned.fill == np.median(want[keep])
+
+
+def test_texts_that_are_half_numbers_are_left_out_with_their_number():
+    mixed = [f"{place / 4}" if place % 2 else f"item {place}" for place in range(100)]
+    assert learn_column(column(mixed)) == (
+        "has a text of its own in nearly every row, as names and identifiers do (50 of 100 cells are numbers)"
+    )
+
+
+def test_number_texts_that_are_said_to_be_categories_are():
+    assert learn_column(column(pd.Categorical(["1", "2", "3"] * 10))).kind == "category"
+    assert learn_column(column([True, False, None] * 10)).kind == "category"
+
+
 def test_whole_numbers_are_the_same_text_whatever_their_type():
     learned = learn_column(column([1, "a", 2]))
     assert learned.encode(column([1.0, 2.0, np.nan]))[1] == {}

@@ -82,3 +82,11 @@ def test_new_rows_that_are_no_table_are_refused():
     predicted, notices = model.predict(pd.DataFrame({"x": [[1, 2], 3], "more": 1.0}))
     assert len(predicted) == 2
     assert notices == ["column 'x': 1 row holds what the model has not seen, taken as missing ('[1, 2]')"]
+
+
+def test_cells_of_a_number_column_that_are_none_are_told():
+    table = frame((0, 1))
+    table["x"] = table["x"].astype(object)
+    table.loc[[3, 5], "x"] = "unknown"
+    notices = fit_table(table, "y", **QUICK).notices
+    assert notices == ("column 'x': 2 rows hold no number, taken as missing ('unknown')",)

@@ -53,10 +53,24 @@ def test_quotes_are_read_and_what_they_hold_separates_nothing(content, names, fi
     assert frame.iloc[0].tolist() == first
 
 
+def test_decimal_commas_beside_semicolons_are_numbers(tmp_path):
+    lines = ["a;b;c;d", "1,5;1.234,50;x;1,5", "-2;2.000;3,4,5;2.25", "+0,25;;4 m;unknown"]
+    (tmp_path / "de.csv").write_text("\n".join(lines) + "\n")
+    frame = read_table(tmp_path / "de.csv")
+    assert frame["a"].tolist() == [1.5, -2.0, 0.25]
+    assert frame["b"].tolist()[:2] == [1234.5, 2000.0]
+    assert frame["b"].isna().tolist() == [False, False, True]
+    assert frame["c"].tolist() == ["x", "3,4,5", "4 m"]
+    assert frame["d"].tolist() == ["1.5", "2.25", "unknown"]
+    (tmp_path / "en.csv").write_text('a,b\n"1,500",x\n')
+    assert read_table(tmp_path / "en.csv")["a"].tolist() == ["1,500"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "match"),
     [
         ("empty.csv", b"", "empty.csv is empty"),
+        ("names.csv", b"a;b\n", "a table must have rows: .*names.csv has column names alone"),
         ("head.csv", b"a,b\n", "a table must have rows: .*head.csv has column names alone"),
         ("ragged.csv", b"a,b\n1,2\n1,2,3\n", "ragged.csv cannot be read as a table: .*Expected 2 fields"),
         ("broken.parquet", b"nothing", "broken.parquet cannot be read as a table"),
