@@ -30,8 +30,16 @@ __all__ = [
 ]
 
 FAMILIES = ("tree", "sparse", "dense", "linear")
-NAMES = {"tree": "trees", "sparse": "sparse neurons", "dense": "a dense MLP", "linear": "one linear unit an output"}
+NAMES = {
+    "tree": "trees",
+    "sparse": "sparse neurons",
+    "dense": "a dense MLP",
+    "linear": "one linear unit an output",
+    "baseline": "guessing",
+}
 CONFIDENCE = 0.95
+ENOUGH_SPLITS = 5
+"""With fewer, intervals are so wide that a missing gain says nothing."""
 
 Observer = Callable[[str, int, int], None]
 
@@ -66,6 +74,10 @@ class FamilyScores:
     """Of training, a model."""
     gain: Difference | None = None
     """Of trees over this family; None for the trees themselves."""
+    learned: Difference | None = None
+    """Its own gain over guessing; None for guessing itself."""
+    short: bool = False
+    """Whether it was trained for fewer epochs than the estimators take."""
 
     @property
     def mean(self) -> float:
@@ -101,6 +113,8 @@ def compare_families(
         epochs: of each model, as in the estimators.
         observer: called with what is being done, and how many models of how many are, first with none.
     """
+    from ..estimators.networks import auto_batch_size, auto_epochs
+
     splits = check_int("splits", splits, least=2)
     if len(target.y) < 2 * splits:
         raise OptionError(f"splits must leave two rows a part: got {splits} for {len(target.y)} rows")
@@ -109,6 +123,8 @@ def compare_families(
     folds = (selection.StratifiedKFold if classes else selection.KFold)(splits, shuffle=True, random_state=seed)
     scores: dict[str, list[float]] = {family: [] for family in (*FAMILIES, "baseline")}
     seconds, parameters = dict.fromkeys(scores, 0.0), dict.fromkeys(scores, 0)
+    rows = len(target.y) * (splits - 1) // splits
+    short = epochs != "auto" and check_int("epochs", epochs) < auto_epochs(rows, auto_batch_size(rows))
     done, models = 0, splits * len(FAMILIES)
     tell = observer or (lambda *_: None)
     tell("comparing", done, models)
@@ -129,16 +145,23 @@ def compare_families(
             done += 1
             tell("comparing", done, models)
         scores["baseline"].append(score(target.y[test], _baseline(target.y[train], len(test))))
-    sign = 1.0 if classes else -1.0
+    sign, most = (1.0, 1.0) if classes else (-1.0, math.inf)
+
+    def gain(family: str, over: str) -> Difference | None:
+        if family == over:
+            return None
+        first, second = ([sign * each for each in scores[name]] for name in (family, over))
+        return paired_difference(first, second, 1 / (splits - 1), most=most)
+
     return [
         FamilyScores(
             family,
             tuple(values),
             parameters[family],
             seconds[family],
-            None
-            if family == "tree"
-            else paired_difference([sign * s for s in scores["tree"]], [sign * s for s in values], 1 / (splits - 1)),
+            gain("tree", family),
+            gain(family, "baseline"),
+            short and family != "baseline",
         )
         for family, values in scores.items()
     ]
@@ -163,8 +186,10 @@ def _baseline(y: NDArray[Any], rows: int) -> NDArray[Any]:
     return np.full(rows, classes[counts.argmax()])
 
 
-def paired_difference(first: Sequence[float], second: Sequence[float], test_to_train: float) -> Difference:
-    """Mean of first minus second over splits, with its 95 % interval.
+def paired_difference(
+    first: Sequence[float], second: Sequence[float], test_to_train: float, *, most: float = math.inf
+) -> Difference:
+    """Mean of first minus second over splits, with its 95 % interval, cut off at the `most` that two may differ.
 
     Splits share training rows, so their scores are no independent draws: the variance is corrected as Nadeau and
     Bengio (2003) do, s² (1 / n + test rows / training rows).
@@ -176,27 +201,41 @@ def paired_difference(first: Sequence[float], second: Sequence[float], test_to_t
     count = len(differences)
     mean = float(differences.mean().round(12))
     if count < 2:
-        return Difference(mean, -math.inf, math.inf)
+        return Difference(mean, -most, most)
     special = import_extra("scipy.special", extra="tables")
     deviation = math.sqrt(float(differences.var(ddof=1)) * (1 / count + test_to_train))
     half = float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * deviation
-    return Difference(mean, mean - half, mean + half)
+    return Difference(mean, max(mean - half, -most), min(mean + half, most))
 
 
 def verdict(results: Sequence[FamilyScores]) -> str:
     """One sentence or two, in plain words: whether dendrites help here."""
+    tree = next(result for result in results if result.family == "tree")
     gains = {result.family: result.gain.state for result in results if result.gain is not None}
-    behind = [NAMES[family] for family in ("sparse", "dense", "linear") if gains.get(family) == "behind"]
-    if gains.get("baseline") != "ahead":
+    learned = [NAMES[each.family] for each in results if each.learned is not None and each.learned.state == "ahead"]
+    behind = [NAMES[family] for family in ("sparse", "dense", "linear") if gains[family] == "behind"]
+    wanted = [f"{ENOUGH_SPLITS} splits or more"] if len(tree.scores) < ENOUGH_SPLITS else []
+    wanted += ["as many epochs as `auto` takes"] if tree.short else []
+    remedy = f" To know more, compare with {' and '.join(wanted)}." if wanted else ""
+    if not learned and not wanted:
         return "No: nothing was learned here that guessing does not know. More rows or other columns are needed."
+    if behind and tree.short:
+        return f"Undecided: after so few epochs trees are worse than {' and '.join(behind)}.{remedy}"
     if behind:
         return f"No: on this table trees are worse than {' and '.join(behind)}."
-    if gains["linear"] != "ahead":
-        return "No: trees are not surely better than one linear unit an output here. Take that, it is simpler."
+    simpler = next((each for each in ("baseline", "linear") if gains[each] != "ahead"), None)
+    if simpler and wanted:
+        return f"Undecided: so small a comparison cannot tell trees from {NAMES[simpler]}.{remedy}"
+    if simpler == "baseline":
+        return f"No: trees are not surely better than guessing here, as are {', '.join(learned)}."
+    if simpler == "linear":
+        return f"No: trees are not surely better than {NAMES['linear']} here. Take that, it is simpler."
     if gains["sparse"] == "ahead" and gains["dense"] == "ahead":
         return "Yes: trees are better here than every control of the same size."
     if gains["sparse"] == "ahead":
-        return "In part: dendrites beat sparse neurons without them here; a dense MLP of the same size is as good."
-    if gains["dense"] == "ahead":
-        return "In part: trees beat the dense MLP of the same size here, but so may sparse neurons without dendrites."
-    return "Undecided: trees, sparse neurons and a dense MLP of the same size are about equally good here."
+        part = "In part: dendrites beat sparse neurons without them here; a dense MLP of the same size may be as good."
+    elif gains["dense"] == "ahead":
+        part = "In part: trees beat the dense MLP of the same size here, but so may sparse neurons without dendrites."
+    else:
+        part = "Undecided: trees, sparse neurons and a dense MLP of the same size are about equally good here."
+    return part + remedy

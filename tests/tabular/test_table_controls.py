@@ -26,6 +26,11 @@ def test_the_interval_is_that_of_nadeau_and_bengio():
     assert one.state == "undecided"
 
 
+def test_no_interval_of_accuracies_goes_beyond_what_accuracies_can_differ():
+    found = paired_difference([0.9, 0.5], [0.6, 0.8], 1.0, most=1.0)
+    assert (found.low, found.high) == (-1.0, 1.0)
+
+
 def test_scores_are_accuracy_and_rmse():
     assert score(np.array(["a", "b", "b", "a"]), np.array(["a", "b", "a", "a"])) == 0.75
     assert score(np.array([1.0, 2.0, 3.0]), np.array([1.0, 4.0, 5.0])) == pytest.approx(math.sqrt(8 / 3))
@@ -48,9 +53,46 @@ AHEAD, BEHIND, OPEN = Difference(2.0, 1.0, 3.0), Difference(-2.0, -3.0, -1.0), D
     ],
 )
 def test_the_verdict_in_plain_words(sparse, dense, linear, baseline, says):
+    assert verdict(made(sparse, dense, linear, baseline)).startswith(says)
+
+
+def made(sparse, dense, linear, baseline, *, learned=None, splits=5, short=False):
+    """Results of which trees are better than guessing as `baseline` says, and the others as `learned` does."""
     gains = {"tree": None, "sparse": sparse, "dense": dense, "linear": linear, "baseline": baseline}
-    results = [FamilyScores(family, (1.0, 1.0), 10, 1.0, gain) for family, gain in gains.items()]
-    assert verdict(results).startswith(says)
+    over = {**dict.fromkeys(gains, learned or baseline), "tree": baseline, "baseline": None}
+    return [FamilyScores(each, (1.0,) * splits, 10, 1.0, gain, over[each], short) for each, gain in gains.items()]
+
+
+def test_nothing_was_learned_only_if_no_family_learned():
+    said = verdict(made(OPEN, OPEN, OPEN, OPEN, learned=AHEAD))
+    assert said.startswith("No: trees are not surely better than guessing here, as are sparse neurons, a dense MLP,")
+
+
+@pytest.mark.parametrize(
+    ("gains", "options", "says"),
+    [
+        ((OPEN, OPEN, OPEN, OPEN), {"splits": 2}, "Undecided: so small a comparison cannot tell trees from guessing."),
+        (
+            (OPEN, OPEN, OPEN, AHEAD),
+            {"splits": 2},
+            "Undecided: so small a comparison cannot tell trees from one linear",
+        ),
+        (
+            (OPEN, OPEN, OPEN, OPEN),
+            {"short": True},
+            "Undecided: so small a comparison cannot tell trees from guessing.",
+        ),
+        ((OPEN, BEHIND, AHEAD, AHEAD), {"short": True}, "Undecided: after so few epochs trees are worse than a dense"),
+        ((OPEN, BEHIND, AHEAD, AHEAD), {"splits": 2}, "No: on this table trees are worse than a dense MLP."),
+        ((AHEAD, AHEAD, AHEAD, AHEAD), {"splits": 2}, "Yes: trees are better here than every control"),
+    ],
+)
+def test_a_small_comparison_does_not_say_no_for_want_of_a_gain(gains, options, says):
+    said = verdict(made(*gains, **options))
+    assert said.startswith(says)
+    if "Undecided" in says:
+        remedy = "5 splits or more" if "splits" in options else "as many epochs as `auto` takes"
+        assert said.endswith(f" To know more, compare with {remedy}.")
 
 
 @pytest.mark.parametrize("name", ["price", "dear"])
@@ -67,8 +109,11 @@ def test_every_family_is_judged_on_the_same_splits(name):
     assert all(len(result.scores) == 2 and result.parameters <= 300 for result in results)
     for result in results:
         assert (result.gain is None) == (result.family == "tree")
+        assert (result.learned is None) == (result.family == "baseline")
+        assert result.short == (result.family != "baseline")
     tree, baseline = results[0].mean, results[-1].mean
     sign = 1 if name == "dear" else -1  # less error is better
+    assert results[-1].gain == results[0].learned
     assert results[-1].gain.mean == pytest.approx(sign * (tree - baseline))
 
 
