@@ -1,4 +1,4 @@
-"""`save` and `load`: models, and the scikit-learn estimators that hold one, as folders without pickle."""
+"""`save` and `load`: models, the scikit-learn estimators that hold one, and models of tables, without pickle."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from torch import nn
 
 from .models import load as load_model
 from .models import save as save_model
-from .models.folders import ESTIMATOR_FORMAT, folder_format
+from .models.folders import COLUMNS_FILE, ESTIMATOR_FORMAT, folder_format
 
 __all__ = ["load", "save"]
 
 
 def save(model: Any, folder: str | os.PathLike[str]) -> None:
-    """Write a registered model, or a fitted `DendriticClassifier` or `DendriticRegressor`, to a folder.
+    """Write a registered model, a fitted `DendriticClassifier` or `DendriticRegressor`, or a `TableModel` to a folder.
 
     `load` reads it back. An existing model folder is replaced; any other existing path is refused.
 
@@ -28,6 +28,11 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
     >>> sorted(path.name for path in folder.iterdir())
     ['config.json', 'weights.safetensors']
     """
+    from .tabular.model import TableModel, save_table_model
+
+    if isinstance(model, TableModel):
+        save_table_model(model, folder)
+        return
     if isinstance(model, nn.Module) or not hasattr(model, "get_params"):
         save_model(model, folder)
         return
@@ -37,7 +42,9 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
 
 
 def load(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> Any:
-    """Read what `save` wrote: a model in evaluation mode, or an estimator. Torch's random state is left as it was.
+    """Read what `save` wrote: a model in evaluation mode, an estimator, or a model of a table.
+
+    Torch's random state is left as it was.
 
     >>> import tempfile, dendritree
     >>> net = dendritree.create_model("mln", in_features=16, out_features=3, branching=4).eval()
@@ -47,6 +54,10 @@ def load(folder: str | os.PathLike[str], *, device: torch.device | str | None = 
     """
     if folder_format(Path(folder)) != ESTIMATOR_FORMAT:
         return load_model(folder, device=device)
+    if (Path(folder) / COLUMNS_FILE).is_file():
+        from .tabular import load_table_model
+
+        return load_table_model(folder, device=device)
     from .estimators.storage import load_estimator
 
     return load_estimator(folder, device=device)

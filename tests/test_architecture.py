@@ -36,7 +36,7 @@ ALLOWED = {
     "distill": "training data",
     "export": "budget",
     "estimators": "presets models training budget data plasticity wiring layers",
-    "storage": "models estimators",
+    "storage": "models estimators tabular",
     "tabular": "estimators presets models training budget data",
     "tune": "presets models training budget data plasticity wiring",
     "experiments": "data models layers wiring tree presets budget training __init__",  # for the version

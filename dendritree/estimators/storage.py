@@ -21,9 +21,9 @@ from ..models.folders import (
     CONFIG_FILE,
     ESTIMATOR_FORMAT,
     FORMAT_VERSION,
-    WEIGHTS_FILE,
+    MODEL_FILES,
+    check_format,
     check_replaceable,
-    check_version,
     read_json,
     whole_folder,
 )
@@ -47,7 +47,7 @@ def save_estimator(estimator: DendriticEstimator, folder: str | os.PathLike[str]
     target = Path(folder)
     if target.exists():
         check_replaceable(target)
-    with whole_folder(target, replaces=(CONFIG_FILE, WEIGHTS_FILE)) as fresh:
+    with whole_folder(target, replaces=MODEL_FILES) as fresh:
         write_files(fresh, config, state)
 
 
@@ -107,9 +107,7 @@ def load_estimator(folder: str | os.PathLike[str], *, device: torch.device | str
     """
     path = Path(folder) / CONFIG_FILE
     config = read_json(Path(folder), CONFIG_FILE)
-    if not isinstance(config, dict) or config.get("format") != ESTIMATOR_FORMAT:
-        raise FormatError(f"{path} must have format {ESTIMATOR_FORMAT!r}: got {config!r:.80}")
-    check_version(config, path)
+    check_format(config, path, ESTIMATOR_FORMAT)
     tensors = read_tensors(folder)
     try:
         return _rebuilt(config, tensors, Path(folder), device)

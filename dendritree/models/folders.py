@@ -13,11 +13,14 @@ from typing import Any
 from ..errors import DendritreeError, FormatError
 
 __all__ = [
+    "COLUMNS_FILE",
     "CONFIG_FILE",
     "ESTIMATOR_FORMAT",
     "FORMAT_VERSION",
+    "MODEL_FILES",
     "MODEL_FORMAT",
     "WEIGHTS_FILE",
+    "check_format",
     "check_replaceable",
     "check_version",
     "folder_format",
@@ -27,6 +30,9 @@ __all__ = [
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "weights.safetensors"
+COLUMNS_FILE = "columns.json"
+"""Beside an estimator: the columns of the table that it reads; `dendritree.tabular` writes and reads it."""
+MODEL_FILES = (CONFIG_FILE, WEIGHTS_FILE, COLUMNS_FILE)
 MODEL_FORMAT = "dendritree-model"
 FORMAT_VERSION = 1
 ESTIMATOR_FORMAT = "dendritree-estimator"
@@ -36,10 +42,16 @@ ESTIMATOR_FORMAT = "dendritree-estimator"
 def folder_format(folder: Path) -> str:
     """The format that a folder's config names: `MODEL_FORMAT` or `ESTIMATOR_FORMAT`, else `FormatError`."""
     config = read_json(folder, CONFIG_FILE)
-    if not isinstance(config, dict) or config.get("format") not in (MODEL_FORMAT, ESTIMATOR_FORMAT):
-        raise FormatError(f"{folder / CONFIG_FILE} must have format {MODEL_FORMAT!r}: got {config!r:.80}")
-    check_version(config, folder / CONFIG_FILE)
-    return str(config["format"])
+    return check_format(config, folder / CONFIG_FILE, MODEL_FORMAT, ESTIMATOR_FORMAT)
+
+
+def check_format(config: Any, path: Path, *formats: str) -> str:
+    """The format that a file names, if it is one of `formats` in this version."""
+    found = config.get("format") if isinstance(config, dict) else None
+    if found not in formats:
+        raise FormatError(f"{path} must have format {' or '.join(map(repr, formats))}: got {found!r:.60}")
+    check_version(config, path)
+    return str(found)
 
 
 def check_version(config: dict[str, Any], path: Path) -> None:

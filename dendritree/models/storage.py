@@ -28,10 +28,11 @@ from ..wiring import WIRINGS, Wiring
 from .folders import (
     CONFIG_FILE,
     FORMAT_VERSION,
+    MODEL_FILES,
     MODEL_FORMAT,
     WEIGHTS_FILE,
+    check_format,
     check_replaceable,
-    check_version,
     read_json,
     whole_folder,
 )
@@ -60,7 +61,7 @@ def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
     target = Path(folder)
     if target.exists():
         check_replaceable(target)
-    with whole_folder(target, replaces=(CONFIG_FILE, WEIGHTS_FILE)) as fresh:
+    with whole_folder(target, replaces=MODEL_FILES) as fresh:
         write_files(fresh, config, model.state_dict())
 
 
@@ -169,14 +170,12 @@ def load_state(
 
 def check_config(config: Any, path: Path) -> dict[str, Any]:
     """A model's config, if it is one of this version."""
-    if not isinstance(config, dict) or config.get("format") != MODEL_FORMAT:
-        raise FormatError(f"{path} must have format {MODEL_FORMAT!r}: got {config!r:.80}")
-    check_version(config, path)
+    check_format(config, path, MODEL_FORMAT)
     kind: type
     for key, kind in (("model", str), ("arguments", dict), ("dtype", str)):
         if not isinstance(config.get(key), kind):
             raise FormatError(f"{key} in {path} must be a {kind.__name__}: got {config.get(key)!r}")
-    return config
+    return dict(config)
 
 
 def encode_argument(key: str, value: Any) -> Any:

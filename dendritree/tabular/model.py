@@ -14,16 +14,23 @@ import torch
 
 from ..budget import parse_count
 from ..errors import FormatError, OptionError, check_int, check_one_of
-from ..models.folders import FORMAT_VERSION, check_version, read_json
+from ..models.folders import (
+    COLUMNS_FILE,
+    FORMAT_VERSION,
+    MODEL_FILES,
+    check_format,
+    check_replaceable,
+    read_json,
+    whole_folder,
+)
 from .columns import as_numbers, as_text
 from .controls import FamilyScores, Observer, compare_families, make_estimator, score
 from .encoding import TableEncoding
 from .reading import check_table
 from .target import read_target
 
-__all__ = ["TableFit", "TableModel", "fit_table", "load_table_model"]
+__all__ = ["TableFit", "TableModel", "fit_table", "load_table_model", "save_table_model"]
 
-COLUMNS_FILE = "columns.json"
 FORMAT = "dendritree-table"
 NEURONS = ("tree", "sparse")
 
@@ -53,11 +60,14 @@ class TableModel:
         taken = [name for name in added if name in check_table(frame).columns]
         if taken:
             raise OptionError(f"the table must not have a column {taken[0]!r}: predictions go there")
-        result["prediction"] = self.estimator.predict(encoded.x)
         if self.task == "classification":
-            probabilities = self.estimator.predict_proba(encoded.x)
-            for place, name in enumerate(self._probabilities()):
+            names = self._probabilities()
+            probabilities = self.estimator.predict_proba(encoded.x) if len(result) else np.empty((0, len(names)))
+            result["prediction"] = self.estimator.classes_[probabilities.argmax(1)]
+            for place, name in enumerate(names):
                 result[name] = probabilities[:, place].round(6)
+        else:  # scikit-learn refuses to predict no rows
+            result["prediction"] = self.estimator.predict(encoded.x) if len(result) else np.empty(0)
         return result, notices
 
     def _probabilities(self) -> list[str]:
@@ -95,22 +105,29 @@ class TableModel:
         (folder / COLUMNS_FILE).write_text(text, encoding="utf-8")
 
 
-def load_table_model(folder: str | os.PathLike[str]) -> TableModel:
-    """Read a model that `dendritree fit` wrote."""
+def save_table_model(model: TableModel, folder: str | os.PathLike[str]) -> None:
+    """Write a model to a folder, whole or not at all; `dendritree.save` calls this."""
+    target = Path(folder)
+    if target.exists():
+        check_replaceable(target)
+    with whole_folder(target, replaces=MODEL_FILES) as fresh:
+        model.write(fresh)
+
+
+def load_table_model(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> TableModel:
+    """Read a model that `dendritree fit` or `dendritree.save` wrote; `dendritree.load` calls this."""
     from ..estimators.storage import load_estimator
 
     path = Path(folder)
     if not path.is_dir():
         raise FormatError(f"a model must be a folder that `dendritree fit` wrote: found none at {path}")
     config = read_json(path, COLUMNS_FILE)
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise FormatError(f"{path / COLUMNS_FILE} must have format {FORMAT!r}: got {config!r:.80}")
-    check_version(config, path / COLUMNS_FILE)
+    check_format(config, path / COLUMNS_FILE, FORMAT)
     for key in ("target", "task"):
         if not isinstance(config.get(key), str):
             raise FormatError(f"{key} in {path / COLUMNS_FILE} must be a text: got {config.get(key)!r}")
     encoding = TableEncoding.from_dict(config)
-    estimator = load_estimator(path)
+    estimator = load_estimator(path, device=device)
     if estimator.n_features_in_ != len(encoding.features):
         raise FormatError(
             f"{path / COLUMNS_FILE} must describe the model's inputs: {len(encoding.features)} are not those"

@@ -60,7 +60,15 @@ def test_fit_writes_a_model_and_a_report(models):
         assert said in text
     page = (models / "price" / "report.html").read_text()
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
-    assert isinstance(dendritree.load(models / "dear"), dendritree.estimators.DendriticClassifier)
+    model = dendritree.load(models / "dear")
+    assert isinstance(model.estimator, dendritree.estimators.DendriticClassifier)
+    assert model.target == "dear"
+
+
+def test_export_says_that_a_model_of_a_table_is_another_format(models, capsys):
+    assert call("export", models / "dear") == 2
+    error = capsys.readouterr().err
+    assert error.endswith("config.json must have format 'dendritree-model': got 'dendritree-estimator'\n")
 
 
 def test_fit_says_what_it_found(table, tmp_path, capsys):

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dendritree.errors import OptionError
+from dendritree import create_model, load, save
+from dendritree.errors import FormatError, OptionError
 from dendritree.tabular import TableEncoding, fit_table, load_table_model
 
 QUICK = {"budget": 200, "splits": 2, "epochs": 40}
@@ -90,3 +91,34 @@ def test_cells_of_a_number_column_that_are_none_are_told():
     table.loc[[3, 5], "x"] = "unknown"
     notices = fit_table(table, "y", **QUICK).notices
     assert notices == ("column 'x': 2 rows hold no number, taken as missing ('unknown')",)
+
+
+def test_save_and_load_keep_a_model_of_a_table(tmp_path):
+    table = frame((0, 1))
+    model = fit_table(table, "y", **QUICK).model
+    place = tmp_path / "new" / "model"
+    for _ in range(2):  # a model folder is replaced
+        save(model, place)
+        pd.testing.assert_frame_equal(load(place).predict(table)[0], model.predict(table)[0])
+    assert sorted(path.name for path in place.iterdir()) == ["columns.json", "config.json", "weights.safetensors"]
+    save(model.estimator, place)
+    assert type(load(place)) is type(model.estimator)
+    save(model, place)
+    save(create_model("mln", in_features=4, out_features=2, branching=2), place)
+    assert not (place / "columns.json").exists()
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(FormatError, match="save replaces model folders only"):
+        save(model, tmp_path / "mine")
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_no_rows_give_a_table_with_the_columns_of_others(task):
+    table = frame((0, 1)).assign(day="2026-11-16", town="Delft")
+    table.loc[:9, ["day", "town"]] = "2026-11-20", "Gouda"
+    model = fit_table(table, "y", task=task, **QUICK).model
+    empty, notices = model.predict(table.iloc[:0])
+    assert (len(empty), notices) == (0, [])
+    assert empty.dtypes.tolist() == model.predict(table)[0].dtypes.tolist()
+    assert list(empty.columns) == list(model.predict(table)[0].columns)
+    assert model.judge(empty) is None
