@@ -25,7 +25,7 @@ from ..wiring.images import check_image_shape
 from .problem import BATCH_SIZE, Problem, digest
 from .result import TrialResult, Tuned
 from .space import NETWORK, Choice, Space
-from .study import counted, open_study, quiet, results
+from .study import counted, interrupts_held, open_study, quiet, results
 
 __all__ = ["Observer", "tune"]
 
@@ -200,15 +200,19 @@ def _run_trial(optuna: Any, study: Any, plan: Plan) -> int:
     A trial's seeds depend on its place among those that did not fail: a search that was interrupted makes the same
     choices as one that was not.
     """
-    trial = study.ask()
-    index = _place(study, trial.number)
-    study.sampler = optuna.samplers.TPESampler(seed=_seed(plan, "choice", index))
+    trial: Any = None
     chosen: dict[str, Any] = {}
     try:
+        with interrupts_held():
+            trial = study.ask()
+        index = _place(study, trial.number)
+        study.sampler = optuna.samplers.TPESampler(seed=_seed(plan, "choice", index))
         chosen = plan.space.suggest(trial)
         state, score = _train(trial, chosen, plan, _seed(plan, "trial", index))
         study.tell(trial, score, state=getattr(optuna.trial.TrialState, state))
     except BaseException as error:
+        if trial is None:
+            raise
         # Nobody waits for it: also after a mistake of ours no trial is left that seems to run.
         told = study.tell(trial, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
         if isinstance(error, KeyboardInterrupt) and chosen and told.state.name == "FAIL":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -12,7 +14,7 @@ from typing import Any
 from ..errors import DendritreeError, OptionError, import_extra
 from .result import TrialResult
 
-__all__ = ["counted", "open_study", "quiet", "results"]
+__all__ = ["counted", "interrupts_held", "open_study", "quiet", "results"]
 
 PATIENCE_SECONDS = 60
 """How long a process waits for another one to finish writing."""
@@ -31,6 +33,26 @@ def quiet() -> Iterator[Any]:
             yield optuna
     finally:
         optuna.logging.set_verbosity(level)
+
+
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done: in the middle of it the database and we would not know the same.
+
+    >>> with interrupts_held():
+    ...     pass
+    """
+    if threading.current_thread() is not threading.main_thread():  # signals go elsewhere
+        yield
+        return
+    held: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+    if held:
+        signal.raise_signal(signal.SIGINT)
 
 
 def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any]) -> Any:

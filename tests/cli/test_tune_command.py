@@ -60,6 +60,7 @@ def test_a_search_says_what_it_found_and_leaves_model_report_and_study(tmp_path,
     assert names == {"csv", "model", "report.html", "report.md", "study.db"}
 
 
+@pytest.mark.slow
 def test_two_processes_share_one_study(tmp_path):
     database = tmp_path / "shared.db"
     options = ("--trials", 8, "--storage", f"sqlite:///{database}", "--study", "both")

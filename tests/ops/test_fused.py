@@ -51,7 +51,7 @@ def check(forest, case, activation, root_activation=True):
 # ------------------------------------------------------------------------------------------------- numbers, any forest
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     forest=forests(),
     samples=st.sampled_from([0, 1, 2, 7, 33]),

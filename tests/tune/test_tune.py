@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import signal
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from dendritree.errors import DendritreeError, OptionError
 from dendritree.training import evaluate
 from dendritree.tune import search, tune
 from dendritree.tune.problem import Problem
+from dendritree.tune.study import interrupts_held
 
 optuna = pytest.importorskip("optuna")
 OPTIONS = {"budget": 300, "trials": 7, "steps": 1}
@@ -200,3 +202,17 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
 
 def test_a_diverged_training_is_no_result():
     assert math.isnan(Problem(4, 3).score(math.nan, 0.3))
+
+
+def test_ctrl_c_waits_while_a_trial_is_begun():
+    done = []
+
+    def begin():
+        with interrupts_held():
+            signal.raise_signal(signal.SIGINT)
+            done.append("the block ends")
+
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+    assert done == ["the block ends"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
