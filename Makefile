@@ -44,15 +44,18 @@ package: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_package.py
 
 # `pip install` in one go with the constraints, so that torch is the pinned build for every package that asks for it.
-$(VENV)/run.stamp: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dendritree needs Python 3.11 or newer")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install -c constraints.txt -e '.[all]'
-	touch $@
+define install
+$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dendritree needs Python 3.11 or newer")'
+test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(PIP) install -c constraints.txt -e '.[$(1)]'
+touch $@
+endef
 
-$(VENV)/dev.stamp: $(VENV)/run.stamp
-	$(PIP) install -c constraints.txt -e '.[dev]'
-	touch $@
+$(VENV)/run.stamp: pyproject.toml constraints.txt
+	$(call install,all)
+
+$(VENV)/dev.stamp: pyproject.toml constraints.txt
+	$(call install,dev)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -67,7 +67,7 @@ def finish(name, path):
     return outcome(model, fit(model, make_split(), CONFIG, callbacks=callbacks_of(name), checkpoint=path))
 
 
-@pytest.mark.parametrize("name", ["dropout", "rewired"])
+@pytest.mark.parametrize("name", [pytest.param("dropout", marks=pytest.mark.slow), "rewired"])
 def test_whenever_a_run_is_killed_it_goes_on_to_the_same_end(name, tmp_path):
     path, moments = tmp_path / "run", random.Random(name)
     last = 0
