@@ -47,6 +47,7 @@ def test_this_process_does_jobs_in_order(expected):
     assert [job for job, _ in done.calls] == some_jobs(4)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_and_doubles_nothing(expected):
     """Killed in mid-run; the callback runs in this process, results are those of this process bit for bit."""
     killed, seen = [], set()
