@@ -21,11 +21,9 @@ from ..models.folders import (
     CONFIG_FILE,
     ESTIMATOR_FORMAT,
     FORMAT_VERSION,
-    MODEL_FILES,
     check_format,
-    check_replaceable,
+    model_folder,
     read_json,
-    whole_folder,
 )
 from ..models.storage import build_model, check_config, load_state, model_config, read_tensors, write_files
 from .base import DendriticEstimator
@@ -44,10 +42,7 @@ ESTIMATORS: dict[str, type[DendriticEstimator]] = {
 def save_estimator(estimator: DendriticEstimator, folder: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a folder, which `load_estimator` reads back; `dendritree.save` calls this."""
     config, state = _described(estimator)
-    target = Path(folder)
-    if target.exists():
-        check_replaceable(target)
-    with whole_folder(target, replaces=MODEL_FILES) as fresh:
+    with model_folder(folder) as fresh:
         write_files(fresh, config, state)
 
 

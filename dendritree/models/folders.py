@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
@@ -17,13 +18,12 @@ __all__ = [
     "CONFIG_FILE",
     "ESTIMATOR_FORMAT",
     "FORMAT_VERSION",
-    "MODEL_FILES",
     "MODEL_FORMAT",
     "WEIGHTS_FILE",
     "check_format",
-    "check_replaceable",
     "check_version",
     "folder_format",
+    "model_folder",
     "read_json",
     "whole_folder",
 ]
@@ -72,12 +72,17 @@ def read_json(folder: Path, file: str) -> Any:
         raise FormatError(f"{path} must be JSON: {error}") from None
 
 
-def check_replaceable(target: Path) -> None:
-    """Refuse to overwrite anything that `save` did not write."""
-    try:
-        folder_format(target)
-    except FormatError as error:
-        raise FormatError(f"save replaces model folders only: {target} exists and is none ({error})") from None
+@contextlib.contextmanager
+def model_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """A new folder for a model's files, in the place of an earlier one; what `save` did not write is refused."""
+    target = Path(folder)
+    if target.exists():
+        try:
+            folder_format(target)
+        except FormatError as error:
+            raise FormatError(f"save replaces model folders only: {target} exists and is none ({error})") from None
+    with whole_folder(target, replaces=MODEL_FILES) as fresh:
+        yield fresh
 
 
 @contextlib.contextmanager

@@ -28,13 +28,11 @@ from ..wiring import WIRINGS, Wiring
 from .folders import (
     CONFIG_FILE,
     FORMAT_VERSION,
-    MODEL_FILES,
     MODEL_FORMAT,
     WEIGHTS_FILE,
     check_format,
-    check_replaceable,
+    model_folder,
     read_json,
-    whole_folder,
 )
 from .registry import create_model, model_origin
 
@@ -58,10 +56,7 @@ def save(model: nn.Module, folder: str | os.PathLike[str]) -> None:
     """
     import_extra("safetensors.torch", extra="save")
     config = model_config(model)
-    target = Path(folder)
-    if target.exists():
-        check_replaceable(target)
-    with whole_folder(target, replaces=MODEL_FILES) as fresh:
+    with model_folder(folder) as fresh:
         write_files(fresh, config, model.state_dict())
 
 

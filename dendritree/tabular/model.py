@@ -17,11 +17,9 @@ from ..errors import FormatError, OptionError, check_int, check_one_of
 from ..models.folders import (
     COLUMNS_FILE,
     FORMAT_VERSION,
-    MODEL_FILES,
     check_format,
-    check_replaceable,
+    model_folder,
     read_json,
-    whole_folder,
 )
 from .columns import as_numbers, as_text
 from .controls import FamilyScores, Observer, compare_families, make_estimator, score
@@ -107,10 +105,7 @@ class TableModel:
 
 def save_table_model(model: TableModel, folder: str | os.PathLike[str]) -> None:
     """Write a model to a folder, whole or not at all; `dendritree.save` calls this."""
-    target = Path(folder)
-    if target.exists():
-        check_replaceable(target)
-    with whole_folder(target, replaces=MODEL_FILES) as fresh:
+    with model_folder(folder) as fresh:
         model.write(fresh)
 
 
