@@ -18,10 +18,11 @@ import torch
 from measure import timed, write_csv
 
 from dendritree import create_model
-from dendritree.budget import count, fill_budget
-from dendritree.comparison import CellResult, Comparison, summarise
-from dendritree.comparison.tasks import BATCH_SIZE, Task
-from dendritree.experiments.store import RunStore
+from dendritree.budget import count
+from dendritree.models.sizing import fill_budget
+from dendritree.studies.engine.store import RunStore
+from dendritree.studies.fair import CellResult, Comparison, summarise
+from dendritree.studies.fair.tasks import BATCH_SIZE, Task
 from dendritree.training import LOSSES
 
 RESULTS = Path(__file__).parent / "results"

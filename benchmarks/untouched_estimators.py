@@ -31,7 +31,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from dendritree.data.catalogue import FILE_SETS
 from dendritree.data.obtain import obtain
 from dendritree.data.tables import ADULT_COLUMNS, ADULT_NUMERIC, _adult_rows
-from dendritree.estimators import DendriticClassifier
+from dendritree.sklearn import DendriticClassifier
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -3,14 +3,11 @@
 Layers, the paper's models and their controls, parameter budgets, files, training: the names below are the library.
 """
 
-from .budget import Count, count, matched_mln, matched_mlp, paper_rows
-from .convert import Change, ConversionReport, LeftAlone, convert
-from .distill import distill
+from .budget import Count, count, matched_mln, matched_mlp
+from .conversion import Change, ConversionReport, LeftAlone, convert
 from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
-from .explain import Explanation, ModelExplanation, explain
-from .export import OnnxFile, to_onnx
+from .explanation import Explanation, ModelExplanation, explain
 from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree, share_wiring
-from .masked import from_masked, load_masked, to_masked
 from .models import (
     MLP,
     ConvDNM,
@@ -27,11 +24,15 @@ from .models import (
     create_model,
     list_models,
 )
-from .plasticity import Rewiring, rewire
-from .presets import dendritic_preset
-from .prune import PruningPoint, importances, prune, pruning_curve
+from .models.presets import dendritic_preset
+from .pruning import PruningPoint, importances, prune, pruning_curve
 from .storage import load, save
+from .storage.masked import from_masked, load_masked, to_masked
+from .storage.onnx import OnnxFile, to_onnx
+from .studies.paper.parameters import paper_rows
 from .training import FitConfig, History, fit
+from .training.distillation import distill
+from .training.rewiring import Rewiring, rewire
 from .tree import Forest
 from .wiring import Columns, Custom, Local, Morton, Partition, Patches, Random, Rows, Shared, Strided, Wiring
 

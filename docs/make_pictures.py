@@ -36,7 +36,7 @@ from dendritree.plot import (
     plot_weights,
     plot_wiring,
 )
-from dendritree.plot.chart import Chart, Line, Panel
+from dendritree.report.chart import Chart, Line, Panel
 
 DOCS = Path(__file__).parent
 SHARES = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1)

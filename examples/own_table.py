@@ -14,7 +14,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dendritree.tabular import fit_table, read_table, verdict
+from dendritree.sklearn.tables import read_table
+from dendritree.studies.table.controls import verdict
+from dendritree.studies.table.fit import fit_table
 
 
 def houses(rows: int, seed: int = 0) -> pd.DataFrame:

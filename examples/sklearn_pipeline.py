@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import dendritree
-from dendritree.estimators import DendriticClassifier
+from dendritree.sklearn import DendriticClassifier
 
 
 def digits() -> tuple[pd.DataFrame, pd.Series]:

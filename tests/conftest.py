@@ -14,7 +14,7 @@ from dendritree.data.catalogue import FILE_SETS
 from dendritree.data.obtain import obtain
 from dendritree.errors import MissingDataError
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 ABSENT = {
     "cuda": None if torch.cuda.is_available() else "no CUDA device",

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dendritree.budget import parse_count
 from dendritree.errors import OptionError
+from dendritree.models.sizing import parse_count
 
 UNITS = {"": 1, "k": 1000, "K": 1000, "M": 1_000_000}
 

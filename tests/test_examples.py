@@ -49,7 +49,7 @@ def test_every_example_has_its_rows_listed_here():
     assert [path.name for path in EXAMPLES] == sorted(ROWS)
 
 
-# DDP has tests of its own in tests/ship; starting two processes takes half a minute.
+# DDP has tests of its own in tests/layers; starting two processes takes half a minute.
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "ddp.py" else n for n in ROWS])
 def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, tmp_path, real_data):
     if name in DATA:

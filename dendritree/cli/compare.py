@@ -13,9 +13,9 @@ __all__ = ["COMPARE"]
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from ..comparison import ComparisonPlan, compare
-    from ..experiments.runner import Pool
-    from ..report.comparison import print_comparison, write_comparison
+    from ..studies.engine.runner import Pool
+    from ..studies.fair import ComparisonPlan, compare
+    from ..studies.fair.report import print_comparison, write_comparison
 
     import_extra("scipy", extra="experiments")  # what the report needs: now, not after the training
     import_extra("matplotlib", extra="report")

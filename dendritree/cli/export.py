@@ -11,8 +11,8 @@ __all__ = ["EXPORT"]
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    from ..export import to_onnx
-    from ..models import load
+    from ..storage.models import load
+    from ..storage.onnx import to_onnx
 
     file = to_onnx(load(arguments.model), arguments.file or Path(arguments.model) / "model.onnx")
     batch = ["batch", *map(str, file.input_shape)], ["batch", *map(str, file.output_shape)]

@@ -16,10 +16,11 @@ __all__ = ["FIT"]
 def _fit(arguments: argparse.Namespace) -> int:
     for package in ("pandas", "sklearn", "scipy", "matplotlib", "safetensors", "rich"):
         import_extra(package, extra="tables")  # all that is needed: now, not after the training
-    from ..models.folders import whole_folder
+    from ..files import whole_folder
     from ..report import print_report, write_report
-    from ..report.tabular import table_report
-    from ..tabular import fit_table, read_table
+    from ..sklearn.tables import read_table
+    from ..studies.table.fit import fit_table
+    from ..studies.table.sections import table_report
 
     out = Path(arguments.out)
     _check_target(out, force=arguments.force)
@@ -60,7 +61,7 @@ def _epochs(text: str) -> int | str:
 
 def _check_target(out: Path, *, force: bool) -> None:
     """Refuse a place that is taken before anything is trained."""
-    from ..models.folders import folder_format
+    from ..storage.folders import folder_format
 
     if not out.exists() and not out.is_symlink():
         return

@@ -69,7 +69,7 @@ def _params(arguments: argparse.Namespace) -> None:
 
 
 def _paper_params() -> None:
-    from ..budget import paper_rows
+    from ..studies.paper.parameters import paper_rows
 
     rows = [
         (r.table, r.model, r.weights, r.biases, r.total, r.paper_total, "paper is wrong" if r.erratum else "")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import uuid
 from pathlib import Path
 
-from ..errors import DendritreeError, OptionError, import_extra
+from ..errors import OptionError, import_extra
+from ..files import write_whole
 from .command import Command
 
 __all__ = ["PREDICT"]
@@ -16,7 +16,7 @@ __all__ = ["PREDICT"]
 def _predict(arguments: argparse.Namespace) -> int:
     for package in ("pandas", "sklearn", "safetensors"):
         import_extra(package, extra="tables")
-    from ..tabular import load_table_model, read_table
+    from ..sklearn.tables import load_table_model, read_table
 
     out = None if arguments.out is None else Path(arguments.out)
     if out is not None and out.exists() and (not out.is_file() or out.samefile(arguments.table)):
@@ -29,24 +29,12 @@ def _predict(arguments: argparse.Namespace) -> int:
     if out is None:
         sys.stdout.write(text)
     else:
-        _write_whole(out, text)
+        write_whole(out, text, "--out")
         print(f"wrote {out}: {len(predicted):,} rows")
     judged = model.judge(predicted)
     if judged:
         print(f"dendritree: {judged}", file=sys.stderr)
     return 0
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Under another name first, then renamed."""
-    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(path)
-    except OSError as error:
-        raise DendritreeError(f"--out must be writable: {path} ({error.strerror})") from None
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 PREDICT = Command(

@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import import_extra
-from ..experiments.reproduce import Observer, RunPlan
-from ..experiments.spec import TableSpec
-from ..experiments.store import RunStore
-from ..experiments.trials import Job
+from ..studies.engine.store import RunStore
+from ..studies.paper.reproduce import Observer, RunPlan
+from ..studies.paper.spec import TableSpec
+from ..studies.paper.trials import Job
 
 __all__ = ["make_display"]
 

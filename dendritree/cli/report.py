@@ -10,15 +10,15 @@ from ..errors import OptionError
 from .command import Command
 
 if TYPE_CHECKING:
-    from ..experiments.reproduce import RunPlan
     from ..report import Report, ReportFiles
+    from ..studies.paper.reproduce import RunPlan
 
 __all__ = ["REPORT", "make_report", "print_files"]
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from ..experiments.store import RunStore
     from ..report import print_report
+    from ..studies.engine.store import RunStore
 
     with RunStore.open_for_reading(arguments.run) as store:
         is_comparison = "comparison" in store.config
@@ -38,8 +38,8 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _report_comparison(arguments: argparse.Namespace) -> int:
-    from ..experiments.store import RunStore
-    from ..report.comparison import print_comparison, write_comparison
+    from ..studies.engine.store import RunStore
+    from ..studies.fair.report import print_comparison, write_comparison
 
     if arguments.out or arguments.all or arguments.weights:
         raise OptionError(f"the report of a comparison takes --export alone: {arguments.run} is one")
@@ -56,11 +56,12 @@ def make_report(
     run: str | Path, plan: RunPlan | None = None, *, out: str | Path | None = None
 ) -> tuple[Report, ReportFiles]:
     """Build a run's report and write it into `out`, by default the run's own folder."""
-    from ..experiments.expected import read_expected
-    from ..experiments.reproduce import RunPlan, planned_trials
-    from ..experiments.spec import matches, paper_folder, read_specs
-    from ..experiments.store import RunStore
-    from ..report import report_of_run, write_report
+    from ..report import write_report
+    from ..studies.engine.store import RunStore
+    from ..studies.paper.expected import read_expected
+    from ..studies.paper.report.tables import report_of_run
+    from ..studies.paper.reproduce import RunPlan, planned_trials
+    from ..studies.paper.spec import matches, paper_folder, read_specs
 
     with RunStore.open_for_reading(run) as store:
         begun = {(key.protocol, key.table) for key in store.present()}

@@ -14,9 +14,9 @@ __all__ = ["REPRODUCE"]
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:
-    from ..experiments.reproduce import RunPlan, reproduce
-    from ..experiments.runner import Pool
     from ..report import print_report
+    from ..studies.engine.runner import Pool
+    from ..studies.paper.reproduce import RunPlan, reproduce
     from .progress import make_display
 
     import_extra("scipy", extra="experiments")  # what the report needs: now, not after the training

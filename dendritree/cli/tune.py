@@ -11,15 +11,15 @@ from .bar import LiveBar
 from .command import Command
 
 if TYPE_CHECKING:
-    from ..tune import TrialResult
+    from ..studies.tuning import TrialResult
 
 __all__ = ["TUNE"]
 
 
 def _tune(arguments: argparse.Namespace) -> int:
-    from ..comparison.tasks import Task
-    from ..report.tuning import write_tuning
-    from ..tune import tune
+    from ..studies.fair.tasks import Task
+    from ..studies.tuning import tune
+    from ..studies.tuning.sections import write_tuning
 
     task = Task.parse(arguments.data)
     import_extra("matplotlib", extra="tune")  # what the report needs: now, not after the search

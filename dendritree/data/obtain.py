@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import FormatError, MissingDataError
+from ..errors import DendritreeError, FormatError, MissingDataError
+from ..files import write_whole
 from .catalogue import FileSet
 from .content import DataFile, check_content
-from .places import Place, cache_folder, find, keep, local_places, locked, read_verified
+from .places import Place, cache_folder, find, local_places, locked, read_verified
 
 __all__ = ["Obtained", "obtain"]
 
@@ -101,9 +102,9 @@ def _kept(file: DataFile, content: bytes, folder: Path | None) -> Path | None:
     if folder is None:
         return None
     try:
-        return keep(file, content, folder)
-    except OSError as error:
-        _say(f"{file.name} cannot be kept in {folder} ({error.strerror}) and is fetched each time")
+        return write_whole(folder / file.name, content, file.name)
+    except DendritreeError as error:
+        _say(f"{error}: fetched each time")
         return None
 
 

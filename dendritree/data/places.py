@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal
 
 from ..errors import FormatError, OptionError
+from ..files import Lock
 from .content import DataFile, check_content, unpack
 
-__all__ = ["Place", "cache_folder", "find", "keep", "local_places", "locked", "read_verified"]
+__all__ = ["Place", "cache_folder", "find", "local_places", "locked", "read_verified"]
 
 SYSTEM_FOLDER = Path("/usr/share/datasets")
 """Where Debian's packages of data sets put them."""
@@ -96,46 +95,19 @@ def read_verified(file: DataFile, path: Path) -> bytes:
     return content
 
 
-def keep(file: DataFile, content: bytes, folder: Path) -> Path:
-    """Write a file whole or not at all: under a name of its own first, then renamed."""
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{file.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        Path(temporary).chmod(0o644)  # mkstemp's files are for their owner alone; these are no secret
-        return Path(temporary).replace(folder / file.name)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
 @contextlib.contextmanager
 def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Hold a folder, made if need be, so that of several processes one fetches and the others wait and find it.
 
-    The lock goes with its process, however that ends. Where there is none (Windows, some network drives) files are
-    still whole: two processes then fetch the same bytes, and the later rename wins.
+    Where there are no locks (Windows, some network drives) files are still whole: two processes then fetch the same
+    bytes, and the later rename wins.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("a") as lock:
-        if _lock(lock, say, f"waiting for another process that fetches {folder.name}"):
-            for leftover in folder.glob(".*.part"):  # of a process that was killed: nobody else writes now
+    waiting = f"waiting for another process that fetches {folder.name}"
+    with Lock(folder / ".lock", on_wait=lambda _: say(waiting)) as lock:
+        if lock.held:
+            for leftover in folder.glob(
+                ".*.????????????????????????????????"
+            ):  # of a killed process: nobody else writes
                 leftover.unlink(missing_ok=True)
         yield
-
-
-def _lock(lock: TextIO, say: Callable[[str], None], waiting: str) -> bool:
-    """Lock an open file until it is closed; whether that could be done."""
-    if sys.platform == "win32":
-        return False
-    import fcntl
-
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(waiting)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-    except OSError:
-        return False
-    return True

@@ -11,15 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import ops
-from ..errors import (
-    DendritreeError,
-    FormatError,
-    OptionError,
-    ShapeError,
-    check_int,
-    check_one_of,
-    check_probability,
-)
+from ..errors import DendritreeError, FormatError, OptionError, ShapeError, check_int, check_one_of, check_probability
 from ..levels import Branching, check_shape
 from ..tree import Forest, IntArray
 from ..wiring import Custom, Wiring

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
-from ..ops.boxes import box_depths, soft_minimum
+from ..ops.neurons.boxes import box_depths, soft_minimum
 from .contract import as_rows, check_dtype, check_number
 from .dmnn_boxes import boxes_around
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..ops.boxes import box_depths
+from ..ops.neurons.boxes import box_depths
 
 __all__ = ["boxes_around"]
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import DendritreeError, OptionError, check_int, check_one_of
-from ..ops.products import log_sigmoid, log_sigmoid_products
+from ..ops.neurons.products import log_sigmoid, log_sigmoid_products
 from .contract import as_rows, check_dtype, check_number, check_range
 from .dnm_logic import Logic, read_logic
 from .dnm_pruning import TABLE_KEYS, SynapseTable, check_table, pruned_table, synapse_states

@@ -1,4 +1,4 @@
-"""Whole networks by name: the paper's models, their controls, and their files."""
+"""Whole networks by name: the paper's models, their controls, presets."""
 
 from .controls import MLP, ConvMLP, ConvPerceptrons, Perceptrons
 from .conv_dnm import ConvDNM
@@ -7,7 +7,6 @@ from .network import DendriticNetwork, DenseNetwork
 from .neurons import NeuronNetwork
 from .paper import ConvMLN, MLNBinaryClassifier, MLNClassifier
 from .registry import create_model, list_models
-from .storage import load, save
 
 __all__ = [
     "MLP",
@@ -24,6 +23,4 @@ __all__ = [
     "Perceptrons",
     "create_model",
     "list_models",
-    "load",
-    "save",
 ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from ..files import Lock
 
 __all__ = ["kernel", "typed_activation"]
 
@@ -59,22 +61,10 @@ def typed_activation(name: str, slope: float) -> Any:
     return _activation_type(name)(slope)
 
 
-@contextlib.contextmanager
-def _one_process_at_a_time(dispatcher: Any) -> Iterator[None]:
-    """Hold a lock beside Numba's cache while compiling; without a cache, or without locks, just go on."""
+def _one_process_at_a_time(dispatcher: Any) -> contextlib.AbstractContextManager[Any]:
+    """A lock beside Numba's cache while compiling; nothing where there is no cache or no lock."""
     folder = getattr(dispatcher._cache, "cache_path", None)
-    try:
-        import fcntl
-
-        lock = None if folder is None else (Path(folder) / "dendritree.lock").open("w")
-    except (ImportError, OSError):
-        lock = None
-    if lock is None:
-        yield
-        return
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(lock, fcntl.LOCK_UN)  # closing would not do if a child forked meanwhile has the file too
+    with contextlib.suppress(OSError):
+        if folder is not None:
+            return Lock(Path(folder) / "dendritree.lock", on_wait=lambda _: None)
+    return contextlib.nullcontext()

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..comparison import Comparison, summarise
 from ..errors import OptionError, check_one_of, import_extra
-from ..experiments.records import TrialRecord
-from ..experiments.store import RunStore
-from ..prune import PruningPoint
+from ..pruning import PruningPoint
+from ..report.chart import Chart, Line
+from ..report.palette import Look, looks
+from ..report.scaling import label_ends, set_scales, show_size
+from ..studies.engine.records import TrialRecord
+from ..studies.engine.store import RunStore
+from ..studies.fair import Comparison, summarise
+from ..studies.fair.charts import size_charts
 from ..training import History
-from .chart import Chart, Line
-from .palette import Look, looks
-from .scaling import label_ends, set_scales, show_size
-from .scores import size_charts
 from .style import NORMAL, SMALL, Theme, check_suffix, finish, lighter, new_figure, style_axes, theme_of
 
 __all__ = ["charts_of", "plot_comparison", "plot_efficiency", "plot_history", "plot_pruning"]

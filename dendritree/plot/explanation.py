@@ -11,7 +11,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from ..errors import OptionError, ShapeError, check_int
-from ..explain import Explanation, ModelExplanation
+from ..explanation import Explanation, ModelExplanation
 from ..wiring.images import check_image_shape
 from .fields import as_image
 from .images import colour_bar, draw_image, draw_signed

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError, check_int
-from ..explain import explain
+from ..explanation import explain
 from ..layers import DendriticLayer
 from ..wiring.images import check_image_shape
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError, check_one_of, import_extra
+from ..files import whole_file
 
 __all__ = ["FORMATS", "THEMES", "Theme", "finish", "lighter", "new_figure", "style_axes", "theme_of", "two_sided"]
 
@@ -112,19 +112,13 @@ def finish(figure: Any, path: str | os.PathLike[str] | None) -> Any:
         return figure
     target = Path(path)
     check_suffix(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
     matplotlib = import_extra("matplotlib", extra="plot")
     metadata: dict[str, Any] = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    number, scratch = tempfile.mkstemp(prefix=f".{target.stem}.", suffix=target.suffix, dir=target.parent)
-    os.close(number)
-    try:
-        # Text stays text in SVG files, and the same picture has the same bytes
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": target.stem}):
-            figure.savefig(scratch, dpi=2 * DOTS_PER_INCH, metadata=metadata[target.suffix.lower()])
-        Path(scratch).chmod(0o644)
-        Path(scratch).replace(target)
-    finally:
-        Path(scratch).unlink(missing_ok=True)
+    kind = target.suffix.lower()
+    # Text stays text in SVG files, and the same picture has the same bytes
+    settings = {"svg.fonttype": "none", "svg.hashsalt": target.stem}
+    with whole_file(target, "a picture") as scratch, matplotlib.rc_context(settings):
+        figure.savefig(scratch, format=kind[1:], dpi=2 * DOTS_PER_INCH, metadata=metadata[kind])
     return figure
 
 

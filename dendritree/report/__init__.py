@@ -2,7 +2,6 @@
 
 from .files import ReportFiles, write_report
 from .layout import Report
-from .tables import build_report, report_of_run
 from .terminal import print_report
 
-__all__ = ["Report", "ReportFiles", "build_report", "print_report", "report_of_run", "write_report"]
+__all__ = ["Report", "ReportFiles", "print_report", "write_report"]

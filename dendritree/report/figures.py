@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import import_extra
-from ..plot.chart import Chart, Line
-from ..plot.palette import FAMILIES, Look
-from ..plot.scaling import label_ends, set_scales
+from .chart import Chart, Line
+from .palette import FAMILIES, Look
+from .scaling import label_ends, set_scales
 from .shares import SHARES_LEFT, add_shares, shares_height
 
 __all__ = ["draw", "draw_png"]
@@ -56,8 +56,8 @@ SETTINGS = {
 def draw(chart: Chart, models: Mapping[tuple[str, int], Look]) -> str:
     """A chart as an `<svg>` element, with its title and its own ids, to stand in a page among others.
 
-    >>> from dendritree.plot.chart import Panel
-    >>> from dendritree.plot.palette import looks
+    >>> from dendritree.report.chart import Panel
+    >>> from dendritree.report.palette import looks
     >>> line = Line("dendritic b=2", "dendritic", 2, (0.0, 0.1), (0.6, 0.7))
     >>> chart = Chart("sweep", "Dropout", "Accuracy against dropout", "dropout", (Panel("accuracy", (line,)),))
     >>> draw(chart, looks([chart]))[:37]
@@ -69,7 +69,7 @@ def draw(chart: Chart, models: Mapping[tuple[str, int], Look]) -> str:
 def draw_png(chart: Chart, models: Mapping[tuple[str, int], Look]) -> bytes:
     """A chart as a PNG file on white, for text that cannot hold an `<svg>`.
 
-    >>> from dendritree.plot.palette import looks
+    >>> from dendritree.report.palette import looks
     >>> draw_png(Chart("empty", "Empty", "Nothing", "x", ()), looks([]))[1:4]
     b'PNG'
     """

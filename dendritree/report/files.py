@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import DendritreeError
-from ..plot.palette import looks
+from ..files import write_whole
 from .csvs import csv_files
 from .figures import draw_png
 from .html import html_page
 from .layout import Report
 from .markdown import markdown
+from .palette import looks
 
 __all__ = ["ReportFiles", "write_report"]
 
@@ -53,10 +52,7 @@ def write_report(
     page, text = f"{name}.html", f"{name}.md"
     contents = csvs | {shown[chart]: picture for chart, picture in drawn.items()}
     contents |= {text: markdown(report, shown).encode(), page: html_page(report).encode()}
-    try:
-        written = {file: _write(target / file, content) for file, content in contents.items()}
-    except OSError as error:
-        raise DendritreeError(f"a report's folder must be writable: {target} ({error.strerror})") from None
+    written = {file: write_whole(target / file, content, "a report") for file, content in contents.items()}
     return ReportFiles(
         written[text],
         written[page],
@@ -69,17 +65,3 @@ def _pictures(report: Report) -> dict[str, bytes]:
     charts = [chart for section in report.sections for chart in section.charts]
     models = looks(charts)
     return {chart.name: draw_png(chart, models) for chart in charts}
-
-
-def _write(path: Path, content: bytes) -> Path:
-    """Under another name first, then renamed, which replaces the old file in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with scratch.open("xb") as file:
-            file.write(content)
-        scratch.replace(path)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
-    return path

@@ -10,9 +10,9 @@ from itertools import groupby
 from string import Template
 from typing import Any
 
-from ..plot.palette import Look, looks
 from .figures import draw
 from .layout import Chart, Column, Group, Report, Section, show
+from .palette import Look, looks
 
 __all__ = ["html_page"]
 

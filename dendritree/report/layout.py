@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import check_one_of
-from ..plot.chart import Chart, Line, Panel
+from .chart import Chart, Line, Panel
 
-__all__ = ["FORMS", "Chart", "Column", "Group", "Line", "Panel", "Report", "Section", "show", "show_seconds"]
+__all__ = ["FORMS", "Chart", "Column", "Group", "Line", "Panel", "Report", "Section", "listed", "show", "show_seconds"]
 
 ABSENT = "\N{EN DASH}"
 """Shown where there is no value."""
@@ -171,6 +171,15 @@ def show_seconds(seconds: float) -> str:
         return f"{whole // 60} min {whole % 60} s"
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as people list them.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _fixed(value: float, digits: int, sign: str = "-") -> str:

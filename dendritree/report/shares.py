@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..plot.chart import Chart, Line
-from ..plot.palette import Look
+from .chart import Chart, Line
+from .palette import Look
 
 __all__ = ["SHARES_LEFT", "add_shares", "shares_height"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
@@ -12,9 +11,10 @@ from dataclasses import asdict
 import torch
 from torch import Tensor, nn
 
-from ..checkpoints import Checkpoint
 from ..data import Examples, Split
 from ..errors import OptionError, check_int, check_one_of
+from ..models.modes import evaluating, modes_kept
+from .checkpoints import Checkpoint
 from .checks import check_output, check_split, check_targets
 from .config import FitConfig, make_optimizer, make_scheduler
 from .history import Callback, Epoch, History, Run
@@ -77,7 +77,7 @@ def fit(
         weights = {"train.weight": split.train.weight, "val.weight": split.val.weight}
         data |= {name: weight for name, weight in weights.items() if weight is not None}
         kept = Checkpoint(checkpoint, model, optimizer, scheduler, order, config=asdict(config), data=data)
-    with _modes_kept(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with modes_kept(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(config.seed)
         if kept is not None:
             done = kept.go_on(Epoch)
@@ -101,17 +101,6 @@ def fit(
     if config.restore_best and run.history.best_state:
         model.load_state_dict(run.history.best_state)
     return run.history
-
-
-@contextlib.contextmanager
-def _modes_kept(model: nn.Module) -> Iterator[None]:
-    """Put back the training mode of every module: a user may keep some frozen in evaluation mode."""
-    modes = [(module, module.training) for module in model.modules()]
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
 
 
 def _device(model: nn.Module) -> torch.device:
@@ -164,8 +153,7 @@ def evaluate(
         raise OptionError("evaluate needs at least one example: got none")
     check_targets(examples.y, loss)
     totals = torch.zeros(3, dtype=torch.float64)
-    with _modes_kept(model):
-        model.eval()
+    with evaluating(model):
         for batch in _batches(examples.to(_device(model)), batch_size, None):
             out = model(batch.x)
             totals += _totals(judge, out, judge.per_example(out, batch.y), batch)

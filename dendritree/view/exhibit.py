@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from ..errors import OptionError, ShapeError
 from ..layers import DendriticLayer
 from ..models.output import make_output
+from ..models.sizing import parameters_of
 from .pixels import Pixels
 from .trees import NeuronTree, TreeLayer, shorten, to_floats, tree_layers
 
@@ -157,7 +158,7 @@ class Exhibit:
         pixels = self.pixels
         return {
             "name": self.name,
-            "parameters": sum(p.numel() for p in self.model.parameters()),
+            "parameters": parameters_of(self.model),
             "classes": self.class_names if self.gives_probabilities else [],
             "notes": list(self.notes),
             "features": list(self.features),

@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from ..data import Examples, Split, load
 from ..errors import DendritreeError, FormatError, OptionError
 from ..models import create_model
-from ..models import load as load_model
-from ..models.folders import CONFIG_FILE
+from ..storage.folders import CONFIG_FILE
+from ..storage.models import load as load_model
 from ..training import FitConfig, fit
 from ..wiring import Local
 from .examples import class_names, exhibit_of, samples_of, test_examples
@@ -73,7 +73,7 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
     Traceback (most recent call last):
     dendritree.errors.FormatError: there must be a model (config.json) or a run (trials.sqlite) to view: none in nowhere
     """
-    from ..experiments.store import STORE_FILE
+    from ..studies.engine.store import STORE_FILE
 
     folder = Path(path)
     if (folder / STORE_FILE).is_file():
@@ -92,8 +92,8 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
 
 
 def _run_gallery(folder: Path) -> Gallery:
-    from ..experiments.export import kept_model
-    from ..experiments.store import RunStore
+    from ..studies.engine.export import kept_model
+    from ..studies.engine.store import RunStore
 
     with RunStore.open_for_reading(folder) as store:
         kept = [record for record in store.records(with_weights=True) if record.weights is not None]

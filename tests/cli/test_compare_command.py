@@ -14,9 +14,9 @@ from compare_cases import records_in
 
 import dendritree
 from dendritree.cli import main
-from dendritree.comparison import ComparisonPlan, compare
-from dendritree.experiments.runner import Pool
-from dendritree.experiments.store import STORE_FILE, RunStore
+from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.store import STORE_FILE, RunStore
+from dendritree.studies.fair import ComparisonPlan, compare
 
 ROOT = Path(dendritree.__file__).parents[1]
 FAMILIES = ["sparse", "tree"]

@@ -13,9 +13,9 @@ from command_runs import CommandRun, trials_in, wait_until
 from small_paper import TRIALS, command, environment, install, small_tables
 
 from dendritree.cli import COMMANDS, main
-from dendritree.experiments.reproduce import RunPlan, reproduce
-from dendritree.experiments.runner import Pool
-from dendritree.experiments.store import STORE_FILE, RunStore
+from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.store import STORE_FILE, RunStore
+from dendritree.studies.paper.reproduce import RunPlan, reproduce
 
 
 @pytest.fixture(scope="module")

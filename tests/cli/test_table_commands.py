@@ -16,7 +16,7 @@ from table_cases import houses
 
 import dendritree
 from dendritree.cli import main
-from dendritree.tabular import load_table_model
+from dendritree.sklearn.tables import load_table_model
 
 ROOT = Path(dendritree.__file__).parents[1]
 QUICK = ["--splits", "2", "--epochs", "3", "--budget", "0.3k"]
@@ -61,7 +61,7 @@ def test_fit_writes_a_model_and_a_report(models):
     page = (models / "price" / "report.html").read_text()
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     model = dendritree.load(models / "dear")
-    assert isinstance(model.estimator, dendritree.estimators.DendriticClassifier)
+    assert isinstance(model.estimator, dendritree.sklearn.DendriticClassifier)
     assert model.target == "dear"
 
 

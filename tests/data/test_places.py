@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from data_cases import make_contents, make_file_set, write_files
 
-from dendritree.data.places import Place, cache_folder, find, keep, local_places, locked, read_verified
+from dendritree.data.places import Place, cache_folder, find, local_places, locked, read_verified
 from dendritree.errors import FormatError, OptionError
+from dendritree.files import write_whole as keep
 
 ROOT = Path(__file__).parents[2]
 FILE = make_file_set(name="tiny-images").files[1]

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from dendritree.errors import OptionError
+from dendritree.layers.linear import Linear
 from dendritree.models import MLP, ConvMLN, ConvMLP, Perceptrons
-from dendritree.models.controls import Linear
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,9 @@ from torch.nn import functional as F
 import dendritree
 import dendritree.models
 from dendritree.errors import OptionError
-from dendritree.models import MLP, MLNClassifier, create_model, list_models, load, registry, save
+from dendritree.models import MLP, MLNClassifier, create_model, list_models, registry
 from dendritree.models.registry import model_entry, model_origin, register
+from dendritree.storage.models import load, save
 
 NAMES = [
     "conv-dnm",

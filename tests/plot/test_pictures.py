@@ -9,9 +9,7 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from dendritree import DendriticLayer, DendriticNetwork, Local, MLNClassifier, PruningPoint, explain
-from dendritree.comparison import summarise
 from dendritree.errors import OptionError, ShapeError
-from dendritree.experiments.store import RunStore
 from dendritree.plot import (
     plot_comparison,
     plot_efficiency,
@@ -25,6 +23,8 @@ from dendritree.plot import (
 )
 from dendritree.plot.explanation import strongest
 from dendritree.plot.style import THEMES
+from dendritree.studies.engine.store import RunStore
+from dendritree.studies.fair import summarise
 from dendritree.training import Epoch, FitConfig, History
 
 LAYER = DendriticLayer(16, 2, branching=[4, 2], wiring="random", fan_in=8)

@@ -10,12 +10,12 @@ import pytest
 from made_trials import made_trial
 from report_cases import MATCHES, TABLES, made_up_records
 
-from dendritree.experiments.analysis import summarise
-from dendritree.plot.palette import COLOURS, looks
-from dendritree.report.curves import learning_curves, mean_curve
 from dendritree.report.figures import draw
 from dendritree.report.layout import Chart, Line, Panel
-from dendritree.report.matched import matched_rows
+from dendritree.report.palette import COLOURS, looks
+from dendritree.studies.paper.analysis import summarise
+from dendritree.studies.paper.report.curves import learning_curves, mean_curve
+from dendritree.studies.paper.report.matched import matched_rows
 
 EPOCHS = (0.0, 1.0, 2.0)
 TREE = Line("dendritic b=32", "dendritic", 32, EPOCHS, (0.2, 0.5, 0.8), (0.1, 0.4, 0.7), (0.3, 0.6, 0.9))
@@ -129,7 +129,7 @@ def test_ticks_are_read_as_they_were_written():
 
 def test_the_same_data_gives_the_same_bytes_in_any_process():
     code = (
-        "import sys; from dendritree.report.layout import *; from dendritree.plot.palette import looks\n"
+        "import sys; from dendritree.report.layout import *; from dendritree.report.palette import looks\n"
         "from dendritree.report.figures import draw\n"
         f"chart = {chart()!r}\n"
         "print(draw(chart, looks([chart])), end=''); assert 'matplotlib.pyplot' not in sys.modules"

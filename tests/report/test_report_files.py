@@ -8,8 +8,9 @@ import pytest
 from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 
 from dendritree.errors import DendritreeError, MissingExtraError
-from dendritree.experiments.expected import read_expected
-from dendritree.report import build_report, write_report
+from dendritree.report import write_report
+from dendritree.studies.paper.expected import read_expected
+from dendritree.studies.paper.report.tables import build_report
 
 
 def small_report(tables):

@@ -6,10 +6,11 @@ from html.parser import HTMLParser
 import pytest
 from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 
-from dendritree.experiments.expected import read_expected
-from dendritree.report import Report, build_report
+from dendritree.report import Report
 from dendritree.report.html import html_page
 from dendritree.report.layout import Column, Group, Section
+from dendritree.studies.paper.expected import read_expected
+from dendritree.studies.paper.report.tables import build_report
 
 VOID = {"meta", "link", "br", "path", "use", "rect", "circle"}
 

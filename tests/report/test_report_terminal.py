@@ -6,8 +6,9 @@ import pytest
 from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 from rich.console import Console
 
-from dendritree.experiments.expected import read_expected
-from dendritree.report import build_report, print_report
+from dendritree.report import print_report
+from dendritree.studies.paper.expected import read_expected
+from dendritree.studies.paper.report.tables import build_report
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 

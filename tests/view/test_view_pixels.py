@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dendritree.data import load
 from dendritree.errors import OptionError, ShapeError
-from dendritree.experiments.draws import _rows
+from dendritree.studies.paper.draws import _rows
 from dendritree.view.pixels import Pixels, parse_image_shape, resample
 
 MNIST, DIGITS = Pixels((1, 28, 28)), Pixels((1, 8, 8))

@@ -1,0 +1,114 @@
+"""The architecture for a size and a budget, as our own comparison found it (docs/comparison.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ..errors import OptionError, check_int, check_one_of
+from ..wiring import Local, Random, Wiring
+from ..wiring.images import check_image_shape
+from . import DendriticNetwork, create_model
+from .registry import register_function
+from .sizing import fill_budget, parameters_of, parse_count
+
+__all__ = ["dendritic_preset", "preset_options"]
+
+NEURONS = ("tree", "sparse")
+MANY_OUTPUTS = 50
+"""From here on a wide read-out is what costs, and somas that merge dendrites make it cheaper."""
+MERGED_DENDRITES = 6
+WINDOW = 9
+SMALL_SYNAPSES, LARGE_SYNAPSES, LARGE_BUDGET = 25, 36, 8000
+TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
+
+
+@register_function("dendritic", example={"in_features": 16, "out_features": 3, "budget": 300})
+def dendritic_preset(
+    in_features: int,
+    out_features: int = 10,
+    *,
+    budget: int | str,
+    image_shape: Sequence[int] | None = None,
+    neurons: str = "tree",
+    dropout: float = 0.0,
+    output: str = "probabilities",
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+) -> DendriticNetwork:
+    """A network of the best shape we know for these sizes, with at most `budget` parameters.
+
+    Args:
+        in_features: number of inputs.
+        out_features: number of outputs.
+        budget: most parameters it may have, as 8000 or "8k".
+        image_shape: (channels, height, width) where the inputs are the pixels of an image; they are wired locally then.
+        neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did as well on images of ten classes and
+            better on the table of people's incomes.
+        dropout: probability of silencing a hidden neuron's output while training.
+        output: `"probabilities"` or `"logits"`.
+        device, dtype: as in `nn.Linear`.
+
+    Example:
+        >>> net = dendritic_preset(784, 10, budget=8000, image_shape=(1, 28, 28))
+        >>> sum(p.numel() for p in net.parameters()) <= 8000
+        True
+    """
+    options = preset_options(
+        in_features, out_features, budget=budget, image_shape=image_shape, neurons=neurons, dropout=dropout
+    )
+    return DendriticNetwork(**options, output=output, device=device, dtype=dtype)
+
+
+def preset_options(
+    in_features: int,
+    out_features: int,
+    *,
+    budget: int | str,
+    image_shape: Sequence[int] | None = None,
+    neurons: str = "tree",
+    dropout: float = 0.0,
+) -> dict[str, Any]:
+    """The arguments of `DendriticNetwork` that `dendritic_preset` takes.
+
+    >>> preset_options(784, 10, budget=2000, image_shape=(1, 28, 28))["branching"]
+    [25, [8]]
+    """
+    in_features, out_features = check_int("in_features", in_features), check_int("out_features", out_features)
+    budget = parse_count("budget", budget)
+    check_one_of("neurons", neurons, NEURONS)
+    shape = check_image_shape(image_shape if image_shape is None else tuple(image_shape))
+    branching, wiring = _architecture(in_features, out_features, budget, shape, neurons)
+    options: dict[str, Any] = {
+        "in_features": in_features,
+        "out_features": out_features,
+        "branching": branching,
+        "wiring": wiring,
+        "norm": "batch",
+        "dropout": dropout,
+    }
+    hidden = fill_budget("dendritic-network", options, (1.0,), budget)
+    if hidden is None:
+        least = parameters_of(create_model("dendritic-network", **options, hidden=[2], device="meta"))
+        raise OptionError(f"budget must be at least {least:,} parameters for these sizes: got {budget:,}")
+    return options | {"hidden": hidden}
+
+
+def _architecture(
+    in_features: int, out_features: int, budget: int, shape: tuple[int, int, int] | None, neurons: str
+) -> tuple[list[Any], Wiring]:
+    """The tree and its wiring."""
+    if shape is None:
+        synapses = max(2, min(in_features, TABLE_SYNAPSES))
+        return ([synapses, TABLE_DENDRITES] if neurons == "tree" else [synapses]), Random()
+    channels, height, width = shape
+    window = min(WINDOW, height, width)
+    synapses = min(SMALL_SYNAPSES if budget < LARGE_BUDGET else LARGE_SYNAPSES, max(2, channels * window**2))
+    wiring = Local(window=window, image_shape=shape)
+    if neurons == "sparse":
+        return [synapses], wiring
+    if out_features >= MANY_OUTPUTS:
+        return [synapses, MERGED_DENDRITES], wiring
+    return [synapses, [max(2, synapses // 3)]], wiring

@@ -1,0 +1,82 @@
+"""Models as large as a budget allows, and budgets as people write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from torch import nn
+
+from ..errors import OptionError, check_int
+from .registry import create_model
+
+__all__ = ["check_budget", "fill_budget", "parameters_of", "parse_count"]
+
+
+def parameters_of(model: nn.Module) -> int:
+    """The number of a model's parameters, each once.
+
+    >>> parameters_of(nn.Linear(3, 2))
+    8
+    """
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+UNITS = {"": 1, "k": 1000, "K": 1000, "M": 1_000_000}
+
+
+def parse_count(name: str, text: str | int) -> int:
+    """A number of parameters as people write it.
+
+    >>> parse_count("budget", "9k"), parse_count("budget", "1.5M"), parse_count("budget", 800)
+    (9000, 1500000, 800)
+    """
+    if isinstance(text, str):
+        found = re.fullmatch(r"([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,12})?([kKM]?)", text.strip())
+        number = Decimal(found[1].replace(",", "") + (found[2] or "")) * UNITS[found[3]] if found else None
+        if number is None or number != int(number):
+            raise OptionError(f"{name} must be a whole number of parameters, as 9000, 9k or 1.5M: got {text!r:.60}")
+        text = int(number)
+    return check_int(name, text)
+
+
+def check_budget(budget: float | int | str) -> float | int:
+    """A share of the present parameters as a float in (0, 1], or a number of parameters as an int.
+
+    >>> check_budget(0.5), check_budget("9k")
+    (0.5, 9000)
+    """
+    if isinstance(budget, float):
+        if not 0.0 < budget <= 1.0:
+            raise OptionError(f"budget must be a share in (0, 1] or a whole number of parameters: got {budget!r}")
+        return budget
+    return parse_count("budget", budget)
+
+
+def fill_budget(network: str, config: Mapping[str, Any], shape: Sequence[float], budget: int) -> list[int] | None:
+    """The widest hidden layers, in these shares, whose model is within a budget; None if two neurons are too many.
+
+    >>> fill_budget("dense-network", {"in_features": 784, "out_features": 10}, (1.0,), 8000)
+    [10]
+    """
+
+    def hidden(width: int) -> list[int]:
+        return [max(1, round(share * width)) for share in shape]
+
+    def parameters(width: int) -> int:
+        return parameters_of(create_model(network, **config, hidden=hidden(width), device="meta"))
+
+    low, least = 2, parameters(2)
+    if least > budget:
+        return None
+    # More than linear in the width: the line through two of them overshoots, if anything.
+    slope = parameters(3) - least
+    high = low + (budget - least) // max(1, slope) + 1
+    while parameters(high) <= budget:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if parameters(middle) <= budget else (low, middle)
+    return hidden(low)

@@ -1,0 +1,176 @@
+"""One column of a table as numbers: what was learned of it, and how its cells become inputs of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import FormatError, OptionError, check_one_of, import_extra
+
+__all__ = ["Column", "learn_column"]
+
+KINDS = ("number", "category", "date")
+MOST_CATEGORIES = 30
+"""Of a column; rarer ones share one input."""
+UNIQUE_SHARE, UNIQUE_LEAST = 0.9, 20
+"""Texts of which nearly every row has one of its own say nothing about other rows."""
+NUMBER_SHARE = 0.95
+"""A column with so many numbers among its cells is one of numbers; others, as "unknown", are missing there."""
+THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?$"
+DAY = 86_400.0  # seconds
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table that a model reads."""
+
+    name: str
+    kind: str
+    """`number`, `category` or `date`."""
+    fill: float = 0.0
+    """What stands for a missing number or date: the median of the others."""
+    categories: tuple[str, ...] = ()
+    """Those with an input of their own."""
+    rare: tuple[str, ...] = ()
+    """Those that share one input."""
+    missing: bool = False
+    """Whether cells were missing where this was learned; then an input tells so."""
+
+    def __post_init__(self) -> None:
+        check_one_of("kind", self.kind, KINDS)
+
+    @property
+    def features(self) -> list[str]:
+        """Names of its inputs.
+
+        >>> Column("town", "category", categories=("Delft", "Gouda"), missing=True).features
+        ['town=Delft', 'town=Gouda', 'town is missing']
+        """
+        if self.kind == "category":
+            names = [f"{self.name}={category}" for category in self.categories]
+            names += [f"{self.name} is rare"] if self.rare else []
+        elif self.kind == "date":
+            names = [f"{self.name}: {part}" for part in ("day", "month", "weekday")]
+        else:
+            names = [self.name]
+        return [*names, f"{self.name} is missing"] if self.missing else names
+
+    def encode(self, cells: Any) -> tuple[Array, dict[str, int]]:
+        """Inputs, one row a cell, and how many cells held what this column cannot know, which count as missing."""
+        pandas = import_extra("pandas", extra="tables")
+        if self.kind == "category":
+            texts = as_text(cells)
+            codes = pandas.Index([*self.categories, *self.rare]).get_indexer(texts)
+            known = len(self.categories)
+            wide = np.zeros((len(texts), known + bool(self.rare)))
+            rows = np.flatnonzero(codes >= 0)
+            wide[rows, np.minimum(codes[rows], known)] = 1.0
+            absent, unknown = codes < 0, (codes < 0) & texts.notna().to_numpy()
+        else:
+            numbers = as_numbers(cells) if self.kind == "number" else as_days(cells)
+            absent = ~np.isfinite(numbers)
+            unknown = absent & cells.notna().to_numpy()
+            filled = np.where(absent, self.fill, numbers)
+            wide = filled[:, None] if self.kind == "number" else _date_parts(filled)
+        if self.missing:
+            wide = np.concatenate([wide, absent[:, None]], axis=1)
+        found = as_text(cells[unknown]).value_counts() if unknown.any() else {}
+        return wide.astype(np.float64), {str(cell): int(count) for cell, count in found.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Column:
+        """What `as_dict` described."""
+        try:
+            texts = {key: tuple(map(str, values[key])) for key in ("categories", "rare")}
+            return cls(**values | texts)
+        except (TypeError, KeyError) as error:
+            raise FormatError(f"a column must have the fields of this version: {error}") from None
+
+
+def learn_column(cells: Any) -> Column | str:
+    """What a model is to know of a column, or why it is left out."""
+    pandas = import_extra("pandas", extra="tables")
+    types = pandas.api.types
+    name, present = str(cells.name), cells.dropna()
+    missing = bool(cells.isna().any())
+    try:
+        different = present.nunique()
+    except TypeError:
+        odd = next((cell for cell in present if not isinstance(cell, Hashable)), present.iloc[0])
+        raise OptionError(f"cells must be numbers, texts or dates: column {name!r} holds {odd!r:.60}") from None
+    if different < (1 if missing else 2):
+        return "is empty" if not len(present) else "has one value alone"
+    said = types.is_bool_dtype(cells) or isinstance(cells.dtype, pandas.CategoricalDtype)  # to be categories
+    typed = types.is_numeric_dtype(cells) and not said
+    numbers = np.full(len(present), np.nan) if said else as_numbers(present)
+    finite = np.isfinite(numbers)
+    if typed and not finite.any():
+        return "has no finite number"
+    if typed or finite.mean() >= NUMBER_SHARE:
+        if len(cells) > UNIQUE_LEAST and len(present) == len(cells) and (np.diff(numbers) == 1).all():
+            return "counts the rows"
+        return Column(name, "number", float(np.median(numbers[finite])), missing=missing or not finite.all())
+    days = as_days(present)
+    if np.isfinite(days).all():
+        return Column(name, "date", float(np.median(days)), missing=missing)
+    counts = as_text(present).value_counts()
+    if len(counts) > UNIQUE_LEAST and len(counts) > UNIQUE_SHARE * len(present):
+        found = f" ({finite.sum():,} of {len(present):,} cells are numbers)" if finite.any() else ""
+        return f"has a text of its own in nearly every row, as names and identifiers do{found}"
+    ordered = sorted(counts.index, key=lambda text: (-counts[text], text))
+    frequent, rare = ordered[:MOST_CATEGORIES], ordered[MOST_CATEGORIES:]
+    return Column(name, "category", categories=tuple(frequent), rare=tuple(rare), missing=missing)
+
+
+def as_text(cells: Any) -> Any:
+    """Cells as texts, missing ones as missing; a whole number has no point, whatever else is in its column."""
+
+    def text(cell: Any) -> str:
+        return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
+
+    return cells.astype(object).map(text, na_action="ignore")
+
+
+def as_numbers(cells: Any) -> Array:
+    """Cells as numbers, NaN where they are none; texts may be numbers, with commas between thousands too."""
+    pandas = import_extra("pandas", extra="tables")
+    if not pandas.api.types.is_numeric_dtype(cells):
+        cells = as_text(cells).str.replace(THOUSANDS, lambda number: number[0].replace(",", ""), regex=True)
+    numbers: Array = pandas.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def as_days(cells: Any) -> Array:
+    """Cells as days since 1970, NaN where they are no date of the form 2026-11-16, with or without a time."""
+    pandas = import_extra("pandas", extra="tables")
+    types = import_extra("pandas.api.types", extra="tables")
+    if not types.is_datetime64_any_dtype(cells):
+        texts = as_text(cells)
+        looks_right = texts.str.match(r"\d{4}-\d\d-\d\d", na=False).to_numpy(dtype=bool)
+        if not looks_right.any():
+            return np.full(len(cells), np.nan)
+        cells = pandas.to_datetime(texts.where(looks_right), errors="coerce", format="ISO8601", utc=True)
+    elif getattr(cells.dt, "tz", None) is not None:
+        cells = cells.dt.tz_convert("UTC")
+    else:
+        cells = cells.dt.tz_localize("UTC")
+    since = cells - pandas.Timestamp("1970-01-01", tz="UTC")
+    seconds: Array = since.dt.total_seconds().to_numpy(dtype=np.float64, na_value=np.nan)
+    return seconds / DAY
+
+
+def _date_parts(days: Array) -> Array:
+    """Day, month and weekday."""
+    pandas = import_extra("pandas", extra="tables")
+    dates = pandas.to_datetime(days * DAY, unit="s", utc=True)
+    return np.stack([days, dates.month.to_numpy(np.float64), dates.day_of_week.to_numpy(np.float64)], axis=1)

@@ -1,0 +1,120 @@
+"""A model of a user's own table: an estimator, the columns it reads, and the folder that keeps both."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...errors import FormatError, OptionError
+from ...storage.folders import COLUMNS_FILE, FORMAT_VERSION, check_format, model_folder, read_json
+from .columns import as_numbers, as_text
+from .encoding import TableEncoding
+from .reading import check_table
+from .target import score
+
+__all__ = ["TableModel", "load_table_model", "save_table_model"]
+
+FORMAT = "dendritree-table"
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A fitted estimator and the columns it reads."""
+
+    estimator: Any
+    encoding: TableEncoding
+    target: str
+    task: str
+
+    def predict(self, frame: Any, *, strict: bool = False) -> tuple[Any, list[str]]:
+        """A table with `prediction` and, for classes, their probabilities; and what one should know about the rows.
+
+        Args:
+            frame: rows with all columns that the model reads.
+            strict: refuse cells that the model cannot know, which otherwise count as missing.
+        """
+        encoded = self.encoding.encode(frame)
+        notices = list(encoded.notices())
+        if strict and notices:
+            raise OptionError(f"with --strict every cell must be known to the model: {notices[0]}")
+        result = frame.copy()
+        added = ["prediction", *self._probabilities()]
+        taken = [name for name in added if name in check_table(frame).columns]
+        if taken:
+            raise OptionError(f"the table must not have a column {taken[0]!r}: predictions go there")
+        if self.task == "classification":
+            names = self._probabilities()
+            probabilities = self.estimator.predict_proba(encoded.x) if len(result) else np.empty((0, len(names)))
+            result["prediction"] = self.estimator.classes_[probabilities.argmax(1)]
+            for place, name in enumerate(names):
+                result[name] = probabilities[:, place].round(6)
+        else:  # scikit-learn refuses to predict no rows
+            result["prediction"] = self.estimator.predict(encoded.x) if len(result) else np.empty(0)
+        return result, notices
+
+    def _probabilities(self) -> list[str]:
+        return [f"probability {each}" for each in self.estimator.classes_] if self.task == "classification" else []
+
+    def judge(self, predicted: Any) -> str | None:
+        """How good predictions are, if their table has the target too; else None."""
+        predicted = check_table(predicted)
+        if self.target not in predicted.columns:
+            return None
+        known = predicted[predicted[self.target].notna()]
+        if not len(known):
+            return None
+        if self.task == "classification":
+            right = score(as_text(known[self.target]).to_numpy(dtype=str), known["prediction"].to_numpy(dtype=str))
+            return f"accuracy {right:.4f} on {len(known):,} rows with {self.target!r}"
+        numbers = as_numbers(known[self.target])
+        if not np.isfinite(numbers).all():
+            return None
+        return f"RMSE {score(numbers, known['prediction'].to_numpy()):.4g} on {len(known):,} rows with {self.target!r}"
+
+    def write(self, folder: Path) -> None:
+        """Write its files into a folder that is there."""
+        from ..files import write_estimator
+
+        write_estimator(self.estimator, folder)
+        config = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "target": self.target,
+            "task": self.task,
+            **self.encoding.as_dict(),
+        }
+        text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        (folder / COLUMNS_FILE).write_text(text, encoding="utf-8")
+
+
+def save_table_model(model: TableModel, folder: str | os.PathLike[str]) -> None:
+    """Write a model to a folder, whole or not at all; `dendritree.save` calls this."""
+    with model_folder(folder) as fresh:
+        model.write(fresh)
+
+
+def load_table_model(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> TableModel:
+    """Read a model that `dendritree fit` or `dendritree.save` wrote; `dendritree.load` calls this."""
+    from ..files import load_estimator
+
+    path = Path(folder)
+    if not path.is_dir():
+        raise FormatError(f"a model must be a folder that `dendritree fit` wrote: found none at {path}")
+    config = read_json(path, COLUMNS_FILE)
+    check_format(config, path / COLUMNS_FILE, FORMAT)
+    for key in ("target", "task"):
+        if not isinstance(config.get(key), str):
+            raise FormatError(f"{key} in {path / COLUMNS_FILE} must be a text: got {config.get(key)!r}")
+    encoding = TableEncoding.from_dict(config)
+    estimator = load_estimator(path, device=device)
+    if estimator.n_features_in_ != len(encoding.features):
+        raise FormatError(
+            f"{path / COLUMNS_FILE} must describe the model's inputs: {len(encoding.features)} are not those"
+        )
+    return TableModel(estimator, encoding, config["target"], config["task"])

@@ -1,0 +1,145 @@
+"""What is to be predicted: which column, classes or numbers, and which rows can teach it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import OptionError, check_one_of, import_extra
+from .columns import as_numbers, as_text
+from .reading import check_column, check_table
+
+__all__ = ["TASKS", "Target", "read_target", "score"]
+
+TASKS = ("auto", "classification", "regression")
+FEWEST_ROWS = 20
+FEW_NUMBERS = 10
+"""Whole numbers of so many different values at most are classes, where nobody says what they are."""
+MOST_CLASSES = 100
+
+
+@dataclass(frozen=True)
+class Target:
+    """The column to predict, as read from a table."""
+
+    name: str
+    task: str
+    """`classification` or `regression`."""
+    rows: NDArray[np.int64]
+    """Places of the rows that can be learned from."""
+    y: NDArray[Any]
+    """Classes in their own type, or numbers as float64; one for each of `rows`."""
+    notices: tuple[str, ...] = ()
+
+
+def read_target(frame: Any, name: Any, task: str = "auto", *, per_class: int = 5) -> Target:
+    """The target of a table.
+
+    Rows without a target are left out, and rows of classes with fewer than `per_class` rows.
+
+    >>> import pandas
+    >>> target = read_target(pandas.DataFrame({"price": [1.5, None, *range(30)]}), "price")
+    >>> target.task, len(target.rows), target.notices
+    ('regression', 31, ("1 row has no 'price' and is left out",))
+    """
+    check_one_of("task", task, TASKS)
+    frame = check_table(frame)
+    name = check_column(frame, name, "the target")
+    cells = frame[name]
+    known = cells.notna().to_numpy()
+    notices = [] if known.all() else [f"{_rows(int((~known).sum()), 'has', 'have')} no {name!r} and {_left(known)} out"]
+    rows, present = np.flatnonzero(known), cells[known]
+    if not len(present):
+        raise OptionError(f"the target must have values: {name!r} is empty")
+    _check_rows(len(rows))
+    chosen = _task(present, task)
+    if chosen == "regression":
+        y: NDArray[Any] = as_numbers(present)
+        if not np.isfinite(y).all():
+            shown = as_text(present[~np.isfinite(y)]).iloc[0]
+            raise OptionError(f"the target of a regression must be numbers: {name!r} holds {shown!r:.60}")
+        if len(np.unique(y)) == 1:
+            raise OptionError(f"the target must have different values: {name!r} is {y[0]:g} in every row")
+    else:
+        rows, y = _classes(name, rows, _labels(present), per_class, notices)
+    _check_rows(len(rows))
+    return Target(name, chosen, rows, y, tuple(notices))
+
+
+def _check_rows(count: int) -> None:
+    if count < FEWEST_ROWS:
+        raise OptionError(f"a table must have at least {FEWEST_ROWS} rows with a target: got {count}")
+
+
+def _task(present: Any, task: str) -> str:
+    types = import_extra("pandas.api.types", extra="tables")
+    if task != "auto":
+        return task
+    if types.is_bool_dtype(present) or not types.is_numeric_dtype(present):
+        return "classification"
+    numbers = as_numbers(present)
+    few = len(np.unique(numbers)) <= FEW_NUMBERS and bool((numbers == np.round(numbers)).all())
+    return "classification" if few else "regression"
+
+
+def _labels(present: Any) -> NDArray[Any]:
+    """Truth values and whole numbers as they are, of whatever type their column is; all else as texts."""
+    types = import_extra("pandas.api.types", extra="tables")
+    cells = present.astype(object)
+    kind = types.infer_dtype(cells)
+    if kind == "boolean":
+        return np.array(cells, dtype=bool)
+    if kind in ("integer", "floating", "mixed-integer-float"):
+        numbers = as_numbers(present)
+        if ((numbers == np.round(numbers)) & (np.abs(numbers) < 2.0**63)).all():
+            return np.array([int(cell) for cell in cells], dtype=np.int64)  # a float would not hold long ones
+    return np.array(as_text(cells), dtype=str)
+
+
+def _classes(
+    name: str, rows: NDArray[np.int64], y: NDArray[Any], per_class: int, notices: list[str]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    classes, places, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if len(classes) == 1:
+        raise OptionError(f"the target must have different values: {name!r} is {str(classes[0])!r:.60} in every row")
+    if (counts >= per_class).sum() < 2:
+        raise OptionError(
+            f"at least two classes must have {per_class} rows or more: {name!r} has {len(classes):,} different values "
+            f"in {len(rows):,} rows"
+        )
+    enough = counts[places] >= per_class
+    if not enough.all():
+        rare = [str(each) for each in classes[counts < per_class]]
+        shown = ", ".join(map(repr, rare[:3])) + (", ..." if len(rare) > 3 else "")
+        notices.append(
+            f"{_rows(int((~enough).sum()), 'is', 'are')} of classes with fewer than {per_class} and left out ({shown})"
+        )
+    if (counts >= per_class).sum() > MOST_CLASSES:
+        raise OptionError(
+            f"a target must have at most {MOST_CLASSES} classes: {name!r} has {len(classes):,}; "
+            "numbers are predicted with --task regression"
+        )
+    return rows[enough], y[enough]
+
+
+def _rows(count: int, one: str, more: str) -> str:
+    return f"{count:,} row {one}" if count == 1 else f"{count:,} rows {more}"
+
+
+def _left(known: NDArray[np.bool_]) -> str:
+    return "is left" if (~known).sum() == 1 else "are left"
+
+
+def score(truth: NDArray[Any], predicted: NDArray[Any]) -> float:
+    """The accuracy of classes, the RMSE of numbers.
+
+    >>> score(np.array(["a", "b"]), np.array(["a", "a"])), score(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    (0.5, 1.4142135623730951)
+    """
+    if truth.dtype.kind != "f":
+        return float((truth == predicted).mean())
+    return float(math.sqrt(np.square(truth - predicted).mean()))

@@ -1,0 +1,154 @@
+"""A model as one ONNX file that runs without torch and without this package."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..budget import stated_input_shape
+from ..errors import DendritreeError, OptionError, ShapeError, check_module, import_extra
+from ..files import write_whole
+from ..models.modes import evaluating
+
+__all__ = ["TOLERANCE", "OnnxFile", "to_onnx"]
+
+TOLERANCE = 1e-5
+"""How far the outputs of onnxruntime may be from those of the model, relative to the largest where that is over 1."""
+MOST_BYTES = 2**31 - 2**20
+"""A protobuf file ends at 2 GiB."""
+NAMES = ("input", "output")
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """What `to_onnx` wrote."""
+
+    path: Path
+    input_shape: tuple[int, ...]
+    """Of one sample; the batch before it may have any size."""
+    output_shape: tuple[int, ...]
+    opset: int
+    """Version of ONNX's operators."""
+    difference: float | None
+    """Largest difference between onnxruntime's outputs and the model's; None where onnxruntime is not installed."""
+
+
+def to_onnx(model: nn.Module, path: str | os.PathLike[str], example: Tensor | None = None) -> OnnxFile:
+    """Write a model in evaluation mode to an ONNX file, for any batch size.
+
+    Where onnxruntime is installed, the file is run beside the model on batches of other sizes first, and is kept only
+    if the outputs agree to `TOLERANCE`. It appears whole or not at all. Needs the extra `onnx`.
+
+    Args:
+        model: takes one tensor with the batch first, and gives one.
+        path: the file, replaced if it is there. The folder must exist.
+        example: a batch of inputs; not needed if the model or its first layer states `in_features` or `input_shape`.
+
+    Example:
+        >>> import tempfile
+        >>> from dendritree import MLNClassifier
+        >>> file = to_onnx(MLNClassifier(16, 3, branching=4), Path(tempfile.mkdtemp()) / "model.onnx")
+        >>> file.input_shape, file.output_shape, file.difference < 1e-5
+        ((16,), (3,), True)
+    """
+    target = Path(path)
+    if not target.parent.is_dir() or target.is_dir():
+        raise OptionError(f"an ONNX file must have a folder that exists: got {str(path)!r}")
+    for package in ("onnx", "onnxscript"):
+        import_extra(package, extra="onnx")
+    check_module(model)
+    sample = _sample(model, example)
+    with evaluating(model), torch.no_grad():
+        outputs = model(sample)
+        if not isinstance(outputs, Tensor):
+            raise OptionError(f"the model must give one tensor to be exported: got {type(outputs).__name__}")
+        program = _program(model, sample)
+        content = program.model_proto.SerializeToString()
+        difference = _difference(model, sample, content)
+    if difference is not None and not difference <= TOLERANCE:
+        raise DendritreeError(f"onnxruntime must agree with the model to {TOLERANCE}: it differs by {difference:.3g}")
+    write_whole(target, content, "an ONNX file")
+    opset = next(entry.version for entry in program.model_proto.opset_import if not entry.domain)
+    return OnnxFile(target, tuple(sample.shape[1:]), tuple(outputs.shape[1:]), opset, difference)
+
+
+def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
+    """Two samples to trace with: of one, the exporter would take the batch for a constant."""
+    parameters = list(model.parameters())
+    if not parameters or any(p.is_meta or p.dtype not in (torch.float32, torch.float64) for p in parameters):
+        found = sorted({f"{p.dtype} on {p.device}" for p in parameters}) or ["none"]
+        raise OptionError(f"a model for ONNX must have parameters in float32 or float64, with values: got {found}")
+    if sum(p.numel() * p.element_size() for p in parameters) > MOST_BYTES:
+        raise OptionError("a model in one ONNX file must be smaller than 2 GiB")
+    if example is None:
+        shape = stated_input_shape(model)
+        if shape is None:
+            raise OptionError(f"{type(model).__name__} does not state the shape of its inputs: give an example")
+        random = torch.Generator().manual_seed(0)  # torch's own generator stays as it is
+        return torch.randn(2, *shape, generator=random, dtype=parameters[0].dtype).to(parameters[0].device)
+    if not isinstance(example, Tensor) or example.dim() < 2 or not len(example):
+        shown = tuple(example.shape) if isinstance(example, Tensor) else type(example).__name__
+        raise ShapeError(f"example must be a batch of inputs, a tensor of two dimensions or more: got {shown}")
+    return example.detach()[:2] if len(example) > 1 else example.detach().expand(2, *example.shape[1:]).clone()
+
+
+def _program(model: nn.Module, sample: Tensor) -> Any:
+    """The exporter's result. What it says about packages that are not needed here is kept from the user."""
+    chatter = logging.getLogger("torch.onnx")
+    level = chatter.level
+    try:
+        chatter.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.onnx.export(
+                model,
+                (sample,),
+                dynamo=True,
+                dynamic_shapes=({0: torch.export.Dim("batch")},),
+                input_names=NAMES[:1],
+                output_names=NAMES[1:],
+                verbose=False,
+            )
+    except Exception as error:  # the exporter wraps whatever went wrong in errors of its own
+        cause = error.__cause__ or error
+        raise DendritreeError(f"{type(model).__name__} cannot be exported to ONNX: {_first_line(cause)}") from error
+    finally:
+        chatter.setLevel(level)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+
+
+def _difference(model: nn.Module, sample: Tensor, content: bytes) -> float | None:
+    """Run the file on batches of one, two and five; the largest difference from the model's own outputs."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        return None
+    onnxruntime = import_extra("onnxruntime", extra="onnx")
+    worst, session = 0.0, None
+    for rows in ([0], [0, 1], [0, 1, 1, 0, 1]):
+        x = sample[rows]
+        wanted = model(x).cpu()
+        try:
+            session = session or onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+            found = torch.from_numpy(session.run(None, {NAMES[0]: x.cpu().numpy()})[0])
+        except Exception as error:  # onnxruntime has a class for each of its own
+            raise DendritreeError(
+                f"an ONNX file must take any batch: of {len(rows)}, onnxruntime says {_first_line(error)}"
+            ) from error
+        if found.shape != wanted.shape:
+            raise DendritreeError(
+                f"an ONNX file must take any batch: of {len(rows)} it makes {tuple(found.shape)}, not "
+                f"{tuple(wanted.shape)}"
+            )
+        scale = max(1.0, wanted.abs().max().item())
+        worst = max(worst, (found - wanted).abs().max().item() / scale)
+    return worst

@@ -1,0 +1,276 @@
+"""What a comparison found: curves, the parameter-efficiency factor, the tree gain and the wiring gain.
+
+Every figure comes from the test set and from fresh seeds; every choice was made on validation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ...budget import count
+from ...models import create_model
+from ..engine.records import TrialRecord
+from ..engine.statistics import BOOTSTRAP_SEED, CONFIDENCE, Spread, Welch, bootstrap_mean, holm, spread, welch
+from .families import Choice
+from .plan import Cell
+from .rivals import ALL_FAMILIES
+from .tasks import TASKS, Task
+from .trials import SEARCH, TEST
+
+__all__ = [
+    "PAIRS",
+    "CellResult",
+    "Comparison",
+    "Efficiency",
+    "Gain",
+    "cell_of",
+    "efficiency",
+    "reading_order",
+    "summarise",
+]
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """The models of a cell that were judged."""
+
+    cell: Cell
+    choice: Choice
+    parameters: int
+    multiply_adds: int | None
+    """For one example."""
+    scores: tuple[float, ...]
+    """On the test set, one a seed: accuracy, or RMSE."""
+    searched: int
+    """Choices tried."""
+    seconds: float
+    """Of training, a model; several were trained at once on the machine, so compare with care."""
+
+    @property
+    def spread(self) -> Spread:
+        """Mean and standard deviation of the scores."""
+        return spread(self.scores)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Bootstrap interval of the mean."""
+        return bootstrap_mean(self.scores)
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """How many times more parameters the dense MLP needs for the same score."""
+
+    cell: Cell
+    """The family that is compared with dense MLPs."""
+    factor: float
+    low: float
+    high: float
+    bounds: tuple[str, str, str]
+    """Of factor, low and high: `>` where no dense MLP that was tried is as good, `<` where even the smallest is better,
+    so that the number is a bound; else empty."""
+
+    @property
+    def beyond(self) -> bool:
+        """No dense MLP that was tried is as good: the factor is more than this."""
+        return self.bounds[0] == ">"
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What one family has ahead of another at the same budget; positive is better, whatever the metric."""
+
+    task: Task
+    budget: int
+    kind: str
+    """`tree`: trees over sparse perceptrons; `wiring`: sparse perceptrons over dense ones; `both`: trees over dense."""
+    test: Welch
+    p: float
+    """Corrected by Holm for all gains of the kind."""
+    control: float
+    """Mean score of the family that it is ahead of."""
+
+    @property
+    def unit(self) -> str:
+        """`points` of accuracy, or `%` of the control's RMSE."""
+        return "points" if self.task.metric == "accuracy" else "%"
+
+    @property
+    def in_units(self) -> tuple[float, float, float]:
+        """The difference and its interval in `unit`.
+
+        >>> test = Welch(0.02, -0.01, 0.05, 1.5, 8.0, 0.17)
+        >>> [round(part, 3) for part in Gain(Task("california-housing"), 4000, "tree", test, 0.17, 0.5).in_units]
+        [4.0, -2.0, 10.0]
+        """
+        scale = 100.0 if self.task.metric == "accuracy" else 100.0 / (self.control or math.nan)
+        return self.test.difference * scale, self.test.low * scale, self.test.high * scale
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All results of a run."""
+
+    cells: tuple[CellResult, ...]
+    efficiencies: tuple[Efficiency, ...]
+    gains: tuple[Gain, ...]
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The tasks, in order."""
+        return list(dict.fromkeys(result.cell.task for result in self.cells))
+
+    def of(self, task: Task, family: str) -> list[CellResult]:
+        """A family's results on a task, small budgets first."""
+        found = [r for r in self.cells if (r.cell.task, r.cell.family) == (task, family)]
+        return sorted(found, key=lambda result: result.parameters)
+
+
+def cell_of(record: TrialRecord) -> Cell:
+    """The cell that a trial belongs to."""
+    return Cell(Task.parse(record.row.task), record.row.size, record.row.table.rpartition(" ")[2])
+
+
+def reading_order(cell: Cell) -> tuple[int, int, int, int]:
+    """The key that sorts cells as they are read: data sets as in `TASKS`, each first with all its examples.
+
+    >>> names = ["mnist", "digits", "mnist:1000", "mnist:128"]
+    >>> [cell.task.name for cell in sorted((Cell(Task.parse(n), 0, "linear") for n in names), key=reading_order)]
+    ['mnist', 'mnist:128', 'mnist:1000', 'digits']
+    """
+    task, families = cell.task, list(ALL_FAMILIES)
+    place = families.index(cell.family) if cell.family in families else len(families)
+    return list(TASKS).index(task.dataset), task.examples or 0, cell.budget, place
+
+
+def summarise(records: Sequence[TrialRecord]) -> Comparison:
+    """The results in a store's records, of whatever cells were judged."""
+    groups: dict[Cell, list[TrialRecord]] = {}
+    searched: dict[Cell, int] = {}
+    for record in records:
+        cell = cell_of(record)
+        if record.protocol == SEARCH:
+            searched[cell] = searched.get(cell, 0) + 1
+        elif record.protocol == TEST:
+            groups.setdefault(cell, []).append(record)
+    cells = sorted(groups, key=reading_order)
+    results = tuple(_result(cell, groups[cell], searched.get(cell, 0)) for cell in cells)
+    return Comparison(results, tuple(_efficiencies(results)), tuple(_gains(results)))
+
+
+def _result(cell: Cell, records: Sequence[TrialRecord], searched: int) -> CellResult:
+    records = sorted(records, key=lambda record: record.index)
+    first, choice = records[0], Choice.of(records[0])
+    return CellResult(
+        cell,
+        choice,
+        first.parameters,
+        _multiply_adds(choice.network, choice.config),
+        tuple(cell.task.score(_number(r.test_loss), _number(r.test_acc)) for r in records),
+        searched,
+        float(np.mean([record.seconds for record in records])),
+    )
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _multiply_adds(network: str, config: Mapping[str, Any]) -> int | None:
+    with torch.random.fork_rng(devices=[]):  # a look at results must not change what is drawn after it
+        return count(create_model(network, **config)).multiply_adds
+
+
+# ------------------------------------------------------------------------------------------------------- efficiency
+
+
+def _efficiencies(results: Sequence[CellResult]) -> list[Efficiency]:
+    found = []
+    for result in results:
+        dense = [r for r in results if r.cell.task == result.cell.task and r.cell.family == "dense"]
+        dense = [r for r in dense if math.isfinite(r.spread.mean)]  # a diverged MLP does not say what it needs
+        if result.cell.family not in ("dense", "linear") and len(dense) > 1 and math.isfinite(result.spread.mean):
+            found.append(efficiency(result, dense))
+    return found
+
+
+def efficiency(result: CellResult, dense: Sequence[CellResult]) -> Efficiency:
+    """Find the dense MLP of the same score between those that were tried, and how sure that is.
+
+    Between two sizes the score is a line over the logarithm of the parameters; a larger MLP never counts as worse
+    than a smaller one. The interval resamples the seeds of every cell; from single seeds it is NaN.
+    """
+    sign = 1.0 if result.cell.task.metric == "accuracy" else -1.0
+    dense = sorted(dense, key=lambda r: r.parameters)
+    sizes = np.log([r.parameters for r in dense])
+    curve = np.array([sign * r.spread.mean for r in dense])
+    points = [_needed(sign * result.spread.mean, sizes, curve)]
+    if min(len(r.scores) for r in (result, *dense)) > 1:
+        random = np.random.default_rng(BOOTSTRAP_SEED)
+        ours = _means(result.scores, sign, random)
+        curves = np.stack([_means(r.scores, sign, random) for r in dense], axis=1)  # (resamples, sizes)
+        needed = [_needed(target, sizes, resampled) for target, resampled in zip(ours, curves, strict=True)]
+        needed.sort(key=lambda point: (point[0], ("<", "", ">").index(point[1])))
+        tail = round(RESAMPLES * (1 - CONFIDENCE) / 2)
+        points += [needed[tail], needed[-1 - tail]]
+    else:
+        points += [(math.nan, "")] * 2
+    factors = [math.exp(size - math.log(result.parameters)) for size, _ in points]
+    bounds = [bound for _, bound in points]
+    return Efficiency(result.cell, factors[0], factors[1], factors[2], (bounds[0], bounds[1], bounds[2]))
+
+
+def _means(scores: Sequence[float], sign: float, random: np.random.Generator) -> NDArray[np.float64]:
+    values = sign * np.asarray(scores)
+    return values[random.integers(0, len(values), (RESAMPLES, len(values)))].mean(1)  # type: ignore[no-any-return]
+
+
+def _needed(target: float, sizes: NDArray[np.float64], curve: NDArray[np.float64]) -> tuple[float, str]:
+    """Logarithm of the size at which a curve, made to rise, reaches the target.
+
+    `>` with the largest size if it never does, `<` with the smallest if it starts above.
+    """
+    rising = np.maximum.accumulate(curve)
+    if target > rising[-1]:
+        return float(sizes[-1]), ">"
+    if target < rising[0]:
+        return float(sizes[0]), "<"
+    after = int(np.searchsorted(rising, target, side="left"))
+    if after == 0:
+        return float(sizes[0]), ""
+    share = (target - rising[after - 1]) / (rising[after] - rising[after - 1])
+    return float(sizes[after - 1] + share * (sizes[after] - sizes[after - 1])), ""
+
+
+# ------------------------------------------------------------------------------------------------------------ gains
+
+PAIRS = {"tree": ("tree", "sparse"), "wiring": ("sparse", "dense"), "both": ("tree", "dense")}
+"""Kinds of gains: which family is to be ahead, and of which."""
+
+
+def _gains(results: Sequence[CellResult]) -> list[Gain]:
+    by_cell = {(r.cell.task, r.cell.budget, r.cell.family): r for r in results}
+    gains: list[Gain] = []
+    for kind, (ahead, behind) in PAIRS.items():
+        found = []
+        for (task, budget, family), result in by_cell.items():
+            other = by_cell.get((task, budget, behind))
+            if family == ahead and other is not None:
+                sides = (result.scores, other.scores)
+                test = welch(*(sides if task.metric == "accuracy" else sides[::-1]))
+                found.append((task, budget, test, other.spread.mean))
+        corrected = holm([test.p for _, _, test, _ in found])
+        gains += [
+            Gain(task, budget, kind, test, p, control)
+            for (task, budget, test, control), p in zip(found, corrected, strict=True)
+        ]
+    return gains

@@ -1,0 +1,1 @@
+"""`dendritree reproduce`: the paper's experiments."""

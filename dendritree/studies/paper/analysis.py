@@ -1,0 +1,275 @@
+"""From records to tables: rows summed up, set beside the paper's, and tested against their controls. No files here.
+
+A trial counts at its best epoch, the one with the lowest validation loss, as in the paper. Its *accuracy* is the test
+accuracy where the protocol has a test set, the validation accuracy at the best epoch otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from ..engine.records import Row, TrialRecord
+from ..engine.statistics import Spread, bootstrap_mean, hedges_g, holm, spread, welch
+from .expected import ExpectedRow
+
+__all__ = [
+    "Comparison",
+    "Measure",
+    "Model",
+    "PaperRow",
+    "RowSummary",
+    "against_paper",
+    "best_dropout",
+    "compare",
+    "compare_samples",
+    "correct_family",
+    "summarise",
+    "values_of",
+]
+
+Measure = Literal["val_acc", "test_acc", "gap"]
+"""What is compared; `gap` is training minus validation accuracy at the best epoch: overfitting."""
+
+
+class Model(NamedTuple):
+    """A model of a task under a protocol, whatever its dropout."""
+
+    protocol: str
+    task: str
+    network: str
+    size: int
+
+
+@dataclass(frozen=True)
+class RowSummary:
+    """One row over its trials; every `Spread` is the mean and sample sd at the best epochs."""
+
+    protocol: str
+    row: Row
+    n: int
+    train_acc: Spread
+    val_acc: Spread
+    train_loss: Spread
+    val_loss: Spread
+    test_acc: Spread | None
+    """None unless every trial has one; so is `test_loss`."""
+    test_loss: Spread | None
+    interval: tuple[float, float]
+    """Bootstrap 95 % interval of the mean accuracy."""
+    best_epoch: float
+    """Mean over trials."""
+    parameters: int
+    seconds: float
+    """Mean over trials."""
+    lr: float
+    """NaN if the trials had several."""
+
+    @property
+    def accuracy(self) -> Spread:
+        """Test accuracy where there is a test set, validation accuracy otherwise."""
+        return self.val_acc if self.test_acc is None else self.test_acc
+
+    @property
+    def model(self) -> Model:
+        """The model, whatever its dropout."""
+        return Model(self.protocol, self.row.task, self.row.network, self.row.size)
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A row of the paper beside ours at the same dropout; None where ours was not run, or once only."""
+
+    expected: ExpectedRow
+    ours: RowSummary | None
+    difference: float | None = None
+    """Our mean validation accuracy minus the paper's."""
+    tolerance: float | None = None
+    """Twice the root of the sum of both squared standard deviations."""
+    within: bool | None = None
+    """Whether the difference is within the tolerance."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A Welch test of one row against another. Numbers that the trials cannot give are NaN."""
+
+    protocol: str
+    row: Row
+    against: Row
+    measure: Measure
+    n: tuple[int, int]
+    means: tuple[float, float]
+    difference: float
+    """Mean of `row` minus mean of `against`."""
+    interval: tuple[float, float]
+    """Welch's 95 % interval of the difference."""
+    statistic: float
+    df: float
+    p: float
+    corrected_p: float
+    """After Holm's correction over the family the test belongs to."""
+    g: float
+    """Hedges' g."""
+    g_interval: tuple[float, float]
+
+
+def summarise(records: Iterable[TrialRecord]) -> list[RowSummary]:
+    """One summary for each row of each protocol, sorted.
+
+    >>> curves = {"train_loss": [2.0, 1.0], "val_loss": [2.0, 3.0], "train_acc": [0.4, 0.9], "val_acc": [0.5, 0.6]}
+    >>> row = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
+    >>> trials = [TrialRecord("paper", row, i, i, "mnist", 0.001, 11_395, 0.1, curves) for i in range(3)]
+    >>> [(summary.row.model, summary.n, summary.val_acc) for summary in summarise(trials)]
+    [('MLP h=11', 3, Spread(mean=0.5, sd=0.0))]
+    """
+    groups = _by_row(records)
+    return [_summary(protocol, row, groups[protocol, row]) for protocol, row in sorted(groups)]
+
+
+def best_dropout(summaries: Iterable[RowSummary]) -> dict[Model, RowSummary]:
+    """For each model that was run with dropout, the row with the lowest mean validation loss, as the paper chose.
+
+    Only dropouts above 0 stand for choice; of equal losses the smaller dropout wins, NaN comes last.
+    """
+    best: dict[Model, RowSummary] = {}
+    for summary in sorted(summaries, key=lambda summary: (summary.protocol, summary.row.dropout, summary.row)):
+        if summary.row.dropout > 0.0:
+            leader = best.get(summary.model)
+            if leader is None or _loss(summary) < _loss(leader):
+                best[summary.model] = summary
+    return best
+
+
+def against_paper(
+    summaries: Iterable[RowSummary], expected: Sequence[ExpectedRow], *, protocol: str = "paper"
+) -> list[PaperRow]:
+    """The paper's rows in their order, each beside ours at its own dropout."""
+    ours = {_without_table(summary.row): summary for summary in summaries if summary.protocol == protocol}
+    return [_beside(row, ours.get(_without_table(row.row))) for row in expected]
+
+
+def compare(records: Iterable[TrialRecord], pairs: Iterable[tuple[Row, Row]]) -> list[Comparison]:
+    """Test the accuracy of each dendritic row against a control's, under each protocol that ran both.
+
+    p values are corrected by Holm's method over all tests of one task and protocol. A pair of which one side has no
+    trial is left out.
+
+    Args:
+        records: the trials.
+        pairs: (dendritic row, control row).
+
+    >>> curves = {"train_loss": [1.0], "val_loss": [1.0], "train_acc": [0.9]}
+    >>> tree, mlp = Row("t", "multiclass", "mln", 32, 0.0), Row("m", "multiclass", "mlp", 11, 0.0)
+    >>> trials = [
+    ...     TrialRecord("paper", row, i, i, "mnist", 0.1, 10_890, 0.1, curves | {"val_acc": [accuracy]})
+    ...     for row, accuracies in ((tree, (0.80, 0.82, 0.84)), (mlp, (0.70, 0.74, 0.78)))
+    ...     for i, accuracy in enumerate(accuracies)
+    ... ]
+    >>> [test] = compare(trials, [(tree, mlp)])
+    >>> round(test.difference, 2), round(test.corrected_p, 4)
+    (0.08, 0.0548)
+    """
+    groups, pairs = _by_row(records), list(pairs)
+    tests = []
+    for protocol in sorted({protocol for protocol, _ in groups}):
+        families: dict[str, list[Comparison]] = defaultdict(list)
+        for row, against in pairs:
+            if (protocol, row) in groups and (protocol, against) in groups:
+                families[row.task].append(compare_samples(groups[protocol, row], groups[protocol, against]))
+        for family in families.values():
+            tests += correct_family(family)
+    return tests
+
+
+def compare_samples(
+    trials: Sequence[TrialRecord], against: Sequence[TrialRecord], measure: Measure | None = None
+) -> Comparison:
+    """One test, not yet corrected; the measure is accuracy unless another is given."""
+    if measure is None:
+        tested = all(trial.test_acc is not None for trial in (*trials, *against))
+        measure = "test_acc" if tested else "val_acc"
+    first, second = values_of(trials, measure), values_of(against, measure)
+    test, effect = welch(first, second), hedges_g(first, second)
+    return Comparison(
+        protocol=trials[0].protocol,
+        row=trials[0].row,
+        against=against[0].row,
+        measure=measure,
+        n=(len(first), len(second)),
+        means=(spread(first).mean, spread(second).mean),
+        difference=test.difference,
+        interval=(test.low, test.high),
+        statistic=test.statistic,
+        df=test.df,
+        p=test.p,
+        corrected_p=test.p,
+        g=effect.g,
+        g_interval=(effect.low, effect.high),
+    )
+
+
+def correct_family(tests: Sequence[Comparison]) -> list[Comparison]:
+    """The tests with their p values corrected for each other."""
+    corrected = holm([test.p for test in tests])
+    return [replace(test, corrected_p=p) for test, p in zip(tests, corrected, strict=True)]
+
+
+def values_of(trials: Iterable[TrialRecord], measure: Measure) -> list[float]:
+    """A measure of each trial."""
+    if measure == "gap":
+        return [trial.at_best("train_acc") - trial.at_best("val_acc") for trial in trials]
+    if measure == "test_acc":
+        return [math.nan if trial.test_acc is None else trial.test_acc for trial in trials]
+    return [trial.at_best(measure) for trial in trials]
+
+
+def _by_row(records: Iterable[TrialRecord]) -> Mapping[tuple[str, Row], list[TrialRecord]]:
+    groups: dict[tuple[str, Row], list[TrialRecord]] = defaultdict(list)
+    for record in records:
+        groups[record.protocol, record.row].append(record)
+    return dict(groups)
+
+
+def _summary(protocol: str, row: Row, trials: Sequence[TrialRecord]) -> RowSummary:
+    accuracies = [trial.test_acc for trial in trials if trial.test_acc is not None]
+    losses = [trial.test_loss for trial in trials if trial.test_loss is not None]
+    tested = len(accuracies) == len(trials)
+    rates = {trial.lr for trial in trials}
+    return RowSummary(
+        protocol=protocol,
+        row=row,
+        n=len(trials),
+        train_acc=spread([trial.at_best("train_acc") for trial in trials]),
+        val_acc=spread([trial.at_best("val_acc") for trial in trials]),
+        train_loss=spread([trial.at_best("train_loss") for trial in trials]),
+        val_loss=spread([trial.at_best("val_loss") for trial in trials]),
+        test_acc=spread(accuracies) if tested else None,
+        test_loss=spread(losses) if len(losses) == len(trials) else None,
+        interval=bootstrap_mean(accuracies if tested else values_of(trials, "val_acc")),
+        best_epoch=spread([trial.best_epoch for trial in trials]).mean,
+        parameters=trials[0].parameters,
+        seconds=spread([trial.seconds for trial in trials]).mean,
+        lr=rates.pop() if len(rates) == 1 else math.nan,
+    )
+
+
+def _beside(expected: ExpectedRow, ours: RowSummary | None) -> PaperRow:
+    if ours is None or math.isnan(ours.val_acc.sd):
+        return PaperRow(expected, ours)
+    difference = ours.val_acc.mean - expected.val_acc.mean
+    tolerance = 2.0 * math.hypot(ours.val_acc.sd, expected.val_acc.sd)
+    # The paper's numbers have two digits: a hair of rounding must not decide.
+    return PaperRow(expected, ours, difference, tolerance, abs(difference) <= tolerance + 1e-9)
+
+
+def _without_table(row: Row) -> tuple[str, str, int, float]:
+    """The row as the paper names it; dropouts that came from arithmetic, as 3 * 0.1, count as what they mean."""
+    return row.task, row.network, row.size, round(row.dropout, 6)
+
+
+def _loss(summary: RowSummary) -> float:
+    return math.inf if math.isnan(summary.val_loss.mean) else summary.val_loss.mean

@@ -1,0 +1,1 @@
+"""The report of a reproduction: the paper's tables beside ours."""

@@ -1,0 +1,82 @@
+"""Which rows are set beside each other: a dendritic model and its controls, without dropout and each at its best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...engine.records import Row
+from ..analysis import Model, RowSummary, best_dropout
+from ..claims import Matches
+from ..spec import TASKS
+
+__all__ = ["PAPER", "Match", "family", "matched_rows", "reading_order", "shown_rows"]
+
+PAPER = "paper"
+"""The protocol whose results are comparable with the paper's numbers."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """A dendritic row and the rows of its controls that were run."""
+
+    protocol: str
+    dropout: str
+    """`none`, or `best`: every model has its own."""
+    row: Row
+    controls: tuple[Row, ...]
+
+
+class _OfProtocolAndRow(Protocol):
+    """Summaries, comparisons, matches and trials alike."""
+
+    @property
+    def protocol(self) -> str: ...
+
+    @property
+    def row(self) -> Row: ...
+
+
+def reading_order(result: _OfProtocolAndRow) -> tuple[bool, str, int, str]:
+    """The key that sorts results as they are read: the paper's protocol first, tasks as the paper has them.
+
+    >>> reading_order(Match("full", "none", Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0), ()))
+    (True, 'full', 1, 'multiclass')
+    """
+    task = result.row.task
+    return result.protocol != PAPER, result.protocol, TASKS.index(task) if task in TASKS else len(TASKS), task
+
+
+def shown_rows(summaries: Sequence[RowSummary]) -> dict[str, dict[Model, Row]]:
+    """Every model's row without dropout, under `none`, and at its best dropout, under `best`."""
+    without = {summary.model: summary.row for summary in summaries if summary.row.dropout == 0.0}
+    return {"none": without, "best": {model: best.row for model, best in best_dropout(summaries).items()}}
+
+
+def matched_rows(summaries: Sequence[RowSummary], matches: Matches) -> list[Match]:
+    """The matches by protocol, task, dropout and branching; without controls where none was run."""
+    found = [
+        _match(dropout, model, rows, matches.get((model.task, model.size), ()))
+        for dropout, rows in shown_rows(summaries).items()
+        for model in rows
+        if rows[model].dendritic
+    ]
+    kinds = ("none", "best")
+    return sorted(found, key=lambda m: (reading_order(m), kinds.index(m.dropout), m.row.size, m.row.network))
+
+
+def _match(dropout: str, model: Model, rows: Mapping[Model, Row], controls: Iterable[tuple[str, int]]) -> Match:
+    wanted = (Model(model.protocol, model.task, network, size) for network, size in controls)
+    return Match(model.protocol, dropout, rows[model], tuple(rows[control] for control in wanted if control in rows))
+
+
+def family(row: Row) -> str:
+    """What kind of model a row has, which its look in charts tells.
+
+    >>> family(Row("multiclass-mlp", "multiclass", "mlp", 11, 0.3))
+    'mlp'
+    """
+    if row.dendritic:
+        return "dendritic"
+    return "mlp" if row.size else "perceptrons"

@@ -1,0 +1,138 @@
+"""What the figures say, in a few sentences, all of it computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ....report.layout import Column, listed, show, show_seconds
+from ...engine.records import Row, TrialRecord
+from ...engine.statistics import SIGNIFICANT
+from ..analysis import Comparison, PaperRow
+from ..claims import Verdict
+from .run_sections import Planned, ReferenceSeconds, speed_up
+
+__all__ = ["Findings", "facts", "sentences"]
+
+DIFFERENCE = Column("difference", "difference", "difference")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the sentences are made of."""
+
+    records: Sequence[TrialRecord]
+    planned: Planned
+    paper_rows: Sequence[PaperRow]
+    comparisons: Sequence[Comparison]
+    verdicts: Sequence[Verdict]
+    reference_seconds: ReferenceSeconds
+
+
+def facts(found: Findings) -> Iterator[tuple[str, str]]:
+    """The few figures at the top: a value and what it counts."""
+    yield f"{len(found.records):,}", "trials run"
+    if found.paper_rows:
+        run = [row for row in found.paper_rows if row.ours]
+        yield f"{len(run)} of {len(found.paper_rows)}", "rows of the paper run"
+        yield f"{sum(bool(row.within) for row in run)} of {len(run)}", "of these within the tolerance"
+    if found.records:
+        yield show_seconds(sum(record.seconds for record in found.records)), "of training, summed over trials"
+
+
+def sentences(found: Findings) -> Iterator[str]:
+    """The sentences, for a run of any size."""
+    if not found.records:
+        yield "No trial has been run yet."
+        return
+    yield from _missing(found)
+    yield from _agreement(found.paper_rows)
+    yield from _claims(found.verdicts)
+    yield from _controls(found.comparisons)
+    yield from _speed(found)
+
+
+def _missing(found: Findings) -> Iterator[str]:
+    done: dict[tuple[str, Row], int] = {}
+    for record in found.records:
+        done[record.protocol, record.row] = done.get((record.protocol, record.row), 0) + 1
+    planned = sum(found.planned.values())
+    have = sum(min(done.get(key, 0), trials) for key, trials in found.planned.items())
+    if have < planned:
+        yield f"The run is not complete: {have:,} of {planned:,} planned trials are there. What follows is of these."
+
+
+def _agreement(rows: Sequence[PaperRow]) -> Iterator[str]:
+    judged = [row for row in rows if row.within is not None]
+    if not judged:
+        return
+    within = sum(bool(row.within) for row in judged)
+    sizes = [abs(row.difference) for row in judged if row.difference is not None]
+    text = (
+        f"Of the paper's {len(rows)} rows {len(judged)} can be judged, and in {within} our mean validation accuracy is"
+        f" within the tolerance of the paper's; the mean distance is {sum(sizes) / len(sizes):.3f}."
+    )
+    outside = [row.expected.row for row in judged if not row.within]
+    if outside:
+        names = ", ".join(f"{row.task} {row.model} at p={row.dropout:g}" for row in outside[:4])
+        more = f" and {len(outside) - 4} more" if len(outside) > 4 else ""
+        text += f" Outside: {names}{more}."
+    yield text
+
+
+def _claims(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """How many claims hold in each task, and which do not, a sentence a protocol."""
+    for protocol in dict.fromkeys(verdict.protocol for verdict in verdicts):
+        tested = [v for v in verdicts if v.protocol == protocol and v.outcome != "not run"]
+        counts = []
+        for task in dict.fromkeys(verdict.task for verdict in tested):
+            outcomes = [verdict.outcome for verdict in tested if verdict.task == task]
+            counts.append(f"{outcomes.count('holds')} of {len(outcomes)} in {task}")
+        if not tested:
+            continue
+        text = f"Of the paper's claims, tested under protocol {protocol}, {listed(counts)} hold."
+        refuted = [f"“{v.statement}” ({v.task})" for v in tested if v.outcome == "does not hold"]
+        undecided = sum(verdict.outcome == "undecided" for verdict in tested)
+        text += f" Does not hold: {listed(refuted)}." if refuted else ""
+        text += f" Undecided: {undecided}." if undecided else ""
+        yield text
+
+
+def _controls(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """How the dendritic models fare against MLPs and against plain perceptrons, which the paper left out."""
+    for protocol in dict.fromkeys(test.protocol for test in comparisons):
+        for kind, has_hidden in (("MLP controls", True), ("plain perceptrons", False)):
+            tests = [
+                test
+                for test in comparisons
+                if test.protocol == protocol
+                and bool(test.against.size) == has_hidden
+                and not math.isnan(test.corrected_p)
+            ]
+            if tests:
+                yield _tally(tests, kind, protocol)
+
+
+def _tally(tests: Sequence[Comparison], kind: str, protocol: str) -> str:
+    sure = [test for test in tests if test.corrected_p < SIGNIFICANT]
+    ahead, behind = sum(test.difference > 0 for test in sure), sum(test.difference < 0 for test in sure)
+    best = max(tests, key=lambda test: test.difference)
+    place = "Furthest ahead" if best.difference > 0 else "Least behind"
+    return (
+        f"Against {kind} under protocol {protocol}, dendritic models are ahead in {ahead} of {len(tests)} comparisons"
+        f" and behind in {behind} (corrected p < {SIGNIFICANT:g}; the rest are undecided). {place}: {best.row.task}"
+        f" {best.row.model} against {best.against.model}, {show(best.difference, DIFFERENCE)} in accuracy."
+    )
+
+
+def _speed(found: Findings) -> Iterator[str]:
+    total = sum(record.seconds for record in found.records)
+    text = f"Training took {show_seconds(total)}, summed over {len(found.records):,} trials."
+    for name, of_cnn in (("without a CNN", False), ("with a CNN", True)):
+        trials = [record for record in found.records if record.row.dendritic and (record.row.task == "cnn") == of_cnn]
+        times = speed_up(trials, found.reference_seconds)
+        if times is not None:
+            text += f" Dendritic trials {name} were {times:,.0f} times faster than with the masked reference"
+            text += ", for the rows where it was measured."
+    yield text

@@ -1,0 +1,117 @@
+"""From records to a report: every number that is shown, before anything is drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ....report.layout import Report
+from ...engine.records import TrialRecord
+from ...engine.sections import machine_section, run_info
+from ...engine.store import RunStore
+from ..analysis import Comparison, against_paper, compare, summarise
+from ..claims import Matches, claims
+from ..expected import ExpectedRow
+from ..protocol import PROTOCOLS
+from .curves import learning_curves
+from .errata import errata_section
+from .matched import PAPER, Match, matched_rows, reading_order, shown_rows
+from .paper_section import paper_section
+from .result_sections import (
+    claims_section,
+    comparisons_section,
+    curves_section,
+    dropout_section,
+    parameters_section,
+    results_section,
+)
+from .run_sections import Planned, ReferenceSeconds, missing_section, timing_section
+from .summary import Findings, facts, sentences
+
+__all__ = ["build_report", "report_of_run"]
+
+TITLE = "Dendritic-tree neurons against perceptrons: the paper and our run"
+PAPER_TRIALS = 10
+"""Trials of each row of the paper."""
+
+
+def build_report(
+    records: Sequence[TrialRecord],
+    info: Mapping[str, Any],
+    expected: Sequence[ExpectedRow],
+    matches: Matches,
+    *,
+    planned: Planned | None = None,
+    reference_seconds: ReferenceSeconds | None = None,
+) -> Report:
+    """Everything the report says, from the trials run so far, be they all or none. Needs the extra `experiments`.
+
+    Args:
+        records: the trials, of any protocols.
+        info: machine, versions and settings; nested mappings are shown with dotted keys.
+        expected: the paper's rows, from `read_expected`.
+        matches: the controls (network, size) of each dendritic (task, branching).
+        planned: how many trials each (protocol, row) is to have, for what is missing; by default ten of each row of
+            the paper.
+        reference_seconds: seconds a trial takes with the masked reference, for each (protocol, row) that was measured.
+
+    >>> from dendritree.studies.engine.records import Row
+    >>> row = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
+    >>> curves = {"train_loss": [2.0, 1.0], "val_loss": [2.0, 3.0], "train_acc": [0.4, 0.9], "val_acc": [0.5, 0.6]}
+    >>> trials = [TrialRecord("paper", row, i, i, "mnist", 0.001, 11_395, 0.1, curves) for i in range(3)]
+    >>> report = build_report(trials, {"torch": "2.6.0"}, [], {})
+    >>> [section.name for section in report.sections][:3]
+    ['claims', 'paper', 'comparisons']
+    """
+    planned = {(PAPER, row.row): PAPER_TRIALS for row in expected} if planned is None else planned
+    reference = reference_seconds or {}
+    summaries = sorted(summarise(records), key=reading_order)
+    shown, pairs = shown_rows(summaries), matched_rows(summaries, matches)
+    findings = Findings(
+        records=records,
+        planned=planned,
+        paper_rows=against_paper(summaries, expected),
+        comparisons=_compare(records, pairs),
+        verdicts=sorted(claims(records, matches), key=lambda verdict: verdict.protocol != PAPER),
+        reference_seconds=reference,
+    )
+    paper_rows_shown = {row for rows in shown.values() for model, row in rows.items() if model.protocol == PAPER}
+    sections = (
+        claims_section(findings.verdicts),
+        paper_section(findings.paper_rows, summaries, paper_rows_shown),
+        comparisons_section(findings.comparisons),
+        results_section(summaries),
+        dropout_section(summaries, shown["best"]),
+        parameters_section(summaries, shown),
+        curves_section(summaries, shown, learning_curves(records, pairs)),
+        timing_section(records, reference),
+        errata_section(),
+        missing_section(records, planned),
+        machine_section(info),
+    )
+    return Report(TITLE, tuple(sentences(findings)), sections, tuple(facts(findings)))
+
+
+def report_of_run(
+    folder: str | os.PathLike[str],
+    expected: Sequence[ExpectedRow],
+    matches: Matches,
+    *,
+    planned: Planned | None = None,
+    reference_seconds: ReferenceSeconds | None = None,
+) -> Report:
+    """The report of the run stored in `folder`, which may still be going on. Arguments as in `build_report`."""
+    with RunStore.open_for_reading(folder) as store:
+        info = run_info(store)
+        records = [record for record in store.records() if record.protocol in PROTOCOLS]
+    return build_report(records, info, expected, matches, planned=planned, reference_seconds=reference_seconds)
+
+
+def _compare(records: Sequence[TrialRecord], pairs: Sequence[Match]) -> list[Comparison]:
+    """Every dendritic row against its controls; by protocol, because the best dropouts are each protocol's own."""
+    tests = []
+    for protocol in sorted({pair.protocol for pair in pairs}):
+        rows = [(pair.row, control) for pair in pairs if pair.protocol == protocol for control in pair.controls]
+        tests += compare([record for record in records if record.protocol == protocol], dict.fromkeys(rows))
+    return sorted(tests, key=reading_order)

@@ -1,0 +1,218 @@
+"""One piece of work: train the trials of a row that belong together, give back their records.
+
+A job depends on its own fields alone, so any process of any machine may do it, in any order, and do it again.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ...data import Examples, Split
+from ...errors import import_extra
+from ...models import create_model
+from ...models.output import make_output
+from ...models.sizing import parameters_of
+from ...training import LOSSES, FitConfig, evaluate, fit
+from ..engine.records import CURVES, Row, TrialRecord
+from ..engine.seeds import seed_of
+from ..engine.workers import alone_on_one_thread
+from .draws import Draw, draw_trials, full_split
+from .protocol import LR_SEARCH, Protocol
+from .stacks import Stack, stack_models
+
+__all__ = ["Job", "model_config", "run_job"]
+
+IN_FEATURES = 1024
+
+
+@dataclass(frozen=True)
+class Job:
+    """Trials of one row that are trained together."""
+
+    protocol: Protocol
+    row: Row
+    dataset: str
+    out_features: int
+    first: int
+    """Number of the first trial."""
+    count: int
+    """How many: the spec's stack. All are computed, whatever is wanted of them."""
+    lr: float
+    phase: str = ""
+    """The name under which records are kept; the protocol's own if empty."""
+
+    @property
+    def indices(self) -> range:
+        """Numbers of the trials."""
+        return range(self.first, self.first + self.count)
+
+    @property
+    def kept_as(self) -> str:
+        """The protocol name in the records."""
+        return self.phase or self.protocol.name
+
+
+def model_config(row: Row, out_features: int, output: str) -> dict[str, Any]:
+    """The arguments of a row's model.
+
+    >>> model_config(Row("multiclass-dendritic", "multiclass", "mln", 32, 0.4), 10, "logits")
+    {'in_features': 1024, 'out_features': 10, 'branching': 32, 'dropout': 0.4, 'output': 'logits'}
+    """
+    config: dict[str, Any] = {}
+    if row.task != "cnn":
+        config["in_features"] = IN_FEATURES
+    if row.network != "mln-binary":
+        config["out_features"] = out_features
+    if row.size:
+        config["branching" if row.dendritic else "hidden"] = row.size
+    return config | {"dropout": row.dropout, "output": output}
+
+
+def run_job(job: Job, data_dir: str | None = None) -> list[TrialRecord]:
+    """Train the job's trials in this process, on one thread of torch."""
+    with alone_on_one_thread():
+        return _run_full(job, data_dir) if job.protocol.batch_size else _run_drawn(job, data_dir)
+
+
+def _trial_seed(job: Job, index: int) -> int:
+    return seed_of("trial", job.kept_as, job.row.network, job.row.size, job.row.task, job.row.dropout, index)
+
+
+def _record(job: Job, index: int, **measured: Any) -> TrialRecord:
+    """The record of a trial: what its job says of it, and what was measured."""
+    return TrialRecord(
+        protocol=job.kept_as,
+        row=job.row,
+        index=index,
+        seed=_trial_seed(job, index),
+        dataset=job.dataset,
+        lr=job.lr,
+        model_config=model_config(job.row, job.out_features, job.protocol.output),
+        **measured,
+    )
+
+
+def _loss_name(out_features: int, output: str) -> str:
+    if out_features > 1:
+        return "cross-entropy"
+    return "binary-probabilities" if output == "probabilities" else "binary-logits"
+
+
+def _new_model(job: Job, seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return create_model(job.row.network, **model_config(job.row, job.out_features, job.protocol.output))
+
+
+# ------------------------------------------------------------------------------------- a few images, one step an epoch
+
+
+def _run_drawn(job: Job, data_dir: str | None) -> list[TrialRecord]:
+    """All trials of the job as one stacked model, one full-batch step an epoch."""
+    draw = draw_trials(job.dataset, job.protocol, job.indices, data_dir)
+    seeds = [_trial_seed(job, index) for index in job.indices]
+    models = [_new_model(job, seed) for seed in seeds]
+    parameters = parameters_of(models[0])
+    stack = stack_models(models)
+    torch.manual_seed(seed_of("dropout", seeds[0]))  # for trees, whose layers ask torch
+    stack.seed_dropout(seed_of("dropout", seeds[0]))
+    start = time.perf_counter()
+    curves, best = train_stack(stack, draw, job)
+    seconds = (time.perf_counter() - start) / job.count
+    return [
+        _record(
+            job,
+            index,
+            parameters=parameters,
+            seconds=seconds,
+            history={name: curves[k, :, place].tolist() for k, name in enumerate(CURVES)},
+            weights=_safetensors(_new_model(job, seed), best) if index == 0 else None,
+        )
+        for place, (index, seed) in enumerate(zip(job.indices, seeds, strict=True))
+    ]
+
+
+def train_stack(stack: Stack, draw: Draw, job: Job) -> tuple[Tensor, dict[str, Tensor]]:
+    """Train a stack in place: curves (4, epochs, trials), and the first trial's state at its best epoch."""
+    loss = LOSSES[_loss_name(job.out_features, job.protocol.output)]
+    correct = loss.correct
+    assert correct is not None
+    last = make_output(job.protocol.output, job.out_features)
+    train_x, val_x = stack.prepare(draw.train_x), stack.prepare(draw.val_x)
+    optimizer = torch.optim.Adam(stack.parameters(), lr=job.lr, fused=True)
+    curves = torch.zeros(4, job.protocol.epochs, job.count, dtype=torch.float64)
+    lowest, best = float("inf"), stack.state_of(0)
+
+    def judge(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Loss and accuracy of each trial."""
+        out = last(stack(x).transpose(1, 2)).flatten(0, 1)  # (trials * images, outputs)
+        per_example = loss.per_example(out, y.flatten())
+        return per_example.view(y.shape).mean(1), correct(out.detach(), y.flatten()).view(y.shape).double().mean(1)
+
+    for epoch in range(job.protocol.epochs):
+        stack.train()
+        train_loss, curves[2, epoch] = judge(train_x, draw.train_y)
+        optimizer.zero_grad(set_to_none=True)
+        train_loss.sum().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        stack.eval()
+        with torch.no_grad():
+            curves[0, epoch] = train_loss.detach()
+            curves[1, epoch], curves[3, epoch] = judge(val_x, draw.val_y)
+        if job.first == 0 and (first := float(curves[1, epoch, 0])) < lowest:
+            lowest, best = first, stack.state_of(0)
+    return curves, best
+
+
+# ------------------------------------------------------------------------------------------------- all images, batches
+
+
+def _run_full(job: Job, data_dir: str | None) -> list[TrialRecord]:
+    """Each trial of the job by the one training loop of the library."""
+    split = full_split(job.dataset, data_dir)
+    if job.row.task == "cnn":
+        split = Split(*(_as_images(part) for part in (split.train, split.val, split.test)))
+    return [_fit_one(job, index, split) for index in job.indices]
+
+
+def _as_images(part: Examples) -> Examples:
+    return Examples(part.x.view(-1, 1, 32, 32), part.y)
+
+
+def _fit_one(job: Job, index: int, split: Split) -> TrialRecord:
+    protocol, seed = job.protocol, _trial_seed(job, index)
+    model = _new_model(job, seed)
+    if job.row.task == "cnn":
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    loss = _loss_name(job.out_features, protocol.output)
+    config = FitConfig(loss=loss, epochs=protocol.epochs, batch_size=protocol.batch_size, lr=job.lr, seed=seed)
+    start = time.perf_counter()
+    history = fit(model, split, config)
+    seconds = time.perf_counter() - start
+    if history.interrupted:
+        raise KeyboardInterrupt
+    searching = job.kept_as == LR_SEARCH  # the test set is for the chosen learning rate alone
+    test_loss, test_acc = evaluate(model, split.test, loss) if protocol.tests and not searching else (None, None)
+    columns = history.columns()
+    return _record(
+        job,
+        index,
+        parameters=parameters_of(model),
+        seconds=seconds,
+        history={name: columns[name] for name in CURVES},
+        test_loss=test_loss,
+        test_acc=test_acc,
+        weights=_safetensors(model, {}) if index == 0 and not searching else None,
+    )
+
+
+def _safetensors(model: nn.Module, state: dict[str, Tensor]) -> bytes:
+    """The model's whole state, with `state` put into it, as the bytes of a safetensors file."""
+    model.load_state_dict(model.state_dict() | state)
+    tensors = {name: value.contiguous() for name, value in model.state_dict().items()}
+    content: bytes = import_extra("safetensors.torch", extra="experiments").save(tensors)
+    return content

@@ -1,0 +1,305 @@
+"""The search: trials on the validation examples, then one training of the best, judged once on the test examples."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ...data import Split
+from ...errors import DendritreeError, OptionError, check_int, import_extra
+from ...models import create_model
+from ...models.sizing import parameters_of, parse_count
+from ...storage.models import save
+from ...training import FitConfig, History, Run, evaluate, fit
+from ...training.rewiring import Rewiring
+from ...wiring.images import check_image_shape
+from .problem import BATCH_SIZE, Problem, digest
+from .result import TrialResult, Tuned
+from .space import NETWORK, Choice, Space
+from .study import counted, interrupts_held, open_study, quiet, results
+
+__all__ = ["Observer", "tune"]
+
+Observer = Callable[[TrialResult, int, int], None]
+"""Called after each trial of this process: the trial, how many are done in all processes, how many there are to be."""
+MODEL_FOLDER, DATABASE = "model", "study.db"
+LONGER = 4
+"""The best choice is trained so many times longer than a trial."""
+FEWEST_FOR_IMPORTANCE = 8
+FEWEST_RIVALS = 4
+"""Whole trials that there must be before one is stopped for being worse than most."""
+JUDGED = "dendritree judged"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that trials have in common."""
+
+    split: Split
+    problem: Problem
+    space: Space
+    steps: int
+    seed: int
+
+    @property
+    def epochs(self) -> int:
+        """Of a trial."""
+        return self.problem.epochs(len(self.split.train), self.steps)
+
+    def settings(self) -> dict[str, Any]:
+        """What a study must not mix, as JSON keeps it."""
+        shape = self.space.image_shape
+        return {
+            "data": digest(self.split),
+            "budget": self.space.budget,
+            "image shape": None if shape is None else list(shape),
+            "steps": self.steps,
+            "seed": self.seed,
+        }
+
+
+def tune(
+    split: Split,
+    *,
+    budget: int | str,
+    trials: int = 50,
+    image_shape: Sequence[int] | None = None,
+    steps: int = 1000,
+    seed: int = 0,
+    out: str | os.PathLike[str] | None = None,
+    storage: str | None = None,
+    name: str = "tune",
+    observer: Observer | None = None,
+) -> Tuned:
+    """Search for the best dendritic network within a parameter budget. Needs the extra `tune`.
+
+    Trials see training and validation examples alone; bad ones are stopped early (the median rule). Then the best
+    choice is trained again, four times as long with a fresh seed, and judged on the test examples. In one process the
+    result depends on the data, the seed and the other arguments alone, also if the search was stopped in between:
+    after Ctrl-C the same call goes on where it was.
+
+    Args:
+        split: `y` of whole numbers from 0 for classes, of floats for a quantity.
+        budget: most parameters a model may have, as 9000 or `"9k"`.
+        trials: how many choices are tried, those of earlier calls and of other processes included.
+        image_shape: (channels, height, width) if the inputs are pixels; then neurons may be wired locally.
+        steps: training steps of a trial, about.
+        seed: of the whole search.
+        out: a folder for `study.db` and `model`, which `dendritree.load` opens. None keeps all in memory.
+        storage: a database URL as Optuna takes it, instead of `study.db`: processes on many machines that name the
+            same one share the trials.
+        name: of the study in the database.
+        observer: called after each trial, for progress.
+
+    Example:
+        >>> from dendritree.data import load
+        >>> found = tune(load("digits"), budget="1k", trials=2, steps=20, image_shape=(1, 8, 8))
+        >>> found.parameters <= 1000, len(found.trials)
+        (True, 2)
+    """
+    trials = check_int("trials", trials)
+    check_int("seed", seed, least=0)
+    problem = Problem.of(split)
+    shape = check_image_shape(None if image_shape is None else tuple(image_shape))
+    if shape is not None and math.prod(shape) != problem.in_features:
+        raise OptionError(f"image_shape must have {problem.in_features} pixels in all: got {shape}")
+    space = Space(problem.in_features, problem.out_features, parse_count("budget", budget), shape)
+    with torch.random.fork_rng(devices=[]):
+        _check_budget(space)
+    plan = Plan(split, problem, space, check_int("steps", steps), seed)
+    import_extra("sklearn", extra="tune")  # what the importances need: now, not after the search
+    folder = None if out is None else _folder(out)
+    if storage is None and folder is not None:
+        storage = f"sqlite:///{(folder / DATABASE).resolve()}"
+    with quiet() as optuna, torch.random.fork_rng(devices=[]):
+        study = open_study(storage, name, problem.direction, plan.settings())
+        study.enqueue_trial(space.default(), skip_if_exists=True)
+        while len(counted(study)) < trials:
+            number = _run_trial(optuna, study, plan)
+            done = {trial.number: trial for trial in results(study)}
+            if observer is not None:
+                observer(done[number], len(done), max(trials, len(done)))
+        return _judge(optuna, study, plan, folder)
+
+
+def _check_budget(space: Space) -> None:
+    """Refuse a budget that no choice fits."""
+    if space.choice(space.cheapest()) is None:
+        raise OptionError(
+            f"budget must leave room for two neurons: {space.budget:,} parameters do not, from {space.in_features} "
+            f"inputs to {space.out_features} outputs"
+        )
+
+
+def _folder(out: str | os.PathLike[str]) -> Path:
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DendritreeError(f"out must be a folder that can be written: {folder} ({error.strerror})") from None
+    return folder
+
+
+def _seed(plan: Plan, what: str, index: int) -> int:
+    """A seed of its own for every purpose."""
+    text = f"tune {plan.seed} {what} {index}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+# ------------------------------------------------------------------------------------------------------------- trials
+
+
+class Pruning:
+    """A callback of `fit` that keeps every epoch in the study and stops a trial that is worse than most.
+
+    The median rule, among whole trials that may spend as much: beside large models, no small one would live to the
+    end, and nobody would learn what fewer parameters cost.
+    """
+
+    def __init__(self, trial: Any, problem: Problem, epochs: int) -> None:
+        self.trial, self.problem, self.stopped = trial, problem, False
+        self.patient_until = max(1, epochs // 4)
+        self.best = -math.inf
+        rivals = [t for t in counted(trial.study) if t.state.name == "COMPLETE"]
+        share = trial.params["share"]
+        self.rivals = [t.intermediate_values for t in rivals if t.params["share"] == share]
+
+    def __call__(self, run: Run) -> None:
+        """After an epoch."""
+        epoch = run.history.epochs[-1]
+        score = self.problem.score(epoch.val_loss, epoch.val_acc)
+        if math.isfinite(score):
+            self.trial.report(score, epoch.epoch)
+            self.best = max(self.best, self._goodness(score))
+        last = epoch.epoch + 1 == run.history.config.epochs
+        if not math.isfinite(score) or (not last and self._is_bad(epoch.epoch)):
+            run.stop = self.stopped = True
+
+    def _is_bad(self, epoch: int) -> bool:
+        reached = [self._goodness(values[epoch]) for values in self.rivals if epoch in values]
+        if epoch < self.patient_until or len(reached) < FEWEST_RIVALS:
+            return False
+        return self.best < statistics.median(reached)
+
+    def _goodness(self, score: float) -> float:
+        return score if self.problem.direction == "maximize" else -score
+
+
+def _run_trial(optuna: Any, study: Any, plan: Plan) -> int:
+    """Choose, train, tell the study; the trial's number.
+
+    A trial's seeds depend on its place among those that did not fail: a search that was interrupted makes the same
+    choices as one that was not.
+    """
+    trial: Any = None
+    chosen: dict[str, Any] = {}
+    try:
+        with interrupts_held():
+            trial = study.ask()
+        index = _place(study, trial.number)
+        study.sampler = optuna.samplers.TPESampler(seed=_seed(plan, "choice", index))
+        chosen = plan.space.suggest(trial)
+        state, score = _train(trial, chosen, plan, _seed(plan, "trial", index))
+        study.tell(trial, score, state=getattr(optuna.trial.TrialState, state))
+    except BaseException as error:
+        if trial is None:
+            raise
+        # Nobody waits for it: also after a mistake of ours no trial is left that seems to run.
+        told = study.tell(trial, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
+        if isinstance(error, KeyboardInterrupt) and chosen and told.state.name == "FAIL":
+            study.enqueue_trial(chosen)
+        raise
+    return int(trial.number)
+
+
+def _place(study: Any, number: int) -> int:
+    """The number that a trial would have if none before it had failed."""
+    failed = [t for t in study.get_trials(deepcopy=False) if t.state.name == "FAIL" and t.number < number]
+    return number - len(failed)
+
+
+def _train(trial: Any, chosen: dict[str, Any], plan: Plan, seed: int) -> tuple[str, float | None]:
+    """The state that the trial ends in, and its score."""
+    choice = plan.space.choice(chosen)
+    if choice is None:
+        return "PRUNED", None  # too dear for the share of the budget that it chose
+    start, pruning = time.perf_counter(), Pruning(trial, plan.problem, plan.epochs)
+    model, history = _fit(choice, plan, plan.epochs, seed, [pruning])
+    trial.set_user_attr("parameters", parameters_of(model))
+    trial.set_user_attr("epochs", len(history.epochs))
+    trial.set_user_attr("seconds", time.perf_counter() - start)
+    best = history.best
+    score = plan.problem.score(best.val_loss, best.val_acc)
+    return ("PRUNED", None) if pruning.stopped or not math.isfinite(score) else ("COMPLETE", score)
+
+
+def _fit(
+    choice: Choice, plan: Plan, epochs: int, seed: int, callbacks: Sequence[Callable[[Run], None]] = ()
+) -> tuple[nn.Module, History]:
+    torch.manual_seed(seed)
+    model = create_model(NETWORK, **choice.config)
+    config = FitConfig(
+        loss=plan.problem.loss,
+        epochs=epochs,
+        batch_size=BATCH_SIZE,
+        optimizer="adamw",
+        lr=choice.lr,
+        schedule="one-cycle",
+        weight_decay=choice.weight_decay,
+        seed=seed,
+    )
+    where = "window" if isinstance(getattr(choice.config["wiring"], "window", None), int) else "anywhere"
+    moves = [Rewiring(choice.moving, where=where, seed=seed)] if choice.moving else []
+    history = fit(model, plan.split, config, callbacks=[*moves, *callbacks])
+    if history.interrupted:
+        raise KeyboardInterrupt
+    return model.eval(), history
+
+
+# -------------------------------------------------------------------------------------------------------------- verdict
+
+
+def _judge(optuna: Any, study: Any, plan: Plan, folder: Path | None) -> Tuned:
+    """Train the best choice again and look at the test examples."""
+    found = results(study)
+    whole = {trial.number: trial for trial in found if trial.whole}
+    if not whole:
+        raise OptionError(f"a search needs one whole trial to have a best one: none of {len(found)} is; try more")
+    best = whole[study.best_trial.number]
+    choice = plan.space.choice(best.chosen)
+    assert choice is not None
+    epochs = plan.problem.epochs(len(plan.split.train), LONGER * plan.steps)
+    model, history = _fit(choice, plan, epochs, _seed(plan, "best", _place(study, best.number)))
+    judged = [number for number in study.user_attrs.get(JUDGED, []) if number != best.number] + [best.number]
+    study.set_user_attr(JUDGED, judged)
+    if folder is not None:
+        save(model, folder / MODEL_FOLDER)
+    importance: dict[str, float] = {}
+    if len(whole) >= FEWEST_FOR_IMPORTANCE:
+        evaluator = optuna.importance.FanovaImportanceEvaluator(seed=plan.seed % 2**32)
+        importance = dict(optuna.importance.get_param_importances(study, evaluator=evaluator))
+    return Tuned(
+        name=study.study_name,
+        metric=plan.problem.metric,
+        budget=plan.space.budget,
+        trials=found,
+        best=best,
+        preset=next((trial for trial in whole.values() if trial.chosen == plan.space.default()), None),
+        importance=importance,
+        model=model,
+        epochs=epochs,
+        val_score=plan.problem.score(history.best.val_loss, history.best.val_acc),
+        test_score=plan.problem.score(*evaluate(model, plan.split.test, plan.problem.loss)),
+        val_examples=len(plan.split.val),
+        test_looks=len(judged),
+    )

@@ -1,0 +1,183 @@
+"""The report of a search: what it found, what mattered, and what fewer parameters cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ...report.files import ReportFiles, write_report
+from ...report.layout import Chart, Column, Group, Line, Panel, Report, Section
+from . import TrialResult, Tuned
+from .space import PARAMETERS
+
+__all__ = ["tuning_report", "write_tuning"]
+
+KINDS = {True: ("tree", "with dendrites"), False: ("sparse", "without (depth 1)")}
+"""By `has_dendrites`: the palette's family, and the name in a legend."""
+
+
+def write_tuning(found: Tuned, folder: str | os.PathLike[str], *, task: str = "") -> ReportFiles:
+    """Write `report.html`, `report.md` and `csv/` into the folder; needs the extra `tune`."""
+    return write_report(tuning_report(found, task=task), folder)
+
+
+def tuning_report(found: Tuned, *, task: str = "") -> Report:
+    """Everything the report says.
+
+    Args:
+        found: what `tune` returned.
+        task: what was learned, for the title.
+    """
+    where = f" on {task}" if task else ""
+    facts = (
+        (f"{found.test_score:.4f}", f"{found.metric} on the test examples"),
+        (f"{found.parameters:,}", f"parameters, of {found.budget:,}"),
+        (f"{len(found.trials):,}", "trials"),
+    )
+    sections = (_best(found), _importance(found), _pareto(found), _progress(found), _trials(found))
+    return Report(f"Tuned within {found.budget:,} parameters{where}", found.verdict, sections, facts)
+
+
+def _best(found: Tuned) -> Section:
+    rows = [(label, _shown(found.best.chosen[name])) for name, label in PARAMETERS.items() if name in found.best.chosen]
+    return Section(
+        "best",
+        "The best choice",
+        "Branching counts the children of a dendrite above the leaf level; the leaf level takes what is left of the "
+        "fan-in. Moving synapses is the share of a neuron's weakest synapses that find other inputs after the first "
+        "epoch. The width is what the share of the budget allows.",
+        (Column("parameter", "what"), Column("value", "choice")),
+        (Group("best-choice", "", tuple(rows)),),
+    )
+
+
+def _importance(found: Tuned) -> Section:
+    labels = [(PARAMETERS[name], share) for name, share in found.importance.items()]
+    lines = tuple(Line(label, "tree", 0, (share,), (0.0,)) for label, share in labels)
+    alt = "Share of each parameter in the differences between trials: " + ", ".join(
+        f"{label} {share:.0%}" for label, share in labels
+    )
+    chart = Chart("importance-chart", "What mattered", alt, "share of the variance", (Panel("", lines),), "shares")
+    return Section(
+        "importance",
+        "What mattered",
+        "How much of the difference between whole trials each parameter explains, alone and with the others (fANOVA on "
+        "a random forest). A parameter that all good trials agree on early may look unimportant.",
+        (Column("parameter", "what"), Column("importance", "share", "number", digits=3)),
+        (Group("importance-numbers", "", tuple(labels)),) if labels else (),
+        (chart,) if labels else (),
+        empty="Too few whole trials to tell.",
+    )
+
+
+def _pareto(found: Tuned) -> Section:
+    front = found.pareto
+    x, y = _points(front)
+    lines = [Line("", "tree", 0, x, y, faint=True)] if len(front) > 1 else []
+    for has_dendrites, (family, label) in KINDS.items():
+        px, py = _points([trial for trial in found.whole if trial.has_dendrites == has_dendrites])
+        if px:
+            lines.append(Line(label, family, 0, px, py))
+    alt = (
+        f"Validation {found.metric} against parameters of {len(found.whole)} trials; the best with "
+        f"{front[-1].parameters:,} parameters has {front[-1].score:.4f}"
+    )
+    panel = Panel(f"validation {found.metric}", tuple(lines), _limits(found))
+    chart = Chart("pareto-chart", "Parameters and what they buy", alt, "parameters", (panel,), "points")
+    rows = tuple((trial.number, trial.parameters, trial.score, trial.chosen["depth"]) for trial in front)
+    return Section(
+        "pareto",
+        "What fewer parameters cost",
+        f"Every whole trial; the line joins those that no other beats with as few parameters. Validation "
+        f"{found.metric} of one short training each, so neighbours differ by chance.",
+        (
+            Column("trial", "trial", "count"),
+            Column("parameters", "parameters", "count"),
+            Column("score", found.metric, "number", digits=4),
+            Column("depth", "depth", "count"),
+        ),
+        (Group("pareto-front", "Best for their size", rows),),
+        (chart,),
+    )
+
+
+def _limits(found: Tuned) -> tuple[float, float] | None:
+    """The y axis of most trials: one that went wrong must not flatten all others."""
+    scores = sorted(trial.score for trial in found.whole if trial.score is not None)
+    if len(scores) < 4:
+        return None
+    quarter = len(scores) // 4
+    best, middle = (scores[-1], scores[quarter]) if found.metric == "accuracy" else (scores[0], scores[-1 - quarter])
+    room = max(abs(best - middle), 1e-4)
+    low, high = sorted((middle - (best - middle), best + 0.25 * (room if best > middle else -room)))
+    return low, min(high, 1.0) if found.metric == "accuracy" else high
+
+
+def _points(trials: Sequence[TrialResult]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    pairs = [(float(t.parameters), t.score) for t in trials if t.parameters is not None and t.score is not None]
+    return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
+
+
+def _progress(found: Tuned) -> Section:
+    """The best so far, over the trials."""
+    sign = -1 if found.metric == "rmse" else 1
+    best, x, y = -float("inf"), [], []
+    for trial in found.whole:
+        assert trial.score is not None
+        best = max(best, sign * trial.score)
+        x.append(float(trial.number))
+        y.append(sign * best)
+    chart = Chart(
+        "progress-chart",
+        "The best so far",
+        f"Best validation {found.metric} so far over the trials, from {y[0]:.4f} to {y[-1]:.4f}",
+        "trial",
+        (Panel(f"validation {found.metric}", (Line("best so far", "tree", 0, tuple(x), tuple(y)),)),),
+    )
+    rows = tuple((int(number), score) for number, score in zip(x, y, strict=True))
+    return Section(
+        "progress",
+        "Would more trials help?",
+        "A line that has been flat for long says no.",
+        (Column("trial", "trial", "count"), Column("best", f"best {found.metric} so far", "number", digits=4)),
+        (Group("progress-numbers", "", rows),),
+        (chart,),
+    )
+
+
+def _trials(found: Tuned) -> Section:
+    names = [name for name in PARAMETERS if name in found.best.chosen]
+    rows = tuple(
+        (
+            trial.number,
+            "whole" if trial.whole else "stopped",
+            trial.score,
+            trial.parameters,
+            trial.epochs,
+            trial.seconds,
+            *(_shown(trial.chosen.get(name)) for name in names),
+        )
+        for trial in found.trials
+    )
+    columns = (
+        Column("trial", "trial", "count"),
+        Column("state", "state", "badge"),
+        Column("score", found.metric, "number", digits=4),
+        Column("parameters", "parameters", "count"),
+        Column("epochs", "epochs", "count"),
+        Column("seconds", "time", "seconds", detail=True),
+        *(Column(name, PARAMETERS[name], detail=True) for name in names),
+    )
+    return Section(
+        "trials",
+        "All trials",
+        "Validation figures: of the best epoch by validation loss, or of the last epoch before a stop.",
+        columns,
+        (Group("trials-all", "", rows),),
+        brief=False,
+    )
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,155 @@
+"""What a search may choose, and the model that a choice stands for. The width is never chosen: the budget says it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...models.sizing import fill_budget
+from ...wiring import Local, Random, Strided, Wiring
+
+__all__ = ["NETWORK", "PARAMETERS", "Choice", "Space"]
+
+NETWORK = "dendritic-network"
+PARAMETERS = {
+    "wiring": "wiring",
+    "window": "window of a dendrite",
+    "depth": "depth",
+    "branching": "branching",
+    "fan_in": "fan-in",
+    "moving": "moving synapses",
+    "share": "share of the budget",
+    "dropout": "dropout",
+    "lr": "learning rate",
+    "weight_decay": "weight decay",
+}
+"""What is searched, in reading order, and how a report calls it."""
+SHARES = (0.25, 0.5, 1.0)
+"""Part of the budget that a trial may spend: how much accuracy do fewer parameters cost?"""
+MOST_DEPTH, BRANCHINGS = 3, (2, 8)
+IMAGE_FAN_INS, TABLE_FAN_INS = (9, 100), (3, 64)
+WINDOWS = (3, 12)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A model and how it is trained."""
+
+    config: Mapping[str, Any]
+    """Arguments of `create_model("dendritic-network", ...)`."""
+    lr: float
+    weight_decay: float
+    moving: float
+    """Share of a neuron's synapses that moves after the first epoch."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """All choices for some sizes and a budget."""
+
+    in_features: int
+    out_features: int
+    budget: int
+    image_shape: tuple[int, int, int] | None = None
+
+    def suggest(self, trial: Any) -> dict[str, Any]:
+        """Let an Optuna trial choose. Every trial has the same parameters, which keeps their importances comparable."""
+        low, high = self._fan_ins()
+        chosen: dict[str, Any] = {"wiring": trial.suggest_categorical("wiring", self.wirings)}
+        if self.image_shape is not None:
+            chosen["window"] = trial.suggest_int("window", *self._windows())
+        return chosen | {
+            "depth": trial.suggest_int("depth", 1, MOST_DEPTH),
+            "branching": trial.suggest_int("branching", *BRANCHINGS),
+            "fan_in": trial.suggest_int("fan_in", low, high, log=True),
+            "moving": trial.suggest_categorical("moving", (0.0, 0.3)),
+            "share": trial.suggest_categorical("share", SHARES),
+            "dropout": trial.suggest_float("dropout", 0.0, 0.3, step=0.05),
+            "lr": trial.suggest_float("lr", 0.002, 0.05, log=True),
+            "weight_decay": trial.suggest_float("weight_decay", 1e-4, 0.1, log=True),
+        }
+
+    def default(self) -> dict[str, Any]:
+        """What is tried first: near the preset, which our comparison found.
+
+        >>> Space(64, 10, 2000).default()["branching"]
+        4
+        """
+        image = self.image_shape is not None
+        low, high = self._fan_ins()
+        window = {"window": min(9, self._windows()[1])} if image else {}
+        return window | {
+            "wiring": "local" if image else "random",
+            "depth": 2,
+            "branching": 2 if image else 4,
+            "fan_in": max(low, min(50 if image else 32, high)),
+            "moving": 0.3 if image else 0.0,
+            "share": 1.0,
+            "dropout": 0.0,
+            "lr": 0.015,
+            "weight_decay": 0.03,
+        }
+
+    def cheapest(self) -> dict[str, Any]:
+        """The choice that takes the fewest parameters: bare neurons of few synapses."""
+        return self.default() | {"depth": 1, "fan_in": self._fan_ins()[0], "wiring": "random"}
+
+    @property
+    def wirings(self) -> tuple[str, ...]:
+        """Wirings that take any fan-in: a neuron of a small model cannot read everything."""
+        return ("random", "strided") if self.image_shape is None else ("local", "random", "strided")
+
+    def choice(self, chosen: Mapping[str, Any]) -> Choice | None:
+        """The widest model that the chosen share of the budget allows; None if it does not even allow two neurons.
+
+        >>> space = Space(64, 10, 2000)
+        >>> choice = space.choice(space.default())
+        >>> choice.config["branching"], choice.config["hidden"]
+        ([8, 4], [37])
+        """
+        leaf, tree = self._tree(chosen)
+        wiring = self._wiring(chosen, leaf)
+        config = {
+            "in_features": self.in_features,
+            "out_features": self.out_features,
+            "branching": tree,
+            "wiring": wiring,
+            "norm": "batch",
+            "dropout": round(float(chosen["dropout"]), 4),
+            "output": "logits",
+        }
+        hidden = fill_budget(NETWORK, config, (1.0,), int(self.budget * chosen["share"]))
+        if hidden is None:
+            return None
+        moving = float(chosen["moving"]) if wiring.drawn else 0.0
+        return Choice(config | {"hidden": hidden}, float(chosen["lr"]), float(chosen["weight_decay"]), moving)
+
+    def _tree(self, chosen: Mapping[str, Any]) -> tuple[int, list[int]]:
+        """Synapses of a dendrite, and the branching of every level, leaf level first, near the chosen fan-in."""
+        above = [int(chosen["branching"])] * (int(chosen["depth"]) - 1)
+        most = self.in_features
+        if self.image_shape is not None and chosen["wiring"] == "local":
+            channels, *sides = self.image_shape
+            most = channels * min(sides) ** 2
+        leaf = max(2, min(most, round(chosen["fan_in"] / math.prod(above))))
+        return leaf, [leaf, *above]
+
+    def _wiring(self, chosen: Mapping[str, Any], leaf: int) -> Wiring:
+        if chosen["wiring"] == "local" and self.image_shape is not None:
+            channels, *sides = self.image_shape
+            least = math.isqrt(-(-leaf // channels) - 1) + 1  # a window must hold the synapses of a dendrite
+            window = min(max(int(chosen["window"]), least), *sides)
+            return Local(window=window, image_shape=self.image_shape)
+        return Random() if chosen["wiring"] != "strided" else Strided()
+
+    def _fan_ins(self) -> tuple[int, int]:
+        low, high = TABLE_FAN_INS if self.image_shape is None else IMAGE_FAN_INS
+        high = min(high, max(4, 4 * self.in_features))
+        return min(low, high), high
+
+    def _windows(self) -> tuple[int, int]:
+        assert self.image_shape is not None
+        side = min(self.image_shape[1:])
+        return min(WINDOWS[0], side), min(WINDOWS[1], side)

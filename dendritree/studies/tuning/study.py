@@ -1,0 +1,132 @@
+"""The study that keeps all trials: one Optuna study in a database, for one process or many machines."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...errors import DendritreeError, OptionError, import_extra
+from .result import TrialResult
+
+__all__ = ["counted", "interrupts_held", "open_study", "quiet", "results"]
+
+PATIENCE_SECONDS = 60
+"""How long a process waits for another one to finish writing."""
+SETTINGS = "dendritree settings"
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[Any]:
+    """Optuna, without its messages a trial and its warnings of what is experimental; both as they were afterwards."""
+    optuna = import_extra("optuna", extra="tune")
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+            yield optuna
+    finally:
+        optuna.logging.set_verbosity(level)
+
+
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done: in the middle of it the database and we would not know the same.
+
+    >>> with interrupts_held():
+    ...     pass
+    """
+    if threading.current_thread() is not threading.main_thread():  # signals go elsewhere
+        yield
+        return
+    held: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+    if held:
+        signal.raise_signal(signal.SIGINT)
+
+
+def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any]) -> Any:
+    """Create the study or go on with it; one of other data, another budget or another seed is refused."""
+    optuna = import_extra("optuna", extra="tune")
+    with _plain_errors(storage):
+        study = optuna.create_study(
+            storage=_connect(optuna, storage), study_name=name, direction=direction, load_if_exists=True
+        )
+        known = study.user_attrs.get(SETTINGS)
+    if known is None and len(study.trials):
+        raise OptionError(f"a study must be one of dendritree's to go on with: {name!r} is another")
+    for key, value in settings.items():
+        if known is not None and known.get(key) != value:
+            raise OptionError(
+                f"a study goes on with the {key} that it has, {known.get(key)}: got {value}; "
+                "take another folder, or another name"
+            )
+    if known is None:
+        study.set_user_attr(SETTINGS, dict(settings))
+    return study
+
+
+def _connect(optuna: Any, storage: str | None) -> Any:
+    """A database; two processes that come first at the same time both make its tables, and one of them fails."""
+    if storage is None:
+        return None
+    if not storage.startswith("sqlite"):
+        return storage
+    for attempt in range(10):
+        try:
+            options = {"connect_args": {"timeout": PATIENCE_SECONDS}}
+            return optuna.storages.RDBStorage(storage, engine_kwargs=options)
+        except Exception as error:
+            if attempt == 9 or not re.search("already exists|UNIQUE|locked", str(error)):
+                raise
+            time.sleep(0.2)
+    raise AssertionError
+
+
+@contextlib.contextmanager
+def _plain_errors(storage: str | None) -> Iterator[None]:
+    """Whatever a database driver says, as one line, without the password that an address may hold."""
+    try:
+        yield
+    except DendritreeError:
+        raise
+    except Exception as error:
+        shown = re.sub(r"//[^@/]*@", "//...@", storage or "")
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        text = re.sub(r"//[^@/]*@", "//...@", text)
+        raise OptionError(f"storage must be a database that Optuna can open: got {shown!r} ({text:.160})") from None
+
+
+def counted(study: Any) -> list[Any]:
+    """The trials that count: whole ones, and those that were stopped because they were bad."""
+    return [trial for trial in study.get_trials(deepcopy=False) if trial.state.name in ("COMPLETE", "PRUNED")]
+
+
+def results(study: Any) -> tuple[TrialResult, ...]:
+    """The trials that count, by number."""
+    return tuple(
+        TrialResult(
+            trial.number,
+            trial.state.name == "COMPLETE",
+            dict(trial.params),
+            trial.value if trial.state.name == "COMPLETE" else _last(trial),
+            trial.user_attrs.get("parameters"),
+            trial.user_attrs.get("epochs", 0),
+            trial.user_attrs.get("seconds", 0.0),
+        )
+        for trial in sorted(counted(study), key=lambda trial: trial.number)
+    )
+
+
+def _last(trial: Any) -> float | None:
+    return trial.intermediate_values[max(trial.intermediate_values)] if trial.intermediate_values else None

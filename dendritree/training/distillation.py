@@ -1,0 +1,110 @@
+"""Teach a model to answer as another one does: after `convert`, the copy learns from the original."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..data import Examples, Split
+from ..errors import OptionError, ShapeError
+from ..models.modes import evaluating
+from . import FitConfig, History, Run, fit
+
+__all__ = ["distill"]
+
+HELD_OUT = 0.1
+"""Share of plain inputs that is kept to choose the best epoch by."""
+
+DEFAULTS = FitConfig(loss="squared-error", epochs=50, lr=0.01, schedule="one-cycle", optimizer="adamw")
+"""Digits, trees of half of an MLP's parameters: 0.913 of the test images after these, 0.87 after 20 epochs."""
+
+
+def distill(
+    student: nn.Module,
+    teacher: nn.Module,
+    data: Split | Examples | Tensor,
+    config: FitConfig | None = None,
+    *,
+    output: Callable[[Any], Tensor] | None = None,
+    callbacks: Sequence[Callable[[Run], None]] = (),
+) -> History:
+    """Train a student in place to give the teacher's outputs; no labels are needed.
+
+    The loss is the mean squared difference of the outputs: logits, values or probabilities, whatever the models give.
+    The teacher answers once, in evaluation mode, and its answers are kept: they need memory for all of them. To
+    train the new parts of a converted model alone, set `requires_grad` of the others to False.
+
+    Args:
+        student: the model to train, for example from `convert`.
+        teacher: the model to learn from; it is not changed.
+        data: inputs, one per row; of `Examples` only `x` is looked at, of a `Split` only `train.x` and `val.x`. Without
+            validation examples every tenth input or so is held out, to choose the best epoch by.
+        config: how to train, with loss `"squared-error"`; by default 50 epochs of AdamW, one cycle up to 0.01.
+        output: takes the tensor to compare from what a model returns; by default that itself, or its `logits` or
+            `last_hidden_state` as models of transformers have them.
+        callbacks: as in `fit`.
+
+    Example:
+        >>> from dendritree import convert
+        >>> teacher = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 3))
+        >>> student, _ = convert(teacher, budget=0.5)
+        >>> history = distill(student, teacher, torch.randn(500, 8))
+        >>> history.best.val_loss < history.epochs[0].val_loss
+        True
+    """
+    config = config or DEFAULTS
+    if config.loss != DEFAULTS.loss:
+        raise OptionError(f"loss must be {DEFAULTS.loss!r}, the teacher's answers being no labels: got {config.loss!r}")
+    train, val = _inputs(data)
+    learner, guide = _Answers(student, output), _Answers(teacher, output)
+    given, wanted = (_answers(model, train[:2]).shape for model in (learner, guide))
+    if given != wanted:
+        raise ShapeError(f"student and teacher must give outputs of one shape: got {tuple(given)} and {tuple(wanted)}")
+    taught = [Examples(x, _answers(guide, x)) for x in (train, val)]
+    return fit(learner, Split(taught[0], taught[1], taught[1]), config, callbacks=callbacks)
+
+
+def _inputs(data: Split | Examples | Tensor) -> tuple[Tensor, Tensor]:
+    """Inputs to train on and to choose by."""
+    if isinstance(data, Split) and len(data.val):
+        return data.train.x, data.val.x
+    if isinstance(data, Split):
+        data = data.train
+    x = data.x if isinstance(data, Examples) else data
+    if not isinstance(x, Tensor):
+        raise OptionError(f"data must be a Split, Examples or a tensor of inputs: got {type(data).__name__}")
+    if x.dim() < 1 or len(x) < 2:
+        raise ShapeError(f"data must have at least two inputs, one per row: got shape {tuple(x.shape)}")
+    held_out = max(1, round(HELD_OUT * len(x)))
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0)).to(x.device)
+    return x[order[held_out:]], x[order[:held_out]]
+
+
+class _Answers(nn.Module):
+    """A model as the training loop wants it: inputs to one tensor."""
+
+    def __init__(self, model: nn.Module, output: Callable[[Any], Tensor] | None) -> None:
+        super().__init__()
+        self.model = model
+        self.output = output
+
+    def forward(self, x: Tensor) -> Tensor:
+        answer = self.model(x)
+        if self.output is not None:
+            return self.output(answer)
+        for name in ("logits", "last_hidden_state"):
+            answer = getattr(answer, name, answer)
+        if not isinstance(answer, Tensor):
+            raise OptionError(f"output must say which tensor of a {type(answer).__name__} to compare: got None")
+        return answer
+
+
+@torch.no_grad()
+def _answers(model: nn.Module, x: Tensor, batch_size: int = 1024) -> Tensor:
+    """What a model gives in evaluation mode; the mode of its modules is put back."""
+    parameter = next(model.parameters(), x)
+    with evaluating(model):
+        return torch.cat([model(batch.to(parameter.device)) for batch in torch.split(x, batch_size)])

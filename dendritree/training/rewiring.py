@@ -1,0 +1,215 @@
+"""Structural plasticity: while a model trains, its weakest synapses let go and attach to other inputs.
+
+The number of parameters never changes. What a moved synapse had learned is forgotten: its weight starts at 0 and the
+optimizer's memory of it is cleared.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from ..errors import OptionError, check_int, check_one_of, check_probability
+from ..layers import DendriticLayer
+from ..tree import Forest, IntArray
+from ..wiring.base import dendrite_of_synapse
+
+__all__ = ["Rewiring", "rewire"]
+
+WHERE = ("anywhere", "window")
+
+
+@dataclass(frozen=True)
+class Rewiring:
+    """A callback for `dendritree.fit`: after an epoch, move the weakest synapses of every neuron.
+
+    The share that moves falls along a cosine from `fraction` to nothing. What moves depends on the seed, the epoch and
+    the weights alone, so a run that was stopped and resumed moves the same. After the last epoch nothing moves, since
+    nothing could be learned from it.
+
+    Args:
+        fraction: share of a neuron's synapses that move after the first epoch.
+        until: share of the run's epochs after which nothing moves any more.
+        every: epochs between two moves.
+        where: `"anywhere"`, or `"window"`: inputs of the dendrite's own window, in layers of wiring `Local` alone.
+        seed: of the new inputs.
+
+    Example:
+        >>> from dendritree import DendriticNetwork, FitConfig, fit
+        >>> from dendritree.data import load
+        >>> net = DendriticNetwork(64, [20], 10, fan_in=8, output="logits")
+        >>> history = fit(net, load("digits"), FitConfig(epochs=2), callbacks=[Rewiring(0.2)])
+    """
+
+    fraction: float = 0.1
+    until: float = 0.75
+    every: int = 1
+    where: str = "anywhere"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_probability("fraction", self.fraction)
+        _check_until(self.until)
+        check_int("every", self.every)
+        check_one_of("where", self.where, WHERE)
+        check_int("seed", self.seed, least=0)
+
+    def __call__(self, run: Any) -> None:
+        """Move synapses, as `dendritree.fit` calls it after each epoch."""
+        layers = self._layers(run.model)
+        epoch, epochs = run.history.epochs[-1].epoch, run.history.config.epochs
+        share = self.share(epoch, epochs)
+        if share and epoch % self.every == 0 and epoch + 1 < epochs:
+            for number, layer in enumerate(layers):
+                random = np.random.default_rng([self.seed, epoch, number])
+                rewire(layer, share, run.optimizer, where=self.where, random=random)
+
+    def _layers(self, model: nn.Module) -> list[DendriticLayer]:
+        """The layers whose synapses can move; a model without any is refused."""
+        layers = [m for m in model.modules() if isinstance(m, DendriticLayer) and _is_drawn(m)]
+        if not layers:
+            raise OptionError("a model that is rewired must have layers wired 'random', 'local' or custom: got none")
+        if self.where == "window":
+            layers = [layer for layer in layers if layer.windows is not None]
+            if not layers:
+                raise OptionError("where 'window' is for a model with layers wired 'local': got none")
+        return layers
+
+    def share(self, epoch: int, epochs: int) -> float:
+        """The share of synapses that moves after an epoch.
+
+        >>> [round(Rewiring(0.2, until=1.0).share(epoch, 4), 2) for epoch in range(4)]
+        [0.2, 0.17, 0.1, 0.03]
+        """
+        progress = epoch / (self.until * epochs)
+        return self.fraction * (1 + math.cos(math.pi * progress)) / 2 if progress < 1 else 0.0
+
+
+def _check_until(until: Any) -> None:
+    try:
+        number = math.nan if isinstance(until, bool | str) else float(until)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 < number <= 1:  # written so that NaN fails
+        raise OptionError(f"until must be a share of the run in (0, 1]: got {until!r}")
+
+
+def _is_drawn(layer: DendriticLayer) -> bool:
+    return all(wiring.drawn for wiring in layer.wirings)
+
+
+def rewire(
+    layer: DendriticLayer,
+    fraction: float,
+    optimizer: torch.optim.Optimizer | None = None,
+    *,
+    where: str = "anywhere",
+    random: np.random.Generator | None = None,
+) -> Tensor:
+    """Move the weakest synapses of each neuron, that share of them, to inputs which their dendrites do not read yet.
+
+    Args:
+        layer: wired `"random"`, `"local"` or by hand.
+        fraction: share of the synapses of each neuron, rounded down.
+        optimizer: whose memory of the moved synapses is cleared.
+        where: `"anywhere"`, or `"window"`: inside `layer.windows`, for wiring `Local`.
+        random: draws the new inputs; None is seeded from torch's generator.
+
+    Returns:
+        The edges of `layer.weight` that moved.
+
+    Example:
+        >>> layer = DendriticLayer(100, 5, branching=2, fan_in=8, wiring="random")
+        >>> len(rewire(layer, 0.25))
+        10
+    """
+    fraction = check_probability("fraction", fraction)
+    check_one_of("where", where, WHERE)
+    _check_layer(layer, where)
+    if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
+        raise OptionError(f"optimizer must be one of torch.optim or None: got {optimizer!r}")
+    if random is None:
+        random = np.random.default_rng(int(torch.randint(2**62, (1,), device="cpu")))
+    elif not isinstance(random, np.random.Generator):
+        raise OptionError(f"random must be a numpy.random.Generator or None: got {random!r}")
+    forest = layer.forest
+    weakest = _weakest(forest, layer.weight.detach().abs().to("cpu", torch.float64).numpy(), fraction)
+    if not len(weakest):
+        return torch.empty(0, dtype=torch.long, device=layer.weight.device)
+    edges = forest.synapse_edges[weakest]
+    source = forest.source.copy()
+    source[edges] = _new_inputs(layer, weakest, layer.windows if where == "window" else None, random)
+    layer.rewire(Forest(forest.in_features, source, forest.offsets, forest.roots))
+    moved = torch.from_numpy(edges.astype(np.int64)).to(layer.weight.device)
+    _forget(layer.weight, moved, optimizer)
+    return moved
+
+
+def _check_layer(layer: Any, where: str) -> None:
+    if not isinstance(layer, DendriticLayer):
+        raise OptionError(f"a layer that is rewired must be a DendriticLayer: got {type(layer).__name__}")
+    wirings = ", ".join(map(str, layer.wirings))
+    if not _is_drawn(layer):
+        raise OptionError(f"a layer that is rewired must be wired 'random', 'local' or custom: got {wirings}")
+    if where == "window" and layer.windows is None:
+        hint = "; every tree must have windows, all in one image" if len(layer.wirings) > 1 else ""
+        raise OptionError(f"where 'window' is for wiring 'local': got {wirings}{hint}")
+
+
+@torch.no_grad()
+def _forget(weight: nn.Parameter, edges: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
+    """Begin anew with these weights: at 0, without a gradient or an optimizer's memory of what they were."""
+    memories = [] if optimizer is None else list(optimizer.state.get(weight, {}).values())
+    for value in (weight, weight.grad, *memories):
+        if isinstance(value, Tensor) and value.shape == weight.shape:
+            value[edges] = 0
+
+
+def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt.NDArray[np.int64]:
+    """The weakest synapses of each neuron, as numbers of synapses."""
+    neuron = forest.neuron_of_synapse
+    order = np.lexsort((strength[forest.synapse_edges], neuron))
+    first = np.cumsum(forest.fan_in_of_neuron) - forest.fan_in_of_neuron
+    rank = np.arange(forest.synapses) - first[neuron[order]]
+    return np.sort(order[rank < np.floor(fraction * forest.fan_in_of_neuron)[neuron[order]]])
+
+
+def _new_inputs(
+    layer: DendriticLayer, moving: npt.NDArray[np.int64], windows: IntArray | None, random: np.random.Generator
+) -> IntArray:
+    """An input for each moving synapse, chosen dendrite by dendrite.
+
+    A dendrite takes inputs that it does not read yet; then those which it lets go of just now; then any.
+    """
+    forest = layer.forest
+    index, dendrite = forest.synapse_inputs, dendrite_of_synapse(forest)  # both go dendrite after dendrite
+    first = np.searchsorted(dendrite, np.arange(forest.nodes + 1))
+    stays = np.ones(forest.synapses, dtype=bool)
+    stays[moving] = False
+    pixels = np.arange(forest.in_features, dtype=np.int32)
+    if windows is not None:
+        pixels = pixels.reshape(layer.wiring.image(forest.in_features))  # (channels, height, width)
+    found = index.copy()
+    reluctance = np.zeros(forest.in_features, dtype=np.int8)  # of the dendrite at hand, to take up each input
+    for movers in np.split(moving, np.flatnonzero(np.diff(dendrite[moving])) + 1):
+        node = dendrite[movers[0]]
+        its_own = slice(first[node], first[node + 1])
+        read = index[its_own]
+        if windows is None:
+            enough = min(len(read) + len(movers), forest.in_features)  # to find an unread one for each, if there are
+            shuffled = random.choice(forest.in_features, enough, replace=False)
+        else:
+            top, left, height, width = windows[node]
+            shuffled = random.permutation(pixels[:, top : top + height, left : left + width].ravel())
+        reluctance[read] = 1
+        reluctance[read[stays[its_own]]] = 2
+        best_first = shuffled[np.argsort(reluctance[shuffled], kind="stable")]
+        found[movers] = best_first[np.arange(len(movers)) % len(best_first)]  # over again if they are too few
+        reluctance[read] = 0
+    return found[moving]

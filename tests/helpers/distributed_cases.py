@@ -1,0 +1,94 @@
+"""Two processes that train together, as `python distributed_cases.py RANK PORT OUT`; `run_two` starts them."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional as F
+
+ROOT = Path(__file__).parents[2]
+STEPS = 5
+
+
+def run_two(folder):
+    """What both processes found, by rank. The port is chosen by a store that both find in a file."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, __file__, str(rank), str(folder)], env=environment, stderr=subprocess.PIPE, text=True
+        )
+        for rank in (0, 1)
+    ]
+    ends = [process.communicate(timeout=300)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], "\n".join(ends)
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in (0, 1)]
+
+
+def make(seed=0):
+    from dendritree import DendriticNetwork
+
+    torch.manual_seed(seed)
+    return DendriticNetwork(16, [6], 3, branching=[2, [3]], wiring="random", output="logits", dtype=torch.float64)
+
+
+def data():
+    random = torch.Generator().manual_seed(9)
+    return torch.randn(8, 16, generator=random, dtype=torch.float64), torch.randint(3, (8,), generator=random)
+
+
+def train(model, x, y):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return model
+
+
+def furthest(parameters, others):
+    return max((a - b).abs().max().item() for a, b in zip(parameters, others, strict=True))
+
+
+def main(rank, folder):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    from dendritree import DendriticLayer, share_wiring
+
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    x, y = data()
+    half = slice(rank, None, 2)
+    alone = train(make(), x, y)
+    together = train(nn.parallel.DistributedDataParallel(make()), x[half], y[half])
+    found = {"moved": furthest(alone.parameters(), make().parameters())}
+    found["ddp"] = furthest(together.module.parameters(), alone.parameters())
+
+    mine = make(seed=rank + 1)  # as a program that seeds each process by its rank
+    before = mine.hidden[0].forest.source.tolist()
+    share_wiring(mine)
+    shared = train(nn.parallel.DistributedDataParallel(mine), x[half], y[half])
+    found["wiring"] = [before, mine.hidden[0].forest.source.tolist()]
+    found["shared"] = furthest(shared.module.parameters(), train(make(seed=1), x, y).parameters())
+
+    mesh, sharded = init_device_mesh("cpu", (2,)), make()
+    for layer in [*sharded.modules()]:
+        if isinstance(layer, DendriticLayer):
+            fully_shard(layer, mesh=mesh)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
+        train(fully_shard(sharded, mesh=mesh), x[half], y[half])
+    found["fsdp"] = furthest([p.full_tensor() for p in sharded.parameters()], alone.parameters())
+    found["local sizes"] = [p.to_local().numel() for p in sharded.parameters()]
+    found["sizes"] = [p.numel() for p in alone.parameters()]
+    (folder / f"{rank}.json").write_text(json.dumps(found))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,106 @@
+"""A whole made-up run with the look of a real one: the paper's models and our extra rows, at every dropout."""
+
+import csv
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from dendritree.studies.engine.records import Row, TrialRecord
+
+EXPECTED_FILE = Path(__file__).parents[2] / "paper" / "expected" / "results.csv"
+DROPOUTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+TABLES = ("binary-dendritic", "binary-mlp", "multiclass-dendritic", "multiclass-mlp", "cnn-dendritic", "cnn-mlp")
+
+MATCHES = {
+    ("binary", 2): [("mlp", 3), ("perceptrons", 0)],
+    ("binary", 4): [("mlp", 2), ("perceptrons", 0)],
+    ("binary", 32): [("mlp", 2), ("perceptrons", 0)],
+    ("multiclass", 2): [("mlp", 30), ("perceptrons", 0)],
+    ("multiclass", 4): [("mlp", 14), ("mlp", 16), ("perceptrons", 0)],
+    ("multiclass", 32): [("mlp", 11), ("perceptrons", 0)],
+    ("cnn", 2): [("conv-mlp", 29), ("conv-perceptrons", 0)],
+    ("cnn", 4): [("conv-mlp", 16), ("conv-perceptrons", 0)],
+    ("cnn", 16): [("conv-mlp", 11), ("conv-perceptrons", 0)],
+}
+EXTRA = [  # (table, task, network, size, validation accuracy, its deviation)
+    ("binary-mlp", "binary", "perceptrons", 0, 0.91, 0.02),
+    ("multiclass-mlp", "multiclass", "perceptrons", 0, 0.72, 0.04),
+    ("multiclass-mlp", "multiclass", "mlp", 16, 0.60, 0.05),
+    ("cnn-mlp", "cnn", "conv-perceptrons", 0, 0.79, 0.03),
+]
+PARAMETERS = {
+    ("binary", "mln-binary"): {2: 3_069, 4: 1_705, 32: 1_089},
+    ("binary", "mlp"): {3: 3_079, 2: 2_053},
+    ("binary", "perceptrons"): {0: 1_025},
+    ("multiclass", "mln"): {2: 30_690, 4: 17_050, 32: 10_890},
+    ("multiclass", "mlp"): {30: 31_060, 16: 16_570, 14: 14_500, 11: 11_395},
+    ("multiclass", "perceptrons"): {0: 10_250},
+    ("cnn", "conv-mln"): {2: 11_814, 4: 8_414, 16: 6_924},
+    ("cnn", "conv-mlp"): {29: 11_957, 16: 8_486, 11: 7_151},
+    ("cnn", "conv-perceptrons"): {0: 6_774},
+}
+
+
+def models():
+    """(table, task, network, size, mean and deviation of accuracy without dropout, the same with, best dropout)."""
+    with EXPECTED_FILE.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    found = {}
+    for line in lines:
+        key = (line["table"], line["task"], line["network"], int(line["size"]))
+        accuracy = (float(line["val_acc"]), float(line["val_sd"]), float(line["dropout"]))
+        found.setdefault(key, {})["best" if accuracy[2] else "none"] = accuracy
+    for key, both in found.items():
+        yield (*key, both["none"], both["best"])
+    for table, task, network, size, mean, sd in EXTRA:
+        yield table, task, network, size, (mean, sd, 0.0), (mean + 0.01, sd, 0.2)
+
+
+def made_up_records(tables=TABLES, trials=10, protocol="paper", epochs=100, dropouts=DROPOUTS, with_test=False):
+    """Trials that lie near the paper's numbers; the same for the same arguments."""
+    records = []
+    for table, task, network, size, none, best in models():
+        if table not in tables:
+            continue
+        for dropout in dropouts:
+            row = Row(table, task, network, size, dropout)
+            random = np.random.default_rng(zlib.crc32(repr((protocol, row)).encode()))
+            near = np.exp(-(((dropout - best[2]) / 0.35) ** 2))
+            mean, sd = none[0] + (best[0] - none[0]) * near * (dropout > 0), best[1] if dropout else none[1]
+            for index in range(trials):
+                history = made_up_history(mean + sd * random.standard_normal(), row, epochs, random)
+                records.append(
+                    TrialRecord(
+                        protocol=protocol,
+                        row=row,
+                        index=index,
+                        seed=int(random.integers(2**31)),
+                        dataset="mnist-4-9" if task == "binary" else "mnist",
+                        lr=0.05 if row.dendritic else 0.001,
+                        parameters=PARAMETERS[task, network][size],
+                        seconds=float((0.02 + (task == "cnn")) * (1 + 0.1 * random.random())),
+                        history=history,
+                        test_acc=float(mean + 0.05 + 0.004 * random.standard_normal()) if with_test else None,
+                        test_loss=0.3 if with_test else None,
+                    )
+                )
+    return records
+
+
+def made_up_history(accuracy, row, epochs, random):
+    """Curves that rise to `accuracy` on the validation images and higher on the training images, then overfit."""
+    epoch = np.arange(1, epochs + 1)
+    rate = epochs / (12 if row.dendritic else 4)
+    start = 0.5 if row.task == "binary" else 0.1
+    rise = 1 - np.exp(-epoch / rate)
+    gap = (0.05 if row.task == "binary" else 0.2) * (1 - row.dropout) * (0.8 if row.dendritic else 1.2)
+    noise = 0.012 * random.standard_normal((2, epochs))
+    val_acc = np.clip(start + (accuracy - start) * rise + noise[0], 0, 1)
+    train_acc = np.clip(start + (min(1, accuracy + gap) - start) * rise + noise[1], 0, 1)
+    top, floor = (0.69, 0.05) if row.task == "binary" else (2.3, 1.47)
+    overfit = 0.12 * (top - floor) * (1 - row.dropout) * np.clip(epoch / epochs - 0.5, 0, 1) * row.dendritic
+    val_loss = top - (top - floor) * (val_acc - start) / (1 - start) + overfit
+    train_loss = top - (top - floor) * (train_acc - start) / (1 - start)
+    curves = {"train_loss": train_loss, "val_loss": val_loss, "train_acc": train_acc, "val_acc": val_acc}
+    return {name: values.tolist() for name, values in curves.items()}

@@ -1,0 +1,125 @@
+"""A model of a table in Python: what goes in, what comes out, and the folder that keeps it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dendritree import create_model, load, save
+from dendritree.errors import FormatError, OptionError
+from dendritree.sklearn.tables import TableEncoding, load_table_model
+from dendritree.studies.table.fit import fit_table
+
+QUICK = {"budget": 200, "splits": 2, "epochs": 40}
+
+
+def frame(labels, rows=40):
+    """Two classes that `x` tells apart."""
+    x = np.random.default_rng(0).normal(size=rows)
+    return pd.DataFrame({"x": x, "more": x[::-1], "y": [labels[int(each > 0)] for each in x]})
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), ("no", "yes")])
+def test_predictions_have_the_type_of_the_target_in_memory_and_from_a_folder(labels, tmp_path):
+    table = frame(labels)
+    model = fit_table(table, "y", **QUICK).model
+    model.write(tmp_path)
+    for each in (model, load_table_model(tmp_path)):
+        predicted, _ = each.predict(table.drop(columns="y"))
+        assert predicted["prediction"].dtype == table["y"].dtype
+        assert (predicted["prediction"] == table["y"]).mean() > 0.8
+        assert list(predicted.columns)[-2:] == [f"probability {label}" for label in labels]
+        right = each.judge(predicted.assign(y=table["y"]))
+        assert right == f"accuracy {(predicted['prediction'] == table['y']).mean():.4f} on 40 rows with 'y'"
+
+
+def test_a_folder_of_text_classes_is_judged_by_numbers_too(tmp_path):
+    """As folders were written before classes kept their type."""
+    table = frame((0, 1))
+    fit_table(table.assign(y=table["y"].astype(str)), "y", **QUICK).model.write(tmp_path)
+    predicted, _ = load_table_model(tmp_path).predict(table)
+    assert set(predicted["prediction"]) == {"0", "1"}
+    right = (predicted["prediction"].astype(int) == table["y"]).mean()
+    assert load_table_model(tmp_path).judge(predicted) == f"accuracy {right:.4f} on 40 rows with 'y'"
+
+
+def test_names_that_are_no_texts_are_read_as_texts():
+    table = frame((0, 1))
+    numbered = table.set_axis([0, 1, 2], axis=1)
+    found = fit_table(numbered, 2, **QUICK)
+    predicted, _ = found.model.predict(numbered)
+    assert list(predicted.columns)[:4] == [0, 1, 2, "prediction"]
+    same, _ = fit_table(table, "y", **QUICK).model.predict(table)
+    assert predicted["prediction"].tolist() == same["prediction"].tolist()
+    assert found.model.judge(predicted).startswith("accuracy ")
+    assert TableEncoding.learn(numbered[[0, 1]]).features == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("table", "target", "match"),
+    [
+        (np.zeros((30, 2)), "y", "a table must be a pandas data frame: got numpy.ndarray"),
+        ({"x": [1, 2], "y": [1, 2]}, "y", "a table must be a pandas data frame: got dict"),
+        (
+            frame((0, 1)).set_axis(["x", "x ", "y"], axis=1),
+            "y",
+            "columns must have different names: 'x' is there twice",
+        ),
+        (frame((0, 1)), 7, "the target must be a column of the table: found no '7': its columns are x, more, y"),
+        (
+            frame((0, 1)).assign(more=[[1, 2]] * 40),
+            "y",
+            r"cells must be numbers, texts or dates: column 'more' holds \[1, 2\]",
+        ),
+    ],
+)
+def test_what_is_no_table_is_refused(table, target, match):
+    with pytest.raises(OptionError, match=match):
+        fit_table(table, target, **QUICK)
+
+
+def test_new_rows_that_are_no_table_are_refused():
+    model = fit_table(frame((0, 1)), "y", **QUICK).model
+    with pytest.raises(OptionError, match=r"a table must be a pandas data frame: got list"):
+        model.predict([1, 2])
+    predicted, notices = model.predict(pd.DataFrame({"x": [[1, 2], 3], "more": 1.0}))
+    assert len(predicted) == 2
+    assert notices == ["column 'x': 1 row holds what the model has not seen, taken as missing ('[1, 2]')"]
+
+
+def test_cells_of_a_number_column_that_are_none_are_told():
+    table = frame((0, 1))
+    table["x"] = table["x"].astype(object)
+    table.loc[[3, 5], "x"] = "unknown"
+    notices = fit_table(table, "y", **QUICK).notices
+    assert notices == ("column 'x': 2 rows hold no number, taken as missing ('unknown')",)
+
+
+def test_save_and_load_keep_a_model_of_a_table(tmp_path):
+    table = frame((0, 1))
+    model = fit_table(table, "y", **QUICK).model
+    place = tmp_path / "new" / "model"
+    for _ in range(2):  # a model folder is replaced
+        save(model, place)
+        pd.testing.assert_frame_equal(load(place).predict(table)[0], model.predict(table)[0])
+    assert sorted(path.name for path in place.iterdir()) == ["columns.json", "config.json", "weights.safetensors"]
+    save(model.estimator, place)
+    assert type(load(place)) is type(model.estimator)
+    save(model, place)
+    save(create_model("mln", in_features=4, out_features=2, branching=2), place)
+    assert not (place / "columns.json").exists()
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(FormatError, match="save replaces model folders only"):
+        save(model, tmp_path / "mine")
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_no_rows_give_a_table_with_the_columns_of_others(task):
+    table = frame((0, 1)).assign(day="2026-11-16", town="Delft")
+    table.loc[:9, ["day", "town"]] = "2026-11-20", "Gouda"
+    model = fit_table(table, "y", task=task, **QUICK).model
+    empty, notices = model.predict(table.iloc[:0])
+    assert (len(empty), notices) == (0, [])
+    assert empty.dtypes.tolist() == model.predict(table)[0].dtypes.tolist()
+    assert list(empty.columns) == list(model.predict(table)[0].columns)
+    assert model.judge(empty) is None

@@ -1,0 +1,187 @@
+"""What save refuses, and what it leaves behind when writing fails."""
+
+import os
+import resource
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch import nn
+
+from dendritree.errors import DendritreeError, FormatError, OptionError
+from dendritree.models import MLP, MLNClassifier, registry
+from dendritree.models.registry import register
+from dendritree.storage.models import load, save
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A saved model: 16 inputs, three neurons."""
+    save(MLNClassifier(16, 3, branching=4), tmp_path / "net")
+    return tmp_path / "net"
+
+
+def files_under(path):
+    """Everything below a folder, hidden files too: names and bytes."""
+    return {str(p.relative_to(path)): p.read_bytes() if p.is_file() else None for p in path.rglob("*")}
+
+
+# -------------------------------------------------------------------------------------------------- what it refuses
+
+
+class Swish(nn.Module):
+    def forward(self, x):
+        return x * torch.sigmoid(x)
+
+
+class Tanh(nn.Tanh):
+    """Named like PyTorch's, and not it."""
+
+    def forward(self, x):
+        return -super().forward(x)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [Swish, Swish(), Tanh, Tanh(), nn.Sequential(nn.Tanh(), nn.Sigmoid())],
+    ids=["class", "instance", "namesake class", "namesake instance", "chain"],
+)
+def test_an_activation_that_cannot_be_saved_is_refused_before_anything_is_written(activation, tmp_path):
+    net = MLNClassifier(16, 3, branching=4, activation=activation)
+    with pytest.raises(OptionError, match=r"activation must be a plain value, a wiring or a module of torch\.nn"):
+        save(net, tmp_path / "deep" / "net")
+    assert files_under(tmp_path) == {}
+
+
+def test_an_activation_that_cannot_be_saved_leaves_the_old_model_alone(folder):
+    before = files_under(folder.parent)
+    with pytest.raises(OptionError, match="activation must be a plain value"):
+        save(MLNClassifier(16, 3, branching=4, activation=Swish()), folder)
+    assert files_under(folder.parent) == before
+
+
+@pytest.mark.parametrize("model", [nn.Linear(4, 2), nn.Sequential(MLP(4, 3, hidden=2))], ids=["linear", "wrapped"])
+def test_a_model_that_is_not_registered_is_refused(model, tmp_path):
+    with pytest.raises(DendritreeError, match=rf"one of .*perceptrons.*: got {type(model).__name__}"):
+        save(model, tmp_path / "net")
+    assert files_under(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"notes.txt": "keep me"},
+        {"weights.safetensors": "of somebody else"},
+        {"config.json": '{"model_type": "bert"}', "model.safetensors": "years of training"},
+        {"config.json": "not even json", "src/main.js": "a whole project"},
+    ],
+    ids=["notes", "weights only", "another library's model", "another program's config"],
+)
+def test_a_folder_that_is_no_model_of_ours_is_never_overwritten(content, tmp_path):
+    (tmp_path / "net").mkdir()
+    for name, text in content.items():
+        (tmp_path / "net" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "net" / name).write_text(text)
+    before = files_under(tmp_path)
+    with pytest.raises(FormatError, match=r"save replaces model folders only: .*net exists"):
+        save(MLP(4, 3, hidden=2), tmp_path / "net")
+    assert files_under(tmp_path) == before
+
+
+def test_a_file_is_never_overwritten(tmp_path):
+    (tmp_path / "net").write_text("keep me")
+    with pytest.raises(FormatError, match=r"save replaces model folders only: .*net exists"):
+        save(MLP(4, 3, hidden=2), tmp_path / "net")
+    assert files_under(tmp_path) == {"net": b"keep me"}
+
+
+# ----------------------------------------------------------------------------------------------- when writing fails
+
+
+@contextmanager
+def disk_full(limit):
+    """No file may grow beyond `limit` bytes, as when the disk is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def failing_rename(monkeypatch):
+    """Make the n-th rename fail with an error; all others work."""
+
+    def install(n, error):
+        calls = 0
+        for name in ("rename", "replace"):
+            real = getattr(os, name)
+
+            def rename(*args, real=real, **kwargs):
+                nonlocal calls
+                calls += 1
+                if calls == n:
+                    raise error
+                return real(*args, **kwargs)
+
+            monkeypatch.setattr(os, name, rename)
+
+    return install
+
+
+def test_overwriting_replaces_the_whole_model(folder):
+    net, x = MLP(16, 2, hidden=3).eval(), torch.randn(4, 16)
+    save(net, folder)
+    assert torch.equal(load(folder)(x), net(x))
+    assert [path.name for path in folder.parent.iterdir()] == ["net"]
+
+
+@pytest.fixture
+def noted_class(monkeypatch):
+    """A model whose config is larger than its weights."""
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+
+    @register("noted", example={"note": ""})
+    class Noted(nn.Module):
+        def __init__(self, note: str) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(1))
+
+    return Noted
+
+
+@pytest.mark.parametrize("stage", ["weights", "config"])
+def test_a_full_disk_leaves_the_old_model_and_no_scratch(folder, noted_class, stage):
+    before = files_under(folder.parent)
+    large = MLP(400, 10, hidden=20) if stage == "weights" else noted_class("long story " * 500)
+    with disk_full(4000), pytest.raises(Exception, match=r"(?i)file too large"):
+        save(large, folder)
+    assert files_under(folder.parent) == before
+    assert isinstance(load(folder), MLNClassifier)
+    save(large, folder)  # with room again it works
+    assert files_under(folder.parent) != before
+
+
+def test_a_full_disk_leaves_nothing_where_nothing_was(tmp_path):
+    with disk_full(4000), pytest.raises(Exception, match=r"(?i)file too large"):
+        save(MLP(400, 10, hidden=20), tmp_path / "net")
+    assert files_under(tmp_path) == {}
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize(
+    "error", [OSError("no rename today"), KeyboardInterrupt("no rename today")], ids=["error", "ctrl-c"]
+)
+def test_a_failing_rename_leaves_the_old_model_and_no_scratch(folder, failing_rename, n, error):
+    before = files_under(folder.parent)
+    failing_rename(n, error)
+    with pytest.raises(type(error), match="no rename today"):
+        save(MLP(16, 2, hidden=3), folder)
+    assert files_under(folder.parent) == before
+    assert isinstance(load(folder), MLNClassifier)

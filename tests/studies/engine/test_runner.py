@@ -1,0 +1,142 @@
+"""Jobs in a real pool of processes: workers are killed, jobs fail, and nothing is lost, doubled or changed."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from runner_cases import Collected, alone, impossible_job, some_jobs
+
+from dendritree.errors import DendritreeError, OptionError, ShapeError
+from dendritree.studies.engine.runner import BACKENDS, LOSSES_IN_A_ROW, Pool, WorkersLostError, run_jobs
+
+JOBS = 14
+
+
+@pytest.fixture(scope="module")
+def expected(real_data):
+    real_data("mnist")
+    return alone(some_jobs(JOBS))
+
+
+def worker_pids(pool):
+    return list(getattr(pool._executor, "_processes", None) or ())
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+def test_this_process_does_jobs_in_order(expected):
+    done = Collected()
+    with Pool("here") as pool:
+        run_jobs(some_jobs(4), pool, done)
+    done.must_be({job: expected[job] for job in some_jobs(4)})
+    assert [job for job, _ in done.calls] == some_jobs(4)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_loses_and_doubles_nothing(expected):
+    """Killed in mid-run; the callback runs in this process, results are those of this process bit for bit."""
+    killed, seen = [], set()
+
+    def kill(count):
+        seen.add(os.getpid())
+        if count == 3:
+            killed.append(worker_pids(pool)[-1])
+            os.kill(killed[0], signal.SIGKILL)
+
+    done = Collected(kill)
+    with Pool("loky", workers=2) as pool:
+        run_jobs(some_jobs(JOBS), pool, done)
+        pids = worker_pids(pool)
+    done.must_be(expected)
+    assert killed
+    assert seen == {os.getpid()}
+    assert wait_until(lambda: not any(map(is_alive, [*pids, *killed])))
+
+
+@pytest.mark.usefixtures("expected")
+def test_workers_that_always_die_are_not_waited_for_forever():
+    """A stranger kills every worker as soon as it is there."""
+    killed, stop = set(), threading.Event()
+
+    def kill_all():
+        while not stop.wait(0.02):
+            for pid in worker_pids(pool):
+                if pid not in killed and is_alive(pid):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
+
+    killer = threading.Thread(target=kill_all)
+    done = Collected()
+    with Pool("loky", workers=1) as pool:
+        killer.start()
+        try:
+            with pytest.raises(
+                WorkersLostError, match="workers must live to finish a job: 3 times in a row they did not"
+            ):
+                run_jobs(some_jobs(2), pool, done)
+        finally:
+            stop.set()
+            killer.join()
+    assert done.calls == []
+    assert len(killed) >= LOSSES_IN_A_ROW
+
+
+def test_a_job_that_raises_shows_its_error_and_the_workers_end(expected):
+    done = Collected()
+    with Pool("loky", workers=1) as pool:
+        with pytest.raises(ShapeError, match=r"branching \*\* depth: got .*1024.*branching 3"):
+            run_jobs([impossible_job(), *some_jobs(1)], pool, done)
+        pids = worker_pids(pool)
+        run_jobs(some_jobs(2), pool, done)  # the pool is as good as before
+    done.must_be({job: expected[job] for job in some_jobs(2)})
+    assert wait_until(lambda: not any(map(is_alive, pids)))
+
+
+@pytest.mark.usefixtures("expected")
+def test_an_error_in_the_callback_is_not_taken_for_a_lost_worker():
+    def full(_job, _records):
+        raise DendritreeError("the disk is full")
+
+    with Pool("here") as pool, pytest.raises(DendritreeError, match="the disk is full"):
+        run_jobs(some_jobs(1), pool, full)
+
+
+def test_nothing_to_do_starts_nothing():
+    with Pool("loky") as pool:
+        run_jobs([], pool, Collected())
+        assert pool._executor is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"backend": "loki"}, r"backend must be one of 'loky', 'dask', 'here': got 'loki'; did you mean 'loky'\?"),
+        ({"address": "tcp://127.0.0.1:1"}, "an address is for backend 'dask': got 'loky' and 'tcp://127.0.0.1:1'"),
+        ({"backend": "here", "address": "x"}, "an address is for backend 'dask': got 'here'"),
+        ({"workers": -1}, "workers must be an integer of at least 1: got -1"),
+        ({"workers": 0}, "workers must be an integer of at least 1: got 0"),
+    ],
+    ids=str,
+)
+def test_a_pool_that_cannot_be_is_refused_before_anything_starts(arguments, message):
+    with pytest.raises(OptionError, match=message):
+        Pool(**arguments)
+
+
+def test_backends_are_known_by_name():
+    assert BACKENDS == ("loky", "dask", "here")

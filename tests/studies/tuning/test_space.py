@@ -1,0 +1,90 @@
+"""What the search may choose: every choice is a model within its share of the budget, and as wide as that allows."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dendritree import create_model
+from dendritree.studies.tuning import Space
+from dendritree.studies.tuning.space import NETWORK, PARAMETERS, SHARES
+
+
+class Chooser:
+    """Stands for an Optuna trial: chooses by hypothesis, and remembers the names."""
+
+    def __init__(self, draw):
+        self.draw, self.names = draw, []
+
+    def suggest_categorical(self, name, choices):
+        self.names.append(name)
+        return self.draw(st.sampled_from(choices))
+
+    def suggest_int(self, name, low, high, log=False):
+        self.names.append(name)
+        assert 1 <= low <= high
+        return self.draw(st.integers(low, high))
+
+    def suggest_float(self, name, low, high, log=False, step=None):
+        self.names.append(name)
+        return self.draw(st.floats(low, high))
+
+
+shapes = st.none() | st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data(), shapes, st.integers(1, 12), st.integers(1, 5), st.integers(30, 1500))
+def test_every_choice_fills_its_share_of_the_budget(data, shape, inputs, outputs, budget):
+    inputs = inputs if shape is None else shape[0] * shape[1] * shape[2]
+    space = Space(inputs, outputs, budget, shape)
+    chooser = Chooser(data.draw)
+    chosen = space.suggest(chooser)
+    assert chooser.names == list(chosen)
+    assert set(chosen) == set(PARAMETERS) - ({"window"} if shape is None else set())
+    choice = space.choice(chosen)
+
+    def parameters(hidden):
+        options = {key: value for key, value in choice.config.items() if key != "hidden"}
+        return sum(p.numel() for p in create_model(NETWORK, **options, hidden=[hidden]).parameters())
+
+    if choice is None:
+        return
+    (hidden,) = choice.config["hidden"]
+    assert parameters(hidden) <= chosen["share"] * budget < parameters(hidden + 1)
+    model = create_model(NETWORK, **choice.config)
+    assert model(torch.randn(2, inputs)).shape == (2, outputs)
+    assert model.hidden[0].depth == chosen["depth"]
+
+
+@pytest.mark.parametrize("space", [Space(64, 10, 2000), Space(64, 10, 2000, (1, 8, 8)), Space(2, 1, 200)])
+def test_the_choice_tried_first_is_in_the_space(space):
+    default = space.default()
+
+    class Follower:
+        def suggest_categorical(self, name, choices):
+            assert default[name] in choices
+            return default[name]
+
+        def suggest_int(self, name, low, high, log=False):
+            assert low <= default[name] <= high
+            return default[name]
+
+        def suggest_float(self, name, low, high, log=False, step=None):
+            return self.suggest_int(name, low, high)
+
+    assert space.suggest(Follower()) == default
+    assert space.choice(default) is not None
+
+
+def test_a_smaller_share_is_a_smaller_model():
+    space = Space(20, 3, 3000)
+    widths = [space.choice(space.default() | {"share": share}).config["hidden"][0] for share in SHARES]
+    assert widths == sorted(widths)
+    assert len(set(widths)) == 3
+
+
+def test_synapses_of_a_fixed_wiring_do_not_move():
+    space = Space(20, 3, 3000)
+    moving = [space.choice(space.default() | {"wiring": w, "moving": 0.3}).moving for w in ("random", "strided")]
+    assert moving == [0.3, 0.0]

@@ -1,0 +1,218 @@
+"""The search: within the budget, on validation alone, the same every time, and the same after a stop."""
+
+import dataclasses
+import math
+import signal
+
+import pytest
+import torch
+from tune_cases import made_up, tried
+
+import dendritree
+from dendritree.data import Examples, Split
+from dendritree.errors import DendritreeError, OptionError
+from dendritree.studies.tuning import search, tune
+from dendritree.studies.tuning.problem import Problem
+from dendritree.studies.tuning.study import interrupts_held
+from dendritree.training import evaluate
+
+optuna = pytest.importorskip("optuna")
+OPTIONS = {"budget": 300, "trials": 7, "steps": 1}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A search in a folder, in one go."""
+    folder = tmp_path_factory.mktemp("whole")
+    return tune(made_up(), out=folder / "out", **OPTIONS), folder / "out"
+
+
+def test_a_search_keeps_to_the_budget_and_tries_the_preset_first(whole):
+    found, _ = whole
+    assert len(found.trials) == 7
+    assert all(trial.parameters is None or trial.parameters <= 300 for trial in found.trials)
+    assert found.preset is found.trials[0]
+    assert found.best.score == max(trial.score for trial in found.trials if trial.whole)
+    assert found.parameters <= 300
+
+
+def test_the_model_in_the_folder_is_the_one_that_was_judged(whole):
+    found, folder = whole
+    model, split = dendritree.load(folder / "model"), made_up()
+    assert evaluate(model, split.test)[1] == found.test_score
+    assert evaluate(model, split.val)[1] == found.val_score
+    assert {path.name for path in folder.iterdir()} == {"model", "study.db"}
+
+
+def test_the_search_depends_on_its_seed_alone_and_leaves_torchs_generator_as_it_was(whole):
+    torch.manual_seed(123)
+    state = torch.get_rng_state()
+    again = tune(made_up(), **OPTIONS)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert tried(again) == tried(whole[0])
+    assert again.test_score == whole[0].test_score
+    assert tried(tune(made_up(), seed=1, **OPTIONS | {"trials": 2})) != tried(again)[:2]
+
+
+def test_test_examples_do_not_matter_before_the_end(whole):
+    other = tune(made_up(test_seed=7), **OPTIONS)
+    assert tried(other) == tried(whole[0])
+    assert other.test_score != whole[0].test_score
+
+
+class Stop:
+    """`fit` that is interrupted in the middle of its n-th training."""
+
+    def __init__(self, at):
+        self.left, self.fit = at, search.fit
+
+    def __call__(self, model, split, config, callbacks):
+        self.left -= 1
+
+        def interrupt(run):
+            if not self.left and len(run.history.epochs) == 2:
+                raise KeyboardInterrupt
+
+        return self.fit(model, split, config, callbacks=[*callbacks, interrupt])
+
+
+def test_a_search_that_was_stopped_goes_on_and_ends_the_same(whole, tmp_path, monkeypatch):
+    for at in (1, 3, 5):  # the first trial, one in between, and then the training of the best
+        with monkeypatch.context() as patch:
+            patch.setattr(search, "fit", Stop(at))
+            with pytest.raises(KeyboardInterrupt):
+                tune(made_up(), out=tmp_path / "out", **OPTIONS)
+        assert not (tmp_path / "out" / "model").exists()
+    found = tune(made_up(), out=tmp_path / "out", **OPTIONS)
+    assert tried(found) == tried(whole[0])
+    assert (found.test_score, found.test_looks) == (whole[0].test_score, 1)
+
+
+def test_more_trials_go_on_from_those_that_are_there_and_say_how_often_test_was_seen(whole, tmp_path):
+    few = tune(made_up(), out=tmp_path, **OPTIONS | {"trials": 2})
+    seen = []
+    more = tune(
+        made_up(), out=tmp_path, observer=lambda t, done, total: seen.append((t.number, done, total)), **OPTIONS
+    )
+    assert tried(more)[:2] == tried(few)
+    assert tried(more) == tried(whole[0])
+    assert seen == [(number, number + 1, 7) for number in range(2, 7)]
+    assert more.test_looks == 1 + (more.best.number != few.best.number)
+
+
+def test_bad_trials_are_stopped_early_among_those_of_their_share():
+    found = tune(made_up(), budget=300, trials=25, steps=8)
+    stopped = [trial for trial in found.trials if not trial.whole and trial.score is not None]
+    assert stopped
+    (epochs,) = {trial.epochs for trial in found.whole}
+    for trial in stopped:
+        assert 2 <= trial.epochs < epochs
+        share = trial.chosen["share"]
+        before = [t for t in found.whole if t.number < trial.number and t.chosen["share"] == share]
+        assert len(before) >= search.FEWEST_RIVALS
+    assert math.isclose(sum(found.importance.values()), 1, abs_tol=1e-6)
+    assert set(found.importance) == set(found.best.chosen)
+    sizes = [trial.parameters for trial in found.pareto]
+    scores = [trial.score for trial in found.pareto]
+    assert sizes == sorted(sizes)
+    assert scores == sorted(scores)
+    assert found.best.score == scores[-1]
+
+
+def test_a_quantity_is_tuned_for_little_error_and_two_classes_with_one_output():
+    found = tune(made_up(classes=0), **OPTIONS)
+    assert found.metric == "rmse"
+    assert found.best.score == min(trial.score for trial in found.trials if trial.whole)
+    assert found.model(torch.zeros(2, 6)).shape == (2, 1)
+    assert tune(made_up(classes=2), **OPTIONS | {"trials": 1}).model(torch.zeros(2, 6)).shape == (2, 1)
+
+
+def test_the_verdict_says_what_was_found(whole):
+    found, _ = whole
+    text = " ".join(found.verdict)
+    assert f"accuracy {found.best.score:.4f} on the validation examples" in text
+    assert f"accuracy {found.test_score:.4f} on the test examples, which was not looked at before" in text
+    assert "which our comparison found" in text
+    looked_twice = dataclasses.replace(found, test_looks=2)
+    assert "has now looked at 2 times" in " ".join(looked_twice.verdict)
+
+
+def with_y(y):
+    part = Examples(torch.randn(len(y), 4), y)
+    return Split(part, part, part)
+
+
+BAD = {
+    "budget too small": (made_up(), {"budget": 20}, "budget must leave room for two neurons: 20 parameters do not"),
+    "budget of words": (made_up(), {"budget": "much"}, "budget must be a whole number of parameters.*'much'"),
+    "no trials": (made_up(), {"trials": 0}, "trials must be an integer of at least 1: got 0"),
+    "no steps": (made_up(), {"steps": 0}, "steps must be an integer of at least 1: got 0"),
+    "a negative seed": (made_up(), {"seed": -1}, "seed must be an integer of at least 0: got -1"),
+    "another image": (made_up(), {"image_shape": (1, 2, 2)}, r"image_shape must have 6 pixels.*\(1, 2, 2\)"),
+    "no image": (made_up(), {"image_shape": (1, 0, 6)}, "image_shape"),
+    "images as images": (Split(*[Examples(torch.rand(4, 2, 2), torch.zeros(4))] * 3), {}, "takes rows of floats"),
+    "two quantities": (with_y(torch.rand(9, 2)), {}, "one number for each example"),
+    "one class": (with_y(torch.zeros(9, dtype=torch.long)), {}, "numbered from 0, two or more"),
+    "no test examples": (
+        Split(*[Examples(torch.rand(n, 4), torch.rand(n)) for n in (5, 5, 0)]),
+        {},
+        r"training, validation and test examples: got \[5, 5, 0\]",
+    ),
+    "no database": (made_up(), {"storage": "nonsense://nowhere"}, "a database that Optuna can open: got 'nonsense://"),
+    "a password": (made_up(), {"storage": "nonsense://me:secret@host/db"}, r"got 'nonsense://\.\.\.@host/db'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_before_anything_is_written(case, tmp_path):
+    split, options, message = BAD[case]
+    with pytest.raises(OptionError, match=message) as caught:
+        tune(split, **OPTIONS | options, out=None if "storage" in options else tmp_path / "out")
+    assert "secret" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"budget": 400}, "goes on with the budget that it has, 300: got 400"),
+        ({"seed": 3}, "goes on with the seed that it has, 0: got 3"),
+        ({"steps": 2}, "goes on with the steps that it has, 1: got 2"),
+        ({"split": made_up(seed=5)}, "goes on with the data that it has"),
+    ],
+)
+def test_a_study_is_not_mixed_with_another(whole, change, message):
+    with pytest.raises(OptionError, match=message):
+        tune(**{"split": made_up(), **OPTIONS, "out": whole[1], **change})
+
+
+def test_a_study_of_others_is_left_alone(tmp_path):
+    url = f"sqlite:///{tmp_path}/theirs.db"
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    optuna.create_study(storage=url, study_name="theirs").optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=1)
+    with pytest.raises(OptionError, match="must be one of dendritree's to go on with: 'theirs' is another"):
+        tune(made_up(), storage=url, name="theirs", **OPTIONS)
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(DendritreeError, match="out must be a folder that can be written"):
+        tune(made_up(), out=tmp_path / "out", **OPTIONS)
+
+
+def test_a_diverged_training_is_no_result():
+    assert math.isnan(Problem(4, 3).score(math.nan, 0.3))
+
+
+def test_ctrl_c_waits_while_a_trial_is_begun():
+    done = []
+
+    def begin():
+        with interrupts_held():
+            signal.raise_signal(signal.SIGINT)
+            done.append("the block ends")
+
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+    assert done == ["the block ends"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,0 +1,103 @@
+"""Training processes that are killed, at any moment and while they write: the run goes on from the file."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from checkpoint_cases import assert_same, callbacks_of, make_network, names_in, outcome, run_through
+from training_cases import make_split
+
+from dendritree import FitConfig, fit
+from dendritree.training.checkpoints import read_checkpoint
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+
+TESTS = Path(__file__).parents[1] / "helpers"
+EPOCHS = 20
+CONFIG = FitConfig(epochs=EPOCHS, batch_size=10, schedule="one-cycle")
+MOST = 8  # epochs that a process trains before it waits for its end
+
+# Trains and tells after each epoch. sys.argv: model, checkpoint, seed of the first weights.
+TRAINER = f"""
+import sys, time
+sys.path.insert(0, {str(TESTS)!r})
+from checkpoint_cases import callbacks_of, make_network
+from training_cases import make_split
+from dendritree import FitConfig, fit
+
+def tell(run):
+    print(len(run.history.epochs), flush=True)
+    told.append(run)
+    if len(told) == {MOST}:
+        time.sleep(60)
+
+told = []
+name, path, seed = sys.argv[1:]
+config = FitConfig(epochs={EPOCHS}, batch_size=10, schedule="one-cycle")
+fit(make_network(name, int(seed)), make_split(), config, callbacks=[*callbacks_of(name), tell], checkpoint=path)
+"""
+
+# The same, killed when the third checkpoint is written but not yet in its place.
+KILLED_WHILE_WRITING = (
+    """
+import os, pathlib, signal
+plain, replaced = pathlib.Path.replace, []
+def replace(self, target):
+    replaced.append(target)
+    if len(replaced) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(self, target)
+pathlib.Path.replace = replace
+"""
+    + TRAINER
+)
+
+
+def start(program, name, path, seed):
+    command = [sys.executable, "-c", program, name, str(path), str(seed)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def finish(name, path):
+    model = make_network(name, 1234)
+    return outcome(model, fit(model, make_split(), CONFIG, callbacks=callbacks_of(name), checkpoint=path))
+
+
+@pytest.mark.parametrize("name", [pytest.param("dropout", marks=pytest.mark.slow), "rewired"])
+def test_whenever_a_run_is_killed_it_goes_on_to_the_same_end(name, tmp_path):
+    path, moments = tmp_path / "run", random.Random(name)
+    last = 0
+    for seed in range(2):
+        with start(TRAINER, name, path, seed) as process:
+            told = [int(process.stdout.readline()) for _ in range(moments.randint(2, MOST - 2))]
+            time.sleep(moments.uniform(0.0, 0.02))
+            process.send_signal(signal.SIGKILL)
+            told += map(int, process.stdout.read().split())
+        assert process.returncode == -signal.SIGKILL
+        assert told[0] == last + 1  # where the last one was, not at the beginning
+        last = len(read_checkpoint(path)[1]["epochs"])
+        assert told[-1] - 1 <= last <= told[-1], "all that was told, but for the epoch under way"
+    assert 0 < last < EPOCHS
+    assert_same(finish(name, path), run_through(name, CONFIG))
+
+
+@pytest.fixture
+def killed_while_writing(tmp_path):
+    process = start(KILLED_WHILE_WRITING, "rewired", tmp_path / "run", 0)
+    process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL
+    return tmp_path / "run"
+
+
+def test_a_kill_while_a_checkpoint_is_written_leaves_the_one_before(killed_while_writing):
+    assert len(read_checkpoint(killed_while_writing)[1]["epochs"]) == 2
+    assert_same(finish("rewired", killed_while_writing), run_through("rewired", CONFIG))
+
+
+def test_what_a_killed_run_left_half_done_is_gone_when_the_run_is_over(killed_while_writing):
+    finish("rewired", killed_while_writing)
+    assert names_in(killed_while_writing.parent) == ["run"]
