@@ -83,7 +83,7 @@ def test_a_seed_changes_with_any_number_in_it(parts, number):
 
 
 def test_a_seed_is_the_same_in_another_process():
-    program = "from dendritree.studies.paper.protocol import seed_of; print(seed_of('draw', 'mnist', 3, 0.1))"
+    program = "from dendritree.studies.engine.seeds import seed_of; print(seed_of('draw', 'mnist', 3, 0.1))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert int(done.stdout) == seed_of("draw", "mnist", 3, 0.1)
 
