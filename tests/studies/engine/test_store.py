@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_trials import TREE, made_trial
 from torch import nn
@@ -39,7 +39,6 @@ def test_a_trial_comes_back_as_it_went_in(store):
     assert store.records() == [trial]
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     history=st.integers(1, 5).flatmap(
         lambda epochs: st.fixed_dictionaries(
