@@ -48,10 +48,12 @@ package: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_package.py
 
 # `pip install` in one go with the constraints, so that torch is the pinned build for every package that asks for it.
-# Python compiles what it imports: compiling all 20,000 files now would take longer than the tests.
+# Python compiles what it imports: compiling all 20,000 files here would take a minute. So would resolving with the pip
+# of an older Python.
 define install
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dendritree needs Python 3.11 or newer")'
 test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(PIP) install --no-compile -c constraints.txt pip
 $(PIP) install --no-compile -c constraints.txt -e '.[$(1)]'
 touch $@
 endef
