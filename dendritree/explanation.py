@@ -133,7 +133,7 @@ def explain(model: nn.Module, x: Tensor, reference: float | Tensor = 0.0) -> Exp
         reference: the input to compare with: a number, or a tensor that broadcasts to `x`, such as the mean input.
 
     Example:
-        >>> layer = DendriticLayer(16, 2, branching=[4, 2], activation="tanh")
+        >>> layer = DendriticLayer(16, 2, branching=[4, 2], wiring="partition", activation="tanh")
         >>> found = explain(layer, torch.randn(5, 16))
         >>> found.synapses.shape, found.dendrites.shape, found.inputs.shape
         (torch.Size([5, 16]), torch.Size([5, 6]), torch.Size([5, 2, 16]))

@@ -174,7 +174,7 @@ def test_a_step_function_is_explained_where_it_jumps():
 
 
 def test_the_layer_is_left_as_it_was_and_is_taken_in_evaluation_mode():
-    layer = DendriticLayer(16, 2, branching=[4, 2], dropout=0.5, backend="eager").train()
+    layer = DendriticLayer(16, 2, branching=[4, 2], wiring="partition", dropout=0.5, backend="eager").train()
     before, x = copy.deepcopy(layer.state_dict()), torch.randn(3, 16)
     found = explain(layer, x)
     assert layer.training
@@ -208,7 +208,10 @@ MODELS = {
     "perceptrons": lambda: Perceptrons(16, 3, output="logits"),
     "control": lambda: MLP(16, 3, hidden=5, output="logits"),
     "sequential": lambda: nn.Sequential(
-        nn.Linear(16, 8), nn.Tanh(), nn.Sequential(DendriticLayer(8, 2, branching=4), nn.Dropout()), nn.PReLU()
+        nn.Linear(16, 8),
+        nn.Tanh(),
+        nn.Sequential(DendriticLayer(8, 2, branching=4, wiring="partition"), nn.Dropout()),
+        nn.PReLU(),
     ),
 }
 
@@ -234,7 +237,7 @@ def test_a_model_is_taken_apart_by_inputs_and_at_every_layer(name, leading):
 
 
 def test_probabilities_are_explained_by_their_logits():
-    model = MLNClassifier(16, 3, branching=4)
+    model = MLNClassifier(16, 3, branching=4, output="probabilities")
     x = torch.randn(4, 16)
     found = explain(model, x)
     assert torch.allclose(found.output.softmax(-1), model(x).double(), atol=1e-5)

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from .. import ops
 from ..errors import DendritreeError, FormatError, OptionError, ShapeError, check_int, check_one_of, check_probability
-from ..levels import Branching, check_shape
+from ..levels import AUTO, Branching, check_shape
 from ..tree import Forest, IntArray
 from ..wiring import Custom, Wiring
 from .activation import Activation, make_activation
@@ -39,15 +39,17 @@ class DendriticLayer(PlannedLayer):
 
     Args:
         in_features: size of the last dimension of the input, `I` in the paper.
-        out_features: number of neurons, `O`. For wiring `"partition"`, `in_features = out_features * branching **
-            depth`: give `out_features` or `depth`, the other follows; if you give both they are checked.
-        branching: children of every node, `b`; an int, one number per level, leaf level first, `"auto"` for two
-            levels near the square root of the fan-in, or an unbalanced tree as nested children: `[3, [2], [2, [4]]]`
-            has three synapses at the root, a dendrite of two, and one of two and a dendrite of four.
+        out_features: number of neurons, `O`. None for the number that fills the paper's layer, wiring `"partition"`:
+            `in_features = out_features * branching ** depth`.
+        branching: children of every node, `b`: `"auto"` for two levels near the square root of the fan-in, an int, one
+            number per level, leaf level first, or an unbalanced tree as nested children: `[3, [2], [2, [4]]]` has
+            three synapses at the root, a dendrite of two, and one of two and a dendrite of four.
         depth: edges from leaf to root, `d`.
         fan_in: synapses of a tree, where the wiring takes any number: `"random"`, `"strided"`, `"local"`.
-        wiring: which inputs a neuron reads: `"partition"` (neuron n reads its own slice of the inputs), `"shared"`
-            (every neuron reads all inputs), another name of `dendritree.wiring.WIRINGS`, or a wiring object.
+        wiring: which inputs a neuron reads: `"shared"` (every neuron reads all inputs, as in `nn.Linear`),
+            `"partition"` (neuron n reads its own slice of the inputs, as in the paper), another name of
+            `dendritree.wiring.WIRINGS`, or a wiring object. None is `"shared"`, or `"partition"` without
+            `out_features`.
         repeats: trees of a neuron, over the same inputs, joined by a linear soma: a k-tree. None has no soma. `wiring`
             may then be a list, one for each tree.
         ragged: accept sizes that are not powers of `branching`; a level of n children then has ceil(n / b) nodes.
@@ -74,11 +76,14 @@ class DendriticLayer(PlannedLayer):
         regrown: whether the trees are others than those that the arguments describe: pruned, or given as a forest.
 
     Example:
-        >>> layer = DendriticLayer(1024, 1, branching=32)
-        >>> layer(torch.randn(128, 1024)).shape
-        torch.Size([128, 1])
-        >>> sum(p.numel() for p in layer.parameters())
-        1089
+        >>> layer = DendriticLayer(784, 10)
+        >>> layer(torch.randn(128, 784)).shape
+        torch.Size([128, 10])
+        >>> layer
+        DendriticLayer(
+          784, 10, branching='auto', wiring=Shared(); 10 trees of 784 synapses, 28 + 1 dendrites; 8,410 parameters
+          (activation): LeakyReLU(negative_slope=0.1)
+        )
     """
 
     weight: nn.Parameter
@@ -89,10 +94,10 @@ class DendriticLayer(PlannedLayer):
         in_features: int,
         out_features: int | None = None,
         *,
-        branching: Branching = 2,
+        branching: Branching = AUTO,
         depth: int | None = None,
         fan_in: int | None = None,
-        wiring: str | Wiring | Sequence[str | Wiring] = "partition",
+        wiring: str | Wiring | Sequence[str | Wiring] | None = None,
         repeats: int | None = None,
         ragged: bool = False,
         bias: bool = True,
@@ -107,7 +112,7 @@ class DendriticLayer(PlannedLayer):
         super().__init__()
         self.in_features = check_int("in_features", in_features)
         self.repeats = None if repeats is None else check_int("repeats", repeats)
-        self.wirings = resolve_wirings(wiring, self.repeats)
+        self.wirings = resolve_wirings(wiring, out_features, self.repeats)
         self.dropout = check_probability("dropout", dropout)
         self.dropout_per = check_one_of("dropout_per", dropout_per, DROPOUT_PER)
         self.backend = check_one_of("backend", backend, ops.BACKENDS)
@@ -150,7 +155,7 @@ class DendriticLayer(PlannedLayer):
             >>> trees = Forest.join([Forest.nested([3]), Forest.nested([1, [2]])])
             >>> DendriticLayer.from_forest(trees.wired([0, 1, 2, 3, 0, 1], in_features=4), activation="tanh")
             DendriticLayer(
-              4, 2, forest='2 unequal trees of 6 synapses, 2 + 1 dendrites', wiring=Custom(6 inputs)
+              4, 2, wiring=Custom(6 inputs); 2 unequal trees of 6 synapses, 2 + 1 dendrites; 10 parameters
               (activation): Tanh()
             )
         """
@@ -218,7 +223,7 @@ class DendriticLayer(PlannedLayer):
         )
 
     def extra_repr(self) -> str:
-        """The constructor's call, as `nn.Module.__repr__` shows it."""
+        """The constructor's call, the trees that were grown, their parameters."""
         return describe(self)
 
     def __prepare_scriptable__(self) -> DendriticLayer:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError, ShapeError, check_int
-from ..levels import AUTO, Branching, auto_branching, check_branching, is_nested, level_sizes
+from ..errors import DendritreeError, OptionError, ShapeError, check_int
+from ..levels import AUTO, Branching, auto_branching, check_branching, is_nested, level_sizes, nested_edges
 from ..tree import Forest, IntArray
-from ..wiring import Partition, Wiring, resolve_wiring
+from ..wiring import Partition, Shared, Wiring, resolve_wiring
 from ..wiring.base import Attachment
 
 __all__ = ["count_neurons", "grow_forest", "resolve_wirings"]
@@ -34,6 +34,40 @@ def grow_forest(
     `wirings` has one wiring, or one for each of the repeated trees. Windows are top, left, height and width for each
     node, zeros for one without synapses; None unless every wiring has windows, all in one image.
     """
+    try:
+        return _grow(in_features, out_features, branching, depth, fan_in, wirings, repeats, ragged)
+    except ShapeError as error:
+        if isinstance(wirings[0], Shared) and _fits_partition(in_features, out_features, branching, depth, fan_in):
+            hint = f"each of {out_features} neurons then reads its own {in_features // out_features} inputs"
+            raise ShapeError(f"{error}; wiring='partition' would fit: {hint}") from None
+        raise
+
+
+def _fits_partition(
+    in_features: int, out_features: int, branching: Branching, depth: int | None, fan_in: int | None
+) -> bool:
+    """Whether a tree fits the inputs of one neuron where each has its own."""
+    own, rest = divmod(in_features, out_features)
+    if rest or fan_in not in (None, own):
+        return False
+    try:
+        return own == (
+            nested_edges(branching)[0] if is_nested(branching) else level_sizes(branching, fan_in=own, depth=depth)[0]
+        )
+    except DendritreeError:
+        return False
+
+
+def _grow(
+    in_features: int,
+    out_features: int,
+    branching: Branching,
+    depth: int | None,
+    fan_in: int | None,
+    wirings: Sequence[Wiring],
+    repeats: int | None,
+    ragged: bool,
+) -> tuple[Forest, IntArray | None]:
     synapses = [_fan_in(w, in_features, out_features, branching, depth, fan_in) for w in wirings]
     if len(set(synapses)) > 1:
         raise ShapeError(f"the trees of a neuron must have as many synapses each: got {synapses} from {list(wirings)}")
@@ -86,7 +120,7 @@ def _fan_in(
     if is_nested(branching):
         if depth is not None:
             raise OptionError(f"depth must be left out for nested children, which have their own: got {depth}")
-        natural = Forest.nested(branching).synapses  # type: ignore[arg-type]
+        natural = Forest.nested(branching).synapses
     elif not isinstance(branching, str) and (not isinstance(branching, int) or depth is not None):
         natural = level_sizes(branching, depth=depth)[0]
     if fan_in is None and wiring.any_fan_in and natural is not None:
@@ -102,9 +136,14 @@ def _fan_in(
 
 def _unwired(branching: Branching, fan_in: int, depth: int | None, trees: int, ragged: bool) -> Forest:
     if is_nested(branching):
-        return Forest.join([Forest.nested(branching)] * trees)  # type: ignore[arg-type]
+        return Forest.join([Forest.nested(branching)] * trees)
     if branching == AUTO:
         branching, ragged = auto_branching(fan_in), True
+        if depth is not None and check_int("depth", depth) != len(branching):
+            raise OptionError(
+                f"depth must be left out for branching 'auto', which grows {len(branching)} levels here: got {depth}; "
+                "give branching too, such as 2"
+            )
     return Forest.grow(branching, fan_in=fan_in, depth=depth, neurons=trees, ragged=ragged)
 
 
@@ -122,8 +161,16 @@ def _int32(values: Any) -> IntArray:
     return values.astype(np.int32)  # type: ignore[no-any-return]
 
 
-def resolve_wirings(wiring: str | Wiring | Sequence[str | Wiring], repeats: int | None) -> tuple[Wiring, ...]:
-    """One wiring, or one for each of the repeated trees."""
+def resolve_wirings(
+    wiring: str | Wiring | Sequence[str | Wiring] | None, out_features: int | None, repeats: int | None
+) -> tuple[Wiring, ...]:
+    """One wiring, or one for each of the repeated trees.
+
+    >>> resolve_wirings(None, 10, None), resolve_wirings(None, None, None)
+    ((Shared(),), (Partition(),))
+    """
+    if wiring is None:
+        wiring = "partition" if out_features is None else "shared"
     if isinstance(wiring, str | Wiring) or not isinstance(wiring, Sequence):
         return (resolve_wiring(wiring),)
     if repeats is None or len(wiring) != repeats:
@@ -153,7 +200,10 @@ def count_neurons(
         return out_features
     if isinstance(branching, str) or is_nested(branching):
         if out_features is None:
-            raise OptionError(f"out_features is required for branching {branching!r}: got None")
+            raise OptionError(
+                f"out_features must be given for branching {branching!r}: got None; the number of neurons follows only "
+                "from numbers: branching and depth, or one branching per level"
+            )
         return out_features
     branching = check_branching(branching)
     levels = isinstance(branching, tuple)

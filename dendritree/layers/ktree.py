@@ -16,6 +16,7 @@ from ..levels import Branching
 from ..wiring import Morton, Random, Shared, Wiring
 from .activation import Activation
 from .dendritic import DendriticLayer
+from .description import call_and_trees
 
 __all__ = ["KTREE_WIRINGS", "KTree"]
 
@@ -111,20 +112,12 @@ class KTree(DendriticLayer):
             self.weight[begin:end].uniform_(-bound, bound)
 
     def extra_repr(self) -> str:
-        """The constructor's call, as `nn.Module.__repr__` shows it."""
+        """The constructor's call, the trees that were grown, their parameters."""
         names = {kind: name for name, kind in KTREE_WIRINGS.items()}
         orders = [repr(names[type(w)]) if w == type(w)() else repr(w) for w in self.wirings if type(w) in names]
         shown = orders if len(orders) == len(self.wirings) else [repr(wiring) for wiring in self.wirings]
         order = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
-        options = [f"{self.in_features}, {self.out_features}, trees={self.trees}, branching={self.branching!r}"]
-        options.append(f"wiring={order}")
-        if self.bias is None:
-            options.append("bias=False")
-        if self.dropout:
-            options.append(f"dropout={self.dropout}, dropout_per={self.dropout_per!r}")
-        if self.backend != "auto":
-            options.append(f"backend={self.backend!r}")
-        return ", ".join(options)
+        return call_and_trees(self, [f"trees={self.trees}", f"branching={self.branching!r}", f"wiring={order}"])
 
 
 def _input_order(wiring: str | Wiring | Sequence[str | Wiring]) -> Wiring | list[Wiring]:

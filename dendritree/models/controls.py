@@ -37,7 +37,7 @@ class Perceptrons(nn.Module):
         in_features: number of inputs.
         out_features: number of classes; 1 for a yes-or-no question.
         dropout: probability of silencing an input while training.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 
     Example:
@@ -51,7 +51,7 @@ class Perceptrons(nn.Module):
         out_features: int = 10,
         *,
         dropout: float = 0.0,
-        output: str = "probabilities",
+        output: str = "logits",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -77,7 +77,7 @@ class MLP(nn.Module):
         out_features: number of classes; 1 for a yes-or-no question.
         hidden: number of hidden units, `h` in the paper.
         dropout: probability of silencing an input while training.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 
     Example:
@@ -92,7 +92,7 @@ class MLP(nn.Module):
         *,
         hidden: int,
         dropout: float = 0.0,
-        output: str = "probabilities",
+        output: str = "logits",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -119,7 +119,7 @@ class ConvMLP(nn.Module):
         out_features: number of classes.
         hidden: number of hidden units.
         dropout: probability of silencing a feature while training.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 
     Example:
@@ -135,7 +135,7 @@ class ConvMLP(nn.Module):
         *,
         hidden: int,
         dropout: float = 0.0,
-        output: str = "probabilities",
+        output: str = "logits",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -164,7 +164,7 @@ class ConvPerceptrons(nn.Module):
     Args:
         out_features: number of classes.
         dropout: probability of silencing a feature while training.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 
     Example:
@@ -179,7 +179,7 @@ class ConvPerceptrons(nn.Module):
         out_features: int = 10,
         *,
         dropout: float = 0.0,
-        output: str = "probabilities",
+        output: str = "logits",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:

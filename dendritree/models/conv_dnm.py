@@ -31,7 +31,7 @@ class ConvDNM(nn.Module):
         soma: `"log"` takes k_s (log V - log theta_s) as logits, `"logit"` k_s (V - theta_s). The softmax of `"log"`
             with `soma_k=1` is V over the sum of all neurons' V.
         dropout: probability of silencing a feature while training.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 
     Shape:
@@ -58,7 +58,7 @@ class ConvDNM(nn.Module):
         soma_threshold: float = 0.5,
         soma: str = "log",
         dropout: float = 0.0,
-        output: str = "probabilities",
+        output: str = "logits",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:

@@ -28,7 +28,7 @@ class DANNClassifier(nn.Module):
         dendrites: of each soma, `D`.
         synapses, field, image_shape, activation, seed, backend: as in `DANN`; field `"all"` is the source's pdANN.
         dropout: probability of silencing a soma's output while training.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 
     Example:
@@ -50,7 +50,7 @@ class DANNClassifier(nn.Module):
         activation: Activation = "leaky_relu",
         seed: int | None = None,
         dropout: float = 0.0,
-        output: str = "probabilities",
+        output: str = "logits",
         backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,

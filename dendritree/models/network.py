@@ -57,7 +57,7 @@ class DendriticNetwork(nn.Module):
         synapse_dropout: probability of silencing a synapse of a hidden layer while training.
         readout: `"linear"`, or `"dendritic"` for one tree per output that reads all hidden neurons; its root is linear.
         activation: of the dendrites, as in `DendriticLayer`.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         backend, device, dtype: as in `DendriticLayer`.
 
     Example:
@@ -82,7 +82,7 @@ class DendriticNetwork(nn.Module):
         synapse_dropout: float = 0.0,
         readout: str = "linear",
         activation: Activation = "leaky_relu",
-        output: str = "probabilities",
+        output: str = "logits",
         backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -129,7 +129,7 @@ class DenseNetwork(nn.Module):
         norm: `"batch"` or `"layer"` normalisation after each hidden layer, or None.
         dropout: probability of silencing a hidden neuron's output while training.
         activation: of the hidden neurons, as in `DendriticLayer`.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 
     Example:
@@ -146,7 +146,7 @@ class DenseNetwork(nn.Module):
         norm: str | None = None,
         dropout: float = 0.0,
         activation: Activation = "relu",
-        output: str = "probabilities",
+        output: str = "logits",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:

@@ -53,7 +53,7 @@ class NeuronNetwork(nn.Module):
         options: further arguments of the neurons, as `{"branches": 4}` for DENN.
         norm: `"batch"` or `"layer"` normalisation after the hidden layer, or None.
         dropout: probability of silencing a hidden neuron's output while training.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 
     Example:
@@ -72,7 +72,7 @@ class NeuronNetwork(nn.Module):
         options: Mapping[str, Any] | None = None,
         norm: str | None = None,
         dropout: float = 0.0,
-        output: str = "probabilities",
+        output: str = "logits",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:

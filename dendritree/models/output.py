@@ -1,4 +1,4 @@
-"""What a classifier returns: probabilities, as in the paper, or logits."""
+"""What a classifier returns: logits, or probabilities as in the paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..errors import check_one_of
 
 __all__ = ["OUTPUTS", "make_output"]
 
-OUTPUTS = ("probabilities", "logits")
+OUTPUTS = ("logits", "probabilities")
 
 
 def make_output(output: str, out_features: int) -> nn.Module:

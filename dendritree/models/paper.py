@@ -42,7 +42,7 @@ class MLNBinaryClassifier(nn.Module):
         branching: children of every node; an int, or one number per level, leaf level first.
         wiring: which inputs the neuron reads.
         dropout: probability of silencing a synapse while training.
-        output: `"probabilities"` (sigmoid of the root, as in the paper) or `"logits"` (the root itself).
+        output: `"logits"` (the root itself) or `"probabilities"` (sigmoid of the root, as in the paper).
         options: further options of `DendriticLayer`.
 
     Shape:
@@ -62,7 +62,7 @@ class MLNBinaryClassifier(nn.Module):
         branching: Branching = 32,
         wiring: str | Wiring | Sequence[str | Wiring] = "shared",
         dropout: float = 0.0,
-        output: str = "probabilities",
+        output: str = "logits",
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class MLNClassifier(nn.Module):
         branching: children of every node; an int, or one number per level, leaf level first.
         wiring: which inputs each neuron reads; a list with one for each of repeated trees.
         dropout: probability of silencing a synapse while training.
-        output: `"probabilities"` (softmax over the neurons, as in the paper) or `"logits"` (the roots themselves).
+        output: `"logits"` (the roots themselves) or `"probabilities"` (softmax over the neurons, as in the paper).
         options: further options of `DendriticLayer`.
 
     Shape:
@@ -93,7 +93,7 @@ class MLNClassifier(nn.Module):
         - Output: `(*, out_features)`.
 
     Example:
-        >>> net = MLNClassifier(1024, 10, branching=32, dropout=0.4)
+        >>> net = MLNClassifier(1024, 10, branching=32, dropout=0.4, output="probabilities")
         >>> net(torch.randn(5, 1024)).sum(-1).round(decimals=4).tolist()
         [1.0, 1.0, 1.0, 1.0, 1.0]
     """
@@ -106,7 +106,7 @@ class MLNClassifier(nn.Module):
         branching: Branching = 32,
         wiring: str | Wiring | Sequence[str | Wiring] = "shared",
         dropout: float = 0.0,
-        output: str = "probabilities",
+        output: str = "logits",
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class ConvMLN(nn.Module):
         branching: children of every node; an int, or one number per level, leaf level first.
         wiring: which of the features each neuron reads; wirings for images take them as 16 maps of 4x4.
         dropout: probability of silencing a synapse (a feature of one neuron) while training.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         options: further options of `DendriticLayer`.
 
     Shape:
@@ -176,7 +176,7 @@ class ConvMLN(nn.Module):
         branching: Branching = 16,
         wiring: str | Wiring | Sequence[str | Wiring] = "shared",
         dropout: float = 0.0,
-        output: str = "probabilities",
+        output: str = "logits",
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__()

@@ -34,7 +34,7 @@ def dendritic_preset(
     image_shape: Sequence[int] | None = None,
     neurons: str = "tree",
     dropout: float = 0.0,
-    output: str = "probabilities",
+    output: str = "logits",
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> DendriticNetwork:
@@ -48,7 +48,7 @@ def dendritic_preset(
         neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did as well on images of ten classes and
             better on the table of people's incomes.
         dropout: probability of silencing a hidden neuron's output while training.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 
     Example:

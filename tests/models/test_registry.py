@@ -53,13 +53,13 @@ def example(name, **more):
 
 
 def train_a_step(net, x, labels):
-    """One step of Adam on the probabilities; returns the loss before it."""
+    """One step of Adam on the logits; returns the loss before it."""
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     y = net.train()(x)
     if y.shape[-1] == 1:
-        loss = F.binary_cross_entropy(y.squeeze(-1), torch.arange(len(x)).remainder(2).float())
+        loss = F.binary_cross_entropy_with_logits(y.squeeze(-1), torch.arange(len(x)).remainder(2).float())
     else:
-        loss = F.nll_loss(y.log(), labels)
+        loss = F.cross_entropy(y, labels)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -106,6 +106,15 @@ def test_every_model_copies_and_pickles_and_the_copy_still_saves(name, twin, tmp
     net, x, _ = example(name)
     save(twin(net), tmp_path / "net")
     assert torch.equal(load(tmp_path / "net")(x), net(x))
+
+
+@pytest.mark.parametrize("name", list_models())
+def test_every_model_gives_logits_unless_asked_for_probabilities(name):
+    net, x, _ = example(name)
+    asked, _, _ = example(name, output="probabilities")
+    asked.load_state_dict(net.state_dict())
+    expected = net(x).sigmoid() if net(x).shape[-1] == 1 else net(x).softmax(-1)
+    torch.testing.assert_close(asked.eval()(x), expected)
 
 
 @pytest.mark.parametrize("name", list_models())

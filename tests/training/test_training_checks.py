@@ -55,13 +55,13 @@ def test_classes_may_be_any_whole_numbers(dtype):
 
 
 def test_probabilities_are_no_logits():
-    yes = (CLASSES > 0).float()
+    yes, likely = (CLASSES > 0).float(), MLNBinaryClassifier(16, branching=4, output="probabilities")
     with pytest.raises(OptionError, match=r"^binary-logits takes logits, and MLNBinaryClassifier gives probabilities"):
-        fit(MLNBinaryClassifier(16, branching=4), split_of(yes), FitConfig("binary-logits", epochs=1))
-    fit(MLNBinaryClassifier(16, branching=4), split_of(yes), FitConfig("binary-probabilities", epochs=1))
-    fit(MLNBinaryClassifier(16, branching=4, output="logits"), split_of(yes), FitConfig("binary-logits", epochs=1))
+        fit(likely, split_of(yes), FitConfig("binary-logits", epochs=1))
+    fit(likely, split_of(yes), FitConfig("binary-probabilities", epochs=1))
+    fit(MLNBinaryClassifier(16, branching=4), split_of(yes), FitConfig("binary-logits", epochs=1))
     with pytest.warns(UserWarning, match=r"^cross-entropy takes logits, and MLNClassifier gives probabilities"):
-        fit(MLNClassifier(16, 3, branching=4), split_of(CLASSES), FitConfig(epochs=1))
+        fit(MLNClassifier(16, 3, branching=4, output="probabilities"), split_of(CLASSES), FitConfig(epochs=1))
 
 
 def test_evaluate_says_the_same_of_targets():
