@@ -19,8 +19,6 @@ from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
 from .models.modes import evaluating
 from .models.sizing import parameters_of
 
-__all__ = ["Count", "count", "matched_mln", "matched_mlp", "stated_input_shape"]
-
 
 @dataclass(frozen=True)
 class Count:

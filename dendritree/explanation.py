@@ -30,8 +30,6 @@ from .models import MLP, DendriticNetwork, DenseNetwork, MLNBinaryClassifier, ML
 from .models.network import BatchNorm
 from .tree import Forest
 
-__all__ = ["NEAR", "Explanation", "ModelExplanation", "chain", "explain", "run_chain", "secant"]
-
 TOLERANCE = 1e-8
 """What contributions and baseline may miss the output by."""
 NEAR = 1e-12

@@ -9,18 +9,6 @@ from typing import Any, TypeAlias, TypeGuard
 
 from .errors import OptionError, ShapeError, check_int, check_one_of
 
-__all__ = [
-    "AUTO",
-    "Branching",
-    "NestedTree",
-    "auto_branching",
-    "check_branching",
-    "check_shape",
-    "is_nested",
-    "level_sizes",
-    "nested_edges",
-]
-
 AUTO = "auto"
 """The branching that follows from the fan-in: two levels."""
 

@@ -22,7 +22,7 @@ from dendritree import (
 from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.explanation import explain
 from dendritree.layers import trace
-from dendritree.layers.activation import ACTIVATIONS
+from dendritree.layers.activation import NAMED_ACTIVATIONS
 
 usual = settings(deadline=None, max_examples=25)
 
@@ -45,7 +45,7 @@ class Step(nn.Module):
         return (x > 0).to(x.dtype)
 
 
-EVERY = [*ACTIVATIONS, nn.ELU, nn.Softplus, nn.Hardtanh, nn.PReLU, Bump]
+EVERY = [*NAMED_ACTIVATIONS, nn.ELU, nn.Softplus, nn.Hardtanh, nn.PReLU, Bump]
 
 
 def layer_of(forest, activation="leaky_relu", root_activation=True, bias=True, seed=0):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -11,20 +11,37 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import ops
-from ..errors import DendritreeError, FormatError, OptionError, ShapeError, check_int, check_one_of, check_probability
-from ..levels import AUTO, Branching, check_shape
+from ..errors import FormatError, OptionError, ShapeError, check_one_of, check_probability
+from ..levels import AUTO, Branching
 from ..tree import Forest, IntArray
 from ..wiring import Custom, Wiring
 from .activation import Activation, make_activation
-from .description import describe
-from .growth import count_neurons, grow_forest, resolve_wirings
-from .planned import PlannedLayer
-from .state import FOREST_KEYS, WINDOWS_KEY, check_forest, forest_state, is_same_tree, refuse_state
-
-__all__ = ["DROPOUT_PER", "DendriticLayer"]
+from .base import PlannedLayer
+from .growth import Growth, Wirings
+from .state import FOREST_KEYS, check_forest, forest_state, is_same_tree
 
 DROPOUT_PER = ("synapse", "input")
 """What dropout silences: each neuron's synapses on their own, or an input for all neurons at once."""
+
+
+class CommonOptions(TypedDict, total=False):
+    """Options of `DendriticLayer` that layers made of it pass on."""
+
+    bias: bool
+    dropout_per: str
+    backend: str
+    device: torch.device | str | None
+    dtype: torch.dtype | None
+
+
+class LayerOptions(CommonOptions, total=False):
+    """Options of `DendriticLayer` that models pass on."""
+
+    depth: int | None
+    fan_in: int | None
+    repeats: int | None
+    ragged: bool
+    activation: Activation
 
 
 class DendriticLayer(PlannedLayer):
@@ -97,7 +114,7 @@ class DendriticLayer(PlannedLayer):
         branching: Branching = AUTO,
         depth: int | None = None,
         fan_in: int | None = None,
-        wiring: str | Wiring | Sequence[str | Wiring] | None = None,
+        wiring: Wirings | None = None,
         repeats: int | None = None,
         ragged: bool = False,
         bias: bool = True,
@@ -109,36 +126,18 @@ class DendriticLayer(PlannedLayer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        self.in_features = check_int("in_features", in_features)
-        self.repeats = None if repeats is None else check_int("repeats", repeats)
-        self.wirings = resolve_wirings(wiring, out_features, self.repeats)
+        growth = Growth(in_features, out_features, branching, depth, fan_in, wiring, repeats, ragged)
+        super().__init__(growth.in_features, growth.neurons, dtype)
+        self.branching, self.wirings, self.repeats = growth.branching, growth.wirings, growth.repeats
+        self.ragged = bool(ragged)
         self.dropout = check_probability("dropout", dropout)
         self.dropout_per = check_one_of("dropout_per", dropout_per, DROPOUT_PER)
         self.backend = check_one_of("backend", backend, ops.BACKENDS)
         self.root_activation = bool(root_activation) and repeats is None  # a soma is linear
-        if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
-            raise OptionError(f"dtype must be a floating-point torch.dtype: got {dtype!r}")
-        self.branching, self.ragged = check_shape(branching), bool(ragged)
-        self.out_features = count_neurons(
-            self.in_features, out_features, self.branching, depth, self.wirings[0], ragged or fan_in is not None
-        )
-        self.forest, self.windows = grow_forest(
-            self.in_features,
-            self.out_features,
-            branching=self.branching,
-            depth=depth,
-            fan_in=fan_in,
-            wirings=self.wirings,
-            repeats=self.repeats,
-            ragged=ragged,
-        )
+        self.forest, self.windows = growth.forest()
         self.activation = make_activation(activation)
-        self.weight = nn.Parameter(torch.empty(self.forest.edges, device=device, dtype=dtype))
-        if bias:
-            self.bias = nn.Parameter(torch.empty(self.forest.nodes, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        nodes = (self.forest.nodes,) if bias else None
+        self._add_parameters(device, dtype, weight=(self.forest.edges,), bias=nodes)
         self._make_plan(self.forest)
         self.regrown = False
         self.reset_parameters()
@@ -224,7 +223,25 @@ class DendriticLayer(PlannedLayer):
 
     def extra_repr(self) -> str:
         """The constructor's call, the trees that were grown, their parameters."""
-        return describe(self)
+        parameters = self.forest.parameters(bias=self.bias is not None)
+        return f"{super().extra_repr()}; {self.forest.describe()}; {parameters:,} parameters"
+
+    def _options(self) -> dict[str, Any]:
+        options = self._tree_options() | self._changed(bias=self.bias is not None)
+        if self.dropout:
+            options |= {"dropout": self.dropout, "dropout_per": self.dropout_per}
+        if self.repeats is None:
+            options |= self._changed(root_activation=self.root_activation)
+        return options | self._changed(backend=self.backend)
+
+    def _tree_options(self) -> dict[str, Any]:
+        wiring = {"wiring": self.wirings[0] if len(self.wirings) == 1 else list(self.wirings)}
+        if self.regrown:
+            return wiring
+        size = {"fan_in": self.fan_in // (self.repeats or 1)} if self.wiring.any_fan_in else {}
+        if self.ragged and not size:
+            size = {"ragged": True}
+        return {"branching": self.branching, **size, **wiring, **self._changed(repeats=self.repeats)}
 
     def __prepare_scriptable__(self) -> DendriticLayer:
         """Say no to `torch.jit.script`, which would fail with a word about type annotations."""
@@ -234,52 +251,28 @@ class DendriticLayer(PlannedLayer):
 
     # ------------------------------------------------------------------------------------------- state and devices
 
-    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination.update({prefix + key: value for key, value in forest_state(self.forest, self.windows).items()})
+    def _structure(self) -> dict[str, Tensor]:
+        return forest_state(self.forest, self.windows)
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: Mapping[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """Check that the dict is of this tree and wiring before any weight is touched."""
-        keys, errors = FOREST_KEYS if self.windows is None else (*FOREST_KEYS, WINDOWS_KEY), len(error_msgs)
-        found = {key: state_dict.pop(prefix + key) for key in keys if prefix + key in state_dict}
-        if strict:
-            missing_keys.extend(prefix + key for key in keys if key not in found)
-        drawn: tuple[Forest, IntArray | None] | None = None
-        if all(key in found for key in FOREST_KEYS):
-            try:
-                drawn = check_forest(found, self.forest, self.windows, self.wirings)
-            except DendritreeError as error:
-                refuse_state(state_dict, prefix, error_msgs, "DendriticLayer", error)
-                return
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
-        if drawn is not None and len(error_msgs) == errors:
-            forest, self.windows = drawn
-            self.rewire(forest)
-        self._follow_device()  # load_state_dict(assign=True) may have moved the weights
+    def _check_structure(self, state: Mapping[str, Any]) -> Callable[[], None] | None:
+        """Check that a state dict is of this tree and wiring."""
+        if not all(key in state for key in FOREST_KEYS):
+            return None
+        drawn = check_forest(state, self.forest, self.windows, self.wirings)
+        return None if drawn is None else lambda: self.rewire(*drawn)
 
-    def rewire(self, forest: Forest) -> None:
-        """Attach the synapses to other inputs: those of a forest with the same trees. Windows stay where they are."""
+    def rewire(self, forest: Forest, windows: IntArray | None = None) -> None:
+        """Attach the synapses to other inputs: those of a forest with the same trees. Windows stay, or are as given."""
         if not is_same_tree(self.forest, forest):
             raise FormatError(f"a layer is rewired with the same trees: {self.forest.difference(forest)}")
-        self.forest = forest
+        self.forest, self.windows = forest, self.windows if windows is None else windows
         self._make_plan(forest)
 
     def regrow(self, forest: Forest, *, bias: bool | None = None, windows: IntArray | None = None) -> None:
         """Take other trees for the same inputs and neurons, with new weights of the initial law.
 
-        `weight` and `bias` are new parameters: make optimizers afterwards. `branching`, `wiring` and `repeats` go on
-        saying what the layer was made with.
+        `weight` and `bias` are new parameters: make optimizers afterwards. `branching`, `wiring` and `repeats` still
+        say what the layer was made with.
 
         Args:
             forest: the trees and their wiring.

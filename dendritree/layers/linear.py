@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Linear"]
-
 
 class Linear(nn.Linear):
     """`nn.Linear`, two or three times as fast after a layer that gives its output features-major, as trees do."""

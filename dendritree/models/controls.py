@@ -15,8 +15,6 @@ from .output import make_output
 from .paper import PaperCNN
 from .registry import register
 
-__all__ = ["MLP", "ConvMLP", "ConvPerceptrons", "Perceptrons"]
-
 
 def make_linear(
     in_features: int, out_features: int, device: torch.device | str | None, dtype: torch.dtype | None

@@ -15,8 +15,6 @@ from .output import make_output
 from .paper import PaperCNN
 from .registry import register
 
-__all__ = ["ConvDNM"]
-
 
 @register("conv-dnm", example={"dendrites": 2})
 class ConvDNM(nn.Module):

@@ -12,8 +12,6 @@ from .controls import make_linear
 from .output import make_output
 from .registry import register
 
-__all__ = ["DANNClassifier"]
-
 
 @register("dann", example={"in_features": 16, "out_features": 3, "somata": 5, "synapses": 4})
 class DANNClassifier(nn.Module):

@@ -18,8 +18,6 @@ from .controls import make_linear
 from .output import make_output
 from .registry import register
 
-__all__ = ["DendriticNetwork", "DenseNetwork"]
-
 
 class BatchNorm(nn.BatchNorm1d):
     """Batch normalisation of the last dimension, whatever dimensions lead; `nn.BatchNorm1d` takes the second.

@@ -16,8 +16,6 @@ from .network import between, check_sizes
 from .output import make_output
 from .registry import register
 
-__all__ = ["NEURONS", "NeuronNetwork"]
-
 
 def _trees(in_features: int, trees: int, *, branching: int = 2, wiring: str = "original", **where: Any) -> nn.Module:
     """The trees of a k-tree: the read-out is then its linear soma, one for each output."""

@@ -6,8 +6,6 @@ from torch import nn
 
 from ..errors import check_one_of
 
-__all__ = ["OUTPUTS", "make_output"]
-
 OUTPUTS = ("logits", "probabilities")
 
 

@@ -15,8 +15,6 @@ from ..wiring import Wiring, with_image
 from .output import make_output
 from .registry import register
 
-__all__ = ["ConvMLN", "LayerOptions", "MLNBinaryClassifier", "MLNClassifier", "PaperCNN"]
-
 
 class LayerOptions(TypedDict, total=False):
     """Options of `DendriticLayer` that the models pass on."""

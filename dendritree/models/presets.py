@@ -14,8 +14,6 @@ from . import DendriticNetwork, create_model
 from .registry import register_function
 from .sizing import fill_budget, parameters_of, parse_count
 
-__all__ = ["dendritic_preset", "preset_options"]
-
 NEURONS = ("tree", "sparse")
 MANY_OUTPUTS = 50
 """From here on a wide read-out is what costs, and somas that merge dendrites make it cheaper."""
