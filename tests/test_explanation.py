@@ -17,12 +17,14 @@ from dendritree import (
     DenseNetwork,
     MLNBinaryClassifier,
     MLNClassifier,
+    NeuronNetwork,
     Perceptrons,
 )
 from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.explanation import explain
 from dendritree.layers import trace
 from dendritree.layers.activation import NAMED_ACTIVATIONS
+from dendritree.models.output import Chain
 
 usual = settings(deadline=None, max_examples=25)
 
@@ -199,7 +201,23 @@ def settled(model):
     return model.double().eval()
 
 
+class Own(Chain):
+    """A user's model that states its chain."""
+
+    def __init__(self):
+        super().__init__()
+        self.trees, self.last = DendriticLayer(16, 5), nn.Linear(5, 3)
+
+    def chain(self):
+        return [self.trees, nn.Tanh(), self.last]
+
+    def forward(self, x):
+        return self.last(self.trees(x).tanh())
+
+
 MODELS = {
+    "own chain": Own,
+    "k-trees": lambda: NeuronNetwork(16, [5], 3, neuron="ktree"),
     "network": lambda: DendriticNetwork(16, [6, 5], 3, fan_in=4, norm="batch", dropout=0.2, output="logits"),
     "dendritic read-out": lambda: DendriticNetwork(16, [6], 3, fan_in=4, readout="dendritic", output="logits"),
     "classifier": lambda: MLNClassifier(16, 3, branching=4, activation="gelu", output="logits"),
@@ -256,7 +274,7 @@ def test_probabilities_are_explained_by_their_logits():
         (lambda: explain(nn.Conv2d(1, 1, 1), torch.ones(4)), OptionError, "must be made of .*: got Conv2d"),
         (lambda: explain(nn.Sequential(nn.LayerNorm(4)), torch.ones(4)), OptionError, ": got LayerNorm"),
         (lambda: explain(nn.Softmax(dim=-1), torch.ones(4)), OptionError, ": got Softmax"),
-        (lambda: explain(nn.Linear(3, 1), torch.ones(4)), ShapeError, "Linear refuses shape"),
+        (lambda: explain(nn.Linear(3, 1), torch.ones(4)), ShapeError, "Linear rejects shape"),
         (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).synapses(2), OptionError, "0 ... 1: got 2"),
         (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).dendrites(0, 1), OptionError, "got 1"),
     ],
@@ -284,6 +302,11 @@ class Bent(DendriticLayer):
 class Halved(MLNClassifier):
     def forward(self, x):
         return super().forward(x) / 2
+
+
+class Reordered(MLP):
+    def chain(self):
+        return [self.dropout, self.hidden, nn.Tanh(), self.readout]
 
 
 class Shifted(nn.BatchNorm1d):
@@ -322,6 +345,10 @@ OWN, HOOKS = "which has a forward of its own", "which has forward hooks"
         (lambda: nn.Sequential(Twice(4, 2)), f"Twice, {OWN}"),
         (lambda: Bent(4, 2, branching=2), f"Bent, {OWN}"),
         (lambda: Halved(4, 2, branching=2), f"Halved, {OWN}"),
+        (lambda: Reordered(4, 2, hidden=3), f"Reordered, {OWN}"),
+        (lambda: patched(MLNClassifier(4, 2, branching=2)), f"MLNClassifier, {OWN}"),
+        (lambda: hooked(MLNClassifier(4, 2, branching=2)), f"MLNClassifier, {HOOKS}"),
+        (lambda: Chain(), f"Chain, {OWN}"),
         (lambda: Shifted(4), f"Shifted, {OWN}"),
         (lambda: nn.Sequential(nn.Linear(4, 4), patched(nn.ReLU())), f"ReLU, {OWN}"),
         (lambda: patched(DendriticLayer(4, 2, branching=2)), f"DendriticLayer, {OWN}"),

@@ -14,7 +14,7 @@ from . import DendriticNetwork, create_model
 from .registry import register_function
 from .sizing import fill_budget, parameters_of, parse_count
 
-NEURONS = ("tree", "sparse")
+PRESET_NEURONS = ("tree", "sparse")
 MANY_OUTPUTS = 50
 """From here on a wide read-out is what costs, and somas that merge dendrites make it cheaper."""
 MERGED_DENDRITES = 6
@@ -76,7 +76,7 @@ def preset_options(
     """
     in_features, out_features = check_int("in_features", in_features), check_int("out_features", out_features)
     budget = parse_count("budget", budget)
-    check_one_of("neurons", neurons, NEURONS)
+    check_one_of("neurons", neurons, PRESET_NEURONS)
     shape = check_image_shape(image_shape if image_shape is None else tuple(image_shape))
     branching, wiring = _architecture(in_features, out_features, budget, shape, neurons)
     options: dict[str, Any] = {

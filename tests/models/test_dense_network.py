@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from dendritree import DenseNetwork, count, create_model, load, save
 from dendritree.errors import OptionError
-from dendritree.models.controls import make_linear
+from dendritree.layers.linear import make_linear
 from dendritree.models.network import BatchNorm
 
 

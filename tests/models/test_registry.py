@@ -126,6 +126,15 @@ def test_every_model_has_probabilities_logits_and_dropout(name):
         assert model_origin(net)[1]["output"] == output
 
 
+@pytest.mark.parametrize("name", [name for name in list_models() if not name.startswith("conv-")])
+def test_the_chain_of_a_model_is_what_its_forward_runs(name):
+    net, x, _ = example(name, output="probabilities")
+    y = x
+    for step in net.chain():
+        y = step(y)
+    assert torch.equal(net.output(y), net(x))
+
+
 @pytest.mark.parametrize("name", list_models())
 def test_every_model_documents_itself(name):
     entry = model_entry(name)
