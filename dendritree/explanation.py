@@ -232,9 +232,7 @@ def run_chain(steps: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
         try:
             rows.append(step(rows[-1]))
         except RuntimeError as error:
-            raise ShapeError(
-                f"x must fit the model: {type(step).__name__} does not take shape {tuple(x.shape)}"
-            ) from error
+            raise ShapeError(f"x must fit the model: {type(step).__name__} rejects shape {tuple(x.shape)}") from error
     return rows
 
 

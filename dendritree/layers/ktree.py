@@ -113,8 +113,8 @@ class KTree(DendriticLayer):
 def input_order(wiring: Wirings) -> Wiring | list[Wiring]:
     """The wirings that names of input orders stand for.
 
-    >>> input_order(["permuted", Random(seed=1)])
-    [Morton(), Random(seed=1)]
+    >>> input_order(["original", Random(seed=1)])
+    [Shared(), Random(seed=1)]
     """
     if isinstance(wiring, Wiring):
         return wiring
