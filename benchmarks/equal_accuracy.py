@@ -22,7 +22,7 @@ from dendritree.budget import count
 from dendritree.models.sizing import fill_budget
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.fair import CellResult, Comparison, summarise
-from dendritree.studies.fair.tasks import BATCH_SIZE, Task
+from dendritree.studies.engine.task import BATCH_SIZE, Task
 from dendritree.training import LOSSES
 
 RESULTS = Path(__file__).parent / "results"

@@ -48,7 +48,7 @@ class StepBar(LiveBar):
         self.of, self.start = of, time.monotonic()
         self.bars: dict[str, Any] = {}
 
-    def __call__(self, what: str, done: int, total: int) -> None:
+    def __call__(self, what: str, done: int, total: int, note: str = "") -> None:
         """Show that `done` of `total` are there."""
         if self.live is None:
             if done == total:

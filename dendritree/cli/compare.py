@@ -13,9 +13,8 @@ __all__ = ["COMPARE"]
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from ..studies.engine.runner import Pool
-    from ..studies.fair import ComparisonPlan, compare
-    from ..studies.fair.report import print_comparison, write_comparison
+    from ..studies.engine.runner import Workers
+    from ..studies.fair import ComparisonPlan, compare, print_comparison, write_comparison
 
     import_extra("scipy", extra="experiments")  # what the report needs: now, not after the training
     import_extra("matplotlib", extra="report")
@@ -28,18 +27,18 @@ def _compare(arguments: argparse.Namespace) -> int:
         steps=arguments.steps,
         test_steps=4 * arguments.steps,
     )
-    pool = Pool(arguments.backend, workers=arguments.workers, address=arguments.address)
+    workers = Workers(arguments.backend, count=arguments.workers, address=arguments.address)
     try:
         with StepBar() as bar:
             whole = compare(
-                arguments.run, plan, pool=pool, data_dir=arguments.data_dir, hours=arguments.hours, observer=bar
+                arguments.run, plan, workers=workers, data_dir=arguments.data_dir, hours=arguments.hours, observer=bar
             )
     except KeyboardInterrupt:
-        print(f"dendritree: stopped; {arguments.run} keeps what is done, and the same command goes on", file=sys.stderr)
+        print(f"dendritree: stopped; {arguments.run} keeps what is done, the same command resumes", file=sys.stderr)
         return 130
     if not whole:
         print(f"dendritree: out of time; {arguments.run} keeps what is done", file=sys.stderr)
-    comparison, files = write_comparison(arguments.run)
+    comparison, files = write_comparison(arguments.run, plan=plan)
     print_comparison(comparison)
     print(f"wrote {', '.join(map(str, files))}")
     return 0

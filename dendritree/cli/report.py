@@ -10,28 +10,28 @@ from ..errors import OptionError
 from .command import Command
 
 if TYPE_CHECKING:
-    from ..report import Report, ReportFiles
-    from ..studies.paper.reproduce import RunPlan
-
-__all__ = ["REPORT", "make_report", "print_files"]
+    from ..report import ReportFiles
 
 
 def _report(arguments: argparse.Namespace) -> int:
     from ..report import print_report
+    from ..studies.engine.export import export_models
     from ..studies.engine.store import RunStore
+    from ..studies.paper.records import folder_names
+    from ..studies.paper.report import report_of_run
 
     with RunStore.open_for_reading(arguments.run) as store:
         is_comparison = "comparison" in store.config
     if is_comparison:
         return _report_comparison(arguments)
-    report, files = make_report(arguments.run, out=arguments.out)
+    report, files = report_of_run(arguments.run, out=arguments.out)
     if arguments.export or arguments.weights:
         with RunStore.open_for_reading(arguments.run) as store:
             target = files.html.parent
             if arguments.export:
                 store.export(target / "data", arguments.export)
             if arguments.weights:
-                store.export_weights(target / "models")
+                export_models(store.trials(with_weights=True), target / "models", folder_names)
     print_report(report, whole=arguments.all)
     print_files(files)
     return 0
@@ -39,7 +39,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 def _report_comparison(arguments: argparse.Namespace) -> int:
     from ..studies.engine.store import RunStore
-    from ..studies.fair.report import print_comparison, write_comparison
+    from ..studies.fair import print_comparison, write_comparison
 
     if arguments.out or arguments.all or arguments.weights:
         raise OptionError(f"the report of a comparison takes --export alone: {arguments.run} is one")
@@ -50,34 +50,6 @@ def _report_comparison(arguments: argparse.Namespace) -> int:
     print_comparison(comparison)
     print(f"wrote {', '.join(map(str, files))}")
     return 0
-
-
-def make_report(
-    run: str | Path, plan: RunPlan | None = None, *, out: str | Path | None = None
-) -> tuple[Report, ReportFiles]:
-    """Build a run's report and write it into `out`, by default the run's own folder."""
-    from ..report import write_report
-    from ..studies.engine.store import RunStore
-    from ..studies.paper.expected import read_expected
-    from ..studies.paper.report.tables import report_of_run
-    from ..studies.paper.reproduce import RunPlan, planned_trials
-    from ..studies.paper.spec import matches, paper_folder, read_specs
-
-    with RunStore.open_for_reading(run) as store:
-        begun = {(key.protocol, key.table) for key in store.present()}
-        plans = {protocol: RunPlan.make(protocol=protocol) for protocol in ("paper", "full")}
-        planned = {
-            key: trials
-            for protocol, each in plans.items()
-            for key, trials in planned_trials(each, store).items()
-            if (protocol, key[1].table) in begun
-        }
-        if plan is not None:
-            planned |= planned_trials(plan, store)
-        reference = {("paper", row): seconds for row, seconds in store.reference_seconds.items()}
-    expected = read_expected(paper_folder() / "expected" / "results.csv")
-    report = report_of_run(run, expected, matches(read_specs()), planned=planned, reference_seconds=reference)
-    return report, write_report(report, out or run)
 
 
 def print_files(files: ReportFiles) -> None:

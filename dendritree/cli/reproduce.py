@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 
 from ..errors import import_extra
+from .bar import StepBar
 from .command import Command
-from .report import make_report, print_files
+from .report import print_files
 
 __all__ = ["REPRODUCE"]
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:
     from ..report import print_report
-    from ..studies.engine.runner import Pool
+    from ..studies.engine.runner import Workers
+    from ..studies.paper.report import report_of_run
     from ..studies.paper.reproduce import RunPlan, reproduce
-    from .progress import make_display
 
     import_extra("scipy", extra="experiments")  # what the report needs: now, not after the training
     import_extra("matplotlib", extra="report")
     plan = RunPlan.make(arguments.tables, arguments.protocol, trials=arguments.trials, draw=arguments.draw)
-    pool = Pool(arguments.backend, workers=arguments.workers, address=arguments.address)
+    workers = Workers(arguments.backend, count=arguments.workers, address=arguments.address)
     try:
-        with make_display(plan, partial(make_report, arguments.run, plan)) as display:
-            reproduce(arguments.run, plan, pool=pool, data_dir=arguments.data_dir, observer=display)
+        with StepBar() as bar:
+
+            def observe(what: str, done: int, total: int, note: str = "") -> None:
+                bar(what, done, total, note)
+                if done == total:
+                    report_of_run(arguments.run, plan)
+
+            reproduce(arguments.run, plan, workers=workers, data_dir=arguments.data_dir, observer=observe)
     except KeyboardInterrupt:
-        print(f"dendritree: stopped; {arguments.run} keeps what is done, and the same command goes on", file=sys.stderr)
+        print(f"dendritree: stopped; {arguments.run} keeps what is done, the same command resumes", file=sys.stderr)
         return 130
-    report, files = make_report(arguments.run, plan)
+    report, files = report_of_run(arguments.run, plan)
     print_report(report)
     print_files(files)
     return 0

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import import_extra
 from .bar import LiveBar
 from .command import Command
 
-if TYPE_CHECKING:
-    from ..studies.tuning import TrialResult
-
 __all__ = ["TUNE"]
 
 
 def _tune(arguments: argparse.Namespace) -> int:
-    from ..studies.fair.tasks import Task
+    from ..studies.engine.task import Task
     from ..studies.tuning import tune
     from ..studies.tuning.sections import write_tuning
 
@@ -25,7 +22,7 @@ def _tune(arguments: argparse.Namespace) -> int:
     import_extra("matplotlib", extra="tune")  # what the report needs: now, not after the search
     split = task.load(arguments.data_dir)
     try:
-        with TrialBar(task.metric) as bar:
+        with TrialBar() as bar:
             found = tune(
                 split,
                 budget=arguments.budget,
@@ -49,30 +46,20 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 
 class TrialBar(LiveBar):
-    """The trials: a bar on a terminal, a line a trial elsewhere."""
+    """The trials: a bar on a terminal, a line per trial elsewhere."""
 
-    def __init__(self, metric: str) -> None:
-        super().__init__(lambda: import_extra("rich.progress", extra="tune"), "{task.fields[best]}")
-        self.metric = metric
+    def __init__(self) -> None:
+        super().__init__(lambda: import_extra("rich.progress", extra="tune"), "{task.fields[note]}")
         self.task: Any = None
-        self.score: float | None = None
 
-    def __call__(self, trial: TrialResult, done: int, total: int) -> None:
+    def __call__(self, what: str, done: int, total: int, note: str = "") -> None:
         """Show a trial."""
-        less = self.metric == "rmse"
-        if trial.whole and trial.score is not None:
-            better = self.score is None or (trial.score < self.score if less else trial.score > self.score)
-            self.score = trial.score if better else self.score
-        best = "" if self.score is None else f"best {self.metric} {self.score:.4f}"
-        if self.live is not None:
-            if self.task is None:
-                self.task = self.live.add_task("trials", total=total, best="")
-            self.live.update(self.task, completed=done, total=total, best=best)
+        if self.live is None:
+            print(f"{done} of {total}: {note}", file=sys.stderr, flush=True)
             return
-        shown = "does not fit" if trial.score is None else f"{self.metric} {trial.score:.4f}"
-        size = "" if trial.parameters is None else f", {trial.parameters:,} parameters"
-        end = "" if trial.whole else ", stopped early"
-        print(f"{done} of {total}: {shown}{size}{end}{'; ' * bool(best)}{best}", file=sys.stderr, flush=True)
+        if self.task is None:
+            self.task = self.live.add_task(what, total=total, note="")
+        self.live.update(self.task, completed=done, total=total, note=note)
 
 
 TUNE = Command(

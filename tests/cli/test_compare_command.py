@@ -14,7 +14,7 @@ from compare_cases import records_in
 
 import dendritree
 from dendritree.cli import main
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers as Pool
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 from dendritree.studies.fair import ComparisonPlan, compare
 

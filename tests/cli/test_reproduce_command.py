@@ -13,7 +13,7 @@ from command_runs import CommandRun, trials_in, wait_until
 from small_paper import TRIALS, command, environment, install, small_tables
 
 from dendritree.cli import COMMANDS, main
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers as Pool
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 from dendritree.studies.paper.reproduce import RunPlan, reproduce
 

@@ -10,7 +10,7 @@ from command_runs import CommandRun, wait_until
 from small_paper import TRIALS, install, small_tables
 
 from dendritree.cli.report import make_report
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers as Pool
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 from dendritree.studies.paper.reproduce import RunPlan, reproduce
 

@@ -3,10 +3,11 @@
 import dataclasses
 import math
 
-from dendritree.studies.engine.records import CURVES, TrialRecord
+from dendritree.studies.engine.trial import CURVES
+from dendritree.studies.paper.records import TrialRecord
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.fair.plan import ComparisonPlan
-from dendritree.studies.fair.tasks import Task
+from dendritree.studies.engine.task import Task
 
 COLUMNS = {"adult": 108, "california-housing": 8}
 """Inputs of the tables; images say theirs."""

@@ -6,10 +6,11 @@ import math
 import numpy as np
 
 from dendritree.models import create_model
-from dendritree.studies.engine.records import CURVES, TrialRecord
-from dendritree.studies.fair.families import Choice
+from dendritree.studies.engine.trial import CURVES
+from dendritree.studies.paper.records import TrialRecord
+from dendritree.studies.engine.choice import Choice
 from dendritree.studies.fair.plan import Cell, ComparisonPlan
-from dendritree.studies.fair.tasks import Task
+from dendritree.studies.engine.task import Task
 from dendritree.studies.fair.trials import SEARCH, TEST, CompareJob
 from dendritree.wiring import Local, Random
 

@@ -1,6 +1,7 @@
 """Trials made up for tests: any numbers one likes, without training."""
 
-from dendritree.studies.engine.records import CURVES, Row, TrialRecord
+from dendritree.studies.engine.trial import CURVES
+from dendritree.studies.paper.records import Row, TrialRecord
 
 TREE = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0)
 MLP = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from dendritree.studies.engine.records import Row
+from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.protocol import PAPER
 from dendritree.studies.paper.trials import Job, run_job
 

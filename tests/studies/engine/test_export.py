@@ -12,7 +12,8 @@ from safetensors.torch import save as to_bytes
 
 import dendritree
 from dendritree.errors import DendritreeError, FormatError, OptionError
-from dendritree.studies.engine.records import CURVES, Row
+from dendritree.studies.engine.trial import CURVES
+from dendritree.studies.paper.records import Row
 from dendritree.studies.engine.store import RunStore
 
 CONFIGS = {

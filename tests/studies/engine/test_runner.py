@@ -10,7 +10,7 @@ import pytest
 from runner_cases import Collected, alone, impossible_job, some_jobs
 
 from dendritree.errors import DendritreeError, OptionError, ShapeError
-from dendritree.studies.engine.runner import BACKENDS, LOSSES_IN_A_ROW, Pool, WorkersLostError, run_jobs
+from dendritree.studies.engine.runner import BACKENDS, LOSSES_IN_A_ROW, Workers as Pool, WorkersLostError, run_jobs
 
 JOBS = 14
 

@@ -13,7 +13,7 @@ import pytest
 from runner_cases import Collected, alone, impossible_job, some_jobs
 
 from dendritree.errors import DendritreeError, ShapeError
-from dendritree.studies.engine.runner import Pool, run_jobs
+from dendritree.studies.engine.runner import Workers as Pool, run_jobs
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import pytest
 from timed_work import deadly, timed
 
 from dendritree.errors import OptionError
-from dendritree.studies.engine.runner import Pool, run_jobs
+from dendritree.studies.engine.runner import Workers as Pool, run_jobs
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from made_trials import TREE, made_trial
 from torch import nn
 
 from dendritree.errors import OptionError
-from dendritree.studies.engine.records import CURVES, Row
+from dendritree.studies.engine.trial import CURVES
+from dendritree.studies.paper.records import Row
 from dendritree.studies.engine.store import RunStore, TrialKey
 from dendritree.wiring import Shared
 

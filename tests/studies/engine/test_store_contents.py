@@ -6,7 +6,7 @@ import pytest
 from made_trials import MLP, TREE, made_trial
 
 from dendritree.errors import DendritreeError, OptionError
-from dendritree.studies.engine.records import CURVES
+from dendritree.studies.engine.trial import CURVES
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 
 AUTHORS_COLUMNS = [

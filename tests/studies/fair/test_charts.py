@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from dendritree.data import load
 from dendritree.errors import OptionError
 from dendritree.report.figures import draw, draw_png
-from dendritree.report.layout import Chart, Line, Panel
+from dendritree.report.chart import Chart, Line, Panel
 from dendritree.report.palette import COLOURS, looks
 from dendritree.report.scaling import LABEL_LENGTH, LABEL_SPACE, apart
 from dendritree.studies.engine.statistics import bootstrap_mean
 from dendritree.studies.fair import TASKS, summarise
 from dendritree.studies.fair.charts import TRAINING_EXAMPLES, example_charts, size_charts
-from dendritree.studies.fair.tasks import Task
+from dendritree.studies.engine.task import Task
 
 FAMILIES = ("tree", "sparse", "dense", "linear")
 

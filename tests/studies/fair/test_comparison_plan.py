@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError
-from dendritree.studies.fair.families import FAMILIES, Choice
+from dendritree.studies.fair.families import FAMILIES
+from dendritree.studies.engine.choice import Choice
 from dendritree.studies.fair.plan import Cell, ComparisonPlan, draw_choice, in_features_of
-from dendritree.studies.fair.tasks import TASKS, Task
+from dendritree.studies.fair.tasks import TASKS
+from dendritree.studies.engine.task import Task
 from dendritree.studies.fair.trials import SEARCH, TEST
 
 DIGITS = Task("digits", 128)

@@ -12,13 +12,14 @@ from compare_cases import parameters_by_hand, records_in, small_plan
 from dendritree import FitConfig, create_model, fit
 from dendritree.data import Examples, load
 from dendritree.errors import DendritreeError, FormatError, OptionError
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers as Pool
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 from dendritree.studies.fair import plan, run, tasks, trials
-from dendritree.studies.fair.families import FAMILIES, Choice
+from dendritree.studies.fair.families import FAMILIES
+from dendritree.studies.engine.choice import Choice
 from dendritree.studies.fair.rivals import ALL_FAMILIES
 from dendritree.studies.fair.run import compare
-from dendritree.studies.fair.tasks import BATCH_SIZE, Task
+from dendritree.studies.engine.task import BATCH_SIZE, Task
 from dendritree.training.rewiring import Rewiring
 
 TRIALS = 4 * (3 + 2)

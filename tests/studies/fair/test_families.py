@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from dendritree import DendriticLayer, create_model
 from dendritree.errors import OptionError
 from dendritree.models.sizing import fill_budget
-from dendritree.studies.fair.families import FAMILIES, LEARNING_RATES, Choice
+from dendritree.studies.fair.families import FAMILIES, LEARNING_RATES
+from dendritree.studies.engine.choice import Choice
 from dendritree.studies.fair.plan import Cell, draw_choice
-from dendritree.studies.fair.tasks import TASKS, Task
+from dendritree.studies.fair.tasks import TASKS
+from dendritree.studies.engine.task import Task
 from dendritree.studies.fair.trials import CompareJob
 from dendritree.wiring import Local, Random
 

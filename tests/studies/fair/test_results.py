@@ -12,10 +12,10 @@ from scipy import stats
 
 from dendritree.studies.engine.statistics import Spread
 from dendritree.studies.fair import summarise
-from dendritree.studies.fair.families import Choice
+from dendritree.studies.engine.choice import Choice
 from dendritree.studies.fair.plan import Cell
 from dendritree.studies.fair.results import CellResult, cell_of, efficiency
-from dendritree.studies.fair.tasks import Task
+from dendritree.studies.engine.task import Task
 from dendritree.studies.fair.trials import TEST
 
 DIGITS, HOUSES = Task("digits"), Task("california-housing")

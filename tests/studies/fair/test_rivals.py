@@ -7,9 +7,10 @@ from compare_cases import inputs_of, small_plan
 from dendritree import create_model
 from dendritree.errors import OptionError
 from dendritree.models.neurons import NEURONS
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers as Pool
 from dendritree.studies.engine.store import RunStore
-from dendritree.studies.fair import ALL_FAMILIES, FAMILIES, RIVALS, ComparisonPlan, Task, compare, summarise
+from dendritree.studies.fair import ALL_FAMILIES, FAMILIES, RIVALS, ComparisonPlan, compare, summarise
+from dendritree.studies.engine.task import Task
 from dendritree.studies.fair.report import write_comparison
 
 

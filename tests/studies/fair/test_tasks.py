@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from dendritree.data import load
 from dendritree.errors import OptionError, ShapeError
 from dendritree.models.sizing import parse_count
-from dendritree.studies.fair.tasks import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, TASKS, Task
+from dendritree.studies.fair.tasks import TASKS
+from dendritree.studies.engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
 
 # ------------------------------------------------------------------------------------------------------------- names
 

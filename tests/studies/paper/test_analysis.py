@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from made_trials import MLP, TREE, made_trial, scored_trials
 
 from dendritree.errors import FormatError
-from dendritree.studies.engine.records import CURVES, Row
+from dendritree.studies.engine.trial import CURVES
+from dendritree.studies.paper.records import Row
 from dendritree.studies.engine.statistics import bootstrap_mean, welch
 from dendritree.studies.paper.analysis import Model, against_paper, best_dropout, compare, summarise
 from dendritree.studies.paper.expected import COLUMNS, read_expected

@@ -3,7 +3,7 @@
 import pytest
 from made_trials import scored_trials
 
-from dendritree.studies.engine.records import Row
+from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.claims import CLAIMS, claims
 
 MATCHES = {

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_trials import made_trial
 
-from dendritree.studies.engine.records import Row
+from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.plan import chosen_lr, missing_jobs, run_config, wanted_trials
 from dendritree.studies.paper.protocol import FULL, LR_SEARCH, PAPER
 from dendritree.studies.paper.spec import ModelSpec, TableSpec, read_specs

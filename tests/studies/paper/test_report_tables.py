@@ -6,7 +6,7 @@ import pytest
 from made_trials import scored_trials
 from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 
-from dendritree.studies.engine.records import Row
+from dendritree.studies.paper.records import Row
 from dendritree.studies.engine.statistics import Spread
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.paper.expected import ExpectedRow, read_expected

@@ -6,8 +6,8 @@ import pytest
 from small_paper import CONTROLS, TREES, TRIALS, small_tables, write_specs
 
 from dendritree.errors import FormatError, OptionError
-from dendritree.studies.engine.records import Row
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.paper.records import Row
+from dendritree.studies.engine.runner import Workers as Pool
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.paper import reproduce as module
 from dendritree.studies.paper.protocol import FULL, PAPER

@@ -8,7 +8,7 @@ from small_paper import write_specs
 from torch.nn import functional as F
 
 from dendritree.models import create_model
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers as Pool
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.paper.draws import full_split
 from dendritree.studies.paper.plan import run_config
