@@ -14,7 +14,7 @@ from compare_cases import records_in
 
 import dendritree
 from dendritree.cli import main
-from dendritree.studies.engine.runner import Workers as Pool
+from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 from dendritree.studies.fair import ComparisonPlan, compare
 
@@ -56,7 +56,7 @@ def expected(tmp_path_factory):
     """The trials of the same comparison in one go, in this process."""
     folder = tmp_path_factory.mktemp("expected") / "run"
     plan = ComparisonPlan.make(["digits:128"], budgets=[500], families=FAMILIES, **RULE, test_steps=60)
-    assert compare(folder, plan, pool=Pool("here"))
+    assert compare(folder, plan, workers=Workers("here"))
     return records_in(folder)
 
 

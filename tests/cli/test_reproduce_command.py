@@ -13,7 +13,7 @@ from command_runs import CommandRun, trials_in, wait_until
 from small_paper import TRIALS, command, environment, install, small_tables
 
 from dendritree.cli import COMMANDS, main
-from dendritree.studies.engine.runner import Workers as Pool
+from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 from dendritree.studies.paper.reproduce import RunPlan, reproduce
 
@@ -29,7 +29,7 @@ def finished(real_data, tmp_path_factory):
     """A run of one trial of each row, of the small paper."""
     real_data("mnist")
     folder = tmp_path_factory.mktemp("finished")
-    reproduce(folder / "run", RunPlan.make(specs=small_tables(folder / "specs"), trials=1), pool=Pool("here"))
+    reproduce(folder / "run", RunPlan.make(specs=small_tables(folder / "specs"), trials=1), workers=Workers("here"))
     return folder / "run"
 
 

@@ -10,7 +10,7 @@ from command_runs import CommandRun, wait_until
 from small_paper import TRIALS, install, small_tables
 
 from dendritree.cli.report import make_report
-from dendritree.studies.engine.runner import Workers as Pool
+from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 from dendritree.studies.paper.reproduce import RunPlan, reproduce
 
@@ -32,7 +32,7 @@ def quiet(real_data, tmp_path_factory):
     real_data("mnist")
     folder = tmp_path_factory.mktemp("quiet")
     specs = small_tables(folder / "specs")
-    reproduce(folder / "run", RunPlan.make(specs=specs), pool=Pool("here"))
+    reproduce(folder / "run", RunPlan.make(specs=specs), workers=Workers("here"))
     return folder / "run"
 
 

@@ -31,7 +31,7 @@ CREATE TABLE environment (
 );
 CREATE TABLE trial (
     id INTEGER PRIMARY KEY, study TEXT NOT NULL, key TEXT NOT NULL,  -- named values, as JSON
-    seed INTEGER NOT NULL, config TEXT NOT NULL, parameters INTEGER NOT NULL, seconds NOT NULL,
+    seed INTEGER NOT NULL, config TEXT NOT NULL, parameters INTEGER NOT NULL, seconds,
     created TEXT NOT NULL, environment INTEGER NOT NULL REFERENCES environment (id),
     UNIQUE (study, key)
 );
@@ -112,7 +112,7 @@ def read_trials(connection: sqlite3.Connection, wanted: dict[str, Any], *, with_
             seed,
             {name: decode_argument(value) for name, value in json.loads(config).items()},
             parameters,
-            seconds,
+            _number(seconds),
             dict(zip(CURVES, map(list, zip(*curves[id_], strict=True)), strict=True)),
             scores.get(id_, {}),
             weights.get(id_),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ from ...files import Lock
 from .database import Database, create_database
 from .provenance import Environment, current_environment, differences
 from .schema import check_trial, describe, insert_trial, read_trials
-from .trial import Trial, Value, key_text
+from .trial import Trial, Value
 
 STORE_FILE = "trials.sqlite"
 LOCK_FILE = "trials.lock"
@@ -40,7 +41,6 @@ class RunStore:
     >>> folder = Path(tempfile.mkdtemp()) / "run"
     >>> with RunStore.create_or_open(folder, {"trials": 10}) as store:
     ...     store.add([trial])
-    1
     >>> with RunStore.open_for_reading(folder) as store:
     ...     store.trials() == [trial]
     True
@@ -111,27 +111,18 @@ class RunStore:
 
     # ------------------------------------------------------------------------------------------------------- writing
 
-    def add(self, trials: Sequence[Trial], *, skip_present: bool = False) -> int:
-        """Store trials with their curves and weights, all of them or none; return how many were stored.
-
-        Args:
-            trials: the trials.
-            skip_present: leave out trials that are there already, instead of rejecting them all.
-        """
+    def add(self, trials: Sequence[Trial]) -> None:
+        """Store trials with their curves and weights, all of them or none; one that is there already is rejected."""
         for trial in trials:
             check_trial(trial)
-        present, stored, created = self.present(), 0, _now()
+        created = _now()
         with self._writing() as connection:
             for trial in trials:
-                text = key_text(trial.key)
-                if (trial.study, text) in present:
-                    if skip_present:
-                        continue
-                    raise OptionError(f"a trial is stored once: {describe(trial)} is in {self.folder} already")
-                insert_trial(connection, trial, environment=self._environment, created=created)
-                present.add((trial.study, text))
-                stored += 1
-        return stored
+                try:
+                    insert_trial(connection, trial, environment=self._environment, created=created)
+                except sqlite3.IntegrityError:
+                    known = f"{describe(trial)} is in {self.folder} already"
+                    raise OptionError(f"a trial is stored once: {known}") from None
 
     def set_fact(self, name: str, value: Any) -> None:
         """Keep what a study measured besides its trials, as JSON values; the last one counts."""

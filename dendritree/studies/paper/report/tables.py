@@ -59,7 +59,7 @@ def build_report(
             the paper.
         reference_seconds: seconds a trial takes with the masked reference, for each (protocol, row) that was measured.
 
-    >>> from dendritree.studies.engine.records import Row
+    >>> from dendritree.studies.paper.records import Row
     >>> row = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
     >>> curves = {"train_loss": [2.0, 1.0], "val_loss": [2.0, 3.0], "train_acc": [0.4, 0.9], "val_acc": [0.5, 0.6]}
     >>> trials = [TrialRecord("paper", row, i, i, "mnist", 0.001, 11_395, 0.1, curves) for i in range(3)]
