@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree import create_model
@@ -33,7 +33,6 @@ class Chooser:
 shapes = st.none() | st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.data(), shapes, st.integers(1, 12), st.integers(1, 5), st.integers(30, 1500))
 def test_every_choice_fills_its_share_of_the_budget(data, shape, inputs, outputs, budget):
     inputs = inputs if shape is None else shape[0] * shape[1] * shape[2]
