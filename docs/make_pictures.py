@@ -12,18 +12,7 @@ from pathlib import Path
 
 import torch
 
-from dendritree import (
-    DendriticLayer,
-    FitConfig,
-    History,
-    Local,
-    MLNClassifier,
-    PruningPoint,
-    count,
-    explain,
-    fit,
-    pruning_curve,
-)
+from dendritree import DendriticLayer, FitConfig, History, Local, MLNClassifier, count, explain, fit, pruning_curve
 from dendritree.data import Examples, Split, load, normalise
 from dendritree.plot import (
     plot_comparison,
@@ -36,6 +25,7 @@ from dendritree.plot import (
     plot_weights,
     plot_wiring,
 )
+from dendritree.pruning import PruningPoint
 from dendritree.report.chart import Chart, Line, Panel
 
 DOCS = Path(__file__).parent

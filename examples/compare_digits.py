@@ -14,8 +14,9 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from dendritree import FitConfig, MLNClassifier, Perceptrons, count, fit, matched_mlp
+from dendritree import FitConfig, MLNClassifier, count, fit, matched_mlp
 from dendritree.data import Split, load
+from dendritree.models import Perceptrons
 from dendritree.training import evaluate
 
 LEARNING_RATES = (0.01, 0.03, 0.1, 0.3)

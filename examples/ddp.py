@@ -19,9 +19,10 @@ from torch.multiprocessing.spawn import start_processes
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-from dendritree import DendriticNetwork, count, share_wiring
+from dendritree import DendriticNetwork, count
 from dendritree.data import Examples, load
 from dendritree.errors import DendritreeError
+from dendritree.layers import share_wiring
 from dendritree.training import evaluate
 
 PROCESSES = 2

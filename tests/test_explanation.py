@@ -10,19 +10,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils import prune
 
-from dendritree import (
-    MLP,
-    DendriticLayer,
-    DendriticNetwork,
-    DenseNetwork,
-    MLNBinaryClassifier,
-    MLNClassifier,
-    Perceptrons,
-)
+from dendritree import MLP, DendriticLayer, DendriticNetwork, DenseNetwork, MLNBinaryClassifier, MLNClassifier
 from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.explanation import explain
 from dendritree.layers import trace
 from dendritree.layers.activation import ACTIVATIONS
+from dendritree.models import Perceptrons
 
 
 class Bump(nn.Module):

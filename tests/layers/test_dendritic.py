@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import DendriticLayer, DendritreeError, OptionError, Partition, ShapeError, Shared
+from dendritree import DendriticLayer, Partition, Shared
+from dendritree.errors import DendritreeError, OptionError, ShapeError
 
 # ------------------------------------------------------------------------------------------------------- sizes
 

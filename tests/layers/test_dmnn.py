@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from dendritree import DMNN, DendritreeError, OptionError, ShapeError, count
+from dendritree import DMNN, count
+from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.ops.neurons import products
 
 XOR = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), torch.tensor([0, 1, 1, 0])

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from dendritree import DANNClassifier, FitConfig, budget, create_model, fit, load, save
+from dendritree import FitConfig, budget, create_model, fit, load, save
 from dendritree.data import load as load_data
 from dendritree.errors import DendritreeError
+from dendritree.models import DANNClassifier
 
 FIELDS = ["random", "local", "global", "all"]
 

@@ -8,7 +8,7 @@ from comparison_cases import CONFIG, made_up_run
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from dendritree import DendriticLayer, DendriticNetwork, Local, MLNClassifier, PruningPoint, explain
+from dendritree import DendriticLayer, DendriticNetwork, Local, MLNClassifier, explain
 from dendritree.errors import OptionError, ShapeError
 from dendritree.plot import (
     plot_comparison,
@@ -23,6 +23,7 @@ from dendritree.plot import (
 )
 from dendritree.plot.explanation import strongest
 from dendritree.plot.style import THEMES
+from dendritree.pruning import PruningPoint
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.fair import summarize
 from dendritree.training import Epoch, FitConfig, History

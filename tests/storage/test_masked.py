@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import DendriticLayer, FormatError, MLNClassifier, from_masked, load_masked, to_masked
+from dendritree import DendriticLayer, MLNClassifier
+from dendritree.errors import FormatError
+from dendritree.storage.masked import from_masked, load_masked, to_masked
 
 
 class MaskedLayer(nn.Module):
