@@ -34,7 +34,7 @@ OPTIONS = [
     Option("--families F ...", "tree, sparse, dense, linear (the default), ktree, denn, dnm, dmnn, dann"),
     Option("--trials N", "random configurations tried per family", 16),
     Option("--seeds N", "final models evaluated on the test set", 5),
-    Option("--steps N", "steps per trial; final: 4 times as many", 1000),
+    Option("--steps N", "steps per trial; x 4 for final models", 1000),
     Option("--hours H", "start nothing after this time (default: no limit)", type=float),
     Option("--run DIR", "folder of the run", "comparison"),
     DATA_DIR,

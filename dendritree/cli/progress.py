@@ -45,9 +45,9 @@ class Progress:
         self.counts[what] = done, total
         is_done = done == total and (what, total) not in self.finished
         if self.live is not None:
-            self._move_bar(what, done, total, note.rpartition("; ")[2])
             if self.overall is not None:
                 self._move_bar(self.overall, *(sum(column) for column in zip(*self.counts.values(), strict=True)))
+            self._move_bar(what, done, total, note.rpartition("; ")[2])
         elif note:
             print(f"{what} {done} of {total}: {note}", file=sys.stderr, flush=True)
         elif is_done:
@@ -60,7 +60,7 @@ class Progress:
 
     def _move_bar(self, name: str, done: int, total: int, note: str = "") -> None:
         if name not in self.bars:
-            self.bars[name] = self.live.add_task(name, completed=done, rate="")
+            self.bars[name] = self.live.add_task(name, completed=done, total=total, rate="", note="")
         bar = self.bars[name]
         self.live.update(bar, completed=done, total=total, note=note)
         if speed := self.live.tasks[bar].finished_speed or self.live.tasks[bar].speed:
