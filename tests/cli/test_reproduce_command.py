@@ -30,9 +30,8 @@ def finished(real_data, tmp_path_factory):
     """A run of one trial per row of the small paper, with one dropout rate."""
     real_data("mnist")
     folder = tmp_path_factory.mktemp("finished")
-    specs = write_specs(
-        folder / "specs", *(re.sub(r"dropouts = .*", "dropouts = [0.4]", text) for text in (TREES, CONTROLS))
-    )
+    texts = [re.sub(r"dropouts = .*", "dropouts = [0.4]", text) for text in (TREES, CONTROLS)]
+    specs = write_specs(folder / "specs", *texts)
     reproduce(folder / "run", RunPlan.make(specs=specs, trials=1), pool=Pool("here"))
     return folder / "run"
 
@@ -115,9 +114,7 @@ def test_ctrl_c_second_process_another_draw_and_resuming_with_a_live_bar(install
         assert wait_until((run / STORE_FILE).exists, 60)
         second = run_process("reproduce", "--run", run, root=installed)
         assert (second.returncode, second.stdout) == (2, "")
-        assert re.fullmatch(
-            rf"dendritree: a run folder takes one writer .* process {first.process.pid}\n", second.stderr
-        )
+        assert re.fullmatch(rf"dendritree: .* takes one writer .* process {first.process.pid}\n", second.stderr)
         assert first.reaches(4)
         status, out, errors = first.interrupt()
         assert (status, out) == (130, "")
@@ -142,7 +139,7 @@ def test_ctrl_c_second_process_another_draw_and_resuming_with_a_live_bar(install
     assert status == 0, shown
     assert trials_in(run) >= 7 * 3 + 4 * 3
     assert re.search(r"binary-dendritic\W[^\n]* 21/21 ", shown)
-    assert re.search(r"all\W[^\n]* 33/33 \d+\.\d trials/s [\d:]+ to go ", shown)
+    assert re.search(r"all\W[^\n]* 33/33 +\d+\.\d trials/s +[\d:]+ to go ", shown)
     totals = [int(done) for done in re.findall(r"all\W[^\n]* (\d+)/33", shown)]
     assert totals == sorted(totals)
     assert totals[0] <= kept  # the bar begins with what was there
