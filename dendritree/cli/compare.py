@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .options import DATA_DIR, POOL, Arguments, Option, make_pool
+from .options import DATA_DIR, WORKERS, Arguments, Option, make_workers
 from .progress import Progress, resumable
 from .report import show_comparison
 
@@ -13,7 +13,7 @@ def run(arguments: Arguments) -> None:
     """Compare trees with other models of the same size, tuned alike."""
     from ..studies.fair import ComparisonPlan, compare
 
-    folder, pool = arguments.run, make_pool(arguments)
+    folder, workers = arguments.run, make_workers(arguments)
     plan = ComparisonPlan.make(
         arguments.tasks,
         budgets=arguments.budgets or (),
@@ -22,10 +22,10 @@ def run(arguments: Arguments) -> None:
         test_steps=4 * arguments.steps,
     )
     with resumable(folder), Progress() as progress:
-        whole = compare(folder, plan, pool=pool, **arguments.only("data_dir", "hours"), observer=progress)
+        whole = compare(folder, plan, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
     if not whole:
         print(f"dendritree: out of time; {folder} keeps what is done", file=sys.stderr)
-    show_comparison(folder)
+    show_comparison(folder, plan)
 
 
 OPTIONS = [
@@ -38,6 +38,6 @@ OPTIONS = [
     Option("--hours H", "start nothing after this time (default: no limit)", type=float),
     Option("--run DIR", "folder of the run", "comparison"),
     DATA_DIR,
-    *POOL,
+    *WORKERS,
 ]
 EXAMPLES = "dendritree compare mnist --budgets 4k 9k --hours 1"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import import_extra
 
 if TYPE_CHECKING:
-    from ..studies.engine.runner import Pool
+    from ..studies.engine.runner import Workers
 
 
 class Arguments(argparse.Namespace):
@@ -58,17 +58,17 @@ class Option:
 
 
 DATA_DIR = Option("--data-dir DIR", "folder to search first (default: $DENDRITREE_DATA)")
-POOL = (
+WORKERS = (
     Option("--workers N", "processes (default: one per core)", type=int),
     Option("--backend B", "loky: processes (default); dask: a cluster; here: none", "loky"),
     Option("--address URL", "Dask scheduler (default: a local cluster)"),
 )
 
 
-def make_pool(arguments: Arguments) -> Pool:
-    """The workers that the options `POOL` ask for, once it is sure that the report can be made after their work."""
-    from ..studies.engine.runner import Pool
+def make_workers(arguments: Arguments) -> Workers:
+    """What the options `WORKERS` ask for, once it is sure that the report can be made after their work."""
+    from ..studies.engine.runner import Workers
 
     import_extra("scipy", extra="experiments")
     import_extra("matplotlib", extra="report")
-    return Pool(**arguments.only("backend", "workers", "address"))
+    return Workers(arguments.backend, count=arguments.workers, address=arguments.address)

@@ -10,12 +10,15 @@ from .options import Arguments, Option
 
 if TYPE_CHECKING:
     from ..report import Report, ReportFiles
+    from ..studies.fair import ComparisonPlan
 
 
 def run(arguments: Arguments) -> None:
     """Rebuild the report of a run from its records, without training."""
+    from ..studies.engine.export import export_models
     from ..studies.engine.store import RunStore
-    from ..studies.paper.report.writing import write_reproduction
+    from ..studies.paper.records import folder_names
+    from ..studies.paper.report import report_of_run
 
     folder, out = arguments.run, Path(arguments.out or arguments.run)
     with RunStore.open_for_reading(folder) as store:
@@ -25,18 +28,18 @@ def run(arguments: Arguments) -> None:
         if arguments.export:
             store.export(out / "data", arguments.export)
         if arguments.weights:
-            store.export_weights(out / "models")
+            export_models(store.trials(with_weights=True), out / "models", folder_names)
     if is_comparison:
         show_comparison(folder)
     else:
-        show_reproduction(*write_reproduction(folder, out=out), whole=arguments.all)
+        show_reproduction(*report_of_run(folder, out=out), whole=arguments.all)
 
 
-def show_comparison(folder: str) -> None:
+def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> None:
     """Write the report of a comparison into its folder, and print it."""
-    from ..studies.fair.report import print_comparison, write_comparison
+    from ..studies.fair import print_comparison, write_comparison
 
-    comparison, files = write_comparison(folder)
+    comparison, files = write_comparison(folder, plan=plan)
     print_comparison(comparison)
     print(f"wrote {', '.join(map(str, files))}")
 

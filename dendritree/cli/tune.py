@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from ..errors import import_extra
 from .options import DATA_DIR, Arguments, Option
 from .progress import Progress, resumable
 
-if TYPE_CHECKING:
-    from ..studies.tuning import TrialResult
-
 
 def run(arguments: Arguments) -> None:
     """Search for the best tree within a budget, and train it."""
-    from ..studies.fair.tasks import Task
+    from ..studies.engine.task import Task
     from ..studies.tuning import tune
     from ..studies.tuning.sections import write_tuning
 
@@ -28,28 +22,11 @@ def run(arguments: Arguments) -> None:
             **arguments.only("budget", "trials", "steps", "seed", "out", "storage"),
             image_shape=task.image_shape,
             name=arguments.study or f"{task.name} {arguments.budget}",
-            observer=_adapt(progress, task.metric),
+            observer=progress,
         )
     files = write_tuning(found, arguments.out, task=task.name)
     print("\n".join(found.verdict))
     print(f"\nmodel:  {files.html.parent / 'model'}\nreport: {files.html}")
-
-
-def _adapt(progress: Progress, metric: str) -> Callable[[TrialResult, int, int], None]:
-    """Progress as the study calls it today."""
-    best: float | None = None
-
-    def observe(trial: TrialResult, done: int, total: int) -> None:
-        nonlocal best
-        if trial.whole and trial.score is not None:
-            best = trial.score if best is None else (min if metric == "rmse" else max)(best, trial.score)
-        shown = "does not fit" if trial.score is None else f"{metric} {trial.score:.4f}"
-        size = "" if trial.parameters is None else f", {trial.parameters:,} parameters"
-        end = "" if trial.whole else ", stopped early"
-        so_far = "" if best is None else f"; best {metric} {best:.4f}"
-        progress("trials", done, total, f"{shown}{size}{end}{so_far}")
-
-    return observe
 
 
 OPTIONS = [

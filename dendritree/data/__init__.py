@@ -38,6 +38,7 @@ class DataSet:
     """
 
     summary: str
+    in_features: int
     build: Callable[..., Split]
     """Takes the content of each file, in the order of the catalogue."""
     image_shape: tuple[int, int, int] | None = None
@@ -51,43 +52,49 @@ class DataSet:
 DATASETS: dict[str, DataSet] = {
     "mnist": DataSet(
         "handwritten digits, 70,000 images of 28x28, 10 classes",
+        784,
         lambda *files: split_images(parse_images(*files)),
         image_shape=(1, 28, 28),
         classes=10,
     ),
     "mnist-4-9": DataSet(
         "MNIST's fours (0) and nines (1), 13,782 images",
+        784,
         lambda *files: split_four_nine(parse_images(*files)),
         image_shape=(1, 28, 28),
         classes=2,
     ),
     "mnist-pairs": DataSet(
         "two of MNIST's digits side by side, 70,000 images of 28x56, 100 classes",
+        1568,
         lambda *files: pair_images(split_images(parse_images(*files))),
         image_shape=(1, 28, 56),
         classes=100,
     ),
     "fashion-mnist": DataSet(
         "pieces of clothing, 70,000 images of 28x28, 10 classes",
+        784,
         lambda *files: split_images(parse_images(*files)),
         image_shape=(1, 28, 28),
         classes=10,
     ),
     "fashion-pairs": DataSet(
         "two pieces of clothing side by side, 70,000 images of 28x56, 100 classes",
+        1568,
         lambda *files: pair_images(split_images(parse_images(*files))),
         image_shape=(1, 28, 56),
         classes=100,
     ),
     "digits": DataSet(
         "handwritten digits, 1,797 images of 8x8, 10 classes",
+        64,
         load_digits,
         image_shape=(1, 8, 8),
         classes=10,
         package="sklearn",
     ),
-    "adult": DataSet("census: who earns over 50,000 dollars, 48,842 people", split_adult, classes=2),
-    "california-housing": DataSet("median house values, 20,640 districts, regression", split_california),
+    "adult": DataSet("census: who earns over 50,000 dollars, 48,842 people", 108, split_adult, classes=2),
+    "california-housing": DataSet("median house values, 20,640 districts, regression", 8, split_california),
 }
 """Data sets by name."""
 

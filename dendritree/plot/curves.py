@@ -13,9 +13,9 @@ from ..pruning import PruningPoint
 from ..report.chart import Chart, Line
 from ..report.palette import Look, looks
 from ..report.scaling import label_ends, set_scales, show_size
-from ..studies.engine.records import TrialRecord
 from ..studies.engine.store import RunStore
-from ..studies.fair import Comparison, summarise
+from ..studies.engine.trial import Trial
+from ..studies.fair import Comparison, summarize
 from ..studies.fair.charts import size_charts
 from ..training import History
 from .style import NORMAL, SMALL, Theme, check_suffix, finish, lighter, new_figure, style_axes, theme_of
@@ -115,7 +115,7 @@ def plot_pruning(
     return finish(ax.figure, path)
 
 
-Source = str | os.PathLike[str] | Comparison | Chart | Sequence[Chart] | Sequence[TrialRecord]
+Source = str | os.PathLike[str] | Comparison | Chart | Sequence[Chart] | Sequence[Trial]
 """What charts of a comparison are drawn from: the folder of a run, its records, its summary, or charts themselves."""
 
 
@@ -127,17 +127,17 @@ def charts_of(source: Source) -> list[Chart]:
                 raise OptionError(
                     f"the folder must be of a comparison, as dendritree compare makes it: got {Path(source)}"
                 )
-            source = store.records()
+            source = store.trials()
     if isinstance(source, Chart):
         return [source]
     if isinstance(source, Comparison):
         return list(size_charts(source))
     charts = [each for each in source if isinstance(each, Chart)]
-    records = [each for each in source if isinstance(each, TrialRecord)]
+    records = [each for each in source if isinstance(each, Trial)]
     if not len(source) or len(source) not in (len(charts), len(records)):
         got = type(source[0]).__name__ if len(source) else "nothing"
         raise OptionError(f"a comparison must be a run's folder, its records, its summary or charts: got {got}")
-    return charts or list(size_charts(summarise(records)))
+    return charts or list(size_charts(summarize(records)))
 
 
 def plot_efficiency(
@@ -151,7 +151,7 @@ def plot_efficiency(
     """Accuracy against parameters on one task, a line a family, with bands for 95 % intervals over seeds.
 
     Args:
-        comparison: the folder of a `dendritree compare` run, its records, or what `summarise` made of them.
+        comparison: the folder of a `dendritree compare` run, its records, or what `summarize` made of them.
         task: by name, as `mnist` or `mnist:128`; the first by default.
         theme: `"light"` or `"dark"`.
         ax: matplotlib axes to draw into; None makes a figure.
@@ -172,7 +172,7 @@ def plot_comparison(comparison: Source, *, theme: str = "light", path: str | os.
     """All tasks of a comparison side by side: the score of every family against its parameters.
 
     Args:
-        comparison: the folder of a `dendritree compare` run, its records, or what `summarise` made of them.
+        comparison: the folder of a `dendritree compare` run, its records, or what `summarize` made of them.
         theme: `"light"` or `"dark"`.
         path: a file to write: .svg, .png or .pdf.
     """

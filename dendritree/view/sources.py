@@ -94,9 +94,10 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
 def _run_gallery(folder: Path) -> Gallery:
     from ..studies.engine.export import kept_model
     from ..studies.engine.store import RunStore
+    from ..studies.paper.reproduce import records_of
 
     with RunStore.open_for_reading(folder) as store:
-        kept = [record for record in store.records(with_weights=True) if record.weights is not None]
+        kept = [record for record in records_of(store, with_weights=True) if record.weights is not None]
     if not kept:
         raise FormatError(f"a run must have kept models to be viewed: none in {folder}")
     kept.sort(key=lambda record: (not record.row.dendritic, record.row.task != "multiclass", record.row.table))
@@ -104,7 +105,7 @@ def _run_gallery(folder: Path) -> Gallery:
 
     def opened(number: int) -> Exhibit:
         record = kept[number]
-        model = kept_model(record)
+        model = kept_model(record.as_trial())
         as_image = hasattr(model, "input_shape")
         pixels = Pixels((1, 28, 28), normalised=True, side=32, as_image=as_image)
         names_of_classes = class_names(record.dataset)

@@ -6,7 +6,7 @@ import pytest
 from command_runs import CommandRun, interrupt_when, trials_in
 from compare_cases import records_in
 
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 from dendritree.studies.fair import ComparisonPlan, compare
 
@@ -22,7 +22,7 @@ def expected(tmp_path_factory):
     """The trials of the same comparison in one go, in this process."""
     folder = tmp_path_factory.mktemp("expected") / "run"
     plan = ComparisonPlan.make(["digits:128"], budgets=[500], families=FAMILIES, **RULE, test_steps=60)
-    assert compare(folder, plan, pool=Pool("here"))
+    assert compare(folder, plan, workers=Workers("here"))
     return records_in(folder)
 
 

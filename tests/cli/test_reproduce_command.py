@@ -11,7 +11,7 @@ import pytest
 from command_runs import CommandRun, run_process, trials_in, wait_until
 from small_paper import CONTROLS, TREES, TRIALS, install, write_specs
 
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 from dendritree.studies.paper.reproduce import RunPlan, reproduce
 
@@ -32,7 +32,7 @@ def finished(real_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     texts = [re.sub(r"dropouts = .*", "dropouts = [0.4]", text) for text in (TREES, CONTROLS)]
     specs = write_specs(folder / "specs", *texts)
-    reproduce(folder / "run", RunPlan.make(specs=specs, trials=1), pool=Pool("here"))
+    reproduce(folder / "run", RunPlan.make(specs=specs, trials=1), workers=Workers("here"))
     return folder / "run"
 
 

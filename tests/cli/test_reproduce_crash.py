@@ -9,9 +9,9 @@ import pytest
 from command_runs import CommandRun, wait_until
 from small_paper import TRIALS, install, small_tables
 
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
-from dendritree.studies.paper.report.writing import write_reproduction
+from dendritree.studies.paper.report import report_of_run
 from dendritree.studies.paper.reproduce import RunPlan, reproduce
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def quiet(real_data, tmp_path_factory):
     real_data("mnist")
     folder = tmp_path_factory.mktemp("quiet")
     specs = small_tables(folder / "specs")
-    reproduce(folder / "run", RunPlan.make(specs=specs), pool=Pool("here"))
+    reproduce(folder / "run", RunPlan.make(specs=specs), workers=Workers("here"))
     return folder / "run"
 
 
@@ -65,8 +65,8 @@ def test_killed_and_resumed_again_and_again_a_run_is_that_of_a_quiet_one(install
     assert connection.execute("SELECT count(*), count(DISTINCT trial) FROM epoch").fetchone() == (100 * TRIALS, TRIALS)
     connection.close()
     assert contents(run) == contents(quiet)  # bit for bit, weights too
-    write_reproduction(quiet)
-    write_reproduction(run)
+    report_of_run(quiet)
+    report_of_run(run)
     assert tables(run) == tables(quiet)
     assert len(tables(run)) >= 6
 

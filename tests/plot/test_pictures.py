@@ -24,7 +24,7 @@ from dendritree.plot import (
 from dendritree.plot.explanation import strongest
 from dendritree.plot.style import THEMES
 from dendritree.studies.engine.store import RunStore
-from dendritree.studies.fair import summarise
+from dendritree.studies.fair import summarize
 from dendritree.training import Epoch, FitConfig, History
 
 LAYER = DendriticLayer(16, 2, branching=[4, 2], wiring="random", fan_in=8)
@@ -229,7 +229,7 @@ def test_pruning_is_drawn_by_loss_where_there_is_no_accuracy():
 
 
 def test_a_comparison_is_drawn_from_records_or_summary(records):
-    comparison = summarise(records)
+    comparison = summarize(records)
     figure = plot_comparison(comparison)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert "mnist" in titles

@@ -10,8 +10,8 @@ import pytest
 from made_trials import made_trial
 from report_cases import MATCHES, TABLES, made_up_records
 
+from dendritree.report.chart import Chart, Line, Panel
 from dendritree.report.figures import draw
-from dendritree.report.layout import Chart, Line, Panel
 from dendritree.report.palette import COLOURS, looks
 from dendritree.studies.paper.analysis import summarise
 from dendritree.studies.paper.report.curves import learning_curves, mean_curve

@@ -8,8 +8,8 @@ from dendritree import MLNClassifier, create_model, list_models, save
 from dendritree.data import load, normalise
 from dendritree.errors import FormatError, OptionError, ShapeError
 from dendritree.models.registry import model_entry
-from dendritree.studies.engine.records import Row, TrialRecord
 from dendritree.studies.engine.store import RunStore
+from dendritree.studies.paper.records import Row, TrialRecord
 from dendritree.training import FitConfig, Split, fit
 from dendritree.view import Exhibit, Pixels, demo_gallery, open_gallery
 from dendritree.view.examples import exhibit_of

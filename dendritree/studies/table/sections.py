@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...report.layout import Chart, Column, Group, Line, Panel, Report, Section, show
+from ...report.chart import Chart, Line, Panel
+from ...report.layout import Column, Group, Report, Section, show
 from .controls import FamilyScores, verdict
 from .fit import TableFit
 

@@ -11,8 +11,8 @@ from tune_cases import made_up, tried
 import dendritree
 from dendritree.data import Examples, Split
 from dendritree.errors import DendritreeError, OptionError
+from dendritree.studies.engine.task import Task as Problem
 from dendritree.studies.tuning import search, tune
-from dendritree.studies.tuning.problem import Problem
 from dendritree.studies.tuning.study import interrupts_held
 from dendritree.training import evaluate
 
