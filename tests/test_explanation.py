@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 from forests import NAMED, edges_of, forests, seeds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils import prune
@@ -23,8 +23,6 @@ from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.explanation import explain
 from dendritree.layers import trace
 from dendritree.layers.activation import ACTIVATIONS
-
-usual = settings(deadline=None, max_examples=25)
 
 
 class Bump(nn.Module):
@@ -93,7 +91,6 @@ def by_recursion(layer, x, reference):
     return found
 
 
-@usual
 @given(forests(), st.sampled_from([a for a in EVERY if a not in ("relu", nn.Hardtanh)]), st.booleans(), seeds)
 def test_contributions_are_products_of_secants_along_the_path(forest, activation, root_activation, seed):
     layer = layer_of(forest, activation, root_activation, seed=seed)
@@ -107,7 +104,6 @@ def test_contributions_are_products_of_secants_along_the_path(forest, activation
     assert torch.allclose(found.dendrites[forest.roots.tolist()], found.output - found.baseline)
 
 
-@usual
 @given(forests(), st.sampled_from(EVERY), st.booleans(), st.booleans(), seeds, st.sampled_from([(), (3,), (2, 2)]))
 def test_parts_add_up_to_the_output_for_every_activation(forest, activation, root_activation, bias, seed, leading):
     layer = layer_of(forest, activation, root_activation, bias, seed).double()

@@ -14,18 +14,15 @@ from forests import (
     unwired_forests,
     wired_forests,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
 
-quick = settings(deadline=None, max_examples=60)
-
 # -------------------------------------------------------------------------------------------------------- invariants
 
 
-@quick
 @given(forests())
 def test_children_come_before_their_node_and_every_node_has_one_reader(forest):
     read = [0] * forest.nodes
@@ -41,7 +38,6 @@ def test_children_come_before_their_node_and_every_node_has_one_reader(forest):
     assert read == [1] * forest.nodes
 
 
-@quick
 @given(forests())
 def test_levels_cover_all_nodes_in_order_and_no_level_reads_itself(forest):
     assert [node for level in forest.levels for node in range(level.start, level.stop)] == list(range(forest.nodes))
@@ -50,7 +46,6 @@ def test_levels_cover_all_nodes_in_order_and_no_level_reads_itself(forest):
             assert max(edges_of(forest, node)) < forest.in_features + level.start
 
 
-@quick
 @given(forests())
 def test_structure_arrays_agree_with_a_walk_over_the_edges(forest):
     reader, edge = {}, 0
@@ -75,7 +70,6 @@ def test_structure_arrays_agree_with_a_walk_over_the_edges(forest):
     assert forest.fan_in_of_neuron.tolist() == [len(flat(tree)) for tree in as_lists(forest)]
 
 
-@quick
 @given(forests())
 def test_depth_is_the_longest_path_from_a_leaf_to_its_root(forest):
     assert forest.depth == max(longest_path(tree) for tree in as_lists(forest))
@@ -85,7 +79,6 @@ def test_depth_is_the_longest_path_from_a_leaf_to_its_root(forest):
     assert forest.height_of_node.tolist() == heights[forest.in_features :]
 
 
-@quick
 @given(wired_forests())
 def test_built_forests_have_one_level_per_height(forest):
     assert len(forest.levels) == forest.depth
@@ -99,7 +92,6 @@ def test_levels_of_a_forest_in_another_order_may_be_more_than_its_depth():
     assert len(forest.levels) == 4
 
 
-@quick
 @given(unwired_forests)
 def test_in_a_new_forest_synapse_s_reads_row_s(forest):
     assert forest.in_features == forest.synapses
@@ -152,7 +144,6 @@ def test_nested_counts(nested, synapses, nodes, depth, edges):
     assert forest.parameters() == edges + nodes
 
 
-@quick
 @given(nested_lists)
 def test_nested_builds_the_tree_that_is_written(nested):
     forest = Forest.nested(nested)
@@ -178,7 +169,6 @@ def unwired(forest):
     return forest.wired(np.arange(forest.synapses), forest.synapses)
 
 
-@quick
 @given(st.lists(forests().map(unwired), min_size=1, max_size=4))
 def test_join_keeps_every_tree_in_order_and_gives_every_synapse_its_own_input(parts):
     joined = Forest.join(parts)
@@ -219,7 +209,6 @@ def test_join_needs_a_forest():
 # ------------------------------------------------------------------------------------------------------------ wired
 
 
-@quick
 @given(forests(), st.integers(1, 9), st.integers(0, 1000))
 def test_wired_gives_the_synapses_their_inputs_in_edge_order_and_keeps_the_trees(forest, in_features, seed):
     index = np.random.default_rng(seed).integers(0, in_features, forest.synapses)

@@ -6,17 +6,15 @@ import pickle
 import numpy as np
 import pytest
 from forests import forests
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
 
-quick = settings(deadline=None, max_examples=60)
 # ----------------------------------------------------------------------------------------------- equality, difference
 
 
-@quick
 @given(forests())
 def test_a_copy_is_equal_and_has_the_same_hash(forest):
     copies = [
@@ -30,7 +28,6 @@ def test_a_copy_is_equal_and_has_the_same_hash(forest):
         assert forest.difference(other) is None
 
 
-@quick
 @given(st.lists(forests(), min_size=2, max_size=2))
 def test_forests_are_equal_exactly_if_their_edge_lists_are(pair):
     one, other = pair

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -141,7 +141,6 @@ def test_shared_neurons_read_the_same_inputs_and_partitioned_ones_their_own():
         assert (gradient != 0).all(0).tolist() == reads
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     branching=st.one_of(st.integers(2, 5), st.lists(st.integers(2, 4), min_size=1, max_size=3)),
     neurons=st.integers(1, 3),

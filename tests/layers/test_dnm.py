@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
@@ -38,7 +38,6 @@ def loop_by_loop(layer, x):
     return torch.tensor(outputs, dtype=torch.float64).reshape(*x.shape[:-1], layer.out_features)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     inputs=st.integers(1, 9),
     neurons=st.integers(1, 3),

@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
@@ -52,7 +52,6 @@ def test_states_depend_on_the_range_of_each_input():
 # ----------------------------------------------------------------------------------------------------------- pruning
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     inputs=st.integers(1, 6),

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from forests import NAMED, as_lists, edges_of, forests
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError
@@ -22,7 +22,6 @@ def nodes_below(forest, root):
     ]
 
 
-@settings(deadline=None, max_examples=40)
 @given(forests(), st.sampled_from(["layered", "radial"]), st.data())
 def test_every_edge_stands_between_what_it_reads_and_its_dendrite(forest, form, data):
     neuron = data.draw(st.integers(0, forest.neurons - 1))

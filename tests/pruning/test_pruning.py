@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from forests import NAMED, as_lists, edges_of, forests, seeds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -14,7 +14,6 @@ from dendritree.data import Examples, Split
 from dendritree.errors import FormatError, OptionError, ShapeError
 from dendritree.pruning import importances, prune, pruning_curve
 
-usual = settings(deadline=None, max_examples=25)
 EAGER = {"backend": "eager", "dtype": torch.float64}  # the fused kernels would be compiled first
 
 
@@ -49,7 +48,6 @@ def path_products(layer):
 # ----------------------------------------------------------------------------------------------------------- equality
 
 
-@usual
 @given(forests(), seeds, st.sampled_from(["tanh", "sigmoid", "leaky_relu", "relu"]), st.booleans(), st.booleans())
 def test_without_parts_of_weight_zero_the_outputs_are_the_same(forest, seed, activation, bias, root_activation):
     layer = layer_of(forest, seed, activation=activation, bias=bias, root_activation=root_activation)
@@ -65,7 +63,6 @@ def test_without_parts_of_weight_zero_the_outputs_are_the_same(forest, seed, act
     )
 
 
-@usual
 @given(forests(), seeds, st.sampled_from(["tanh", "relu", "leaky_relu"]))
 def test_what_never_moves_on_the_examples_can_go(forest, seed, activation):
     layer = layer_of(forest, seed, activation=activation)
@@ -78,7 +75,6 @@ def test_what_never_moves_on_the_examples_can_go(forest, seed, activation):
     assert {source for weight, source in synapses if weight} <= moving  # a silent neuron keeps one of weight 0
 
 
-@usual
 @given(forests(), seeds, st.floats(0, 3), st.booleans())
 def test_the_reference_is_answered_as_before_whatever_goes(forest, seed, threshold, with_examples):
     layer = layer_of(forest, seed, activation="tanh")
@@ -149,7 +145,6 @@ def test_importance_on_examples_by_hand():
     assert torch.allclose(importances(layer, x), wanted)
 
 
-@usual
 @given(forests(), seeds, st.floats(0.1, 1))
 def test_a_budget_is_kept_and_the_weakest_go_first(forest, seed, share):
     layer = layer_of(forest, seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.sklearn.scaling import Standardiser
@@ -24,7 +24,6 @@ def test_a_weight_is_that_many_rows():
     np.testing.assert_allclose(weighted.scale, repeated.scale)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6))
 def test_rows_a_few_at_a_time_give_what_all_at_once_give(sizes):
     x = columns(sum(sizes), seed=len(sizes))

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -145,7 +145,6 @@ def test_the_loaded_layer_owns_its_weights_and_learns():
 # --------------------------------------------------------------------------------------------------- to their files
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     branching=st.lists(st.integers(2, 4), min_size=1, max_size=3),
     neurons=st.integers(1, 4),

@@ -5,14 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 from forests import as_lists, flat, unwired_forests
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
 from dendritree.wiring import WIRINGS, Partition, Shared, Wiring, resolve_wiring
 
-quick = settings(deadline=None, max_examples=60)
 UNEQUAL = Forest.join([Forest.grow(2, fan_in=4), Forest.nested([3]), Forest.grow(3, fan_in=5, ragged=True)])
 
 
@@ -89,7 +88,6 @@ def test_synapses_at_several_levels_of_several_neurons_stay_in_their_slice():
     assert [sorted(flat(tree)) for tree in wired(forest, Shared(), 3)] == [[0, 1, 2], [0, 1, 2]]
 
 
-@quick
 @given(unwired_forests)
 def test_partition_gives_neuron_n_the_nth_slice_and_every_input_one_reader(forest):
     start = 0
@@ -100,7 +98,6 @@ def test_partition_gives_neuron_n_the_nth_slice_and_every_input_one_reader(fores
     assert start == forest.in_features
 
 
-@quick
 @given(unwired_forests)
 def test_shared_starts_every_neuron_at_the_first_input(forest):
     most = max(len(flat(tree)) for tree in as_lists(forest))
@@ -165,7 +162,6 @@ def test_wirings_are_frozen_values(kind):
     assert Partition() != Shared()
 
 
-@settings(deadline=None, max_examples=20)
 @given(st.sampled_from([Partition(), Shared()]), unwired_forests)
 def test_a_wiring_gives_the_same_index_every_time(wiring, forest):
     assert np.array_equal(wiring.index(forest, forest.in_features), wiring.index(forest, forest.in_features))

@@ -11,6 +11,7 @@ from runner_cases import Collected, alone, impossible_job, some_jobs
 
 from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.studies.engine.runner import BACKENDS, LOSSES_IN_A_ROW, Workers, WorkersLostError, run_jobs
+from dendritree.studies.paper.trials import run_job
 
 JOBS = 14
 
@@ -42,7 +43,7 @@ def wait_until(condition, seconds=20):
 def test_this_process_does_jobs_in_order(expected):
     done = Collected()
     with Workers("here") as pool:
-        run_jobs(some_jobs(4), pool, done)
+        run_jobs(some_jobs(4), pool, done, work=run_job)
     done.must_be({job: expected[job] for job in some_jobs(4)})
     assert [job for job, _ in done.calls] == some_jobs(4)
 
@@ -60,7 +61,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(expected):
 
     done = Collected(kill)
     with Workers("loky", count=2) as pool:
-        run_jobs(some_jobs(JOBS), pool, done)
+        run_jobs(some_jobs(JOBS), pool, done, work=run_job)
         pids = worker_pids(pool)
     done.must_be(expected)
     assert killed
@@ -88,7 +89,7 @@ def test_workers_that_always_die_are_not_waited_for_forever():
             with pytest.raises(
                 WorkersLostError, match="workers must live to finish a job: 3 times in a row they did not"
             ):
-                run_jobs(some_jobs(2), pool, done)
+                run_jobs(some_jobs(2), pool, done, work=run_job)
         finally:
             stop.set()
             killer.join()
@@ -100,9 +101,9 @@ def test_a_job_that_raises_shows_its_error_and_the_workers_end(expected):
     done = Collected()
     with Workers("loky", count=1) as pool:
         with pytest.raises(ShapeError, match=r"branching \*\* depth: got .*1024.*branching 3"):
-            run_jobs([impossible_job(), *some_jobs(1)], pool, done)
+            run_jobs([impossible_job(), *some_jobs(1)], pool, done, work=run_job)
         pids = worker_pids(pool)
-        run_jobs(some_jobs(2), pool, done)  # the pool is as good as before
+        run_jobs(some_jobs(2), pool, done, work=run_job)  # the pool is as good as before
     done.must_be({job: expected[job] for job in some_jobs(2)})
     assert wait_until(lambda: not any(map(is_alive, pids)))
 
@@ -113,12 +114,12 @@ def test_an_error_in_the_callback_is_not_taken_for_a_lost_worker():
         raise DendritreeError("the disk is full")
 
     with Workers("here") as pool, pytest.raises(DendritreeError, match="the disk is full"):
-        run_jobs(some_jobs(1), pool, full)
+        run_jobs(some_jobs(1), pool, full, work=run_job)
 
 
 def test_nothing_to_do_starts_nothing():
     with Workers("loky") as pool:
-        run_jobs([], pool, Collected())
+        run_jobs([], pool, Collected(), work=run_job)
         assert pool._executor is None
 
 

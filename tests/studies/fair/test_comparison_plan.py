@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from compare_cases import SMALL, made_trial, small_plan
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError
@@ -167,7 +167,6 @@ def found_by(cell, curves):
     return small_plan().chosen(cell, records), [job.choice for job in searches], records
 
 
-@settings(max_examples=12, deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=3, max_size=3), st.sampled_from([TREE, HOUSES]))
 def test_the_best_on_validation_is_chosen_the_first_of_equals(ranks, cell):
     if cell is TREE:

@@ -55,7 +55,7 @@ def depths(forest):
 @given(st.sampled_from(list(BUDGETS)), st.integers(3500, 9000), st.integers(0, 2**32))
 @example("mnist-pairs", 3500, 0)
 @example("california-housing", 3500, 0)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_a_drawn_model_fills_its_budget_and_no_more(family, name, budget, seed):
     task = Task.parse(name)
     choice = choose(family, task, budget, seed)
@@ -70,7 +70,7 @@ def test_a_drawn_model_fills_its_budget_and_no_more(family, name, budget, seed):
 
 @pytest.mark.parametrize("family", SIZED)
 @given(st.integers(300, 3500), st.integers(0, 2**32))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_small_budgets_of_small_images_are_filled_too(family, budget, seed):
     choice = choose(family, Task.parse("digits"), budget, seed)
     assert parameters_by_hand(choice) <= budget < parameters_by_hand(choice, one_wider(choice.arguments["hidden"]))
@@ -111,7 +111,6 @@ SHAPES = [(1.0,), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0), (1.0, 0.3, 0.1)]
 
 
 @given(st.sampled_from(SHAPES), st.integers(1, 40), st.integers(1, 12), st.integers(1, 3000))
-@settings(max_examples=25, deadline=None)
 def test_filling_finds_what_trying_every_width_finds(shape, ins, outs, budget):
     def size(hidden):
         sizes = [ins, *hidden, outs]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from comparison_cases import around, made_up_cell, made_up_run
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -118,7 +118,6 @@ def test_one_seed_gives_a_factor_and_no_interval():
 SCORES = st.lists(st.floats(0.1, 0.9), min_size=2, max_size=5)
 
 
-@settings(deadline=None, max_examples=30)  # the first builds the models
 @given(SCORES, SCORES, SCORES)
 def test_gains_are_welchs_tests_of_the_scores(tree, sparse, dense):
     assume(all(np.ptp(scores) > 1e-3 for scores in (tree, sparse, dense)))

@@ -5,7 +5,7 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_trials import made_trial
 
@@ -47,7 +47,6 @@ def test_a_trial_belongs_to_the_stack_of_its_number():
     more=st.integers(0, 8),
     data=st.data(),
 )
-@settings(max_examples=50, deadline=None)
 def test_jobs_depend_on_the_spec_and_never_on_what_is_left(trials, stack, more, data):
     spec = table(trials, stack)
     wanted = wanted_trials([spec], PAPER, [])
