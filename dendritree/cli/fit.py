@@ -27,18 +27,14 @@ def run(arguments: Arguments) -> int:
     with Progress("models") as progress:
 
         def observe(what: str, done: int, total: int) -> None:
-            if what == "comparing" and not done:  # all that could be refused has been
+            if what == "comparing" and not done:  # nothing can be rejected any more
                 print(f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", file=sys.stderr, flush=True)
             progress(what, done, total)
 
         fit = fit_table(
             frame,
             arguments.target,
-            budget=arguments.budget,
-            task=arguments.task,
-            neurons=arguments.neurons,
-            splits=arguments.splits,
-            seed=arguments.seed,
+            **arguments.only("budget", "task", "neurons", "splits", "seed"),
             epochs=_epochs(arguments.epochs),
             observer=observe,
         )
@@ -58,7 +54,7 @@ def _epochs(text: str) -> int | str:
 
 
 def _check_target(out: Path, *, force: bool) -> None:
-    """Refuse a place that is taken before anything is trained."""
+    """Reject a folder that exists, before anything is trained."""
     from ..storage.folders import folder_format
 
     if not out.exists() and not out.is_symlink():
@@ -79,7 +75,7 @@ OPTIONS = [
     Option("--budget N", "parameters, such as 5k (default: from the table's size)", "auto"),
     Option("--task T", "classification, regression or auto (default)", "auto"),
     Option("--neurons N", "tree (default) or sparse", "tree"),
-    Option("--splits N", "train-test splits of the comparison", 5),
+    Option("--splits N", "cross-validation folds of the comparison", 5),
     Option("--epochs N", "passes over the rows (default: from their number)", "auto"),
     Option("--seed N", "random seed", 0),
 ]

@@ -1,6 +1,7 @@
 """What tests of the command line share."""
 
 import pytest
+from small_paper import install
 
 from dendritree.cli import main
 
@@ -17,3 +18,10 @@ def call(capsys):
         return status, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def installed(real_data, tmp_path_factory):
+    """A folder with a copy of the package that reproduces the small paper."""
+    real_data("mnist")
+    return install(tmp_path_factory.mktemp("installed"))

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from command_runs import CommandRun, interrupt_when, trials_in
-from compare_cases import records_in
+from command_runs import CommandRun, count_trials, interrupt_when
+from compare_cases import trials_in
 
 from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
@@ -23,7 +23,7 @@ def expected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("expected") / "run"
     plan = ComparisonPlan.make(["digits:128"], budgets=[500], families=FAMILIES, **RULE, test_steps=60)
     assert compare(folder, plan, workers=Workers("here"))
-    return records_in(folder)
+    return trials_in(folder)
 
 
 def assert_stopped(run, status, out, errors):
@@ -32,7 +32,7 @@ def assert_stopped(run, status, out, errors):
     assert (status, out) == (130, "")
     assert last == f"dendritree: stopped; {run} keeps what is done, and the same command resumes it"
     assert all(re.fullmatch(r"digits:128, .*, (search|test): \d+ trials, \d+ s", step) for step in steps)
-    assert trials_in(run) < TRIALS
+    assert count_trials(run) < TRIALS
 
 
 def test_the_folder_of_another_run_is_rejected_and_left_as_it_is(tmp_path, call):
@@ -48,23 +48,23 @@ def test_the_folder_of_another_run_is_rejected_and_left_as_it_is(tmp_path, call)
 def test_interrupted_and_resumed_it_ends_as_in_one_go(expected, tmp_path, call):
     run = tmp_path / "run"
     command = (*SMALL, "--run", run, "--backend", "here")
-    with interrupt_when(lambda: trials_in(run) >= 3):
+    with interrupt_when(lambda: count_trials(run) >= 3):
         assert_stopped(run, *call(*command))
-    kept = records_in(run)
+    kept = trials_in(run)
     assert len(kept) >= 3
     assert all(record in expected for record in kept)  # a model whose training was stopped is not among them
 
     status, out, errors = call(*command)
     assert status == 0, errors
-    assert records_in(run) == expected
+    assert trials_in(run) == expected
     assert str(run / "comparison.html") in out
     for name in ("comparison.html", "comparison.md"):
         assert (run / name).stat().st_size > 0
 
     status, out, errors = call(*command, "--trials", "5")
     assert (status, out) == (2, "")
-    assert re.fullmatch(r"dendritree: a run goes on as it was begun: .* differs in trials: 4 -> 5\n", errors)
-    assert records_in(run) == expected
+    assert re.fullmatch(r"dendritree: a run resumes as it was begun: .* differs in trials: 4 -> 5\n", errors)
+    assert trials_in(run) == expected
 
 
 @pytest.mark.slow
@@ -74,18 +74,18 @@ def test_processes_killed_and_interrupted_keep_the_trials_of_one_go(expected, tm
     with CommandRun(run, *SMALL, "--workers", "2") as first:
         assert first.reaches(3)
         assert first.kill()  # the workers too
-    kept = records_in(run)
+    kept = trials_in(run)
     assert 3 <= len(kept) < TRIALS
     assert all(record in expected for record in kept)
 
     with CommandRun(run, *SMALL, "--backend", "here") as second:
         assert second.reaches(len(kept) + 1)
         assert_stopped(run, *second.interrupt())
-    assert all(record in expected for record in records_in(run))
+    assert all(record in expected for record in trials_in(run))
 
     with CommandRun(run, *SMALL, "--workers", "2") as last:
         assert last.finish()[0] == 0
-    assert records_in(run) == expected
+    assert trials_in(run) == expected
 
 
 def test_out_of_time_is_said_and_is_no_error_and_a_report_can_be_had_of_what_is_there(tmp_path, call):
@@ -94,7 +94,7 @@ def test_out_of_time_is_said_and_is_no_error_and_a_report_can_be_had_of_what_is_
     assert status == 0
     assert errors.splitlines()[-1] == f"dendritree: out of time; {run} keeps what is done"
     assert "comparison.html" in out
-    assert trials_in(run) <= 1
+    assert count_trials(run) <= 1
     (run / "comparison.html").unlink()
     before = (run / STORE_FILE).read_bytes()
     status, out, errors = call("report", run)

@@ -59,7 +59,7 @@ MISTAKES = {
     },
     "compare": {
         "digts": r"data set must be one of .*: got 'digts'; did you mean 'digits'\?",
-        "mnist-4-9": "data set must be one of .*: got 'mnist-4-9'",
+        "mnist-4-9": "a data set without budgets must be one of .*: got 'mnist-4-9'",
         "digits:x": "a task must be a data set, or one and a number of examples, as mnist:128: got 'digits:x'",
         "digits: --families linear --trials 1 --seeds 1 --steps 1": (
             "a task must be a data set, or one and a number of examples, as mnist:128: got 'digits:'"

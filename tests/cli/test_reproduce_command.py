@@ -8,8 +8,8 @@ import shutil
 import time
 
 import pytest
-from command_runs import CommandRun, run_process, trials_in, wait_until
-from small_paper import CONTROLS, TREES, TRIALS, install, write_specs
+from command_runs import CommandRun, count_trials, run_process, wait_until
+from small_paper import CONTROLS, TREES, TRIALS, write_specs
 
 from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
@@ -17,12 +17,6 @@ from dendritree.studies.paper.reproduce import RunPlan, reproduce
 
 ROWS = 3
 """Of `finished`."""
-
-
-@pytest.fixture(scope="module")
-def installed(real_data, tmp_path_factory):
-    real_data("mnist")
-    return install(tmp_path_factory.mktemp("installed"))
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +43,7 @@ def test_without_data_nothing_is_run_and_one_message_says_what_was_tried(call, t
     assert out == ""
     assert "Traceback" not in errors
     assert "mnist" in errors
-    assert trials_in(tmp_path / "run") == 0
+    assert count_trials(tmp_path / "run") == 0
 
 
 # ------------------------------------------------------------------------------------------------------------- report
@@ -120,14 +114,14 @@ def test_ctrl_c_second_process_another_draw_and_resuming_with_a_live_bar(install
         assert (status, out) == (130, "")
         assert f"dendritree: stopped; {run} keeps what is done" in errors
         assert wait_until(lambda: not first.processes(), 15)
-    kept = trials_in(run)
+    kept = count_trials(run)
     assert 4 <= kept < TRIALS
 
     rejected = run_process("reproduce", "--run", run, "--draw", "once", root=installed)
     assert rejected.returncode == 2
     assert "protocols.paper.draw" in rejected.stderr
     assert len(rejected.stderr.splitlines()) <= 2
-    assert trials_in(run) == kept
+    assert count_trials(run) == kept
 
     terminal, side = pty.openpty()
     with CommandRun(run, "reproduce", "--trials", "3", root=installed, stderr=side, stdin=side) as last:
@@ -137,7 +131,7 @@ def test_ctrl_c_second_process_another_draw_and_resuming_with_a_live_bar(install
         out = last.process.stdout.read()
     os.close(terminal)
     assert status == 0, shown
-    assert trials_in(run) >= 7 * 3 + 4 * 3
+    assert count_trials(run) >= 7 * 3 + 4 * 3
     assert re.search(r"binary-dendritic\W[^\n]* 21/21 ", shown)
     assert re.search(r"all\W[^\n]* 33/33 +\d+\.\d trials/s +[\d:]+ to go ", shown)
     totals = [int(done) for done in re.findall(r"all\W[^\n]* (\d+)/33", shown)]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from command_runs import CommandRun, wait_until
-from small_paper import TRIALS, install, small_tables
+from small_paper import TRIALS, small_tables
 
 from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
@@ -18,12 +18,6 @@ pytestmark = pytest.mark.slow
 
 TIMED = {"machine.csv", "timing.csv", "missing.csv"}
 """Tables that say when and how long, or what the paper's own plan lacks."""
-
-
-@pytest.fixture(scope="module")
-def installed(real_data, tmp_path_factory):
-    real_data("mnist")
-    return install(tmp_path_factory.mktemp("installed"))
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +32,7 @@ def quiet(real_data, tmp_path_factory):
 
 def contents(folder):
     with RunStore.open_for_reading(folder) as store:
-        return [dataclasses.replace(record, seconds=0.0) for record in store.records(with_weights=True)]
+        return [dataclasses.replace(trial, seconds=0.0) for trial in store.trials(with_weights=True)]
 
 
 def tables(folder):

@@ -26,7 +26,7 @@ def wait_until(condition, seconds):
     return met
 
 
-def trials_in(folder):
+def count_trials(folder):
     """How many trials a run has, 0 while it has no file."""
     try:
         with RunStore.open_for_reading(folder) as store:
@@ -105,7 +105,7 @@ class CommandRun:
 
     def reaches(self, trials, seconds=120):
         """Whether it comes to have so many trials while it runs."""
-        wait_until(lambda: trials_in(self.folder) >= trials or self.process.poll() is not None, seconds)
+        wait_until(lambda: count_trials(self.folder) >= trials or self.process.poll() is not None, seconds)
         return self.process.poll() is None
 
     def kill(self):
