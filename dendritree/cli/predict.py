@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from ..errors import OptionError, import_extra
 from ..files import write_whole
-from .command import Command
-
-__all__ = ["PREDICT"]
+from .options import Arguments, Option
 
 
-def _predict(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
+    """Predict rows of a table with a model of `fit`."""
     for package in ("pandas", "sklearn", "safetensors"):
         import_extra(package, extra="tables")
     from ..sklearn.tables import load_table_model, read_table
@@ -37,16 +35,10 @@ def _predict(arguments: argparse.Namespace) -> int:
     return 0
 
 
-PREDICT = Command(
-    "predict rows of a table with a model of `fit`",
-    "",
-    _predict,
-    [
-        (("model",), {"metavar": "MODEL", "help": "the folder that `dendritree fit` wrote"}),
-        (("table",), {"metavar": "TABLE", "help": "a CSV or Parquet file with the same columns"}),
-        (("--out",), {"metavar": "FILE", "help": "a CSV file for rows and predictions (default: print them)"}),
-        (("--strict",), {"action": "store_true", "help": "refuse cells that the model has not seen the like of"}),
-    ],
-    usage="dendritree predict MODEL TABLE [options]",
-    network_example="dendritree predict model new.csv --out predictions.csv",
-)
+OPTIONS = [
+    Option("model MODEL", "folder that `dendritree fit` wrote"),
+    Option("table TABLE", "a CSV or Parquet file with the same columns"),
+    Option("--out FILE", "CSV file for rows and predictions (default: print them)"),
+    Option("--strict", "reject values that the model has not seen in training"),
+]
+EXAMPLES = "dendritree predict model new.csv --out predictions.csv"

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-from typing import Any
-
 from ..errors import import_extra
-from .bar import LiveBar
-from .command import Command
-
-__all__ = ["TUNE"]
+from .options import DATA_DIR, Arguments, Option
+from .progress import Progress, resumable
 
 
-def _tune(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> None:
+    """Search for the best tree within a budget, and train it."""
     from ..studies.engine.task import Task
     from ..studies.tuning import tune
     from ..studies.tuning.sections import write_tuning
@@ -21,62 +16,28 @@ def _tune(arguments: argparse.Namespace) -> int:
     task = Task.parse(arguments.data)
     import_extra("matplotlib", extra="tune")  # what the report needs: now, not after the search
     split = task.load(arguments.data_dir)
-    try:
-        with TrialBar() as bar:
-            found = tune(
-                split,
-                budget=arguments.budget,
-                trials=arguments.trials,
-                image_shape=task.image_shape,
-                steps=arguments.steps,
-                seed=arguments.seed,
-                out=arguments.out,
-                storage=arguments.storage,
-                name=arguments.study or f"{task.name} {arguments.budget}",
-                observer=bar,
-            )
-    except KeyboardInterrupt:
-        print("dendritree: stopped; what is done is kept, and the same command goes on", file=sys.stderr)
-        return 130
+    with resumable("the study"), Progress() as progress:
+        found = tune(
+            split,
+            **arguments.only("budget", "trials", "steps", "seed", "out", "storage"),
+            image_shape=task.image_shape,
+            name=arguments.study or f"{task.name} {arguments.budget}",
+            observer=progress,
+        )
     files = write_tuning(found, arguments.out, task=task.name)
-    for sentence in found.verdict:
-        print(sentence)
+    print("\n".join(found.verdict))
     print(f"\nmodel:  {files.html.parent / 'model'}\nreport: {files.html}")
-    return 0
 
 
-class TrialBar(LiveBar):
-    """The trials: a bar on a terminal, a line per trial elsewhere."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda: import_extra("rich.progress", extra="tune"), "{task.fields[note]}")
-        self.task: Any = None
-
-    def __call__(self, what: str, done: int, total: int, note: str = "") -> None:
-        """Show a trial."""
-        if self.live is None:
-            print(f"{done} of {total}: {note}", file=sys.stderr, flush=True)
-            return
-        if self.task is None:
-            self.task = self.live.add_task(what, total=total, note="")
-        self.live.update(self.task, completed=done, total=total, note=note)
-
-
-TUNE = Command(
-    "search for the best tree within a budget, and train it",
-    "",
-    _tune,
-    [
-        (("data",), {"metavar": "DATA", "help": "mnist, digits, adult, ...; mnist:128 for 128 examples"}),
-        (("--budget",), {"required": True, "metavar": "N", "help": "most parameters, as 9k"}),
-        (("--trials",), {"type": int, "default": 50, "metavar": "N", "help": "choices tried, in all (50)"}),
-        (("--steps",), {"type": int, "default": 1000, "metavar": "N", "help": "training steps of a trial (1000)"}),
-        (("--seed",), {"type": int, "default": 0, "metavar": "N", "help": "of the whole search (0)"}),
-        (("--out",), {"default": "tuned", "metavar": "DIR", "help": "for model, report and study.db (tuned)"}),
-        (("--storage",), {"metavar": "URL", "help": "a database that machines share"}),
-        (("--study",), {"metavar": "NAME", "help": "its name in the database (data and budget)"}),
-        (("--data-dir",), {"metavar": "DIR", "help": "look for data sets here first"}),
-    ],
-    usage="dendritree tune DATA --budget N [options]",
-    network_example="dendritree tune mnist --budget 9k --trials 50 --out tuned/",
-)
+OPTIONS = [
+    Option("data DATA", "mnist, digits, adult, ...; mnist:128 for 128 examples of it"),
+    Option("--budget N", "parameters at most, such as 9k", required=True),
+    Option("--trials N", "configurations tried, in all", 50),
+    Option("--steps N", "training steps per trial", 1000),
+    Option("--seed N", "random seed of the search", 0),
+    Option("--out DIR", "folder of model, report and study.db", "tuned"),
+    Option("--storage URL", "database shared by several machines"),
+    Option("--study NAME", "name in the database (default: data and budget)"),
+    DATA_DIR,
+]
+EXAMPLES = "dendritree tune mnist --budget 9k --trials 50 --out tuned/"

@@ -1,0 +1,103 @@
+"""What a command shows while it works: bars where standard error is a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from ..errors import import_extra
+
+
+class Progress:
+    """An observer of studies, to be called with a step, how many of its items are done, and how many there are.
+
+    On a terminal every step has a bar. Elsewhere a step that is done is a line, and so is every call with a note.
+
+    Args:
+        items: what is counted.
+        on_done: called with the name of a step when all its items are done.
+        overall: the name of one more bar, for all steps together; for a study that names all of them at its start.
+    """
+
+    def __init__(
+        self, items: str = "trials", *, on_done: Callable[[str], object] | None = None, overall: str | None = None
+    ) -> None:
+        self.items, self.on_done, self.overall = items, on_done, overall
+        self.start = time.monotonic()
+        self.counts: dict[str, tuple[int, int]] = {}
+        self.finished: set[tuple[str, int]] = set()
+        self.bars: dict[str, Any] = {}
+        self.live: Any = _live() if sys.stderr.isatty() else None
+
+    def __call__(self, what: str, done: int, total: int, note: str = "") -> None:
+        """Show that `done` of `total` items of the step `what` are done.
+
+        Args:
+            what: the step.
+            done: how many of its items are done.
+            total: how many it has; may grow.
+            note: a short text on the last item. A line has all of it, a bar only what follows the last semicolon:
+                `accuracy 0.9, 850 parameters; best accuracy 0.92`.
+        """
+        self.counts[what] = done, total
+        is_done = done == total and (what, total) not in self.finished
+        if self.live is not None:
+            if self.overall is not None:
+                self._move_bar(self.overall, *(sum(column) for column in zip(*self.counts.values(), strict=True)))
+            self._move_bar(what, done, total, note.rpartition("; ")[2])
+        elif note:
+            print(f"{what} {done} of {total}: {note}", file=sys.stderr, flush=True)
+        elif is_done:
+            count = f"{total} {self.items}, " if total > 1 else ""
+            print(f"{what}: {count}{time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
+        if is_done:
+            self.finished.add((what, total))
+            if self.on_done is not None:
+                self.on_done(what)
+
+    def _move_bar(self, name: str, done: int, total: int, note: str = "") -> None:
+        if name not in self.bars:
+            self.bars[name] = self.live.add_task(name, completed=done, total=total, rate="", note="")
+        bar = self.bars[name]
+        self.live.update(bar, completed=done, total=total, note=note)
+        if speed := self.live.tasks[bar].finished_speed or self.live.tasks[bar].speed:
+            self.live.update(bar, rate=f"{speed:.1f} {self.items}/s")
+
+    def __enter__(self) -> Self:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave the bars on the screen."""
+        if self.live is not None:
+            self.live.stop()
+
+
+def _live() -> Any:
+    """Bars on standard error: done, rate, time taken, time to go, note."""
+    progress = import_extra("rich.progress", extra="experiments")
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[rate]}"),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("to go"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[note]}"),
+        console=progress.Console(stderr=True),
+        speed_estimate_period=600,  # seconds: a trial may take minutes
+    )
+
+
+@contextlib.contextmanager
+def resumable(what: str) -> Iterator[None]:
+    """On Ctrl-C, say that `what` keeps the finished work."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"stopped; {what} keeps what is done, and the same command resumes it") from None
