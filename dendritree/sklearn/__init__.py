@@ -1,6 +1,6 @@
-"""Dendritic networks for people with scikit-learn habits: estimators, and models of a user's own table.
+"""Dendritic networks as scikit-learn estimators, and models of a user's own table.
 
-The estimators extend scikit-learn's classes, so whoever asks for one needs the extra `sklearn`.
+The estimators extend scikit-learn's classes: importing one needs the extra `sklearn`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from sklearn.preprocessing import MinMaxScaler
 from dendritree import count
 from dendritree.errors import DendritreeError, OptionError
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
-from dendritree.sklearn.networks import NEURONS, auto_budget, make_network, no_leftover
+from dendritree.sklearn.networks import FAMILIES, auto_budget, make_network, no_leftover
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_the_scale_of_inputs_and_targets_does_not_matter(numbers):
 # --------------------------------------------------------------------------------------------------------------- size
 
 
-@pytest.mark.parametrize("neurons", NEURONS)
+@pytest.mark.parametrize("neurons", FAMILIES)
 def test_a_budget_is_kept(neurons, iris):
     x, y = iris
     model = quick(neurons=neurons, budget="0.6k", epochs=1).fit(x, y)
