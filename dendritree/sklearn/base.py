@@ -96,7 +96,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             weights = np.ones_like(weights)
         targets = self._targets(y, weights, first=True)
         self._scaling = Standardizer.of(x, weights)
-        self.network_, self._optimizer = self._new_network(len(x)), None
+        self.network_ = self._new_network(len(x))
+        self._optimizer: torch.optim.Optimizer | None = None
         split = self._split(self._examples(x, targets, None if alike else weights), y)
         config = self._config(
             len(x),
@@ -161,7 +162,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return no_leftover(rows, check_int("batch_size", self.batch_size, least=2))
 
     def _config(self, rows: int, **options: Any) -> FitConfig:
-        decay = auto_weight_decay(rows) if self.weight_decay == "auto" else self.weight_decay
+        decay: Any = auto_weight_decay(rows) if self.weight_decay == "auto" else self.weight_decay
         return FitConfig(loss=self._head()[1], optimizer="adamw", lr=self.lr, weight_decay=decay, **options)
 
     def _examples(self, x: Array, targets: Array, weight: Array | None) -> Examples:

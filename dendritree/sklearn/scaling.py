@@ -49,7 +49,7 @@ class Standardizer:
 
     @property
     def scale(self) -> Array:
-        """Standard deviations; 1 for a column that is constant, up to rounding errors, or beyond the range of floats."""
+        """Standard deviations; 1 for a column that is constant up to rounding errors or beyond the range of floats."""
         scale = np.sqrt(self.squares / self.total)
         smallest = 10 * np.finfo(np.float64).eps * np.abs(self.mean)
         return np.where(np.isfinite(scale) & (scale > smallest), scale, 1.0)

@@ -1,4 +1,4 @@
-"""`dendritree fit` and `dendritree predict` as a person meets them."""
+"""`dendritree fit` and `dendritree predict` as a user meets them."""
 
 import os
 import shutil
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from stopping import press_ctrl_c, stopped
 from table_cases import houses
 
 import dendritree
@@ -19,7 +20,7 @@ from dendritree.cli import main
 from dendritree.sklearn.tables import load_table_model
 
 ROOT = Path(dendritree.__file__).parents[1]
-QUICK = ["--splits", "2", "--epochs", "3", "--budget", "0.3k"]
+QUICK = ["--splits", "2", "--epochs", "1", "--budget", "0.3k"]
 
 
 def call(*arguments):
@@ -104,7 +105,7 @@ def test_predict_adds_predictions(models, tmp_path, capsys):
     assert error == ""
 
 
-def test_predict_reads_parquet_says_what_it_has_not_seen_and_judges(models, tmp_path, capsys):
+def test_predict_reads_parquet_says_what_it_has_not_seen_and_evaluates(models, tmp_path, capsys):
     frame = houses(20, seed=2).drop(columns="dear")
     frame.loc[:1, "town"] = "Utrecht"
     frame.to_parquet(tmp_path / "new.parquet")
@@ -118,18 +119,18 @@ def test_predict_reads_parquet_says_what_it_has_not_seen_and_judges(models, tmp_
     rmse = np.sqrt(np.mean((result["prediction"] - result["price"]) ** 2))
     assert lines[1] == f"dendritree: RMSE {rmse:.4g} on 20 rows with 'price'"
     assert call("predict", models / "price", tmp_path / "new.parquet", "--strict") == 2
-    assert "with --strict every cell must be known" in capsys.readouterr().err
+    rule = "dendritree: strict predictions need every cell to be known to the model:"
+    assert capsys.readouterr().err == lines[0].replace("dendritree:", rule) + "\n"
 
 
 def test_a_loaded_model_predicts_in_python(models):
     model = load_table_model(models / "dear")
-    predicted, notices = model.predict(houses(8, seed=3).drop(columns="dear"))
+    predicted = model.predict(houses(8, seed=3).drop(columns="dear"))
     assert set(predicted["prediction"]) <= {"yes", "no"}
-    assert notices == []
-    assert model.judge(predicted) is None
+    assert model.evaluate(predicted) is None
 
 
-# ------------------------------------------------------------------------------------------------------------ refusals
+# ---------------------------------------------------------------------------------------------------------- rejections
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(arguments, match, table, tmp_p
         ("price\n" + "\n".join(map(str, np.arange(30) / 4)), "a column to learn from besides its target"),
     ],
 )
-def test_a_table_with_nothing_to_learn_is_refused(content, match, tmp_path, capsys):
+def test_a_table_with_nothing_to_learn_is_rejected(content, match, tmp_path, capsys):
     (tmp_path / "t.csv").write_text(content)
     assert call("fit", tmp_path / "t.csv", "--target", "price", "--out", tmp_path / "model") == 2
     error = capsys.readouterr().err
@@ -203,7 +204,7 @@ def test_a_folder_that_is_there_is_kept_unless_forced(models, table, tmp_path, c
         (lambda folder: (folder / "config.json").write_text("[]"), "must have format"),
     ],
 )
-def test_predict_refuses_what_is_no_model(spoil, match, models, table, tmp_path, capsys):
+def test_predict_rejects_anything_that_is_not_a_model(spoil, match, models, table, tmp_path, capsys):
     folder = tmp_path / "model"
     shutil.copytree(models / "price", folder)
     spoil(folder)
@@ -213,7 +214,7 @@ def test_predict_refuses_what_is_no_model(spoil, match, models, table, tmp_path,
     assert match in error
 
 
-def test_predict_refuses_tables_that_do_not_fit(models, table, tmp_path, capsys):
+def test_predict_rejects_tables_that_do_not_fit(models, table, tmp_path, capsys):
     frame = houses(10)
     frame.drop(columns=["town"]).to_csv(tmp_path / "less.csv", index=False)
     frame.assign(prediction=1).to_csv(tmp_path / "more.csv", index=False)
@@ -222,13 +223,25 @@ def test_predict_refuses_tables_that_do_not_fit(models, table, tmp_path, capsys)
         ((models / "price", tmp_path / "more.csv"), "must not have a column 'prediction'"),
         ((tmp_path / "nothing", table), "a model must be a folder that `dendritree fit` wrote"),
         ((models / "price", table, "--out", table), "--out must be a file other than the table"),
-        ((models / "price", table, "--out", tmp_path / "no" / "out.csv"), "--out must be writable"),
+        ((models / "price", table, "--out", tmp_path / "less.csv" / "out.csv"), "--out must be writable"),
     ):
         assert call("predict", *arguments) == 2
         assert match in capsys.readouterr().err
 
 
-def test_ctrl_c_leaves_nothing(table, tmp_path):
+@pytest.mark.parametrize("after", [0, 6])  # in the first of 2 splits of 3 networks; in the one that is kept
+def test_ctrl_c_leaves_nothing(after, table, tmp_path, capsys):
+    with stopped(press_ctrl_c, after=after):
+        assert call("fit", table, "--target", "price", "--out", tmp_path / "model", *QUICK) == 130
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert error.startswith("houses.csv: 60 rows, 9 columns\n")
+    assert error.endswith("dendritree: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_process_and_leaves_nothing(table, tmp_path):
     command = [sys.executable, "-m", "dendritree", "fit", str(table), "--target", "price"]
     command += ["--out", str(tmp_path / "model"), "--epochs", "100000"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

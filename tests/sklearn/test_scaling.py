@@ -1,4 +1,4 @@
-"""Standardised columns, against numpy's own mean and deviation."""
+"""Standardized columns, against numpy's own mean and deviation."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_a_weight_is_that_many_rows():
     np.testing.assert_allclose(weighted.scale, repeated.scale)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6))
 def test_rows_a_few_at_a_time_give_what_all_at_once_give(sizes):
     x = columns(sum(sizes), seed=len(sizes))
