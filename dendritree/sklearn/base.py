@@ -21,6 +21,7 @@ from .networks import auto_batch_size, auto_budget, auto_epochs, auto_weight_dec
 from .scaling import CLIP, Standardizer
 
 Array = NDArray[Any]
+Rows = Array | slice
 PREDICTED_AT_ONCE = 4096
 MANY = 100_000
 """Rows that `partial_fit` assumes when it selects a weight decay: it cannot know how many will come."""
@@ -98,7 +99,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         self._scaling = Standardizer.of(x, weights)
         self.network_ = self._new_network(len(x))
         self._optimizer: torch.optim.Optimizer | None = None
-        split = self._split(self._examples(x, targets, None if alike else weights), y)
+        split = self._split(x, targets, None if alike else weights, *self._parts(y))
         config = self._config(
             len(x),
             batch_size=no_leftover(len(split.train), batch_size),
@@ -130,7 +131,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         config = self._config(MANY, batch_size=self._batch_size(len(x)), epochs=1, restore_best=False, seed=seed)
         if self._optimizer is None:  # new, after `fit`, or read from a folder
             self._optimizer = make_optimizer(self.network_, config)
-        split = _without_test(self._examples(x, targets, weights))
+        split = self._split(x, targets, weights, slice(None), slice(0))
         train_losses, _ = self._train(split, config, optimizer=self._optimizer)
         self.n_iter_ += 1
         self.loss_curve_ = [*self.loss_curve_, *train_losses]
@@ -165,29 +166,30 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         decay: Any = auto_weight_decay(rows) if self.weight_decay == "auto" else self.weight_decay
         return FitConfig(loss=self._head()[1], optimizer="adamw", lr=self.lr, weight_decay=decay, **options)
 
-    def _examples(self, x: Array, targets: Array, weight: Array | None) -> Examples:
-        """Standardized rows as tensors."""
-        classes = np.issubdtype(targets.dtype, np.integer)
-        return Examples(
-            torch.from_numpy(self._scaling.apply(x, CLIP).astype(np.float32)),
-            torch.from_numpy(targets if classes else targets.astype(np.float32)),
-            None if weight is None else torch.from_numpy(weight.astype(np.float32)),
-        )
-
-    def _split(self, examples: Examples, y: Array) -> Split:
-        """All rows to train on, or a part of them to stop by."""
+    def _parts(self, y: Array) -> tuple[Rows, Rows]:
+        """The rows to train on, all of them without early stopping, and those to stop by."""
         if not self.early_stopping:
-            return _without_test(examples)
+            return slice(None), slice(0)
         selection = import_extra("sklearn.model_selection", extra="sklearn")
         train, val = selection.train_test_split(
-            np.arange(len(examples)),
+            np.arange(len(y)),
             test_size=check_probability("validation_fraction", self.validation_fraction),
             random_state=self._seed,
             stratify=y if _sklearn.is_classifier(self) else None,  # classes in the shares of the whole
         )
         if len(train) < 2:
             raise OptionError(f"early_stopping must leave at least 2 rows to train on: got {len(train)}")
-        return _without_test(_rows(examples, train), _rows(examples, val))
+        return train, val
+
+    def _split(self, x: Array, targets: Array, weights: Array | None, train: Rows, val: Rows) -> Split:
+        """Standardized rows, targets and weights as tensors."""
+        inputs, y = torch.from_numpy(self._scaling.apply(x, CLIP).astype(np.float32)), torch.from_numpy(targets)
+        weight = None if weights is None else torch.from_numpy(weights.astype(np.float32))
+
+        def examples(rows: Any) -> Examples:
+            return Examples(inputs[rows], y[rows], None if weight is None else weight[rows])
+
+        return Split(examples(train), examples(val), examples(slice(0)))
 
     # ---------------------------------------------------------------------------------------------------- prediction
 
@@ -218,9 +220,6 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         validation.check_is_fitted(self)
         return parameters_of(self.network_)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")
-
 
 def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
     """The rows whose weight is positive: a weight of 0 is the same as no row at all.
@@ -234,16 +233,6 @@ def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, A
     if counts.sum() < 2:  # batch normalization cannot learn from one
         raise OptionError(f"there must be at least 2 rows with a weight: got n_samples = {counts.sum()}")
     return (x, y, weights) if counts.all() else (x[counts], y[counts], weights[counts])
-
-
-def _rows(examples: Examples, selected: Array | slice) -> Examples:
-    weight = None if examples.weight is None else examples.weight[selected]
-    return Examples(examples.x[selected], examples.y[selected], weight)
-
-
-def _without_test(train: Examples, val: Examples | None = None) -> Split:
-    none = _rows(train, slice(0))
-    return Split(train, none if val is None else val, none)
 
 
 def _progress(epochs: int) -> Callable[[Run], None]:

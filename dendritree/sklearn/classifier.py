@@ -13,6 +13,7 @@ from .base import Array, DendriticEstimator, rows_that_count
 
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 _class_weight = import_extra("sklearn.utils.class_weight", extra="sklearn")
+_extmath = import_extra("sklearn.utils.extmath", extra="sklearn")
 _multiclass = import_extra("sklearn.utils.multiclass", extra="sklearn")
 
 
@@ -85,17 +86,14 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
     def predict(self, X: Any) -> Array:  # noqa: N803
         """The most probable class of each row."""
         probabilities = self.predict_proba(X)
-        predicted: Array = self.classes_[probabilities.argmax(1)]
-        return predicted
+        return np.asarray(self.classes_[probabilities.argmax(1)])
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """Probabilities of the classes for each row, in the order of `classes_`."""
         logits = self._outputs(X)
         if len(self.classes_) == 2:
             logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
-        powers = np.exp(logits - logits.max(1, keepdims=True))
-        probabilities: Array = powers / powers.sum(1, keepdims=True)
-        return probabilities
+        return np.asarray(_extmath.softmax(logits))
 
     def _checked_classes(self, classes: ArrayLike | None) -> Array:
         """The classes of `partial_fit`: given with the first call, the same ones or None afterwards."""

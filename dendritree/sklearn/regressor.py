@@ -57,7 +57,7 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
             raise OptionError(f"y must have as many targets as before, {self._head()[0]}: got {columns.shape[1]}")
         else:
             self._target_scaling = self._target_scaling.updated(columns, weight)
-        return self._target_scaling.apply(columns)
+        return self._target_scaling.apply(columns).astype(np.float32)
 
     def _head(self) -> tuple[int, str]:
         return len(self._target_scaling.mean), "squared-error"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import gzip
 import os
@@ -63,12 +64,10 @@ def read_table(path: str | os.PathLike[str]) -> Any:
 def _read_text(pandas: Any, file: Path) -> Any:
     options = {"skipinitialspace": True, "na_values": UNKNOWN, "low_memory": False}
     for encoding in ("utf-8-sig", "cp1252", "latin-1"):  # the last one reads anything
-        try:
+        with contextlib.suppress(UnicodeDecodeError):
             separator = _separator(file, encoding)
             frame = pandas.read_csv(file, sep=separator, encoding=encoding, **options)
             return frame.assign(**{name: _with_points(frame[name]) for name in frame}) if separator == ";" else frame
-        except UnicodeDecodeError:
-            continue
     raise AssertionError("latin-1 reads any bytes")
 
 
