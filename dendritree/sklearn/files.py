@@ -22,7 +22,7 @@ from ..storage.models import build_model, check_config, load_state, model_config
 from .base import DendriticEstimator
 from .classifier import DendriticClassifier
 from .regressor import DendriticRegressor
-from .scaling import Standardiser
+from .scaling import Standardizer
 
 __all__ = ["load_estimator", "save_estimator", "write_estimator"]
 
@@ -133,7 +133,7 @@ def _option(value: Any) -> Any:
     return dict(map(tuple, value["pairs"])) if isinstance(value, dict) else value
 
 
-def _scaling(tensors: Mapping[str, Tensor], part: str) -> Standardiser:
-    return Standardiser(
+def _scaling(tensors: Mapping[str, Tensor], part: str) -> Standardizer:
+    return Standardizer(
         float(tensors[f"{part}.total"]), tensors[f"{part}.mean"].numpy(), tensors[f"{part}.squares"].numpy()
     )
