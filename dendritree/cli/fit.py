@@ -26,10 +26,10 @@ def run(arguments: Arguments) -> int:
     source = Path(arguments.table).name
     with Progress("models") as progress:
 
-        def observe(what: str, done: int, total: int) -> None:
+        def observe(what: str, done: int, total: int, note: str = "") -> None:
             if what == "comparing" and not done:  # nothing can be rejected any more
                 print(f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", file=sys.stderr, flush=True)
-            progress(what, done, total)
+            progress(what, done, total, note)
 
         fit = fit_table(
             frame,
