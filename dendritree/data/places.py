@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import FormatError, OptionError
-from ..files import Lock
+from ..files import Lock, unfinished_files
 from .content import DataFile, check_content, unpack
 
 __all__ = ["Place", "cache_folder", "find", "local_places", "locked", "read_verified"]
@@ -106,8 +106,6 @@ def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     waiting = f"waiting for another process that fetches {folder.name}"
     with Lock(folder / ".lock", on_wait=lambda _: say(waiting)) as lock:
         if lock.held:
-            for leftover in folder.glob(
-                ".*.????????????????????????????????"
-            ):  # of a killed process: nobody else writes
+            for leftover in unfinished_files(folder):  # of a killed process: nobody else writes
                 leftover.unlink(missing_ok=True)
         yield

@@ -41,7 +41,7 @@ def start():
     started = []
 
     def launch(url, *options):
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'helpers'}"}
         process = subprocess.Popen(
             [sys.executable, "-W", "error", "-c", OBTAIN, url, *options],
             env=environment,

@@ -1,18 +1,14 @@
-"""Places on this machine: which are looked at, in which order, and how files get into the cache."""
+"""Places on this machine: which are looked at, in which order, and who may write to the cache."""
 
 import gzip
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from data_cases import make_contents, make_file_set, write_files
 
 from dendritree.data.places import Place, cache_folder, find, local_places, locked, read_verified
 from dendritree.errors import FormatError, OptionError
-from dendritree.files import write_whole as keep
+from dendritree.files import scratch_beside
 
-ROOT = Path(__file__).parents[2]
 FILE = make_file_set(name="tiny-images").files[1]
 CONTENT = make_contents()[FILE.name]
 
@@ -104,45 +100,13 @@ def test_a_truncated_packed_file_is_refused_by_its_path(tmp_path):
         read_verified(FILE, path)
 
 
-# ---------------------------------------------------------------------------------------------------------- writing
-
-
-def test_a_kept_file_replaces_the_old_one_and_leaves_nothing_else(tmp_path):
-    (tmp_path / FILE.name).write_bytes(b"old")
-    assert keep(FILE, CONTENT, tmp_path) == tmp_path / FILE.name
-    assert [path.name for path in tmp_path.iterdir()] == [FILE.name]
-    assert (tmp_path / FILE.name).read_bytes() == CONTENT
-    assert (tmp_path / FILE.name).stat().st_mode & 0o777 == 0o644
-
-
-FULL_DISK = """
-import resource, sys
-from pathlib import Path
-from dendritree.data.content import DataFile
-from dendritree.data.places import keep
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # no file grows beyond, as on a full disk
-try:
-    keep(DataFile("large", 5000, ""), bytes(5000), Path(sys.argv[1]))
-except OSError as error:
-    print(type(error).__name__)
-"""
-
-
-def test_a_file_that_does_not_fit_leaves_the_old_one_and_no_rest(tmp_path):
-    (tmp_path / "large").write_bytes(b"old")
-    command = [sys.executable, "-W", "error", "-c", FULL_DISK, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.stdout, done.stderr) == ("OSError\n", "")
-    assert [path.name for path in tmp_path.iterdir()] == ["large"]
-    assert (tmp_path / "large").read_bytes() == b"old"
-
-
 def test_the_lock_makes_the_folder_and_clears_what_a_killed_process_left(tmp_path):
     folder = tmp_path / "a" / "b"
     folder.mkdir(parents=True)
-    (folder / ".images.x1y2.part").write_bytes(b"half")
+    scratch_beside(folder / "images").write_bytes(b"half")
     (folder / "images").write_bytes(b"whole")
+    (folder / ".notes.of the user").touch()
     said = []
     with locked(folder, said.append):
-        assert sorted(path.name for path in folder.iterdir()) == [".lock", "images"]
+        assert sorted(path.name for path in folder.iterdir()) == [".lock", ".notes.of the user", "images"]
     assert said == []

@@ -131,7 +131,7 @@ def test_an_export_that_fails_in_the_middle_leaves_the_last_one(store, tmp_path)
     store.add([made_trial(MLP, i, epochs=100) for i in range(1, 30)])
     with (
         largest_file(20_000),
-        pytest.raises(DendritreeError, match=r"^the folder of an export must be writable: .*too large"),
+        pytest.raises(DendritreeError, match=r"^an export must be writable: .*too large"),
     ):
         store.export(tmp_path / "out")
     after = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
@@ -141,7 +141,7 @@ def test_an_export_that_fails_in_the_middle_leaves_the_last_one(store, tmp_path)
 
 def test_a_folder_that_cannot_be_made_is_refused(store, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(DendritreeError, match=r"^the folder of an export must be writable: .*file"):
+    with pytest.raises(DendritreeError, match=r"^an export must be writable: .*file"):
         store.export(tmp_path / "file")
 
 

@@ -158,7 +158,7 @@ def test_a_second_process_is_refused_by_name_and_the_first_goes_on(tmp_path):
     try:
         with pytest.raises(DendritreeError) as refusal:
             RunStore.create_or_open(tmp_path, CONFIG)
-        rule = "a run folder takes one writer at a time"
+        rule = "a folder takes one writer at a time"
         assert str(refusal.value) == f"{rule}: {tmp_path} is in use by process {process.pid}"
     finally:
         told = kill(process)
