@@ -11,10 +11,10 @@ __all__ = ["EXPORT"]
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    from ..storage.models import load
+    from ..storage import load_model
     from ..storage.onnx import to_onnx
 
-    file = to_onnx(load(arguments.model), arguments.file or Path(arguments.model) / "model.onnx")
+    file = to_onnx(load_model(arguments.model), arguments.file or Path(arguments.model) / "model.onnx")
     batch = ["batch", *map(str, file.input_shape)], ["batch", *map(str, file.output_shape)]
     print(f"{file.path}: input ({', '.join(batch[0])}) -> output ({', '.join(batch[1])}), opset {file.opset}")
     if file.difference is None:

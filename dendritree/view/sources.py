@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from ..data import Examples, Split, load
 from ..errors import DendritreeError, FormatError, OptionError
 from ..models import create_model
+from ..storage import load_model
 from ..storage.folders import CONFIG_FILE
-from ..storage.models import load as load_model
 from ..training import FitConfig, fit
 from ..wiring import Local
 from .examples import class_names, exhibit_of, samples_of, test_examples

@@ -13,7 +13,7 @@ from torch import nn
 
 from dendritree.errors import OptionError
 from dendritree.models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
-from dendritree.storage.models import load, save
+from dendritree.storage import load, save
 from dendritree.wiring import Partition, Shared
 
 
@@ -56,7 +56,7 @@ def test_config_is_plain_versioned_json(tmp_path):
     config = config_of(tmp_path / "net")
     assert (config["format"], config["version"], config["model"], config["dtype"]) == (
         "dendritree-model",
-        1,
+        2,
         "mln",
         "float32",
     )

@@ -11,7 +11,7 @@ from torch import nn
 from dendritree.errors import DendritreeError, FormatError, OptionError
 from dendritree.models import MLP, MLNClassifier, registry
 from dendritree.models.registry import register
-from dendritree.storage.models import load, save
+from dendritree.storage import load, save
 
 
 @pytest.fixture(autouse=True)

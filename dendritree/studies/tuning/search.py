@@ -19,7 +19,7 @@ from ...data import Split
 from ...errors import DendritreeError, OptionError, check_int, import_extra
 from ...models import create_model
 from ...models.sizing import parameters_of, parse_count
-from ...storage.models import save
+from ...storage import save
 from ...training import FitConfig, History, Run, evaluate, fit
 from ...training.rewiring import Rewiring
 from ...wiring.images import check_image_shape
