@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,10 @@ from .folders import CONFIG_FILE, WEIGHTS_FILE, Description
 
 TREES_IN_WEIGHTS = "weights"
 """`trees` of a model whose trees are not those that its arguments grow (it was pruned): the weights' file has them."""
+
+TORCH_MODULES = {
+    name: kind for name, kind in vars(nn).items() if isinstance(kind, type) and issubclass(kind, nn.Module)
+}
 
 
 def describe(model: nn.Module) -> Description:
@@ -92,7 +96,7 @@ def encode_argument(key: str, value: Any) -> Any:
     if isinstance(value, Wiring):
         return {"wiring": value.name, **{k: encode_argument(key, v) for k, v in dataclasses.asdict(value).items()}}
     kind = value if isinstance(value, type) else type(value)
-    if issubclass(kind, nn.Module) and getattr(nn, kind.__name__, None) is kind:
+    if TORCH_MODULES.get(kind.__name__) is kind:
         if kind is value:
             return {"torch.nn": kind.__name__}
         # Torch's activations name their constructor's arguments in __constants__, mostly; the repr tells.
@@ -110,16 +114,19 @@ def decode_argument(value: Any) -> Any:
     >>> decode_argument({"torch.nn": "LeakyReLU"})
     LeakyReLU(negative_slope=0.01)
     """
-    if isinstance(value, list):
-        return [decode_argument(item) for item in value]
-    if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
-        return {key: decode_argument(item) for key, item in value["mapping"].items()}
-    if isinstance(value, dict):
-        options = {key: decode_argument(item) for key, item in value.items() if key not in ("torch.nn", "wiring")}
-        if isinstance(value.get("wiring"), str) and value["wiring"] in WIRINGS:
-            return WIRINGS[value["wiring"]](**options)
-        module = getattr(nn, str(value.get("torch.nn")), None)
-        if isinstance(module, type) and issubclass(module, nn.Module):
-            return module(**options)
-        raise FormatError(f"an argument in {CONFIG_FILE} must be a known wiring or a module of torch.nn: got {value!r}")
-    return value
+    build: Callable[..., Any]
+    match value:
+        case list():
+            return [decode_argument(item) for item in value]
+        case {"mapping": dict() as items}:
+            return {key: decode_argument(item) for key, item in items.items()}
+        case {"wiring": str() as name, **options} if name in WIRINGS:
+            build = WIRINGS[name]
+        case {"torch.nn": str() as name, **options} if name in TORCH_MODULES:
+            build = TORCH_MODULES[name]
+        case dict():
+            rule = f"an argument in {CONFIG_FILE} must be a known wiring or a module of torch.nn"
+            raise FormatError(f"{rule}: got {value!r}")
+        case _:
+            return value
+    return build(**{str(key): decode_argument(item) for key, item in options.items()})

@@ -121,7 +121,7 @@ def test_a_saved_model_is_exported_from_the_command_line_and_served_without_torc
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["export", "absent"], r"must hold config.json: none in absent"),
+        (["export", "absent"], r"must hold config.json: found none \(in absent\)"),
         (["export"], "MODEL"),
     ],
 )
