@@ -12,7 +12,8 @@ from training_cases import make_model, make_split, same_state
 
 from dendritree import FitConfig, fit, save
 from dendritree.errors import FormatError, MissingExtraError
-from dendritree.training.checkpoints import optimizer_tensors, put_optimizer_tensors, read_checkpoint, write_checkpoint
+from dendritree.training.checkpoints import optimizer_tensors, put_optimizer_tensors
+from dendritree.training.tensor_file import read_checkpoint, write_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +181,7 @@ def test_no_bit_of_a_file_can_change_unnoticed(bit, tmp_path):
 def test_another_config_is_refused_and_the_difference_told(change, difference, whole, tmp_path):
     path = tmp_path / "run"
     path.write_bytes(whole)
-    rule = f"a run goes on with the config it was begun with: {path} differs in {difference}$"
+    rule = f"a run resumes with the config it began with: {path} differs in {difference}$"
     refused(path, rule, config=FitConfig(**{"epochs": 3, **change}))
 
 

@@ -23,7 +23,7 @@ from training_cases import figures, make_model, make_split, same_state
 from dendritree import FitConfig, fit
 from dendritree.data import Examples, Split
 from dendritree.training import evaluate
-from dendritree.training.checkpoints import read_checkpoint
+from dendritree.training.tensor_file import read_checkpoint
 
 
 def fit_until(name, config, path, *stops, seed):

@@ -12,7 +12,7 @@ from checkpoint_cases import assert_same, callbacks_of, make_network, names_in, 
 from training_cases import make_split
 
 from dendritree import FitConfig, fit
-from dendritree.training.checkpoints import read_checkpoint
+from dendritree.training.tensor_file import read_checkpoint
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
 
