@@ -129,5 +129,5 @@ def test_bad_input_is_refused_with_the_rule(data, options, error, message):
 
 def test_an_answer_that_holds_no_known_tensor_is_refused():
     teacher, student = teacher_and_student()
-    with pytest.raises(OptionError, match=r"output must say which tensor of a SimpleNamespace to compare: got None"):
+    with pytest.raises(OptionError, match=r"output must select the tensor of a SimpleNamespace to compare: got None"):
         distill(Named(student, "other"), Named(teacher, "other"), torch.randn(9, 6))

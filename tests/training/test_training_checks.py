@@ -56,12 +56,15 @@ def test_classes_may_be_any_whole_numbers(dtype):
 
 def test_probabilities_are_no_logits():
     yes = (CLASSES > 0).float()
-    with pytest.raises(OptionError, match=r"^binary-logits takes logits, and MLNBinaryClassifier gives probabilities"):
-        fit(MLNBinaryClassifier(16, branching=4), split_of(yes), FitConfig("binary-logits", epochs=1))
-    fit(MLNBinaryClassifier(16, branching=4), split_of(yes), FitConfig("binary-probabilities", epochs=1))
-    fit(MLNBinaryClassifier(16, branching=4, output="logits"), split_of(yes), FitConfig("binary-logits", epochs=1))
+    for given, wanted in (("probabilities", "logits"), ("logits", "probabilities")):
+        net, config = MLNBinaryClassifier(16, branching=4, output=given), FitConfig(f"binary-{wanted}", epochs=1)
+        rule = f"binary-{wanted} takes {wanted}, and MLNBinaryClassifier gives {given}"
+        with pytest.raises(OptionError, match=f"^{rule}: build it with output='{wanted}', or .* 'binary-{given}'$"):
+            fit(net, split_of(yes), config)
+        fit(net, split_of(yes), FitConfig(f"binary-{given}", epochs=1))
+    fit(nn.Sequential(nn.Linear(16, 1), nn.Sigmoid()), split_of(yes), FitConfig("binary-probabilities", epochs=1))
     with pytest.warns(UserWarning, match=r"^cross-entropy takes logits, and MLNClassifier gives probabilities"):
-        fit(MLNClassifier(16, 3, branching=4), split_of(CLASSES), FitConfig(epochs=1))
+        fit(MLNClassifier(16, 3, branching=4, output="probabilities"), split_of(CLASSES), FitConfig(epochs=1))
 
 
 def test_evaluate_says_the_same_of_targets():
