@@ -50,9 +50,9 @@ def fit(
 
     Example:
         >>> from dendritree import MLNClassifier
-        >>> from dendritree.data import load
+        >>> from dendritree.data import load_dataset
         >>> net = MLNClassifier(64, 10, branching=8, output="logits")
-        >>> history = fit(net, load("digits"), FitConfig(epochs=2))
+        >>> history = fit(net, load_dataset("digits"), FitConfig(epochs=2))
         >>> [epoch.epoch for epoch in history.epochs]
         [0, 1]
     """
@@ -132,8 +132,8 @@ def evaluate(
     """Mean loss and accuracy (NaN for regression) of a model in evaluation mode.
 
     >>> from dendritree import Perceptrons
-    >>> from dendritree.data import load
-    >>> loss, accuracy = evaluate(Perceptrons(64, 10, output="logits"), load("digits").test)
+    >>> from dendritree.data import load_dataset
+    >>> loss, accuracy = evaluate(Perceptrons(64, 10, output="logits"), load_dataset("digits").test)
     >>> 0 <= accuracy <= 1
     True
     """
@@ -173,8 +173,7 @@ def _batches(examples: Examples, batch_size: int | None, order: torch.Generator 
     shuffled = None if order is None else torch.randperm(total, generator=order).to(examples.x.device)
     for start in range(0, total, batch_size):
         pick = slice(start, start + batch_size) if shuffled is None else shuffled[start : start + batch_size]
-        weight = None if examples.weight is None else examples.weight[pick]
-        yield Examples(examples.x[pick], examples.y[pick], weight)
+        yield examples.select(pick)
 
 
 def _record(run: Run, epoch: Epoch) -> None:

@@ -41,9 +41,9 @@ class Rewiring:
 
     Example:
         >>> from dendritree import DendriticNetwork, FitConfig, fit
-        >>> from dendritree.data import load
+        >>> from dendritree.data import load_dataset
         >>> net = DendriticNetwork(64, [20], 10, fan_in=8, output="logits")
-        >>> history = fit(net, load("digits"), FitConfig(epochs=2), callbacks=[Rewiring(0.2)])
+        >>> history = fit(net, load_dataset("digits"), FitConfig(epochs=2), callbacks=[Rewiring(0.2)])
     """
 
     fraction: float = 0.1

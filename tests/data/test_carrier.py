@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from data_cases import make_arrays, make_contents, make_file_set
 
-from dendritree.data.carrier import Carrier, parse_table
 from dendritree.data.obtain import obtain
+from dendritree.data.sources import Carrier, parse_table
 from dendritree.errors import MissingDataError
 
 pytestmark = pytest.mark.usefixtures("bare_machine")

@@ -91,5 +91,5 @@ def test_an_archive_without_the_part_is_refused_by_its_name(packing):
 
 
 def test_a_folder_is_no_part():
-    with pytest.raises(FormatError, match="folder is no file"):
+    with pytest.raises(FormatError, match="folder is not a file"):
         unpack(tarred(b"abc"), "tar", "folder", 3)

@@ -5,7 +5,7 @@ import gzip
 import pytest
 from data_cases import make_contents, make_file_set, write_files
 
-from dendritree.data.places import Place, cache_folder, find, local_places, locked, read_verified
+from dendritree.data.places import Place, cache_folder, local_places, locked, read_verified
 from dendritree.errors import FormatError, OptionError
 from dendritree.files import scratch_beside
 
@@ -64,7 +64,7 @@ def test_a_named_folder_must_exist(monkeypatch, tmp_path, named):
 @pytest.mark.parametrize("folder", ["", "tiny-images", "tiny_images"])
 def test_a_named_folder_may_hold_files_directly_or_in_a_folder_of_the_data_set(tmp_path, folder, packed):
     write_files(tmp_path / folder, {FILE.name: CONTENT}, packed)
-    path = find(Place("named", tmp_path, ""), "tiny-images", FILE)
+    path = Place("named", tmp_path, "").find("tiny-images", FILE)
     assert path == tmp_path / folder / (f"{FILE.name}.gz" if packed else FILE.name)
     assert read_verified(FILE, path) == CONTENT
 
@@ -73,18 +73,18 @@ def test_the_folder_of_the_data_set_goes_before_the_named_folder(tmp_path):
     """MNIST's and Fashion-MNIST's files have equal names: a folder of its own says which they are."""
     write_files(tmp_path, {FILE.name: b"of another data set"})
     write_files(tmp_path / "tiny-images", {FILE.name: CONTENT}, packed=True)
-    assert find(Place("named", tmp_path, ""), "tiny-images", FILE).parent.name == "tiny-images"
+    assert Place("named", tmp_path, "").find("tiny-images", FILE).parent.name == "tiny-images"
 
 
 @pytest.mark.parametrize("kind", ["cache", "system"])
 def test_in_the_cache_and_the_systems_folder_only_the_folder_of_the_data_set_counts(tmp_path, kind):
     write_files(tmp_path, {FILE.name: CONTENT})
-    assert find(Place(kind, tmp_path, ""), "tiny-images", FILE) is None
+    assert Place(kind, tmp_path, "").find("tiny-images", FILE) is None
 
 
 def test_a_folder_with_the_name_of_a_file_is_not_it(tmp_path):
     (tmp_path / FILE.name).mkdir()
-    assert find(Place("named", tmp_path, ""), "tiny-images", FILE) is None
+    assert Place("named", tmp_path, "").find("tiny-images", FILE) is None
 
 
 def test_a_wrong_file_is_refused_by_its_path(tmp_path):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from dendritree import FitConfig, convert, distill
-from dendritree.data import Examples, Split, load
+from dendritree.data import Examples, Split, load_dataset
 from dendritree.errors import OptionError, ShapeError
 from dendritree.training import evaluate, fit
 
@@ -38,7 +38,7 @@ def test_the_students_outputs_come_near_the_teachers():
 
 
 def test_accuracy_is_recovered_on_digits_without_labels():
-    split = load("digits")
+    split = load_dataset("digits")
     torch.manual_seed(0)
     teacher = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     fit(teacher, split, FitConfig(epochs=10))

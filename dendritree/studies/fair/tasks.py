@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ...data import DATASETS, Examples, Split, first_examples, load, normalise
+from ...data import DATASETS, Examples, Split, first_examples, load_dataset, normalize
 from ...errors import OptionError, check_int, check_one_of
 
 __all__ = ["BATCH_SIZE", "TASKS", "Task"]
@@ -106,7 +106,7 @@ class Task:
         """
         if self.image_shape is None:
             return -2.0, 2.0
-        low, high = normalise(torch.tensor([0.0, 1.0], dtype=torch.float64)).tolist()
+        low, high = normalize(torch.tensor([0.0, 1.0], dtype=torch.float64)).tolist()
         return round(low, 3), round(high, 3)
 
     def load(self, data_dir: str | None = None) -> Split:
@@ -128,11 +128,11 @@ TASKS = {
 
 @functools.lru_cache(maxsize=1)
 def _load(task: Task, data_dir: str | None) -> Split:
-    split = load(task.dataset, data_dir=data_dir)
+    split = load_dataset(task.dataset, data_dir=data_dir)
     if task.examples is not None:
         split = first_examples(split, task.examples)
     if task.image_shape is not None:
-        return Split(*(Examples(normalise(part.x), part.y) for part in (split.train, split.val, split.test)))
+        return Split(*(Examples(normalize(part.x), part.y) for part in (split.train, split.val, split.test)))
     mean, sd = split.train.x.mean(0), split.train.x.std(0).clamp_min(1e-6)
     return Split(
         *(

@@ -30,8 +30,8 @@ class Problem:
     def of(cls, split: Split) -> Problem:
         """Classes where y is of whole numbers from 0, a quantity where y is a float.
 
-        >>> from dendritree.data import load
-        >>> Problem.of(load("digits"))
+        >>> from dendritree.data import load_dataset
+        >>> Problem.of(load_dataset("digits"))
         Problem(in_features=64, classes=10)
         """
         x, y = split.train.x, split.train.y

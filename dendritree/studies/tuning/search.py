@@ -102,8 +102,8 @@ def tune(
         observer: called after each trial, for progress.
 
     Example:
-        >>> from dendritree.data import load
-        >>> found = tune(load("digits"), budget="1k", trials=2, steps=20, image_shape=(1, 8, 8))
+        >>> from dendritree.data import load_dataset
+        >>> found = tune(load_dataset("digits"), budget="1k", trials=2, steps=20, image_shape=(1, 8, 8))
         >>> found.parameters <= 1000, len(found.trials)
         (True, 2)
     """
