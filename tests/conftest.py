@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dendritree.data import places
-from dendritree.data.catalogue import FILE_SETS
+from dendritree.data.catalog import FILE_SETS
 from dendritree.data.obtain import obtain
 from dendritree.data.sources import Carrier
 from dendritree.errors import MissingDataError

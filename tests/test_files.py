@@ -1,13 +1,12 @@
 """Files and folders that appear whole or not at all, and the lock."""
 
-import contextlib
 import os
-import resource
 import sys
 import threading
 from pathlib import Path
 
 import pytest
+from full_disk import largest_file
 
 from dendritree.errors import DendritreeError
 from dendritree.files import Lock, scratch_beside, unfinished_files, whole_file, whole_folder, write_whole
@@ -22,17 +21,6 @@ def names(folder):
 def fail_after(path, error):
     path.write_text("half")
     raise error
-
-
-@contextlib.contextmanager
-def largest_file(size):
-    """No file may grow beyond this: writing fails in the middle, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 # ------------------------------------------------------------------------------------------------------------ files
@@ -109,7 +97,7 @@ def test_a_folder_that_fails_leaves_the_old_one(tmp_path):
     assert (names(tmp_path), (tmp_path / "model" / "config").read_text()) == (["model"], "old")
 
 
-def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path):
+def test_a_folder_in_the_place_of_a_file_is_rejected(tmp_path):
     (tmp_path / "file").touch()
     message = r"^the folder of model must be writable: .*file \(File exists\)$"
     with pytest.raises(DendritreeError, match=message), whole_folder(tmp_path / "file" / "model"):
@@ -154,7 +142,7 @@ def test_without_locks_one_who_would_wait_goes_on_and_one_who_must_be_alone_is_t
 
 
 @pytest.mark.skipif(not OPEN_FILES.exists(), reason="open files are counted in /proc")
-def test_a_lock_that_is_refused_leaves_no_file_open(tmp_path):
+def test_a_lock_that_is_rejected_leaves_no_file_open(tmp_path):
     with Lock(tmp_path / "lock"):
         before = len(list(OPEN_FILES.iterdir()))
         with pytest.raises(DendritreeError, match="one writer at a time"):

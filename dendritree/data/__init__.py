@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import check_one_of
-from .catalogue import FILE_SETS
+from .catalog import FILE_SETS
 from .images import Images, load_digits, normalize, parse_images, read_images, split_four_nine, split_images, upsample
 from .obtain import obtain
 from .pairs import pair_images
@@ -40,7 +40,7 @@ class DataSet:
 
     summary: str
     build: Callable[..., Split]
-    """Takes the content of each file, in the order of the catalogue."""
+    """Takes the content of each file, in the order of the catalog."""
     in_features: int
     """Columns of x."""
     classes: int | None = None

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of, import_extra
-from .catalogue import FILE_SETS
+from .catalog import FILE_SETS
 from .idx import Bytes, read_idx
 from .obtain import obtain
 from .split import Examples, Split, fixed_order

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import DendritreeError, FormatError, MissingDataError
 from ..files import write_whole
-from .catalogue import FileSet
+from .catalog import FileSet
 from .content import DataFile, check_content
 from .places import Place, cache_folder, local_places, locked, read_verified
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ..errors import FormatError
 from . import DATASETS
-from .catalogue import FILE_SETS
+from .catalog import FILE_SETS
 from .content import DataFile
 from .places import local_places, read_verified
 

@@ -137,7 +137,7 @@ def evaluate(
     >>> 0 <= accuracy <= 1
     True
     """
-    judge = LOSSES[check_one_of("loss", loss, LOSSES)]
+    figures = LOSSES[check_one_of("loss", loss, LOSSES)]
     batch_size = check_int("batch_size", batch_size)
     if not len(examples):
         raise OptionError("evaluate needs at least one example: got none")
@@ -146,7 +146,7 @@ def evaluate(
     with evaluating(model):
         for batch in _batches(examples.to(_device(model)), batch_size, None):
             out = model(batch.x)
-            totals += _totals(judge, out, judge.per_example(out, batch.y), batch)
+            totals += _totals(figures, out, figures.per_example(out, batch.y), batch)
     return _means(totals)
 
 

@@ -112,7 +112,7 @@ def test_a_load_does_not_share_memory_with_the_next_one():
         (["digits"], r"data set must be one of .*: got \['digits'\]$"),
     ],
 )
-def test_an_unknown_data_set_is_refused_with_the_near_one_named(name, message):
+def test_an_unknown_data_set_is_rejected_with_the_near_one_named(name, message):
     with pytest.raises(OptionError, match=message):
         load_dataset(name)
 

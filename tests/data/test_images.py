@@ -116,7 +116,7 @@ def test_upsampling_does_not_change_its_input_and_has_a_gradient():
 
 
 @pytest.mark.parametrize("shape", [(), (28,), (28, 27), (32, 32), (5, 1024), (784, 2)])
-def test_other_shapes_are_refused(shape):
+def test_other_shapes_are_rejected(shape):
     with pytest.raises(ShapeError, match=r"^x must be images \(..., 28, 28\) or rows of pixels .*: got \("):
         upsample(torch.zeros(shape))
 

@@ -65,7 +65,7 @@ def test_a_header_that_the_mirror_leaves_out_goes_before_the_content(tmp_path):
 
 
 @pytest.mark.parametrize("packing", ["zip", "tar"])
-def test_a_page_in_place_of_an_archive_is_refused(tmp_path, packing):
+def test_a_page_in_place_of_an_archive_is_rejected(tmp_path, packing):
     mirror = Mirror(data_url(b"<html>please log in</html>", tmp_path), packing, "part")
     with pytest.raises(FormatError, match=f"^part must be intact {packing} data: "):
         list(mirror.fetch([DataFile("part", 10, "")]))
@@ -77,7 +77,7 @@ def test_a_mirror_is_called_by_its_address_without_the_file():
 
 
 def test_a_name_that_nobody_has_is_told():
-    with pytest.raises(MissingDataError, match=r"\w+ .*(known|name|resolution|refused)"):  # a proxy may refuse it
+    with pytest.raises(MissingDataError, match=r"\w+ .*(known|name|resolution|refused)"):  # a proxy may reject it
         download("http://no-such-host.invalid/x", 10, 5.0)
 
 

@@ -118,18 +118,18 @@ def test_pairs_are_the_same_every_time_share_no_memory_and_leave_random_state_al
     assert random.getstate() == before[1]
 
 
-# ------------------------------------------------------------------------------------------------------ what is refused
+# ----------------------------------------------------------------------------------------------------- what is rejected
 
 
 @pytest.mark.parametrize("shape", [(5,), (5, 1568), (5, 28, 28), (5, 2)])
-def test_inputs_that_are_no_square_images_are_refused(shape):
+def test_inputs_that_are_no_square_images_are_rejected(shape):
     part = Examples(torch.zeros(shape), torch.zeros(5, dtype=torch.long))
     with pytest.raises(ShapeError) as caught:
         pair_images(Split(part, part, part))
     assert str(caught.value) == f"train must have the pixels of a square image in each row: got x {shape}"
 
 
-def test_one_image_alone_is_refused():
+def test_one_image_alone_is_rejected():
     split = make_split(counts={"train": 4, "val": 1, "test": 4})
     with pytest.raises(ShapeError, match=r"^val must have two images or more, or none: got 1$"):
         pair_images(split)
@@ -144,7 +144,7 @@ def test_one_image_alone_is_refused():
         (torch.zeros(3, 1, dtype=torch.long), r"an integer class for each image: got y \(3, 1\), torch.int64$"),
     ],
 )
-def test_other_targets_than_ten_classes_are_refused(y, message):
+def test_other_targets_than_ten_classes_are_rejected(y, message):
     good = make_split(counts=dict.fromkeys(PARTS, 3))
     with pytest.raises(OptionError, match=f"^test must have {message}"):
         pair_images(Split(good.train, good.val, Examples(good.test.x, y)))

@@ -87,13 +87,13 @@ def test_a_folder_with_the_name_of_a_file_is_not_it(tmp_path):
     assert Place("named", tmp_path, "").find("tiny-images", FILE) is None
 
 
-def test_a_wrong_file_is_refused_by_its_path(tmp_path):
+def test_a_wrong_file_is_rejected_by_its_path(tmp_path):
     write_files(tmp_path, {FILE.name: b"wrong"})
     with pytest.raises(FormatError, match=rf"^{FILE.name} must have sha256 \w+: got .*\({tmp_path}/{FILE.name}\)$"):
         read_verified(FILE, tmp_path / FILE.name)
 
 
-def test_a_truncated_packed_file_is_refused_by_its_path(tmp_path):
+def test_a_truncated_packed_file_is_rejected_by_its_path(tmp_path):
     path = tmp_path / f"{FILE.name}.gz"
     path.write_bytes(gzip.compress(CONTENT)[:-9])
     with pytest.raises(FormatError, match=rf"^{FILE.name}.gz must be intact gzip data: .*\({path}\)$"):

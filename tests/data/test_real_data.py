@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dendritree.data import DATASETS, load_dataset, read_images
-from dendritree.data.catalogue import FILE_SETS
+from dendritree.data.catalog import FILE_SETS
 from dendritree.data.obtain import obtain
 
 PARTS = ("train", "val", "test")

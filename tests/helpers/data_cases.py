@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 
-from dendritree.data.catalogue import FileSet
+from dendritree.data.catalog import FileSet
 from dendritree.data.content import DataFile
 from dendritree.data.sources import Mirror
 

@@ -17,11 +17,6 @@ from dendritree.storage import load, save
 from dendritree.wiring import Partition, Shared
 
 
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
 def small(**options):
     """16 inputs, three neurons (two for the partition)."""
     return MLNClassifier(**{"in_features": 16, "out_features": 3, "branching": 4, **options}).eval()
@@ -40,12 +35,12 @@ def round_trip(net, folder):
     return load(folder)
 
 
-def refuse_constant(name):
+def reject_constant(name):
     raise AssertionError(f"{name} is not JSON")
 
 
 def config_of(folder):
-    return json.loads((folder / "config.json").read_text(encoding="utf-8"), parse_constant=refuse_constant)
+    return json.loads((folder / "config.json").read_text(encoding="utf-8"), parse_constant=reject_constant)
 
 
 # ------------------------------------------------------------------------------------------------------ the files
@@ -233,7 +228,7 @@ def test_numpy_numbers_round_trip(build, tmp_path):
 
 
 def test_infinite_numbers_never_reach_the_json(tmp_path):
-    with contextlib.suppress(OptionError):  # refusing is as good as another spelling
+    with contextlib.suppress(OptionError):  # rejecting is as good as another spelling
         save(small(activation=nn.Hardtanh(0.0, float("inf"))), tmp_path / "net")
     for path in tmp_path.rglob("config.json"):
         config_of(path.parent)

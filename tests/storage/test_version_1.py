@@ -174,13 +174,13 @@ def test_a_model_of_a_table_opens_with_its_file_of_columns_and_is_replaced_witho
         (columns("a", "b") | {"columns": [{"name": "a"}]}, r"."),
     ],
 )
-def test_a_file_of_columns_that_does_not_fit_is_refused(tmp_path, content, message):
+def test_a_file_of_columns_that_does_not_fit_is_rejected(tmp_path, content, message):
     folder = write_classifier(tmp_path / "model", columns=content)
     with pytest.raises(FormatError, match=message + r".*\(in .*model\)$"):
         load(folder)
 
 
-def test_other_formats_are_refused_where_one_is_asked_for(tmp_path):
+def test_other_formats_are_rejected_where_one_is_asked_for(tmp_path):
     folder = write_classifier(tmp_path / "model")
     with pytest.raises(FormatError, match=r"must have format 'dendritree-table': got 'dendritree-estimator'"):
         load_table_model(folder)

@@ -120,14 +120,14 @@ def test_frozen_parts_of_the_student_stay():
          r"student and teacher must give outputs of one shape: got \(2, 1\) and \(2, 4\)"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_with_the_rule(data, options, error, message):
+def test_bad_input_is_rejected_with_the_rule(data, options, error, message):
     teacher, _ = teacher_and_student(outputs=4 if "output" in options else 3)
     _, student = teacher_and_student()
     with pytest.raises(error, match=message):
         distill(student, teacher, data, **options)
 
 
-def test_an_answer_that_holds_no_known_tensor_is_refused():
+def test_an_answer_that_holds_no_known_tensor_is_rejected():
     teacher, student = teacher_and_student()
     with pytest.raises(OptionError, match=r"output must select the tensor of a SimpleNamespace to compare: got None"):
         distill(Named(student, "other"), Named(teacher, "other"), torch.randn(9, 6))

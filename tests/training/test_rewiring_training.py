@@ -159,10 +159,10 @@ def test_windows_in_the_first_layer_of_several():
     assert moved[1] == 0
 
 
-# ------------------------------------------------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------------------------------------------------ errors
 
 
-def test_a_model_without_layers_to_rewire_is_refused():
+def test_a_model_without_layers_to_rewire_is_rejected():
     net = MLNClassifier(16, 3, branching=4, output="logits", dtype=torch.float64)
     rule = r"a model that is rewired must have layers wired 'random', 'local' or custom: got none"
     with pytest.raises(OptionError, match=rule):
@@ -200,7 +200,7 @@ def test_windows_need_a_layer_that_has_some_even_if_nothing_would_move():
     ],
     ids=repr,
 )
-def test_wrong_options_are_refused_when_the_callback_is_made(options, message):
+def test_wrong_options_are_rejected_when_the_callback_is_made(options, message):
     with pytest.raises(OptionError, match=message):
         Rewiring(**options)
 

@@ -133,10 +133,10 @@ def test_regression_whose_accuracies_are_nan_goes_on(tmp_path):
 
 
 def forbid_training(model):
-    def refuse(module, _inputs):
+    def reject(module, _inputs):
         assert not module.training, "a finished run was trained on"
 
-    model.register_forward_pre_hook(refuse)
+    model.register_forward_pre_hook(reject)
 
 
 @pytest.mark.parametrize("name", ["dropout", "rewired"])

@@ -1,4 +1,4 @@
-"""What `fit` and `evaluate` refuse or warn of before the first step."""
+"""What `fit` and `evaluate` reject or warn of before the first step."""
 
 import copy
 
@@ -33,7 +33,7 @@ def split_of(y, x=X):
         (split_of(CLASSES + 1), r"^the model must have an output for each class: it has 3, and there is class 3$"),
     ],
 )
-def test_data_that_does_not_fit_is_refused_and_the_model_stays(data, message):
+def test_data_that_does_not_fit_is_rejected_and_the_model_stays(data, message):
     model = nn.Linear(16, 3)
     before = copy.deepcopy(model.state_dict())
     with pytest.raises(OptionError, match=message):
