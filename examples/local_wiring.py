@@ -15,7 +15,7 @@ import sys
 import torch
 
 from dendritree import FitConfig, Local, MLNClassifier, Rewiring, count, fit
-from dendritree.data import Examples, Split, load, normalise
+from dendritree.data import Examples, Split, load_dataset, normalize
 from dendritree.errors import DendritreeError
 from dendritree.training import evaluate
 
@@ -48,11 +48,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--data-dir", help="look for MNIST here first")
     options = parser.parse_args(argv)
     try:
-        raw = load("mnist", data_dir=options.data_dir)
+        raw = load_dataset("mnist", data_dir=options.data_dir)
     except DendritreeError as error:
         print(error, file=sys.stderr)
         return 2
-    split = Split(*(Examples(normalise(part.x), part.y) for part in (raw.train, raw.val, raw.test)))
+    split = Split(*(Examples(normalize(part.x), part.y) for part in (raw.train, raw.val, raw.test)))
     found: list[tuple[float, int, float]] = []
     for window, moving in itertools.product(WINDOWS, MOVING):
         _, accuracy = train(split, window, moving, max(1, options.epochs // 2), seed=100)

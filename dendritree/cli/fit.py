@@ -17,6 +17,7 @@ def run(arguments: Arguments) -> int:
     from ..files import whole_folder
     from ..report import print_report, write_report
     from ..sklearn.tables import read_table
+    from ..storage.folders import write_files
     from ..studies.table.fit import fit_table
     from ..studies.table.sections import table_report
 
@@ -40,7 +41,7 @@ def run(arguments: Arguments) -> int:
         )
     report = table_report(fit, source)
     with whole_folder(out) as fresh:
-        fit.model.write(fresh)
+        write_files(fit.model, fresh)
         write_report(report, fresh, pictures=True)
     print_report(report)
     print(f"\nmodel: {out}\nreport: {out / 'report.html'}")

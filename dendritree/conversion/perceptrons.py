@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from ..layers.linear import Linear
 from .forwards import read
 
 __all__ = ["Perceptron", "find_perceptrons", "refusals"]
@@ -93,9 +94,8 @@ def _unfit(module: nn.Module) -> str | None:
 
 
 def _computes_like_linear(module: nn.Linear) -> bool:
-    """Whether a subclass of `nn.Linear` is no more than that. Ours only lays out memory differently."""
-    kind = type(module)
-    return kind.forward is nn.Linear.forward or kind.__module__ == "dendritree.models.controls"
+    """Whether a module computes what `nn.Linear` does. Our `Linear` only lays out memory differently."""
+    return type(module).forward in (nn.Linear.forward, Linear.forward)
 
 
 # ------------------------------------------------------------------------------------------- what the model does to it

@@ -57,8 +57,9 @@ def pruning_curve(
 
     Example:
         >>> from dendritree import MLNClassifier
-        >>> from dendritree.data import load
-        >>> curve = pruning_curve(MLNClassifier(64, 10, branching=8, output="logits"), load("digits"), budgets=[400])
+        >>> from dendritree.data import load_dataset
+        >>> net = MLNClassifier(64, 10, branching=8, output="logits")
+        >>> curve = pruning_curve(net, load_dataset("digits"), budgets=[400])
         >>> curve[0].parameters <= 400
         True
     """

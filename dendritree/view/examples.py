@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from torch import nn
 
-from ..data import DATASETS, Examples, load
+from ..data import DATASETS, Examples, load_dataset
 from ..errors import MissingDataError, MissingExtraError, OptionError, ShapeError, check_one_of
 from .exhibit import Exhibit, Sample
 from .pixels import Pixels
@@ -49,7 +49,7 @@ def class_names(name: str) -> tuple[str, ...]:
 @lru_cache
 def test_examples(name: str) -> tuple[Examples, tuple[str, ...]]:
     """The first test examples of a data set, of those that are on this machine, and the names of its columns."""
-    split = load(name, download=False)
+    split = load_dataset(name, download=False)
     return Examples(split.test.x[:JUDGED].clone(), split.test.y[:JUDGED].clone()), split.features
 
 

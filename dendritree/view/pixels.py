@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..data import normalise, upsample
+from ..data import normalize, upsample
 from ..errors import OptionError, ShapeError
 
 __all__ = ["Pixels", "parse_image_shape", "resample"]
@@ -125,7 +125,7 @@ class Pixels:
         >>> Pixels((1, 28, 28), normalised=True, side=32, as_image=True).to_input(torch.zeros(2, 784)).shape
         torch.Size([2, 1, 32, 32])
         """
-        x = self.to_unit(normalise(images) if self.normalised else images)
+        x = self.to_unit(normalize(images) if self.normalised else images)
         return x.reshape(len(x), *self.shape) if self.as_image else x
 
     def of_drawing(self, drawing: npt.NDArray[np.uint8], *, centred: bool) -> Tensor:

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ..data import Examples, Split, load
+from ..data import Examples, Split, load_dataset
 from ..errors import DendritreeError, FormatError, OptionError
 from ..models import create_model
+from ..storage import load_model
 from ..storage.folders import CONFIG_FILE
-from ..storage.models import load as load_model
 from ..training import FitConfig, fit
 from ..wiring import Local
 from .examples import class_names, exhibit_of, samples_of, test_examples
@@ -124,7 +124,7 @@ def _run_gallery(folder: Path) -> Gallery:
 
 def demo_gallery(epochs: int = 12) -> Gallery:
     """Two small models, trained now on scikit-learn's digits: a few seconds on a quiet core."""
-    split = _with_shifts(load("digits"))
+    split = _with_shifts(load_dataset("digits"))
     return Gallery("demonstration", list(DEMO), partial(_demo, split, epochs))
 
 

@@ -41,7 +41,7 @@ def models(tmp_path_factory):
 def test_fit_writes_a_model_and_a_report(models):
     names = {path.name for path in (models / "price").iterdir()}
     assert names == {
-        "config.json", "weights.safetensors", "columns.json", "report.html", "report.md", "csv", "figures",
+        "config.json", "weights.safetensors", "report.html", "report.md", "csv", "figures",
     }  # fmt: skip
     text = (models / "price" / "report.md").read_text()
     for said in ("Do dendrites help?", "dense MLP", "sparse neurons", "linear", "column 'owner'", "left out"):
@@ -158,8 +158,8 @@ def test_a_folder_that_is_there_is_kept_unless_forced(models, table, tmp_path, c
 @pytest.mark.parametrize(
     ("spoil", "match"),
     [
-        (lambda folder: (folder / "columns.json").unlink(), "must hold columns.json"),
-        (lambda folder: (folder / "columns.json").write_text("{}"), "must have format 'dendritree-table'"),
+        (lambda folder: (folder / "config.json").unlink(), "must hold config.json"),
+        (lambda folder: (folder / "config.json").write_text("{}"), "must have format 'dendritree-table'"),
         (lambda folder: (folder / "weights.safetensors").write_bytes(b""), "does not hold the weights"),
         (lambda folder: (folder / "config.json").write_text("[]"), "must have format"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from dendritree import DENN, FitConfig, budget, fit
-from dendritree.data import Examples, Split, load
+from dendritree.data import Examples, Split, load_dataset
 from dendritree.errors import DendritreeError, ShapeError
 
 
@@ -122,7 +122,7 @@ def test_two_layers_learn_a_checkerboard_and_one_linear_layer_does_not():
 def test_it_learns_digits():
     torch.manual_seed(0)
     net = nn.Sequential(DENN(64, 32, branches=4), DENN(32, 10))
-    assert fit(net, load("digits"), FitConfig(epochs=8, lr=0.01)).best.val_acc > 0.93
+    assert fit(net, load_dataset("digits"), FitConfig(epochs=8, lr=0.01)).best.val_acc > 0.93
 
 
 # -------------------------------------------------------------------------------------------------- state and types

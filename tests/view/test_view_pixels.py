@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree.data import load
+from dendritree.data import load_dataset
 from dendritree.errors import OptionError, ShapeError
 from dendritree.studies.paper.draws import _rows
 from dendritree.view.pixels import Pixels, parse_image_shape, resample
@@ -58,7 +58,7 @@ def test_the_eight_pixels_of_digits_are_filled_as_in_the_data():
     image = DIGITS.shrink(drawing, centred=True)
     assert (image.max(1) > 0.3).all()  # from the first row to the last, as nearly all of scikit-learn's are
     assert middle_of(image) == pytest.approx([4, 4])
-    rows = (load("digits").train.x.reshape(-1, 8, 8) > 0.25).any(2)
+    rows = (load_dataset("digits").train.x.reshape(-1, 8, 8) > 0.25).any(2)
     assert rows[:, [0, 7]].all(1).float().mean() > 0.95
 
 

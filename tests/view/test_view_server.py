@@ -15,7 +15,7 @@ from view_server import ask, serving
 
 from dendritree import MLNClassifier, save
 from dendritree.cli import main
-from dendritree.data import load
+from dendritree.data import load_dataset
 from dendritree.errors import OptionError
 from dendritree.view import open_gallery
 from dendritree.view.examples import exhibit_of
@@ -57,7 +57,7 @@ def test_the_page_and_its_files_are_there_and_fetch_from_nowhere_else(port):
 
 
 def test_a_drawing_is_answered_as_the_model_would(port, model):
-    test = load("digits").test
+    test = load_dataset("digits").test
     image = test.x[0]
     status, _, seen = ask(port, "/api/models/0/activity?layer=0&neuron=3", "POST", drawn(image))
     assert status == 200
@@ -114,7 +114,7 @@ def test_nothing_else_is_served(port, path):
 
 
 def test_ten_at_once_all_get_their_own_answer(port):
-    images, answers = load("digits").test.x[:10], {}
+    images, answers = load_dataset("digits").test.x[:10], {}
 
     def draw(number):
         for _ in range(3):

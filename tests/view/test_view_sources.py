@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dendritree import MLNClassifier, create_model, list_models, save
-from dendritree.data import load, normalise
+from dendritree.data import load_dataset, normalize
 from dendritree.errors import FormatError, OptionError, ShapeError
 from dendritree.models.registry import model_entry
 from dendritree.studies.engine.store import RunStore
@@ -67,8 +67,8 @@ def test_one_output_is_two_classes_and_a_quantity_is_a_number():
 
 def test_pixels_are_told_by_the_models_own_answers(tmp_path):
     """The same sizes, trained on pixels from 0 to 1 and on normalised ones: each is told from the other."""
-    digits = load("digits")
-    shifted = Split(*(type(part)(normalise(part.x), part.y) for part in (digits.train, digits.val, digits.test)))
+    digits = load_dataset("digits")
+    shifted = Split(*(type(part)(normalize(part.x), part.y) for part in (digits.train, digits.val, digits.test)))
     for name, split in (("plain", digits), ("shifted", shifted)):
         torch.manual_seed(0)
         net = MLNClassifier(64, 10, branching=8, output="logits")
@@ -137,6 +137,6 @@ def test_the_demonstration_learns_its_digits():
     state = torch.get_rng_state()
     exhibit = gallery[0]
     assert torch.equal(torch.get_rng_state(), state)
-    test = load("digits").test
+    test = load_dataset("digits").test
     assert exhibit.accuracy(test.x, test.y) > 0.8
     assert gallery[0] is exhibit  # trained once

@@ -1,25 +1,24 @@
-"""A model of a user's own table: an estimator and the columns it reads, and the folder that stores both."""
+"""A model of a user's own table: an estimator, the columns it reads, and the description of both."""
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ...errors import FormatError, OptionError
-from ...storage.folders import COLUMNS_FILE, FORMAT_VERSION, check_format, model_folder, read_json
+from ...storage import folders
 from .columns import as_numbers, as_text
 from .encoding import TableEncoding
 from .reading import check_table
 from .target import score
-
-FORMAT = "dendritree-table"
 
 
 class UnknownCellsWarning(UserWarning):
@@ -34,6 +33,7 @@ class TableModel:
     encoding: TableEncoding
     target: str
     task: str
+    folder_format: ClassVar[str] = folders.TABLE_FORMAT
 
     def predict(self, frame: Any, *, strict: bool = False) -> Any:
         """The rows with a column `prediction` and, for classes, their probabilities.
@@ -80,38 +80,30 @@ class TableModel:
             metric = f"RMSE {score(numbers, known['prediction'].to_numpy()):.4g}"
         return f"{metric} on {len(known):,} rows with {self.target!r}"
 
-    def write(self, folder: Path) -> None:
-        """Write the model's files into an existing folder."""
-        from ..files import write_estimator
 
-        write_estimator(self.estimator, folder)
-        config = {"format": FORMAT, "version": FORMAT_VERSION, "target": self.target, "task": self.task}
-        text = json.dumps(config | self.encoding.as_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        (folder / COLUMNS_FILE).write_text(text, encoding="utf-8")
+def describe(model: TableModel) -> folders.Description:
+    """The target, the task and the columns of a model, and the description of its estimator."""
+    estimator, tensors = folders.describe(model.estimator)
+    return {"target": model.target, "task": model.task, **model.encoding.as_dict(), "estimator": estimator}, tensors
 
 
-def save_table_model(model: TableModel, folder: str | os.PathLike[str]) -> None:
-    """Write a model to a folder, completely or not at all; `dendritree.save` calls this."""
-    with model_folder(folder) as fresh:
-        model.write(fresh)
+def rebuild(config: dict[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None) -> TableModel:
+    """The model of a description."""
+    for key in ("target", "task"):
+        if not isinstance(config.get(key), str):
+            raise FormatError(f"{key} of a model of a table must be a text: got {config.get(key)!r}")
+    encoding = TableEncoding.from_dict(config)
+    estimator = folders.rebuild(config["estimator"], tensors, folders.ESTIMATOR_FORMAT, device=device)
+    if estimator.n_features_in_ != len(encoding.features):
+        raise FormatError(
+            f"columns must be the inputs of the estimator: got {len(encoding.features)} and {estimator.n_features_in_}"
+        )
+    return TableModel(estimator, encoding, config["target"], config["task"])
 
 
 def load_table_model(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> TableModel:
-    """Read a model that `dendritree fit` or `dendritree.save` wrote; `dendritree.load` calls this."""
-    from ..files import load_estimator
-
-    path = Path(folder)
-    if not path.is_dir():
-        raise FormatError(f"a model must be a folder that `dendritree fit` wrote: found none at {path}")
-    config = read_json(path, COLUMNS_FILE)
-    check_format(config, path / COLUMNS_FILE, FORMAT)
-    for key in ("target", "task"):
-        if not isinstance(config.get(key), str):
-            raise FormatError(f"{key} in {path / COLUMNS_FILE} must be a text: got {config.get(key)!r}")
-    encoding = TableEncoding.from_dict(config)
-    estimator = load_estimator(path, device=device)
-    if estimator.n_features_in_ != len(encoding.features):
-        raise FormatError(
-            f"{path / COLUMNS_FILE} must describe the model's inputs: {len(encoding.features)} are not those"
-        )
-    return TableModel(estimator, encoding, config["target"], config["task"])
+    """Read a model of a table that `dendritree fit` or `dendritree.save` wrote; other folders raise `FormatError`."""
+    if not Path(folder).is_dir():
+        raise FormatError(f"a model must be a folder that `dendritree fit` wrote: found none at {folder}")
+    model: TableModel = folders.read_folder(folder, folders.TABLE_FORMAT, device=device)
+    return model

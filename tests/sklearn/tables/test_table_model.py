@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dendritree import create_model, load, save
+from dendritree import load, save
 from dendritree.errors import FormatError, OptionError
 from dendritree.sklearn.tables import TableEncoding, UnknownCellsWarning, load_table_model
 from dendritree.studies.table.fit import fit_table
@@ -31,8 +31,8 @@ def fitted(no=0, yes=1):
 @pytest.mark.parametrize("labels", [(0, 1), (False, True), ("no", "yes")], ids=str)
 def test_predictions_have_the_type_of_the_target_in_memory_and_from_a_folder(labels, tmp_path):
     table, model = frame(labels), fitted(*labels)
-    model.write(tmp_path)
-    for each in (model, load_table_model(tmp_path)):
+    save(model, tmp_path / "model")
+    for each in (model, load_table_model(tmp_path / "model")):
         predicted = each.predict(table.drop(columns="y"))
         assert predicted["prediction"].dtype == table["y"].dtype
         assert (predicted["prediction"] == table["y"]).mean() > 0.8
@@ -44,11 +44,12 @@ def test_predictions_have_the_type_of_the_target_in_memory_and_from_a_folder(lab
 def test_a_folder_of_text_classes_is_evaluated_by_numbers_too(tmp_path):
     """As folders were written before classes kept their type."""
     table = frame((0, 1))
-    fitted("0", "1").write(tmp_path)
-    predicted = load_table_model(tmp_path).predict(table)
+    save(fitted("0", "1"), tmp_path / "model")
+    model = load_table_model(tmp_path / "model")
+    predicted = model.predict(table)
     assert set(predicted["prediction"]) == {"0", "1"}
     right = (predicted["prediction"].astype(int) == table["y"]).mean()
-    assert load_table_model(tmp_path).evaluate(predicted) == f"accuracy {right:.4f} on 40 rows with 'y'"
+    assert model.evaluate(predicted) == f"accuracy {right:.4f} on 40 rows with 'y'"
 
 
 def test_names_that_are_not_texts_are_read_as_texts():
@@ -120,12 +121,11 @@ def test_save_and_load_keep_a_model_of_a_table(tmp_path):
     for _ in range(2):  # a model folder is replaced
         save(model, place)
         pd.testing.assert_frame_equal(load(place).predict(table), model.predict(table))
-    assert sorted(path.name for path in place.iterdir()) == ["columns.json", "config.json", "weights.safetensors"]
+    assert sorted(path.name for path in place.iterdir()) == ["config.json", "weights.safetensors"]
     save(model.estimator, place)
     assert type(load(place)) is type(model.estimator)
-    save(model, place)
-    save(create_model("mln", in_features=4, out_features=2, branching=2), place)
-    assert not (place / "columns.json").exists()
+    with pytest.raises(FormatError, match=r"must have format 'dendritree-table': got 'dendritree-estimator' \(in "):
+        load_table_model(place)
     (tmp_path / "mine").mkdir()
     with pytest.raises(FormatError, match="save replaces model folders only"):
         save(model, tmp_path / "mine")

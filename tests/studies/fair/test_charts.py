@@ -9,7 +9,7 @@ from comparison_cases import around, made_up_cell, made_up_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree.data import load
+from dendritree.data import load_dataset
 from dendritree.errors import OptionError
 from dendritree.report.chart import Chart, Line, Panel
 from dendritree.report.figures import draw, draw_png
@@ -71,7 +71,11 @@ def test_all_examples_are_as_many_as_the_data_sets_have(name, real_data):
     if name != "digits":  # which scikit-learn brings
         real_data(name)
     pairs = f"{name.removesuffix('-mnist')}-pairs"  # of as many images
-    assert len(load(name).train) == TRAINING_EXAMPLES[name] == TRAINING_EXAMPLES.get(pairs, TRAINING_EXAMPLES[name])
+    assert (
+        len(load_dataset(name).train)
+        == TRAINING_EXAMPLES[name]
+        == TRAINING_EXAMPLES.get(pairs, TRAINING_EXAMPLES[name])
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ drawing
