@@ -58,11 +58,11 @@ def trained(name: str) -> tuple[MLNClassifier, Split, History]:
     split = load_dataset(name)
     torch.manual_seed(0)
     if name == "digits":
-        net = MLNClassifier(64, 10, branching=8, output="logits")
+        net = MLNClassifier(64, 10, branching=8)
         return net, split, fit(net, split, FitConfig(epochs=30, lr=0.01))
     split = Split(*(Examples(normalize(part.x), part.y) for part in (split.train, split.val, split.test)))
     wiring = Local(window=12, place="free", image_shape=(1, 28, 28), seed=0)
-    net = MLNClassifier(784, 10, branching=[36, 12], wiring=wiring, output="logits")
+    net = MLNClassifier(784, 10, branching=[36, 12], wiring=wiring)
     config = FitConfig(epochs=6, lr=0.02, schedule="one-cycle", optimizer="adamw", weight_decay=0.05)
     return net, split, fit(net, split, config)
 

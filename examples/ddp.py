@@ -32,7 +32,7 @@ BATCH = 64
 def make(seed: int) -> DendriticNetwork:
     """A hidden layer of 40 trees with random wiring; no batch norm, which would see half a batch in each process."""
     torch.manual_seed(seed)
-    return DendriticNetwork(64, [40], 10, fan_in=16, output="logits")
+    return DendriticNetwork(64, [40], 10, fan_in=16)
 
 
 def train(model: nn.Module, examples: Examples, epochs: int, rank: int, processes: int) -> None:

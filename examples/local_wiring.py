@@ -28,7 +28,7 @@ def make(window: int, seed: int) -> MLNClassifier:
     """Ten neurons of 17 dendrites; each dendrite reads 49 pixels of a window of its own."""
     torch.manual_seed(seed)
     wiring = Local(window=window, place="free")
-    return MLNClassifier(784, 10, branching=[49, 17], wiring=wiring, dropout=0.1, output="logits")
+    return MLNClassifier(784, 10, branching=[49, 17], wiring=wiring, dropout=0.1)
 
 
 def train(split: Split, window: int, moving: float, epochs: int, seed: int) -> tuple[MLNClassifier, float]:

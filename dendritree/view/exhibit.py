@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError
 from ..layers import DendriticLayer
+from ..models import MLNBinaryClassifier
 from ..models.output import make_output
 from ..models.sizing import parameters_of
 from .pixels import Pixels
@@ -144,7 +145,7 @@ class Exhibit:
         last = getattr(self.model, "output", None) or getattr(getattr(self.model, "head", None), "output", None)
         if isinstance(last, nn.Sigmoid | nn.Softmax):
             return nn.Identity()
-        if self.outputs == 1 and not self.classes:
+        if self.outputs == 1 and not self.classes and not isinstance(self.model, MLNBinaryClassifier):
             return None  # a logit or a regression: without classes to name, the number itself
         return make_output("probabilities", self.outputs)
 

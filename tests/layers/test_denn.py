@@ -160,7 +160,7 @@ def once_too_often(state):
     ("spoil", "message"),
     [
         (lambda s: s.pop("inputs"), r'Missing key\(s\) in state_dict: "0\.inputs"'),
-        (lambda s: s.update(inputs=s["inputs"].float()), r"0: inputs in a state dict must be integers: got torch\.fl"),
+        (lambda s: s.update(inputs=s["inputs"].float()), r"0: inputs in a state dict must hold integers: got torch"),
         (
             lambda s: s.update(inputs=s["inputs"][:1]),
             r"have each of 6 inputs once for each of 2 neurons: got shape \(1, 6",

@@ -42,8 +42,8 @@ def records():
 
 DRAWN = {
     "tree": lambda **given: plot_tree(LAYER, 1, dropout=0.4, **given),
-    "large tree": lambda **given: plot_tree(DendriticLayer(128, 1), **given),
-    "masks": lambda **given: plot_masks(DendriticLayer(8, 2), **given),
+    "large tree": lambda **given: plot_tree(DendriticLayer(128, 1, branching=2), **given),
+    "masks": lambda **given: plot_masks(DendriticLayer(8, 2, branching=2, wiring="partition"), **given),
     "wiring": lambda **given: plot_wiring(LOCAL, 2, **given),
     "weights": lambda **given: plot_weights(LOCAL, **given),
     "explanation": lambda **given: plot_explanation(explain(LOCAL, torch.rand(2, 64)), 1, example=1, **given),
@@ -268,7 +268,7 @@ def test_a_comparison_is_read_from_its_folder(tmp_path):
         (lambda: plot_tree(LAYER, names=["a"]), ShapeError, "names must be one for each of 16 inputs: got 1"),
         (lambda: plot_tree(LAYER, dropout=1.5), OptionError, "dropout must be a probability"),
         (lambda: plot_tree(torch.nn.Linear(2, 2)), OptionError, "there must be a DendriticLayer to draw: got Linear"),
-        (lambda: plot_masks(DendriticLayer(128, 1)), OptionError, "at most 64 synapses: got 128"),
+        (lambda: plot_masks(DendriticLayer(128, 1, branching=2)), OptionError, "at most 64 synapses: got 128"),
         (lambda: plot_wiring(DendriticLayer(8, 1)), ShapeError, "image_shape must be given"),
         (lambda: plot_weights(LOCAL, []), OptionError, "neurons must name at least one: got none"),
         (lambda: plot_weights(LOCAL, [3]), OptionError, "neuron must be one of 0 ... 2: got 3"),

@@ -97,7 +97,7 @@ def test_a_branch_is_replaced_by_its_answer_to_the_reference():
 
 
 def test_a_neuron_that_loses_everything_answers_a_constant():
-    layer = DendriticLayer(8, 2, branching=2, activation="tanh", **EAGER)
+    layer = DendriticLayer(8, 2, branching=2, wiring="partition", activation="tanh", **EAGER)
     small = prune(layer, threshold=1e9)
     assert as_lists(small.forest)[0][0] in range(4)
     assert (small.forest.edges, small.forest.nodes) == (2, 2)
