@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
 
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=25)
 
 # -------------------------------------------------------------------------------------------------------- invariants
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
 
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=25)
 # ----------------------------------------------------------------------------------------------- equality, difference
 
 
@@ -112,7 +112,7 @@ NONE = np.array([], dtype=np.int32)
         (2, NONE, [0], NONE, r"offsets must rise .*: got 0 edges and offsets \[0\]"),
         (2, [0, 1], [1, 2], [0], r"offsets must rise from 0 .*: got 2 edges and offsets \[1 2\]"),
         (2, [0, 1], [0, 1], [0], r"to the number of edges, .*: got 2 edges and offsets \[0 1\]"),
-        (2, [0, 1], [0, 2, 2], [0, 1], r"at least one edge a node: got 2 edges and offsets \[0 2 2\]"),
+        (2, [0, 1], [0, 2, 2], [0, 1], r"at least one edge per node: got 2 edges and offsets \[0 2 2\]"),
         (2, [0, -1], [0, 2], [0], r"source must name one of 2 inputs or an earlier node: got \[ ?0 -1\]"),
         (2, [0, 2], [0, 2], [0], r"source must name one of 2 inputs or an earlier node: got \[0 2\]"),
         (2, [3, 0], [0, 1, 2], [0], r"an earlier node: got \[3 0\]"),

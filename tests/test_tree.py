@@ -27,7 +27,7 @@ def test_ragged_nodes_are_as_equal_as_can_be_and_the_larger_come_first(branching
     assert found[: len(leaf_dendrites)] == leaf_dendrites
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=25)
 @given(branching=st.integers(2, 9), fan_in=st.integers(1, 200))
 def test_a_ragged_tree_keeps_the_branching_at_every_node(branching, fan_in):
     forest = Forest.grow(branching, fan_in=fan_in, ragged=True)
@@ -99,7 +99,7 @@ def test_masked_weights_count_rows_that_wait_for_a_later_level():
     assert Forest.nested([5, [2]]).masked_weights == 7 + 6
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(grown_trees(), st.integers(1, 5))
 def test_counts_grow_with_the_number_of_neurons(tree, neurons):
     forest = Forest.join([tree] * neurons)

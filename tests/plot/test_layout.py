@@ -22,7 +22,7 @@ def nodes_below(forest, root):
     ]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(forests(), st.sampled_from(["layered", "radial"]), st.data())
 def test_every_edge_stands_between_what_it_reads_and_its_dendrite(forest, form, data):
     neuron = data.draw(st.integers(0, forest.neurons - 1))

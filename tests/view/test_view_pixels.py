@@ -32,7 +32,7 @@ def test_an_image_that_is_drawn_as_squares_comes_back_as_it_was(shape):
 @given(
     top=st.integers(0, 70), left=st.integers(0, 70), height=st.integers(6, 40), width=st.integers(6, 40),
 )  # fmt: skip
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_a_centred_drawing_has_mnists_size_and_place_wherever_it_was_drawn(top, left, height, width):
     drawing = np.zeros(MNIST.raster, dtype=np.uint8)
     drawing[top : top + height, left : left + width] = 255
@@ -93,7 +93,7 @@ def test_a_drawing_is_the_same_in_every_channel():
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.floats(-3, 3), st.floats(0.5, 9))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_resampling_is_the_mean_over_each_part(rows, count, start, length):
     values = np.random.default_rng(rows).random((rows, 1))
     fine = 2000  # points in each part, looked up one by one

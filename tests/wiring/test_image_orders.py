@@ -11,7 +11,7 @@ from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
 from dendritree.wiring import Columns, Local, Morton, Patches, Rows, Shared, with_image
 
-quick = settings(deadline=None, max_examples=80)
+quick = settings(deadline=None, max_examples=25)
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))
 ORDERS = [Rows, Columns, Patches, Morton]
 

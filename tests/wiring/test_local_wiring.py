@@ -16,7 +16,7 @@ from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
 from dendritree.wiring import Custom, Local, Random, Rows, Strided
 
-quick = settings(deadline=None, max_examples=80)
+quick = settings(deadline=None, max_examples=25)
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))
 
 

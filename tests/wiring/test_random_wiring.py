@@ -15,7 +15,7 @@ from dendritree.tree import Forest
 from dendritree.wiring import Random
 from dendritree.wiring.sampled import deal
 
-quick = settings(deadline=None, max_examples=80)
+quick = settings(deadline=None, max_examples=25)
 
 
 def wired(forest, in_features, seed=0):

@@ -13,7 +13,7 @@ from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.tree import Forest
 from dendritree.wiring import Custom, Strided
 
-quick = settings(deadline=None, max_examples=80)
+quick = settings(deadline=None, max_examples=25)
 
 
 def combs(forest, in_features):

@@ -12,7 +12,7 @@ from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
 from dendritree.wiring import WIRINGS, Partition, Shared, Wiring, resolve_wiring
 
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=25)
 UNEQUAL = Forest.join([Forest.grow(2, fan_in=4), Forest.nested([3]), Forest.grow(3, fan_in=5, ragged=True)])
 
 
