@@ -91,9 +91,9 @@ def test_a_model_stands_for_its_first_layer():
     assert layer_of(net) is net.layer
     with pytest.raises(OptionError, match="there must be a DendriticLayer to draw: got Linear"):
         layer_of(torch.nn.Linear(2, 2))
-    with pytest.raises(ShapeError, match="image_shape must be given for inputs that are no square image: got 8"):
+    with pytest.raises(ShapeError, match="a picture takes a square image unless image_shape is given: got 8"):
         image_of_inputs(DendriticLayer(8, 1))
-    with pytest.raises(ShapeError, match=r"must hold all 8 inputs: got \(1, 3, 3\), 9 pixels"):
+    with pytest.raises(ShapeError, match=r"must hold all inputs: got \(1, 3, 3\), 9 pixels for 8"):
         image_of_inputs(DendriticLayer(8, 1), (3, 3))
     with pytest.raises(OptionError, match=r"neuron must be one of 0 ... 1: got 2"):
         reads(net.layer, 2)

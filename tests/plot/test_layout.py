@@ -84,7 +84,7 @@ def test_large_trees_are_radial_and_all_is_ready_for_json():
     ("arguments", "rule"),
     [
         ((1,), "neuron must be one of 0 ... 0: got 1"),
-        ((-1,), "neuron must be an integer of at least 0: got -1"),
+        ((-1,), "neuron must be one of 0 ... 0: got -1"),
         ((0, "round"), "form must be one of 'auto', 'layered', 'radial': got 'round'"),
     ],
 )

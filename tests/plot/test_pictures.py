@@ -22,7 +22,7 @@ from dendritree.plot import (
     plot_wiring,
 )
 from dendritree.plot.explanation import strongest
-from dendritree.plot.style import THEMES
+from dendritree.report.palette import THEMES
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.fair import summarise
 from dendritree.training import Epoch, FitConfig, History
@@ -268,7 +268,7 @@ def test_a_comparison_is_read_from_its_folder(tmp_path):
         (lambda: plot_tree(LAYER, dropout=1.5), OptionError, "dropout must be a probability"),
         (lambda: plot_tree(torch.nn.Linear(2, 2)), OptionError, "there must be a DendriticLayer to draw: got Linear"),
         (lambda: plot_masks(DendriticLayer(128, 1)), OptionError, "at most 64 synapses: got 128"),
-        (lambda: plot_wiring(DendriticLayer(8, 1)), ShapeError, "image_shape must be given"),
+        (lambda: plot_wiring(DendriticLayer(8, 1)), ShapeError, "image_shape is given"),
         (lambda: plot_weights(LOCAL, []), OptionError, "neurons must name at least one: got none"),
         (lambda: plot_weights(LOCAL, [3]), OptionError, "neuron must be one of 0 ... 2: got 3"),
         (lambda: plot_explanation(LOCAL), OptionError, "what dendritree.explain returns: got DendriticLayer"),
@@ -277,7 +277,7 @@ def test_a_comparison_is_read_from_its_folder(tmp_path):
         (
             lambda: plot_explanation(explain(LAYER, torch.ones(16)), image_shape=(3, 3)),
             ShapeError,
-            "hold all 16 inputs",
+            "9 pixels for 16",
         ),
         (lambda: plot_history(History(FitConfig())), OptionError, "history must be what fit returns.*: got a History"),
         (lambda: plot_pruning([]), OptionError, "curve must have at least one point: got none"),
