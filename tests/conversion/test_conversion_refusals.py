@@ -81,9 +81,9 @@ CASES = {
         r"its weight is computed from others",
     ),
     "integer": (integer, r"its weights are of type int8"),
-    "quantised": (
+    "quantized": (
         lambda: with_spare(torch.ao.nn.quantized.dynamic.Linear(20, 20)),
-        r"its weights are quantised \(Linear\)",
+        r"its weights are quantized \(Linear\)",
     ),
     "subclass": (lambda: with_spare(Scaled(20, 20)), r"Scaled has a forward of its own"),
     "reader": (Reader, r"Reader reads its \.weight or \.bias directly"),
@@ -91,7 +91,7 @@ CASES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")  # what torch says of its own quantised layers
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")  # what torch says of its own quantized layers
 @pytest.mark.parametrize("case", CASES)
 def test_what_cannot_be_swapped_is_left_alone_with_the_reason(case):
     build, reason = CASES[case]
