@@ -30,7 +30,7 @@ def _view(arguments: argparse.Namespace) -> int:
             arguments.path,
             image=image if image in (None, "none") else parse_image_shape(image),
             data=arguments.data,
-            normalised=None if arguments.pixels is None else PIXELS[arguments.pixels],
+            normalized=None if arguments.pixels is None else PIXELS[arguments.pixels],
         )
     serve(gallery, port=arguments.port, browser=not arguments.no_browser, say=partial(print, flush=True))
     return 0

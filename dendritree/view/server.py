@@ -1,4 +1,4 @@
-"""The page's server: static files and a little JSON, on this machine alone."""
+"""The page's server: static files and a little JSON, for this machine only."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ..errors import DendritreeError, OptionError, import_extra
+from ..errors import DendritreeError, OptionError, check_index, import_extra
 from .sources import Gallery
+from .trees import tree_json
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["HOST", "make_app", "open_socket", "serve"]
-
 HOST = "127.0.0.1"
 MOST_BYTES = 1 << 20
-"""Of a drawing; the largest raster is a fraction of it."""
+"""Of a drawing, at most; the largest raster is a fraction of it."""
 HEADERS = {
-    # The page fetches from itself alone, and no other page may frame it or read from it
+    # The page fetches only from itself, and no other page may frame it or read from it
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -45,8 +44,8 @@ HEADERS = {
 def make_app(gallery: Gallery) -> Starlette:
     """The web application that shows a gallery. It needs the extra `view`.
 
-    Models run one after the other in one thread with one core: an answer takes a millisecond or two, so ten people who
-    draw at once wait less for each other than for threads that change places.
+    Models run one after the other in one thread on one core: an answer takes a millisecond or two, so ten people who
+    draw at once wait less for each other than they would for switching threads.
     """
     starlette = import_extra("starlette.applications", extra="view")
     routing = import_extra("starlette.routing", extra="view")
@@ -77,7 +76,7 @@ def make_app(gallery: Gallery) -> Starlette:
             route("/api/models/{model:int}/tree", answers.tree),
             route("/api/models/{model:int}/activity", answers.activity, "POST"),
         ],
-        # A page of somebody else's whose name was pointed at this machine asks with its own name: refused
+        # Another page whose host name was pointed at this machine asks with its own name, and is rejected
         middleware=[
             middleware.Middleware(trusted.TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False)
         ],
@@ -85,7 +84,7 @@ def make_app(gallery: Gallery) -> Starlette:
 
 
 class Answers:
-    """What the page may ask, each answered with JSON."""
+    """What the page may ask; every answer is JSON."""
 
     def __init__(self, gallery: Gallery) -> None:
         self.gallery = gallery
@@ -101,32 +100,27 @@ class Answers:
     def samples(self, asked: dict[str, Any], body: bytes) -> bytes:
         """The examples of a model's data set: pixels from 0 to 255, or features."""
         exhibit = self.gallery[asked["model"]]
-        scale = 255 if exhibit.pixels else 1
-        values = [
-            (sample.x[0] * scale).round(decimals=0 if exhibit.pixels else 4).tolist() for sample in exhibit.samples
-        ]
-        return _json([list(map(int, each)) if exhibit.pixels else each for each in values])
+        if exhibit.pixels:
+            return _json([(sample.x[0] * 255).round().int().tolist() for sample in exhibit.samples])
+        return _json([sample.x[0].round(decimals=4).tolist() for sample in exhibit.samples])
 
     def tree(self, asked: dict[str, Any], body: bytes) -> bytes:
         """The tree of a neuron."""
-        return _json(self.gallery[asked["model"]].tree(_number(asked, "layer"), _number(asked, "neuron")).as_json())
+        return _json(tree_json(self.gallery[asked["model"]].tree(_number(asked, "layer"), _number(asked, "neuron"))))
 
     def activity(self, asked: dict[str, Any], body: bytes) -> bytes:
         """What a drawing, or a sample, does in the model."""
         exhibit = self.gallery[asked["model"]]
         if "sample" in asked:
-            number = _number(asked, "sample")
-            if number >= len(exhibit.samples):
-                raise OptionError(f"sample must be one of 0 ... {len(exhibit.samples) - 1}: got {number}")
-            x = exhibit.samples[number].x
+            x = exhibit.samples[check_index("sample", _number(asked, "sample"), len(exhibit.samples))].x
         elif exhibit.pixels is None:
             x = torch.zeros(1, exhibit.in_features)
         else:
             height, width = exhibit.pixels.raster
             if len(body) != height * width:
-                raise OptionError(f"a drawing must have {height * width} bytes, one a pixel: got {len(body)}")
+                raise OptionError(f"a drawing must have {height * width} bytes, one per pixel: got {len(body)}")
             drawing = np.frombuffer(body, dtype=np.uint8).reshape(height, width)
-            x = exhibit.of_drawing(drawing, centred=asked.get("centred") == "1")
+            x = exhibit.pixels.of_drawing(drawing, centered=asked.get("centred") == "1")
         return _json(exhibit.activity(x, _number(asked, "layer"), _number(asked, "neuron")))
 
 
@@ -146,7 +140,7 @@ async def _body(request: Request) -> bytes:
     async for part in request.stream():
         body += part
         if len(body) > MOST_BYTES:
-            return body  # too long for any raster, which is what the answer will say
+            return body  # too long for any raster, as the answer will say
     return body
 
 
@@ -168,7 +162,7 @@ def _response(content: bytes, kind: str, status: int = 200) -> Response:
 
 
 def open_socket(port: int | None = None) -> socket.socket:
-    """A socket of this machine alone, at a port, or at any free one.
+    """A socket for this machine only, at a port, or at any free one.
 
     >>> with open_socket() as free:
     ...     free.getsockname()[0]
@@ -200,7 +194,7 @@ def serve(
     """
     uvicorn = import_extra("uvicorn", extra="view")
     with open_socket(port) as listening:
-        gallery[0]  # what is wrong with the model is said now, not in a page; and its kernels are compiled
+        gallery[0]  # an error of the model is raised now, not in the page; and its kernels are compiled
         app = make_app(gallery)
         url = f"http://{HOST}:{listening.getsockname()[1]}/"
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1, lifespan="off")
@@ -210,9 +204,9 @@ def serve(
         try:
             uvicorn.Server(config).run(sockets=[listening])
         except KeyboardInterrupt:
-            return  # uvicorn has let go of everything and then passes the signal on
+            return  # uvicorn has released everything and then passes the signal on
 
 
 def _has_screen() -> bool:
-    """Whether a browser has where to open: without a screen, a text browser would take the terminal."""
+    """Whether there is a screen for a browser: without one, a text browser would take the terminal."""
     return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -21,7 +21,6 @@ from dendritree.view import open_gallery
 from dendritree.view.examples import exhibit_of
 from dendritree.view.server import open_socket
 from dendritree.view.sources import Gallery
-from dendritree.view.trees import single_tree
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +33,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def port(model):
-    with serving(Gallery("one", ["net"], lambda _: exhibit_of("net", model, data="digits", normalised=False))) as port:
+    with serving(Gallery("one", ["net"], lambda _: exhibit_of("net", model, data="digits", normalized=False))) as port:
         yield port
 
 
@@ -75,7 +74,8 @@ def test_a_drawing_is_answered_as_the_model_would(port, model):
 
 def test_the_tree_of_a_neuron_has_the_models_weights(port, model):
     _, _, tree = ask(port, "/api/models/0/tree?layer=0&neuron=9")
-    _, _, edges = single_tree(model.layer.forest, 9)
+    forest = model.layer.forest
+    edges = forest.neuron_of_node[forest.node_of_edge] == 9
     np.testing.assert_allclose(tree["weight"], model.layer.weight.detach().numpy()[edges], atol=1e-4)
     assert ask(port, "/api/models")[2] == {"title": "one", "models": ["net"]}
 
@@ -95,7 +95,7 @@ def test_a_name_that_was_pointed_at_this_machine_is_refused(port, host):
         ("/api/models/0/tree?neuron=10", None, "neuron must be one of 0 ... 9: got 10"),
         ("/api/models/0/tree?neuron=-1", None, "neuron must be a whole number: got '-1'"),
         ("/api/models/0/tree?layer=x", None, "layer must be a whole number: got 'x'"),
-        ("/api/models/0/activity", b"abc", "a drawing must have 12544 bytes, one a pixel: got 3"),
+        ("/api/models/0/activity", b"abc", "a drawing must have 12544 bytes, one per pixel: got 3"),
         ("/api/models/0/activity", bytes(3 << 20), "a drawing must have 12544 bytes"),
         ("/api/models/0/activity?sample=400", b"", "sample must be one of 0 ... 39: got 400"),
     ],

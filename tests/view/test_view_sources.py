@@ -76,8 +76,8 @@ def test_pixels_are_told_by_the_models_own_answers(tmp_path):
         save(net, tmp_path / name)
     gallery = open_gallery(tmp_path)
     assert gallery.names == ["plain", "shifted"]
-    assert [gallery[number].pixels.normalised for number in (0, 1)] == [False, True]
-    assert open_gallery(tmp_path / "plain", normalised=True)[0].pixels.normalised  # who says so is believed
+    assert [gallery[number].pixels.normalized for number in (0, 1)] == [False, True]
+    assert open_gallery(tmp_path / "plain", normalized=True)[0].pixels.normalized  # who says so is believed
     assert "digits" in gallery[0].notes[0]
     assert len(gallery[0].samples) == 40
     assert [sample.label for sample in gallery[0].samples[:10]] == list("0123456789")
@@ -100,7 +100,7 @@ def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
     gallery = open_gallery(tmp_path)
     assert gallery.names == ["multiclass: dendritic b=32, p=0.4, paper"]
     exhibit = gallery[0]
-    assert (exhibit.pixels.normalised, exhibit.pixels.shape) == (True, (1, 32, 32))
+    assert (exhibit.pixels.normalized, exhibit.pixels.shape) == (True, (1, 32, 32))
     assert exhibit.activity(torch.zeros(1, 784), 0, 3)["reads"][0] == pytest.approx(-0.1307 / 0.3081, abs=1e-4)
     assert "50.0%" in exhibit.notes[0]
     with pytest.raises(OptionError, match="a run knows how its models were trained: got data"):
