@@ -7,9 +7,10 @@ import functools
 import inspect
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from types import FunctionType
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -19,8 +20,7 @@ ELEMENTS = ("values", "items", "children", "named_children")
 """Methods of modules that return their children."""
 
 
-@dataclass(frozen=True)
-class Mention:
+class Mention(NamedTuple):
     """A place where code names something below `self`."""
 
     path: Path
@@ -33,9 +33,7 @@ class Function:
     """The source of a method."""
 
     tree: ast.FunctionDef
-    scope: Mapping[str, Any]
-    """The values of global names."""
-    local: frozenset[str]
+    function: FunctionType
 
     @functools.cached_property
     def mentions(self) -> tuple[Mention, ...]:
@@ -80,13 +78,17 @@ class Function:
         body = next(each for _, each in ast.iter_fields(around) if isinstance(each, list) and statement in each)
         uses: list[ast.Name] = []
         for later in body[body.index(statement) + 1 :]:
-            uses += _reads(later, name)
+            uses += self._reads(later, name)
             if _variable(later) == name:
                 break  # set again: what follows reads something else
         else:
             if around is not self.tree:  # code after or around the body may read it
-                uses = list(_reads(self.tree, name))
+                uses = self._reads(self.tree, name)
         return uses[0] if len(uses) == 1 else None
+
+    def _reads(self, code: ast.AST, name: str) -> list[ast.Name]:
+        named = [node for node in ast.walk(code) if isinstance(node, ast.Name) and node.id == name]
+        return [n for n in named if isinstance(n.ctx, ast.Load) or isinstance(self.parents[n], ast.AugAssign)]
 
     def meaning(self, called: ast.expr, module: nn.Module) -> Any:
         """What an expression such as `F.relu` or `self.dropout` is in a module; None if that is not clear."""
@@ -96,7 +98,9 @@ class Function:
             return None
         if called.id == _self(self.tree):
             return module
-        return None if called.id in self.local else self.scope.get(called.id)
+        code = self.function.__code__
+        local = called.id in (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+        return None if local else self.function.__globals__.get(called.id)
 
 
 @dataclass(frozen=True)
@@ -139,9 +143,7 @@ def _read(kind: type[nn.Module]) -> Forward:
         if not isinstance(tree, ast.FunctionDef):
             complete = False
             continue
-        code = function.__code__
-        local = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
-        functions.append(Function(tree, function.__globals__, local))
+        functions.append(Function(tree, function))
         named = {mention.path[0] for mention in functions[-1].mentions} - seen
         pending += sorted(name for name in named if inspect.isfunction(getattr(kind, name, None)))
         seen |= named
@@ -158,14 +160,6 @@ def _variable(statement: ast.AST) -> str | None:
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return name
     return None
-
-
-def _reads(code: ast.AST, name: str) -> Iterator[ast.Name]:
-    for node in ast.walk(code):
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
-            yield node.target
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            yield node
 
 
 def _mentions(tree: ast.FunctionDef) -> Iterator[Mention]:

@@ -45,13 +45,10 @@ def class_names(name: str) -> tuple[str, ...]:
 
 
 @lru_cache
-def test_examples(name: str) -> tuple[Examples, tuple[str, ...]]:
+def examples_of(name: str) -> tuple[Examples, tuple[str, ...]]:
     """The first test examples of a data set on this machine, and the names of its columns."""
     split = load(name, download=False)
     return Examples(split.test.x[:TRIED].clone(), split.test.y[:TRIED].clone()), split.features
-
-
-test_examples.__test__ = False  # type: ignore[attr-defined]  # a name that pytest would take for a test
 
 
 def samples_of(examples: Examples, names: Sequence[str]) -> list[Sample]:
@@ -94,7 +91,7 @@ def exhibit_of(
     >>> exhibit_of("trees", MLNClassifier(64, 10, branching=8)).pixels.image_shape
     (1, 8, 8)
     """
-    known = None if data is None else check_one_of("--data", data, DATASETS)
+    known = None if data is None else check_one_of("data", data, DATASETS)
     candidates = list(_pixels(model, image, normalized))
     best, accuracy = None, -1.0
     for each in [known] if known else DATASETS:
@@ -124,7 +121,7 @@ def _with_data(
     if not sizes_fit or exhibit.gives_probabilities != (data_set.classes is not None):
         return None
     try:
-        examples, features = test_examples(data)
+        examples, features = examples_of(data)
     except (MissingDataError, MissingExtraError):
         if must:
             raise
@@ -136,7 +133,7 @@ def _with_data(
         exhibit.notes = [f"Examples: {data}."]
         return SURE, exhibit
     accuracy = exhibit.accuracy(examples.x, examples.y)
-    exhibit.notes = [f"Examples: {data}. {accuracy:.1%} of {len(examples)} test examples are recognised."]
+    exhibit.notes = [f"Examples: {data}. {accuracy:.1%} of {len(examples)} test examples are recognized."]
     return accuracy, exhibit
 
 
@@ -159,7 +156,7 @@ def _shape(model: nn.Module, image: tuple[int, int, int] | str | None) -> tuple[
     own: tuple[int, int, int] | None = getattr(model, "input_shape", None)
     if own is not None:
         if image not in (None, own):
-            raise OptionError(f"--image must be that of the model, {'x'.join(map(str, own))}: got {image}")
+            raise OptionError(f"image must be that of the model, {'x'.join(map(str, own))}: got {image}")
         return own, True
     layers = tree_layers(model)
     if not layers:
@@ -167,7 +164,7 @@ def _shape(model: nn.Module, image: tuple[int, int, int] | str | None) -> tuple[
     inputs = layers[0].in_features
     if isinstance(image, tuple):
         if math.prod(image) != inputs:
-            raise ShapeError(f"--image must have as many pixels as the model has inputs, {inputs}: got {image}")
+            raise ShapeError(f"image must have as many pixels as the model has inputs, {inputs}: got {image}")
         return image, False
     if image is not None:
         return None, False

@@ -166,6 +166,6 @@ def parse_image_shape(text: str) -> tuple[int, int, int]:
     """
     parts = text.lower().split("x")
     if len(parts) not in (2, 3) or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise OptionError(f"--image must be as 28x28 (height, width), 3x32x32, or none: got {text!r}")
+        raise OptionError(f"image must be as 28x28 (height, width), 3x32x32, or none: got {text!r}")
     sizes = [int(part) for part in parts]
     return (1, *sizes) if len(sizes) == 2 else tuple(sizes)  # type: ignore[return-value]

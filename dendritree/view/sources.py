@@ -19,7 +19,7 @@ from ..storage.folders import CONFIG_FILE
 from ..storage.models import load as load_model
 from ..training import FitConfig, fit
 from ..wiring import Local
-from .examples import class_names, exhibit_of, samples_of, test_examples
+from .examples import class_names, examples_of, exhibit_of, samples_of
 from .exhibit import Exhibit
 from .pixels import Pixels
 
@@ -103,7 +103,7 @@ def _run_gallery(folder: Path) -> Gallery:
         pixels = Pixels((1, 28, 28), normalized=True, side=32, as_image=hasattr(model, "input_shape"))
         notes = [f"Trained on {record.dataset}, {record.at_best('val_acc'):.1%} of its validation images right."]
         try:
-            samples = samples_of(test_examples(record.dataset)[0], classes)
+            samples = samples_of(examples_of(record.dataset)[0], classes)
         except DendritreeError as error:
             notes.append(f"No samples: {error}")
         return Exhibit(names[number], model, pixels, classes, samples, notes=notes)

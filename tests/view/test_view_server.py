@@ -133,9 +133,9 @@ def test_ten_at_once_all_get_their_own_answer(port):
 def test_a_port_that_is_taken_is_refused():
     with open_socket() as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OptionError, match=f"--port must be a free port of this machine: got {port}"):
+        with pytest.raises(OptionError, match=f"port must be a free port of this machine: got {port}"):
             open_socket(port)
-    with pytest.raises(OptionError, match="--port must be a free port of this machine: got 70000"):
+    with pytest.raises(OptionError, match="port must be a free port of this machine: got 70000"):
         open_socket(70000)
 
 
@@ -145,7 +145,7 @@ def test_a_port_that_is_taken_is_refused():
         ("", "view takes the folder of a model or of a run, or --demo"),
         ("a --demo", "view takes the folder of a model or of a run, or --demo"),
         ("no/such/folder", "there must be a model .* or a run .* to view: none in no/such/folder"),
-        ("a --image 3", "--image must be as 28x28"),
+        ("a --image 3", "image must be as 28x28"),
         ("a --pixels grey", "--pixels"),
         ("a --port x", "--port"),
     ],

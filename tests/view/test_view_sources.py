@@ -118,7 +118,7 @@ def test_a_run_without_models_is_refused(tmp_path):
     ("options", "error", "message"),
     [
         ({"image": (1, 7, 7)}, ShapeError, r"as many pixels as the model has inputs, 64: got \(1, 7, 7\)"),
-        ({"data": "mnst"}, OptionError, "--data must be one of .*did you mean 'mnist'"),
+        ({"data": "mnst"}, OptionError, "data must be one of .*did you mean 'mnist'"),
         ({"data": "adult"}, ShapeError, "the data must fit .* adult has no images"),
     ],
 )
