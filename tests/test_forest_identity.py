@@ -134,6 +134,6 @@ NONE = np.array([], dtype=np.int32)
         (2, [[0], [1]], [0, 1, 2], [0, 1], r"source must "),
     ],
 )
-def test_edge_lists_that_are_no_forest_are_refused(in_features, source, offsets, roots, message):
+def test_edge_lists_that_are_no_forest_are_rejected(in_features, source, offsets, roots, message):
     with pytest.raises((OptionError, ShapeError), match=message):
         Forest(in_features, source, offsets, roots)

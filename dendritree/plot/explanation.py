@@ -14,7 +14,7 @@ from ..errors import OptionError, ShapeError, check_index
 from ..explanation import Explanation, ModelExplanation
 from ..report.palette import Theme
 from ..wiring.images import check_image_shape, image_of
-from .fields import as_image, input_names
+from .fields import as_image, branches_of, input_names
 from .style import NORMAL, SMALL, Picture, caption, draw_image, draw_signed, image_bar, style_axes
 
 MOST_BARS = 14
@@ -104,27 +104,20 @@ def _parts(
     explanation: Explanation | ModelExplanation, output: int, example: int
 ) -> tuple[list[str], npt.NDArray[Any]] | None:
     """Contributions of the parts of an output: the branches of a neuron, or the neurons of a model's first layer."""
+    by_neuron = False
     if isinstance(explanation, Explanation):
-        first, dendrites, synapses = explanation, explanation.dendrites, explanation.synapses
+        forest, synapses = explanation.forest, explanation.synapses
     elif explanation.layers:
-        first, dendrites, synapses = explanation.layers[0], explanation.dendrites(output), explanation.synapses(output)
+        forest, synapses = explanation.layers[0].forest, explanation.synapses(output)
+        by_neuron = forest.neurons != explanation.output.shape[-1] or len(explanation.layers) > 1
     else:
         return None
-    forest = first.forest
-    by_node = dendrites.reshape(-1, forest.nodes)[example].numpy()
-    if isinstance(explanation, ModelExplanation) and (
-        forest.neurons != explanation.output.shape[-1] or len(explanation.layers) > 1
-    ):
-        return [f"neuron {n}" for n in range(forest.neurons)], by_node[forest.roots]
-    root = forest.roots[output]
-    rows = forest.source[forest.offsets[root] : forest.offsets[root + 1]]
-    nodes = rows[rows >= forest.in_features] - forest.in_features
-    labels, parts = [f"branch {place}" for place in range(len(nodes))], list(by_node[nodes])
-    at_soma = forest.node_of_edge[forest.synapse_edges] == root
-    if at_soma.any():
-        by_synapse = synapses.reshape(-1, forest.synapses)[example].numpy()
-        labels, parts = ["soma", *labels], [by_synapse[at_soma].sum(), *parts]
-    return labels, np.array(parts)
+    values = synapses.reshape(-1, forest.synapses)[example].numpy()
+    if by_neuron:
+        neurons = np.bincount(forest.neuron_of_synapse, weights=values, minlength=forest.neurons)
+        return [f"neuron {number}" for number in range(forest.neurons)], neurons
+    branches = branches_of(forest, output)
+    return branches.names, np.bincount(branches.of_synapse, weights=values[branches.synapses])
 
 
 def _draw_input(axes: Any, x: Tensor, example: int, shape: tuple[int, int, int], theme: Theme) -> None:

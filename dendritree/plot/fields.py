@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ..errors import OptionError, ShapeError, check_index
 from ..explanation import explain
 from ..layers import DendriticLayer
+from ..tree import Forest
 from ..wiring.images import check_image_shape, image_of
 
 Floats = npt.NDArray[np.float64]
@@ -58,17 +59,16 @@ def input_names(names: Sequence[str] | None, inputs: int) -> list[str]:
     return [f"x{i}" for i in range(inputs)] if names is None else list(names)
 
 
-def branches_of(layer: DendriticLayer, neuron: int = 0) -> Branches:
+def branches_of(forest: Forest, neuron: int = 0) -> Branches:
     """The branches of a neuron.
 
-    >>> branches_of(DendriticLayer(8, 1, branching=[2, 4])).of_synapse.tolist()
+    >>> branches_of(Forest.grow([2, 4])).of_synapse.tolist()
     [0, 0, 1, 1, 2, 2, 3, 3]
     """
-    forest = layer.forest
     branch = np.full(forest.nodes, SOMA, dtype=np.int64)  # the child of its root that a node is in
     for _, child, parent in forest.descend():
         branch[child] = np.where(branch[parent] == SOMA, child, branch[parent])
-    synapses = np.flatnonzero(forest.neuron_of_synapse == check_index("neuron", neuron, layer.out_features))
+    synapses = np.flatnonzero(forest.neuron_of_synapse == check_index("neuron", neuron, forest.neurons))
     nodes, of_synapse = np.unique(branch[forest.node_of_edge[forest.synapse_edges[synapses]]], return_inverse=True)
     return Branches(nodes, of_synapse, synapses)
 
@@ -88,7 +88,7 @@ def fields(layer: DendriticLayer, neuron: int = 0, *, weights: Floats | None = N
 
 def _by_branch(layer: DendriticLayer, neuron: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Values of synapses, summed for each branch of a neuron and each input."""
-    found = branches_of(layer, neuron)
+    found = branches_of(layer.forest, neuron)
     total = np.zeros((len(found.nodes), layer.in_features), dtype=values.dtype)
     np.add.at(total, (found.of_synapse, layer.forest.synapse_inputs[found.synapses]), values[found.synapses])
     return total

@@ -42,7 +42,7 @@ def plot_wiring(
     """
     layer, picture = layer_of(layer), Picture(theme, path)
     shape, counts = image_of_inputs(layer, image_shape), reads(layer, neuron)
-    images, branches = as_image(counts, shape), branches_of(layer, neuron)
+    images, branches = as_image(counts, shape), branches_of(layer.forest, neuron)
     shown = min(len(images), MOST_BRANCHES)
     rows = 1 if shown <= 4 else 2 if shown <= 8 else 3
     columns = -(-shown // rows)

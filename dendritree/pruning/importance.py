@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from ..errors import OptionError, ShapeError
 from ..explanation import NEAR, chain, explain, run_chain, secant
 from ..layers import DendriticLayer, trace
-from ..tree import Forest
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,9 +73,8 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
             raise OptionError("a model is pruned by what its synapses contribute to examples: got no examples")
         whole = copy.deepcopy(model).double().eval()
         start = _reference(0.0 if reference is None else reference, model.in_features, model.weight)
-        weight, forest = whole.weight.abs().cpu().numpy(), whole.forest
-        drive = weight * _moved_at_most(forest, weight)[forest.source]
-        return [_measured(model, whole, start, drive, np.ones(forest.nodes), np.ones(forest.neurons))]
+        ones = np.ones(whole.forest.nodes), np.ones(whole.forest.neurons)
+        return [_measured(model, whole, start, _moved_at_most(whole), *ones)]
     if not isinstance(examples, Tensor) or examples.dim() != 2 or not len(examples):
         raise ShapeError(f"examples must be a tensor of shape (n, in_features): got {_shape(examples)}")
     steps, x = chain(copy.deepcopy(model).double().eval()), examples.to(layers[0].weight.device).double()
@@ -95,17 +93,17 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
         away = (rows - still).abs()
         away[away <= NEAR * (1 + still.abs())] = 0.0  # the mean of equal numbers is one of them but for rounding
         moved = away.mean(0).cpu().numpy()
-        drive = step.weight.abs().cpu().numpy() * moved[step.forest.source]
         effect = effects[len(measured)].abs().sum(1).mean(0).cpu().numpy()  # of a neuron, on all outputs
-        measured.append(_measured(layers[len(measured)], step, there, drive, slopes, effect))
+        measured.append(_measured(layers[len(measured)], step, there, moved, slopes, effect))
     return measured
 
 
 def _measured(
-    layer: DendriticLayer, whole: DendriticLayer, start: Tensor, drive: Floats, slopes: Floats, effect: Floats
+    layer: DendriticLayer, whole: DendriticLayer, start: Tensor, moved: Floats, slopes: Floats, effect: Floats
 ) -> Measured:
-    """Importances from what edges pass on, slopes of dendrites and effects of neurons, from the roots down."""
+    """Importances from how far rows move, slopes of dendrites and effects of neurons, from the roots down."""
     forest, weight = layer.forest, whole.weight.abs().cpu().numpy()
+    drive = weight * moved[forest.source]
     factor, least = np.zeros(forest.nodes), np.full(forest.nodes, np.inf)
     factor[forest.roots] = slopes[forest.roots] * effect
     for edge, child, parent in forest.descend():
@@ -130,8 +128,9 @@ def _shape(value: Any) -> str:
     return f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
 
 
-def _moved_at_most(forest: Forest, weight: Floats) -> Floats:
+def _moved_at_most(layer: DendriticLayer) -> Floats:
     """How far inputs and dendrites move if every input moves by 1 and all effects add up."""
+    forest, weight = layer.forest, layer.weight.abs().cpu().numpy()
     rows = np.ones(forest.in_features + forest.nodes)
     for level, edges, begin in forest.ascend():
         rows[forest.in_features :][level] = np.add.reduceat(weight[edges] * rows[forest.source[edges]], begin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import copy
 import math
 from collections.abc import Sequence
@@ -134,12 +135,10 @@ def cut_to_budget(model: Model, measured: Sequence[Measured], budget: int) -> Mo
     def size(removed: int) -> int:
         return rest + sum(map(_size, measured, kept(removed)))
 
-    low, high = 0, len(order)  # fewer synapses are never more parameters: a binary search
-    if size(high) > budget:
+    if (least := size(len(order))) > budget:
         raise OptionError(
-            f"budget must be at least the {size(high)} parameters of silent neurons and the rest: got {budget}"
+            f"budget must be at least the {least} parameters of silent neurons and the rest: got {budget}"
         )
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if size(middle) <= budget else (middle + 1, high)
-    return copy.deepcopy(model) if low == 0 else _cut(model, measured, kept(low))
+    # Fewer synapses are never more parameters
+    removed = bisect.bisect_left(range(len(order)), True, key=lambda removed: size(removed) <= budget)
+    return _cut(model, measured, kept(removed)) if removed else copy.deepcopy(model)

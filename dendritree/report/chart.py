@@ -55,7 +55,7 @@ class Chart:
     """`curves` (line and band), `sweep` (marked line and bars), `points` (marks and bars), `scaling` (marked line and
     band over a logarithmic axis, its label at its end) or `shares` (a bar for each line's x, with its label)."""
     group: str = ""
-    """Title over neighbouring charts that share it."""
+    """A title over adjacent charts that share it."""
 
     def __post_init__(self) -> None:
         check_one_of("form", self.form, ("curves", "sweep", "points", "scaling", "shares"))

@@ -8,6 +8,7 @@ from forests import NAMED, as_lists, edges_of, flat
 from dendritree import DendriticLayer, Local, MLNClassifier
 from dendritree.errors import OptionError, ShapeError
 from dendritree.plot.fields import branches_of, effective_weights, fields, image_of_inputs, layer_of, reads
+from dendritree.tree import Forest
 
 
 def layer_of_forest(name, **options):
@@ -69,9 +70,10 @@ def test_with_examples_slopes_count():
 
 
 def test_synapses_at_the_root_are_the_soma():
-    found = branches_of(DendriticLayer(8, 1, branching=[3, [2], [3]], fan_in=8, wiring="random"))
+    found = branches_of(Forest.nested([3, [2], [3]]))
     assert found.nodes[0] == -1
     assert np.bincount(found.of_synapse).tolist() == [3, 2, 3]
+    assert found.names == ["soma", "branch 0", "branch 1"]
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,6 @@ def test_large_trees_are_radial_and_all_is_ready_for_json():
         ((0, "round"), "form must be one of 'auto', 'layered', 'radial': got 'round'"),
     ],
 )
-def test_what_is_not_there_is_refused(arguments, rule):
+def test_what_is_not_there_is_rejected(arguments, rule):
     with pytest.raises(OptionError, match=rule):
         lay_out(Forest.grow(2, fan_in=4), *arguments)

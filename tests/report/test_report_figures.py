@@ -10,8 +10,8 @@ import pytest
 from made_trials import made_trial
 from report_cases import MATCHES, TABLES, made_up_records
 
+from dendritree.report.chart import Chart, Line, Panel
 from dendritree.report.figures import draw
-from dendritree.report.layout import Chart, Line, Panel
 from dendritree.report.palette import FAMILIES, looks
 from dendritree.studies.paper.analysis import summarise
 from dendritree.studies.paper.report.curves import learning_curves, mean_curve
@@ -129,7 +129,7 @@ def test_ticks_are_read_as_they_were_written():
 
 def test_the_same_data_gives_the_same_bytes_in_any_process():
     code = (
-        "import sys; from dendritree.report.layout import *; from dendritree.report.palette import looks\n"
+        "import sys; from dendritree.report.chart import Chart, Line, Panel; from dendritree.report.palette import looks\n"
         "from dendritree.report.figures import draw\n"
         f"chart = {chart()!r}\n"
         "print(draw(chart, looks([chart])), end=''); assert 'matplotlib.pyplot' not in sys.modules"

@@ -15,7 +15,7 @@ MNIST, DIGITS = Pixels((1, 28, 28)), Pixels((1, 8, 8))
 
 
 def middle_of(image):
-    """Row and column of the centre of mass, in pixels from the edge."""
+    """Row and column of the center of mass, in pixels from the edge."""
     return [float(image.sum(1 - axis) @ (np.arange(image.shape[axis]) + 0.5) / image.sum()) for axis in (0, 1)]
 
 
@@ -104,12 +104,12 @@ def test_resampling_is_the_mean_over_each_part(rows, count, start, length):
 
 
 @pytest.mark.parametrize("text", ["28", "28x", "0x3", "ax3", "1x2x3x4", "", "-1x3", "²x3"])
-def test_an_image_shape_that_is_none_is_refused(text):
+def test_an_image_shape_that_is_none_is_rejected(text):
     with pytest.raises(OptionError, match="image must be as 28x28"):
         parse_image_shape(text)
 
 
-def test_wrong_sizes_are_refused():
+def test_wrong_sizes_are_rejected():
     with pytest.raises(ShapeError, match="only images of 28x28 are enlarged"):
         Pixels((1, 8, 8), side=32)
     with pytest.raises(ShapeError, match="a drawing must have 112 x 112 pixels"):

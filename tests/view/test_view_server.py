@@ -1,4 +1,4 @@
-"""The server: answers, refusals, and an end without a trace."""
+"""The server: answers, errors, and an end without a trace."""
 
 import os
 import re
@@ -81,7 +81,7 @@ def test_the_tree_of_a_neuron_has_the_models_weights(port, model):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "0.0.0.0", "[::1]"])
-def test_a_name_that_was_pointed_at_this_machine_is_refused(port, host):
+def test_a_name_that_was_pointed_at_this_machine_is_rejected(port, host):
     for path, method in (("/", "GET"), ("/api/models/0", "GET"), ("/api/models/0/activity", "POST")):
         assert ask(port, path, method, Host=host)[0] == 400
     assert ask(port, "/", Host=f"localhost:{port}")[0] == 200
@@ -100,7 +100,7 @@ def test_a_name_that_was_pointed_at_this_machine_is_refused(port, host):
         ("/api/models/0/activity?sample=400", b"", "sample must be one of 0 ... 39: got 400"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused_with_the_rule(port, path, body, message):
+def test_a_question_that_makes_no_sense_is_rejected_with_the_rule(port, path, body, message):
     status, _, answer = ask(port, path, "GET" if body is None else "POST", body)
     assert status == 400
     assert message in answer["error"]
@@ -130,7 +130,7 @@ def test_ten_at_once_all_get_their_own_answer(port):
         assert answers[number]["dendrites"][-1] == pytest.approx(answers[number]["neurons"][0][number], abs=1e-3)
 
 
-def test_a_port_that_is_taken_is_refused():
+def test_a_port_that_is_taken_is_rejected():
     with open_socket() as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OptionError, match=f"port must be a free port of this machine: got {port}"):

@@ -15,7 +15,7 @@ from dendritree.view import Exhibit, Pixels, demo_gallery, open_gallery
 from dendritree.view.examples import exhibit_of
 
 
-def test_a_model_without_trees_or_linear_layers_is_refused():
+def test_a_model_without_trees_or_linear_layers_is_rejected():
     with pytest.raises(OptionError, match="a model must have dendritic or linear layers to be shown: got ConvDNM"):
         exhibit_of("conv-dnm", create_model("conv-dnm", **model_entry("conv-dnm").example))
 
@@ -66,7 +66,7 @@ def test_one_output_is_two_classes_and_a_quantity_is_a_number():
 
 
 def test_pixels_are_told_by_the_models_own_answers(tmp_path):
-    """The same sizes, trained on pixels from 0 to 1 and on normalised ones: each is told from the other."""
+    """The same sizes, trained on pixels from 0 to 1 and on normalized ones: each is recognized."""
     digits = load("digits")
     shifted = Split(*(type(part)(normalise(part.x), part.y) for part in (digits.train, digits.val, digits.test)))
     for name, split in (("plain", digits), ("shifted", shifted)):
@@ -107,7 +107,7 @@ def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
         open_gallery(tmp_path, data="mnist", image=None)
 
 
-def test_a_run_without_models_is_refused(tmp_path):
+def test_a_run_without_models_is_rejected(tmp_path):
     with RunStore.create_or_open(tmp_path, {}) as store:
         store.add([kept(weights=False)])
     with pytest.raises(FormatError, match="a run must have kept models to be viewed"):
@@ -122,12 +122,12 @@ def test_a_run_without_models_is_refused(tmp_path):
         ({"data": "adult"}, ShapeError, "the data must fit .* adult has no images"),
     ],
 )
-def test_what_does_not_fit_the_model_is_refused(options, error, message):
+def test_what_does_not_fit_the_model_is_rejected(options, error, message):
     with pytest.raises(error, match=message):
         exhibit_of("net", MLNClassifier(64, 10, branching=8), **options)
 
 
-def test_a_model_without_layers_to_look_into_is_refused():
+def test_a_model_without_layers_to_look_into_is_rejected():
     with pytest.raises(OptionError, match="must have dendritic or linear layers to be shown"):
         exhibit_of("net", torch.nn.ReLU())
 

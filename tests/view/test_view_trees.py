@@ -89,7 +89,7 @@ def test_the_image_of_a_layer_is_that_of_its_wiring():
 
 
 @pytest.mark.parametrize("neuron", [-1, 4])
-def test_a_neuron_that_is_not_there_is_refused(neuron):
+def test_a_neuron_that_is_not_there_is_rejected(neuron):
     with pytest.raises(OptionError, match=f"neuron must be one of 0 ... 3: got {neuron}"):
         TreeLayer("layer", LAYERS["balanced"]()).tree(neuron)
 

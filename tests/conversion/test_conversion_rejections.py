@@ -1,4 +1,4 @@
-"""What cannot be swapped is left alone with its name and the reason, or refused where it was asked for by name."""
+"""What cannot be swapped is left alone with its name and the reason, or rejected where it was asked for by name."""
 
 import pytest
 import torch
@@ -144,13 +144,13 @@ def test_where_nothing_can_be_swapped_all_reasons_are_given():
         ({"wiring": "shared", "branching": [2, 2]}, r"fan_in must be at most 4 for branching \[2, 2\]: got 64"),
     ],
 )
-def test_bad_options_are_refused_with_the_rule(options, message):
+def test_bad_options_are_rejected_with_the_rule(options, message):
     model = nn.Sequential(nn.Linear(64, 40), nn.ReLU(), nn.Linear(40, 15))
     with pytest.raises(OptionError, match=message):
         convert(model, **options)
 
 
-def test_a_model_that_cannot_be_copied_is_refused():
+def test_a_model_that_cannot_be_copied_is_rejected():
     model = nn.Sequential(nn.Linear(20, 20))
     model.cache = model(torch.ones(20))  # a tensor with a history
     with pytest.raises(OptionError, match=r"the model must be one that copy\.deepcopy can copy: "):
