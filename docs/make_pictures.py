@@ -46,6 +46,7 @@ def comparison_charts() -> list[Chart]:
         lines = [
             Line(name, FAMILY_OF[name], 0, *map(tuple, zip(*sorted(points), strict=True)), level=name == "linear")
             for name, points in families.items()
+            if name in FAMILY_OF  # neurons of other authors would make the picture too crowded
         ]
         scale = "linear" if "RMSE" in metric else "errors"
         panel = Panel(metric, tuple(lines), scale=scale)
