@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from dendritree import FitConfig, count, dendritic_preset, fit, to_onnx
-from dendritree.data import Split, load
+from dendritree.data import Split, load_dataset
 from dendritree.errors import DendritreeError, import_extra
 
 BATCH = 50
@@ -91,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     accuracies = []
     try:
-        split = load("digits")
+        split = load_dataset("digits")
         for seed in range(options.seeds):
             model = train(split, options.epochs, seed)
             with tempfile.TemporaryDirectory() as folder:

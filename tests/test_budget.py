@@ -4,17 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from dendritree import (
-    MLP,
-    ConvMLN,
-    ConvMLP,
-    DendriticLayer,
-    MLNBinaryClassifier,
-    MLNClassifier,
-    Perceptrons,
-    count,
-    paper_rows,
-)
+from dendritree import MLP, ConvMLN, DendriticLayer, MLNBinaryClassifier, MLNClassifier, count
+from dendritree.models import ConvMLP, Perceptrons
+from dendritree.studies.paper.parameters import paper_rows
 
 
 def numel(model):

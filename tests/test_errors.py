@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dendritree
@@ -64,7 +64,6 @@ def test_check_int_refuses_everything_else_and_shows_it(value):
 
 
 @given(st.integers(-50, 50), st.integers(-50, 50))
-@settings(deadline=None, max_examples=100)
 def test_check_int_holds_its_lower_bound(value, least):
     if value >= least:
         assert check_int("seed", value, least=least) == value
@@ -96,7 +95,6 @@ def test_check_probability_refuses_everything_else_and_shows_it(value):
 
 
 @given(st.floats())
-@settings(deadline=None, max_examples=200)
 def test_check_probability_agrees_with_its_rule_for_any_float(value):
     if value >= 0 and value < 1:
         assert check_probability("dropout", value) == value

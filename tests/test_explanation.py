@@ -5,28 +5,18 @@ import copy
 import pytest
 import torch
 from forests import NAMED, edges_of, forests, seeds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils import prune
 
-from dendritree import (
-    MLP,
-    DendriticLayer,
-    DendriticNetwork,
-    DenseNetwork,
-    MLNBinaryClassifier,
-    MLNClassifier,
-    NeuronNetwork,
-    Perceptrons,
-)
+from dendritree import MLP, DendriticLayer, DendriticNetwork, DenseNetwork, MLNBinaryClassifier, MLNClassifier
 from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.explanation import explain
 from dendritree.layers import trace
 from dendritree.layers.activation import NAMED_ACTIVATIONS
+from dendritree.models import NeuronNetwork, Perceptrons
 from dendritree.models.output import Chain
-
-usual = settings(deadline=None, max_examples=25)
 
 
 class Bump(nn.Module):
@@ -95,7 +85,6 @@ def by_recursion(layer, x, reference):
     return found
 
 
-@usual
 @given(forests(), st.sampled_from([a for a in EVERY if a not in ("relu", nn.Hardtanh)]), st.booleans(), seeds)
 def test_contributions_are_products_of_secants_along_the_path(forest, activation, root_activation, seed):
     layer = layer_of(forest, activation, root_activation, seed=seed)
@@ -109,7 +98,6 @@ def test_contributions_are_products_of_secants_along_the_path(forest, activation
     assert torch.allclose(found.dendrites[forest.roots.tolist()], found.output - found.baseline)
 
 
-@usual
 @given(forests(), st.sampled_from(EVERY), st.booleans(), st.booleans(), seeds, st.sampled_from([(), (3,), (2, 2)]))
 def test_parts_add_up_to_the_output_for_every_activation(forest, activation, root_activation, bias, seed, leading):
     layer = layer_of(forest, activation, root_activation, bias, seed).double()

@@ -7,11 +7,12 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import DendriticLayer, DendritreeError, OptionError, Partition, ShapeError, Shared
+from dendritree import DendriticLayer, Partition, Shared
+from dendritree.errors import DendritreeError, OptionError, ShapeError
 
 # ------------------------------------------------------------------------------------------------------- sizes
 
@@ -201,7 +202,6 @@ def test_shared_neurons_read_the_same_inputs_and_partitioned_ones_their_own():
         assert (gradient != 0).all(0).tolist() == reads
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     branching=st.one_of(st.integers(2, 5), st.lists(st.integers(2, 4), min_size=1, max_size=3)),
     neurons=st.integers(1, 3),

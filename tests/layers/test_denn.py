@@ -4,15 +4,13 @@ import copy
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from dendritree import DENN, FitConfig, budget, fit
-from dendritree.data import Examples, Split, load
+from dendritree.data import Examples, Split, load_dataset
 from dendritree.errors import DendritreeError
-
-quick = settings(deadline=None, max_examples=40)
 
 
 @st.composite
@@ -40,7 +38,6 @@ def by_hand(layer, x):
     return torch.tensor(outputs, dtype=torch.float64)
 
 
-@quick
 @given(layers(), st.sampled_from([(3,), (), (2, 3), (0,), (2, 0)]))
 def test_outputs_are_those_of_the_equation(layer, leading):
     x = torch.randn(*leading, layer.in_features, dtype=torch.float64)
@@ -50,7 +47,6 @@ def test_outputs_are_those_of_the_equation(layer, leading):
         torch.testing.assert_close(output, by_hand(layer, sample))
 
 
-@quick
 @given(layers())
 def test_branches_split_all_inputs_as_equally_as_possible(layer):
     sizes = layer.branch_sizes
@@ -126,7 +122,7 @@ def test_two_layers_learn_a_checkerboard_and_one_linear_layer_does_not():
 def test_it_learns_digits():
     torch.manual_seed(0)
     net = nn.Sequential(DENN(64, 32, branches=4), DENN(32, 10))
-    assert fit(net, load("digits"), FitConfig(epochs=8, lr=0.01)).best.val_acc > 0.93
+    assert fit(net, load_dataset("digits"), FitConfig(epochs=8, lr=0.01)).best.val_acc > 0.93
 
 
 # -------------------------------------------------------------------------------------------------- state and types

@@ -4,11 +4,12 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from dendritree import DNM, OptionError, count
+from dendritree import DNM, count
+from dendritree.errors import OptionError
 from dendritree.ops.neurons import products
 
 XOR = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0], [1.0], [1.0], [0.0]])
@@ -36,7 +37,6 @@ def loop_by_loop(layer, x):
     return torch.tensor(outputs, dtype=torch.float64).reshape(*x.shape[:-1], layer.out_features)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     inputs=st.integers(1, 9),
     neurons=st.integers(1, 3),

@@ -5,7 +5,7 @@ import math
 
 import pytest
 from forests import as_lists, flat
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wiring_cases import nested_of
 
@@ -13,8 +13,6 @@ from dendritree import DendriticLayer, budget
 from dendritree import wiring as wirings
 from dendritree.errors import DendritreeError
 from dendritree.levels import auto_branching, check_shape, is_nested
-
-quick = settings(deadline=None, max_examples=80)
 
 # ------------------------------------------------------------------------------------------------ trees in plain Python
 
@@ -59,14 +57,12 @@ def shapes(**options):
     return [shape(tree) for tree in as_lists(DendriticLayer(**{"wiring": "random", **options}).forest)]
 
 
-@quick
 @given(st.integers(1, 50), st.integers(1, 4), st.integers(1, 60), st.integers(2, 9))
 def test_one_number_for_all_levels(inputs, neurons, fan_in, branching):
     found = shapes(in_features=inputs, out_features=neurons, fan_in=fan_in, branching=branching)
     assert found == [tree_by_number(fan_in, branching)] * neurons
 
 
-@quick
 @given(st.integers(1, 50), st.integers(1, 4), st.lists(st.integers(2, 5), min_size=1, max_size=3), st.data())
 def test_one_number_a_level_leaf_level_first(inputs, neurons, branching, data):
     most = math.prod(branching)
@@ -75,7 +71,6 @@ def test_one_number_a_level_leaf_level_first(inputs, neurons, branching, data):
     assert found == [tree_by_levels(fan_in or most, branching)] * neurons
 
 
-@quick
 @given(st.integers(1, 50), st.integers(1, 4), st.integers(1, 200))
 def test_auto_is_two_levels_near_the_square_root(inputs, neurons, fan_in):
     for tree in shapes(in_features=inputs, out_features=neurons, fan_in=fan_in, branching="auto"):
@@ -91,7 +86,6 @@ def test_auto_is_two_levels_near_the_square_root(inputs, neurons, fan_in):
         assert max(sizes) - min(sizes) <= 1
 
 
-@quick
 @given(st.integers(1, 30), st.integers(1, 3), st.integers(1, 12).flatmap(nested_of))
 def test_nested_children_are_the_tree(inputs, neurons, tree):
     assert shapes(in_features=inputs, out_features=neurons, branching=tree) == [written_out(tree)] * neurons

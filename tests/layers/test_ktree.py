@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -12,8 +12,6 @@ from dendritree import DendriticLayer, FitConfig, KTree, budget, fit
 from dendritree.data import Examples, Split
 from dendritree.errors import DendritreeError
 from dendritree.wiring import Custom, Morton, Random, Shared
-
-quick = settings(deadline=None, max_examples=25)
 
 
 def leaky(value):
@@ -59,7 +57,6 @@ sizes = st.integers(1, 20)
 leading_shapes = st.sampled_from([(3,), (), (2, 3), (0,)])
 
 
-@quick
 @given(sizes, st.integers(1, 3), st.integers(1, 3), st.integers(2, 5), st.booleans(), leading_shapes)
 def test_outputs_are_those_of_the_equations(inputs, neurons, trees, branching, bias, leading):
     layer = KTree(inputs, neurons, trees=trees, branching=branching, bias=bias, dtype=torch.float64)

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -83,7 +83,6 @@ def test_conv_mlp_probabilities_are_the_softmax_of_its_logits():
     torch.testing.assert_close(net(x), torch.tensor([probabilities(row) for row in logits(x).tolist()]))
 
 
-@settings(deadline=None, max_examples=30)
 @given(leading=st.lists(st.integers(0, 3), max_size=3), out_features=st.sampled_from([1, 3]))
 def test_any_leading_dimensions(leading, out_features):
     x = torch.randn(*leading, 6)

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from dendritree import ConvDNM, ConvMLN, OptionError, count, create_model, load, save
+from dendritree import ConvMLN, count, create_model, load, save
+from dendritree.errors import OptionError
+from dendritree.models import ConvDNM
 
 
 def test_it_has_the_papers_cnn_and_dnm_neurons():

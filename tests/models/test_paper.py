@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
@@ -117,7 +117,6 @@ def test_unknown_output_is_refused_with_a_near_match(build):
         build(branching=4, output="logit")
 
 
-@settings(deadline=None, max_examples=30)
 @given(leading=st.lists(st.integers(0, 3), max_size=3))
 def test_any_leading_dimensions(leading):
     x = torch.randn(*leading, 16)

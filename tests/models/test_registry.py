@@ -14,7 +14,7 @@ import dendritree.models
 from dendritree.errors import OptionError
 from dendritree.models import MLP, MLNClassifier, create_model, list_models, registry
 from dendritree.models.registry import model_entry, model_origin, register
-from dendritree.storage.models import load, save
+from dendritree.storage import load, save
 
 NAMES = [
     "conv-dnm",

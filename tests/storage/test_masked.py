@@ -2,11 +2,13 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import DendriticLayer, FormatError, MLNClassifier, from_masked, load_masked, to_masked
+from dendritree import DendriticLayer, MLNClassifier
+from dendritree.errors import FormatError
+from dendritree.storage.masked import from_masked, load_masked, to_masked
 
 
 class MaskedLayer(nn.Module):
@@ -145,7 +147,6 @@ def test_the_loaded_layer_owns_its_weights_and_learns():
 # --------------------------------------------------------------------------------------------------- to their files
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     branching=st.lists(st.integers(2, 4), min_size=1, max_size=3),
     neurons=st.integers(1, 4),
