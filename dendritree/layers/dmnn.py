@@ -216,7 +216,7 @@ def boxes_around(inside: Tensor, outside: Tensor, boxes: int) -> tuple[Tensor, T
             continue
         groups[worst : worst + 1] = halves
         foreign[worst : worst + 1] = [_foreign(half, outside) for half in halves]
-    low, high = (torch.stack([bound(group) for group in groups]) for bound in (_lowest, _highest))
+    low, high = (torch.stack(corners) for corners in zip(*map(_box, groups), strict=True))
     if len(outside):
         nearest = torch.stack([box_depths(outside, a[None], b[None]).max() for a, b in zip(low, high, strict=True)])
         growth = nearest.neg().clamp(min=0).div(2).unsqueeze(-1)
@@ -225,26 +225,23 @@ def boxes_around(inside: Tensor, outside: Tensor, boxes: int) -> tuple[Tensor, T
     return torch.cat([low, spare]), torch.cat([high, spare])
 
 
-def _lowest(points: Tensor) -> Tensor:
-    return points.amin(0)
-
-
-def _highest(points: Tensor) -> Tensor:
-    return points.amax(0)
+def _box(points: Tensor) -> tuple[Tensor, Tensor]:
+    return points.amin(0), points.amax(0)
 
 
 def _foreign(points: Tensor, outside: Tensor) -> int:
     """How many foreign points lie in the box around some points."""
-    return int((box_depths(outside, _lowest(points)[None], _highest(points)[None]) >= 0).sum())
+    low, high = _box(points)
+    return int((box_depths(outside, low[None], high[None]) >= 0).sum())
 
 
 def _divide(points: Tensor) -> list[Tensor] | None:
     """The points in two groups by 2-means, begun at the middle of their widest side; None if all are equal."""
-    width = _highest(points) - _lowest(points)
-    side = int(width.argmax())
-    if not float(width[side]) > 0:
+    low, high = _box(points)
+    side = int((high - low).argmax())
+    if not float(high[side] - low[side]) > 0:
         return None
-    first = points[:, side] <= (_lowest(points)[side] + _highest(points)[side]) / 2
+    first = points[:, side] <= (low[side] + high[side]) / 2
     for _ in range(LLOYD_STEPS):
         a, b = points[first].mean(0), points[~first].mean(0)
         closer = (points - a).square().sum(-1) <= (points - b).square().sum(-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -211,13 +211,7 @@ def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Fo
 
 def _with_somas(forest: Forest, trees: int) -> Forest:
     """Join every `trees` neurons by one more node."""
-    somas = forest.neurons // trees
-    source = np.concatenate([forest.source, forest.in_features + forest.roots])
-    offsets = np.concatenate([forest.offsets, forest.edges + trees * np.arange(1, somas + 1)])
-    return Forest(forest.in_features, _int32(source), _int32(offsets), _int32(forest.nodes + np.arange(somas)))
-
-
-def _int32(values: Any) -> IntArray:
-    if values.max(initial=0) >= 2**31:
-        raise ShapeError(f"a forest must have fewer than 2**31 rows: got {values.max():,}")
-    return values.astype(np.int32)  # type: ignore[no-any-return]
+    somas = np.arange(forest.neurons // trees)  # 64 bits, as all that is computed from it: Forest checks against 2**31
+    source = np.concatenate([forest.source, forest.in_features + forest.roots.astype(np.int64)])
+    offsets = np.concatenate([forest.offsets, forest.edges + trees * (somas + 1)])
+    return Forest(forest.in_features, source, offsets, forest.nodes + somas)  # type: ignore[arg-type]
