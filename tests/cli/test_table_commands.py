@@ -190,11 +190,10 @@ def test_predict_rejects_tables_that_do_not_fit(models, table, tmp_path, call):
 
 
 def test_ctrl_c_leaves_nothing(table, tmp_path, call):
-    moment = time.monotonic() + 0.5  # into the training, or the imports before it: the answer is the same
-    with interrupt_when(lambda: time.monotonic() > moment):
+    with interrupt_when(lambda: True):
         status, out, error = call("fit", table, "--target", "price", "--out", tmp_path / "model", "--epochs", "100000")
     assert (status, out) == (130, "")
-    assert error in ("houses.csv: 60 rows, 9 columns\ndendritree: interrupted\n", "dendritree: interrupted\n")
+    assert error == "houses.csv: 60 rows, 9 columns\ndendritree: interrupted\n"
     assert list(tmp_path.iterdir()) == []
 
 
