@@ -6,7 +6,7 @@ import importlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from .budget import count, matched_mlp
+from .budget import count, matched_mlp, summary
 from .conversion import convert
 from .data import Examples, Split
 from .explanation import explain
@@ -79,6 +79,7 @@ __all__ = [
     "prune",
     "pruning_curve",
     "save",
+    "summary",
     "to_onnx",
 ]
 

@@ -9,9 +9,9 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from dendritree.data import places
-from dendritree.data.carrier import Carrier
-from dendritree.data.catalogue import FILE_SETS
+from dendritree.data.catalog import FILE_SETS
 from dendritree.data.obtain import obtain
+from dendritree.data.sources import Carrier
 from dendritree.errors import MissingDataError
 
 # Virtual machines may announce AMX and yet end a process that uses it (SIGILL in a plain bfloat16 `torch.bmm`): oneDNN
@@ -46,16 +46,16 @@ def real_data():
     reasons = {}
 
     def require(name):
-        if name not in reasons:
-            file_set = FILE_SETS[name]
+        file_set = FILE_SETS[name]
+        if file_set.name not in reasons:  # several data sets are made of one set of files
             carriers = tuple(source for source in file_set.sources if isinstance(source, Carrier))
             try:
                 obtain(dataclasses.replace(file_set, sources=carriers))
-                reasons[name] = None
+                reasons[file_set.name] = None
             except MissingDataError as error:
-                reasons[name] = f"no real {name}: {error}"
-        if reasons[name]:
-            pytest.skip(reasons[name])
+                reasons[file_set.name] = f"no real {name}: {error}"
+        if reasons[file_set.name]:
+            pytest.skip(reasons[file_set.name])
 
     return require
 

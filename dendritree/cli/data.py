@@ -46,7 +46,7 @@ def _get(names: list[str], data_dir: str | None) -> int:
 
 def _get_one(name: str, data_dir: str | None) -> None:
     from ..data import DATASETS
-    from ..data.catalogue import FILE_SETS
+    from ..data.catalog import FILE_SETS
     from ..data.obtain import obtain
     from ..data.survey import is_installed
 

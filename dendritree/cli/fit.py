@@ -17,6 +17,7 @@ def run(arguments: Arguments) -> int:
     from ..files import whole_folder
     from ..report import print_report, write_report
     from ..sklearn.tables import read_table
+    from ..storage.folders import write_files
     from ..studies.table.fit import fit_table
     from ..studies.table.sections import table_report
 
@@ -26,10 +27,10 @@ def run(arguments: Arguments) -> int:
     source = Path(arguments.table).name
     with Progress("models") as progress:
 
-        def observe(what: str, done: int, total: int) -> None:
+        def observe(what: str, done: int, total: int, note: str = "") -> None:
             if what == "comparing" and not done:  # nothing can be rejected any more
                 print(f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", file=sys.stderr, flush=True)
-            progress(what, done, total)
+            progress(what, done, total, note)
 
         fit = fit_table(
             frame,
@@ -40,7 +41,7 @@ def run(arguments: Arguments) -> int:
         )
     report = table_report(fit, source)
     with whole_folder(out) as fresh:
-        fit.model.write(fresh)
+        write_files(fit.model, fresh)
         write_report(report, fresh, pictures=True)
     print_report(report)
     print(f"\nmodel: {out}\nreport: {out / 'report.html'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 from ..errors import OptionError, import_extra
@@ -14,24 +15,26 @@ def run(arguments: Arguments) -> int:
     """Predict rows of a table with a model of `fit`."""
     for package in ("pandas", "sklearn", "safetensors"):
         import_extra(package, extra="tables")
-    from ..sklearn.tables import load_table_model, read_table
+    from ..sklearn.tables import UnknownCellsWarning, load_table_model, read_table
 
     out = None if arguments.out is None else Path(arguments.out)
     if out is not None and out.exists() and (not out.is_file() or out.samefile(arguments.table)):
         raise OptionError(f"--out must be a file other than the table: got {out}")
     model = load_table_model(arguments.model)
-    predicted, notices = model.predict(read_table(arguments.table), strict=arguments.strict)
-    for notice in notices:
-        print(f"dendritree: {notice}", file=sys.stderr)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnknownCellsWarning)
+        predicted = model.predict(read_table(arguments.table), strict=arguments.strict)
+    for notice in caught:
+        print(f"dendritree: {notice.message}", file=sys.stderr)
     text = predicted.to_csv(index=False)
     if out is None:
         sys.stdout.write(text)
     else:
         write_whole(out, text, "--out")
         print(f"wrote {out}: {len(predicted):,} rows")
-    judged = model.judge(predicted)
-    if judged:
-        print(f"dendritree: {judged}", file=sys.stderr)
+    evaluated = model.evaluate(predicted)
+    if evaluated:
+        print(f"dendritree: {evaluated}", file=sys.stderr)
     return 0
 
 

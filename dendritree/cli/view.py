@@ -28,7 +28,7 @@ def run(arguments: Arguments) -> None:
             arguments.path,
             image=image if image in (None, "none") else parse_image_shape(image),
             data=arguments.data,
-            normalised=PIXELS[arguments.pixels],
+            normalized=PIXELS[arguments.pixels],
         )
     serve(gallery, port=arguments.port, browser=not arguments.no_browser, say=partial(print, flush=True))
 

@@ -7,7 +7,7 @@ import pytest
 from data_cases import NAMES, closed_mirror, make_contents, make_file_set, serve, write_files
 
 from dendritree.data import DATASETS
-from dendritree.data.catalogue import FILE_SETS
+from dendritree.data.catalog import FILE_SETS
 
 CONTENTS = make_contents()
 pytestmark = pytest.mark.usefixtures("bare_machine")

@@ -1,4 +1,4 @@
-"""`dendritree fit` and `dendritree predict` as a person meets them."""
+"""`dendritree fit` and `dendritree predict` as a user meets them."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def models(tmp_path_factory):
 def test_fit_writes_a_model_and_a_report(models):
     names = {path.name for path in (models / "price").iterdir()}
     assert names == {
-        "config.json", "weights.safetensors", "columns.json", "report.html", "report.md", "csv", "figures",
+        "config.json", "weights.safetensors", "report.html", "report.md", "csv", "figures",
     }  # fmt: skip
     text = (models / "price" / "report.md").read_text()
     for said in ("Do dendrites help?", "dense MLP", "sparse neurons", "linear", "column 'owner'", "left out"):
@@ -102,15 +102,15 @@ def test_predict_reads_parquet_says_what_it_has_not_seen_and_judges(models, tmp_
     assert lines[1] == f"dendritree: RMSE {rmse:.4g} on 20 rows with 'price'"
     status, _, error = call("predict", models / "price", tmp_path / "new.parquet", "--strict")
     assert status == 2
-    assert "with --strict every cell must be known" in error
+    rule = "dendritree: strict predictions need every cell to be known to the model:"
+    assert error == lines[0].replace("dendritree:", rule) + "\n"
 
 
 def test_a_loaded_model_predicts_in_python(models):
     model = load_table_model(models / "dear")
-    predicted, notices = model.predict(houses(8, seed=3).drop(columns="dear"))
+    predicted = model.predict(houses(8, seed=3).drop(columns="dear"))
     assert set(predicted["prediction"]) <= {"yes", "no"}
-    assert notices == []
-    assert model.judge(predicted) is None
+    assert model.evaluate(predicted) is None
 
 
 # ----------------------------------------------------------------------------------------------------------- mistakes
@@ -158,8 +158,8 @@ def test_a_folder_that_is_there_is_kept_unless_forced(models, table, tmp_path, c
 @pytest.mark.parametrize(
     ("spoil", "match"),
     [
-        (lambda folder: (folder / "columns.json").unlink(), "must hold columns.json"),
-        (lambda folder: (folder / "columns.json").write_text("{}"), "must have format 'dendritree-table'"),
+        (lambda folder: (folder / "config.json").unlink(), "must hold config.json"),
+        (lambda folder: (folder / "config.json").write_text("{}"), "must have format 'dendritree-table'"),
         (lambda folder: (folder / "weights.safetensors").write_bytes(b""), "does not hold the weights"),
         (lambda folder: (folder / "config.json").write_text("[]"), "must have format"),
     ],

@@ -16,7 +16,7 @@ from torch import nn
 from ...errors import DendritreeError, FormatError, check_one_of, import_extra
 from ...files import whole_file
 from ...models import create_model
-from ...storage.models import save
+from ...storage import save
 from .database import Database
 from .schema import describe
 from .trial import CURVES, Trial

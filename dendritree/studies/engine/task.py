@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...data import DATASETS, Examples, Split, first_examples, load, normalise
+from ...data import DATASETS, Examples, Split, first_examples, load_dataset, normalize
 from ...errors import OptionError, check_int, check_one_of
 from ...wiring.images import check_image_shape
 
@@ -54,7 +54,7 @@ class Task:
     def of(cls, split: Split, image_shape: Sequence[int] | None = None) -> Task:
         """The task of a split: classes where y holds whole numbers from 0, a quantity where y is a float.
 
-        >>> Task.of(load("digits"))
+        >>> Task.of(load_dataset("digits"))
         Task(in_features=64, classes=10, image_shape=None, dataset='', examples=None)
         """
         x, y = split.train.x, split.train.y
@@ -135,7 +135,7 @@ class Task:
         """
         if self.image_shape is None:
             return -2.0, 2.0
-        low, high = normalise(torch.tensor([0.0, 1.0], dtype=torch.float64)).tolist()
+        low, high = normalize(torch.tensor([0.0, 1.0], dtype=torch.float64)).tolist()
         return round(low, 3), round(high, 3)
 
     def load(self, data_dir: str | None = None) -> Split:
@@ -154,10 +154,10 @@ def epochs_for(examples: int, steps: int) -> int:
 
 @functools.lru_cache(maxsize=1)
 def _load(task: Task, data_dir: str | None) -> Split:
-    split = load(task.dataset, data_dir=data_dir)
+    split = load_dataset(task.dataset, data_dir=data_dir)
     if task.examples is not None:
         split = first_examples(split, task.examples)
-    scale: Callable[[Tensor], Tensor] = normalise
+    scale: Callable[[Tensor], Tensor] = normalize
     if task.image_shape is None:
         mean, sd = split.train.x.mean(0), split.train.x.std(0).clamp_min(1e-6)
 

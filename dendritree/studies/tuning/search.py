@@ -17,7 +17,7 @@ import torch
 from ...data import Split
 from ...errors import DendritreeError, OptionError, check_int, import_extra
 from ...models.sizing import parameters_of, parse_count
-from ...storage.models import save
+from ...storage import save
 from ...training import Run, evaluate
 from ..engine.choice import train
 from ..engine.runner import Observer, silent
@@ -96,8 +96,8 @@ def tune(
         observer: told after each trial how many are done, those of other processes included, and how it went.
 
     Example:
-        >>> from dendritree.data import load
-        >>> found = tune(load("digits"), budget="1k", trials=2, steps=20, image_shape=(1, 8, 8))
+        >>> from dendritree.data import load_dataset
+        >>> found = tune(load_dataset("digits"), budget="1k", trials=2, steps=20, image_shape=(1, 8, 8))
         >>> found.parameters <= 1000, len(found.trials)
         (True, 2)
     """

@@ -1,13 +1,12 @@
 """A run for other programs: the tables say what the store says, and the models predict what they predicted."""
 
-import contextlib
 import csv
 import dataclasses
 import math
-import resource
 
 import pytest
 import torch
+from full_disk import largest_file
 from made_trials import MLP, TREE
 from made_trials import made_trial as made_record
 from safetensors.torch import save as to_bytes
@@ -127,17 +126,6 @@ def test_a_format_nobody_knows_is_refused(store, tmp_path):
     ):
         store.export(tmp_path / "out", "parket")
     assert not (tmp_path / "out").exists()
-
-
-@contextlib.contextmanager
-def largest_file(size):
-    """No file may grow beyond this: writing fails in the middle, as on a full disk."""
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
 
 def test_an_export_that_fails_in_the_middle_leaves_the_last_one(store, tmp_path):

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree.data import load
+from dendritree.data import load_dataset
 from dendritree.errors import OptionError, ShapeError
 from dendritree.models.sizing import parse_count
 from dendritree.studies.engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task, epochs_for
@@ -119,7 +119,7 @@ def test_epochs_make_about_the_steps_asked_for(examples, steps):
 
 
 def test_pixels_have_the_paper_s_mean_and_deviation():
-    plain, split = load("digits"), Task.parse("digits").load()
+    plain, split = load_dataset("digits"), Task.parse("digits").load()
     for part, before in zip((split.train, split.val, split.test), (plain.train, plain.val, plain.test), strict=True):
         np.testing.assert_allclose(part.x.numpy(), (before.x.numpy() - 0.1307) / 0.3081, rtol=1e-5, atol=1e-6)
         assert torch.equal(part.y, before.y)
@@ -147,7 +147,7 @@ def test_more_examples_than_there_are_is_refused_with_their_number():
 def test_columns_of_a_table_are_scaled_by_the_training_examples_alone(examples, real_data):
     real_data("california-housing")
     task = Task.parse("california-housing" if examples is None else f"california-housing:{examples}")
-    split, plain = task.load(), load("california-housing")
+    split, plain = task.load(), load_dataset("california-housing")
     if examples is not None:  # which ones: as the data's own function says, tested with it
         chosen = np.sort(np.random.default_rng(0).permutation(len(plain.train))[:examples])
     else:

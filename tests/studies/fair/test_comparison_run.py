@@ -10,7 +10,7 @@ import torch
 from compare_cases import parameters_by_hand, small_plan, trials_in
 
 from dendritree import FitConfig, create_model, fit
-from dendritree.data import Examples, load
+from dendritree.data import Examples, load_dataset
 from dendritree.errors import DendritreeError, FormatError, OptionError
 from dendritree.studies.engine import task as tasks
 from dendritree.studies.engine.runner import Workers
@@ -137,10 +137,10 @@ def another_test_set(monkeypatch):
 
     def put(change):
         def changed(name, **options):
-            split = load(name, **options)
+            split = load_dataset(name, **options)
             return dataclasses.replace(split, test=change(split.test))
 
-        monkeypatch.setattr(tasks, "load", changed)
+        monkeypatch.setattr(tasks, "load_dataset", changed)
         tasks._load.cache_clear()
 
     yield put

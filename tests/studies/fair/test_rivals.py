@@ -6,7 +6,7 @@ from compare_cases import small_plan
 
 from dendritree import create_model
 from dendritree.errors import OptionError
-from dendritree.models.neurons import NEURONS
+from dendritree.models.neurons import NEURON_LAYERS
 from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.engine.task import Task
@@ -38,7 +38,7 @@ def draw(family, task, budget, seed):
 
 
 def test_every_rival_is_a_neuron_with_a_name_of_its_own():
-    assert set(RIVALS) == set(NEURONS)
+    assert set(RIVALS) == set(NEURON_LAYERS)
     assert len({family.name for family in FAMILIES.values()}) == len(FAMILIES)
 
 

@@ -1,4 +1,4 @@
-"""What the bridge to the authors' format refuses."""
+"""What the bridge to the authors' format rejects."""
 
 import pytest
 import torch
@@ -79,7 +79,7 @@ def changed(**changes):
         ({}, r"weights.0.bias must have shape \(4,\).*: got none"),
     ],
 )
-def test_a_state_that_does_not_fit_is_refused_and_nothing_is_copied(state, message):
+def test_a_state_that_does_not_fit_is_rejected_and_nothing_is_copied(state, message):
     layer = DendriticLayer(16, 1, branching=4)
     weight, bias = layer.weight.detach().clone(), layer.bias.detach().clone()
     with pytest.raises(FormatError, match=message):
@@ -123,6 +123,6 @@ def test_no_layer_is_built_from_a_state_that_is_no_tree(state, message):
         from_masked(state)
 
 
-def test_an_unknown_wiring_is_refused():
+def test_an_unknown_wiring_is_rejected():
     with pytest.raises(OptionError, match=r"wiring must be one of .*: got 'share'; did you mean 'shared'"):
         from_masked(changed(), wiring="share")

@@ -1,14 +1,11 @@
-"""The files of each data set, what they must contain, and where on the network they are. Data, no code."""
+"""The files of each data set: their sizes and digests, and where on the network they are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .carrier import Carrier
-from .content import DataFile
-from .mirror import Mirror
-
-__all__ = ["FILE_SETS", "FileSet"]
+from .content import DataFile, Packing
+from .sources import Carrier, Mirror
 
 
 @dataclass(frozen=True)
@@ -25,14 +22,28 @@ class FileSet:
         return sum(file.size for file in self.files)
 
 
+IMAGE_FILES = {
+    "train-images-idx3-ubyte": 47_040_016,
+    "train-labels-idx1-ubyte": 60_008,
+    "t10k-images-idx3-ubyte": 7_840_016,
+    "t10k-labels-idx1-ubyte": 10_008,
+}
+"""Names and sizes of the unpacked files of MNIST and Fashion-MNIST."""
+
+
+def _image_files(algorithm: str, *digests: str) -> tuple[DataFile, ...]:
+    named = zip(IMAGE_FILES.items(), digests, strict=True)
+    return tuple(DataFile(name, size, f"{algorithm}:{digest}") for (name, size), digest in named)
+
+
 MNIST = FileSet(
     "mnist",
-    # The official MD5s of the unpacked files.
-    (
-        DataFile("train-images-idx3-ubyte", 47_040_016, "md5:6bbc9ace898e44ae57da46a324031adb"),
-        DataFile("train-labels-idx1-ubyte", 60_008, "md5:a25bea736e30d166cdddb491f175f624"),
-        DataFile("t10k-images-idx3-ubyte", 7_840_016, "md5:2646ac647ad5339dbf082846283269ea"),
-        DataFile("t10k-labels-idx1-ubyte", 10_008, "md5:27ae3e4e09519cfbb04c329615203637"),
+    _image_files(
+        "md5",  # the official ones of the unpacked files
+        "6bbc9ace898e44ae57da46a324031adb",
+        "a25bea736e30d166cdddb491f175f624",
+        "2646ac647ad5339dbf082846283269ea",
+        "27ae3e4e09519cfbb04c329615203637",
     ),
     (
         Mirror("https://ossci-datasets.s3.amazonaws.com/mnist/{file}.gz", "gzip"),
@@ -49,28 +60,13 @@ FASHION_MNIST = FileSet(
     "fashion-mnist",
     # Of the unpacked bytes of the official .gz files, whose own MD5s are, in this order,
     # 8d4fb7e6c68d591d4c3dfef9ec88bf0d, 25c81989df183df01b3e8a0aad5dffbe, bef4ecab320f06d8554ea6380940ec79 and
-    # bb300cfdad3c16e7a12a480ee83cd310. Debian packed the same bytes anew, so those would refuse a genuine copy.
-    (
-        DataFile(
-            "train-images-idx3-ubyte",
-            47_040_016,
-            "sha256:c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-        ),
-        DataFile(
-            "train-labels-idx1-ubyte",
-            60_008,
-            "sha256:bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-        ),
-        DataFile(
-            "t10k-images-idx3-ubyte",
-            7_840_016,
-            "sha256:5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-        ),
-        DataFile(
-            "t10k-labels-idx1-ubyte",
-            10_008,
-            "sha256:0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-        ),
+    # bb300cfdad3c16e7a12a480ee83cd310. Debian packed the same bytes anew, so those would reject a genuine copy.
+    _image_files(
+        "sha256",
+        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
     ),
     (
         Mirror("https://storage.googleapis.com/tensorflow/tf-keras-datasets/{file}.gz", "gzip"),
@@ -90,11 +86,13 @@ ADULT = FileSet(
     ),
 )
 
-CALIFORNIA_COLUMNS = (
+# The archive of the data set's authors, which has no line of column names.
+CALIFORNIA_ARCHIVE: tuple[Packing, str, bytes] = (
+    "tar",
+    "CaliforniaHousing/cal_housing.data",
     b"longitude,latitude,housing_median_age,total_rooms,total_bedrooms,population,households,median_income,"
-    b"median_house_value\n"
+    b"median_house_value\n",
 )
-
 CALIFORNIA_HOUSING = FileSet(
     "california-housing",
     (
@@ -105,19 +103,8 @@ CALIFORNIA_HOUSING = FileSet(
         ),
     ),
     (
-        # The archive of the data set's authors has no line of column names.
-        Mirror(
-            "https://ndownloader.figshare.com/files/5976036",
-            "tar",
-            "CaliforniaHousing/cal_housing.data",
-            CALIFORNIA_COLUMNS,
-        ),
-        Mirror(
-            "https://www.dcc.fc.up.pt/~ltorgo/Regression/cal_housing.tgz",
-            "tar",
-            "CaliforniaHousing/cal_housing.data",
-            CALIFORNIA_COLUMNS,
-        ),
+        Mirror("https://ndownloader.figshare.com/files/5976036", *CALIFORNIA_ARCHIVE),
+        Mirror("https://www.dcc.fc.up.pt/~ltorgo/Regression/cal_housing.tgz", *CALIFORNIA_ARCHIVE),
         Mirror(
             "https://raw.githubusercontent.com/we-b/datasets_for_ai/"
             "51e00cd162ca602c528f114e7d55a0a36803832f/cal_housing.data"
@@ -134,4 +121,4 @@ FILE_SETS: dict[str, FileSet] = {
     "adult": ADULT,
     "california-housing": CALIFORNIA_HOUSING,
 }
-"""The files behind each data set that has files of its own or shares another's."""
+"""The files of each data set, its own or those of the data set that it is made of."""

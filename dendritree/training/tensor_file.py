@@ -1,11 +1,10 @@
-"""The file: written whole or not at all, read only if it is what was written, to the last bit."""
+"""Named tensors and plain facts in one safetensors file, which is read only if it is what was written, bit for bit."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...errors import FormatError, OptionError, import_extra
-from ...files import scratch_beside, write_whole
-
-__all__ = ["check_writable", "fingerprint", "kind_of", "read_checkpoint", "unfinished_files", "write_checkpoint"]
+from ..errors import FormatError, OptionError, import_extra
+from ..files import scratch_beside, write_whole
 
 FORMAT = "dendritree-checkpoint"
 FORMAT_VERSION = 1
@@ -31,23 +28,21 @@ def write_checkpoint(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]
     >>> read_checkpoint(path)
     ({'w': tensor([1., 1.])}, {'epoch': 3})
     """
-    safetensors = import_extra("safetensors.torch", extra="save")
-    path = Path(path)
     plain = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(dict(facts))
     about = {"format": FORMAT, "version": str(FORMAT_VERSION), "facts": text, "checksum": _checksum(plain, text)}
-    # Not by `save_file`: its files are for the owner alone, and what a kill leaves of one has a name of its own.
-    content = safetensors.save(plain, metadata=about)
+    # Not by `save_file`: its files are for the owner alone, and a kill leaves scratch files under names of its own.
+    content = import_extra("safetensors.torch", extra="save").save(plain, metadata=about)
     write_whole(path, content, "a checkpoint")
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `write_checkpoint` wrote."""
+    """The tensors and facts that `write_checkpoint` wrote."""
     safetensors = import_extra("safetensors", extra="save")
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             about = file.metadata() or {}
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  no mapping
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  not a mapping
     except (OSError, safetensors.SafetensorError) as error:
         raise FormatError(f"a checkpoint must be a safetensors file: {path} ({error})") from None
     if (about.get("format"), about.get("version")) != (FORMAT, str(FORMAT_VERSION)):
@@ -81,17 +76,8 @@ def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
     return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
 
 
-def unfinished_files(path: Path) -> list[Path]:
-    """Files beside a checkpoint that were to take its place: of a process that was killed, or is writing just now."""
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{32}}")
-    try:
-        return [entry for entry in path.parent.iterdir() if pattern.fullmatch(entry.name)]
-    except OSError:  # no such folder yet, or none that we may look into
-        return []
-
-
 def check_writable(path: Path) -> None:
-    """Refuse a path that cannot be written: try it beside the path, or in the nearest folder above that exists."""
+    """Raise for a path that cannot be written: try it beside the path, or in the nearest folder above that exists."""
     try:
         folder = next(parent for parent in path.parents if parent.exists())
         trial = scratch_beside(folder / path.name)

@@ -5,9 +5,8 @@ import re
 import pytest
 
 from dendritree.data import DATASETS
-from dendritree.data.carrier import Carrier
-from dendritree.data.catalogue import FILE_SETS
-from dendritree.data.mirror import Mirror
+from dendritree.data.catalog import FILE_SETS
+from dendritree.data.sources import Carrier, Mirror
 
 FILE_SETS_ONCE = {file_set.name: file_set for file_set in FILE_SETS.values()}
 OFFICIAL_MNIST = {
