@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from dendritree import DNM, ConvMLN, DANNClassifier, DendriticLayer, DendriticNetwork, KTree, count, create_model
+from dendritree import DNM, ConvMLN, DendriticLayer, DendriticNetwork, KTree, count, create_model
 from dendritree.budget import summary
 from dendritree.errors import OptionError
-from dendritree.models import list_models
+from dendritree.models import DANNClassifier, list_models
 from dendritree.models.registry import model_entry
 
 
