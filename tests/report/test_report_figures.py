@@ -129,8 +129,8 @@ def test_ticks_are_read_as_they_were_written():
 
 def test_the_same_data_gives_the_same_bytes_in_any_process():
     code = (
-        "import sys; from dendritree.report.chart import Chart, Line, Panel; from dendritree.report.palette import looks\n"
-        "from dendritree.report.figures import draw\n"
+        "import sys; from dendritree.report.chart import Chart, Line, Panel\n"
+        "from dendritree.report.figures import draw; from dendritree.report.palette import looks\n"
         f"chart = {chart()!r}\n"
         "print(draw(chart, looks([chart])), end=''); assert 'matplotlib.pyplot' not in sys.modules"
     )
