@@ -16,8 +16,9 @@ from pathlib import Path
 import torch
 from measure import write_csv
 
-from dendritree import DANNClassifier, FitConfig, count, fit
+from dendritree import FitConfig, count, fit
 from dendritree.data import load_dataset
+from dendritree.models import DANNClassifier
 from dendritree.training import Run, evaluate
 
 RESULTS = Path(__file__).parent / "results"

@@ -26,21 +26,18 @@ from torch.nn.utils.weight_norm import WeightNorm
 from .errors import DendritreeError, OptionError, ShapeError, check_int, check_module
 from .layers import DendriticLayer, trace
 from .layers.linear import Linear
-from .models import MLP, DendriticNetwork, DenseNetwork, MLNBinaryClassifier, MLNClassifier, Perceptrons
 from .models.network import BatchNorm
+from .models.output import Chain
 from .tree import Forest
-
-__all__ = ["NEAR", "Explanation", "ModelExplanation", "chain", "explain", "run_chain", "secant"]
 
 TOLERANCE = 1e-8
 """What contributions and baseline may miss the output by."""
 NEAR = 1e-12
 """Sums closer than that coincide: their difference is rounding, and a quotient of roundings is no slope."""
 KNOWN: tuple[type[nn.Module], ...] = (
-    nn.Sequential, MLNClassifier, MLNBinaryClassifier, DendriticNetwork, DenseNetwork, Perceptrons, MLP, DendriticLayer,
-    Linear, nn.Linear, nn.Dropout, nn.Identity, BatchNorm, nn.BatchNorm1d,
+    nn.Sequential, DendriticLayer, Linear, nn.Linear, nn.Dropout, nn.Identity, BatchNorm, nn.BatchNorm1d,
 )  # fmt: skip
-"""What `chain` knows the forward of, a subclass before its base."""
+"""Modules whose forward is known, a subclass before its base."""
 WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
 """Hooks that set a weight before it is used: the forward stays what it is."""
 NOT_ELEMENTWISE = (nn.Softmax, nn.Softmax2d, nn.Softmin, nn.LogSoftmax, nn.GLU, nn.MultiheadAttention)
@@ -126,14 +123,15 @@ def explain(model: nn.Module, x: Tensor, reference: float | Tensor = 0.0) -> Exp
     The model is taken in evaluation mode, and left as it is.
 
     Args:
-        model: a `DendriticLayer`; an `MLNClassifier`, `MLNBinaryClassifier`, `DendriticNetwork`, `DenseNetwork`, `MLP`
-            or `Perceptrons`; or an `nn.Sequential` of dendritic and linear layers, batch norm, dropout and activations.
-            Subclasses with a forward of their own and modules with forward hooks are refused.
+        model: a `DendriticLayer`; an `nn.Sequential` of dendritic and linear layers, batch norm, dropout and
+            activations; or a model that is a `Chain` of these, as `MLNClassifier`, `DendriticNetwork`, `DenseNetwork`,
+            `MLP` and `Perceptrons` are. Subclasses with a forward of their own and
+            modules with forward hooks are rejected.
         x: inputs, shape (..., in_features).
         reference: the input to compare with: a number, or a tensor that broadcasts to `x`, such as the mean input.
 
     Example:
-        >>> layer = DendriticLayer(16, 2, branching=[4, 2], activation="tanh")
+        >>> layer = DendriticLayer(16, 2, branching=[4, 2], wiring="partition", activation="tanh")
         >>> found = explain(layer, torch.randn(5, 16))
         >>> found.synapses.shape, found.dendrites.shape, found.inputs.shape
         (torch.Size([5, 16]), torch.Size([5, 6]), torch.Size([5, 2, 16]))
@@ -210,7 +208,7 @@ def _explain_chain(
             effect = effect @ step.weight
         elif isinstance(step, nn.BatchNorm1d):
             scale = 1.0 if step.weight is None else step.weight
-            variance = torch.as_tensor(step.running_var)  # `chain` refuses batch norm without one
+            variance = torch.as_tensor(step.running_var)  # `chain` rejects batch norm without one
             effect = effect * (scale / (variance + step.eps).sqrt())
         elif not isinstance(step, nn.Dropout | nn.Identity):
             effect = effect * secant(step, at, base).unsqueeze(1)
@@ -234,13 +232,14 @@ def run_chain(steps: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
         try:
             rows.append(step(rows[-1]))
         except RuntimeError as error:
-            raise ShapeError(f"x must fit the model: {type(step).__name__} refuses shape {tuple(x.shape)}") from error
+            raise ShapeError(f"x must fit the model: {type(step).__name__} rejects shape {tuple(x.shape)}") from error
     return rows
 
 
 def chain(model: nn.Module) -> list[nn.Module]:
-    """The modules that inputs run through one after the other, up to the logits; other models are refused.
+    """The modules that inputs run through one after the other, up to the logits; other models are rejected.
 
+    >>> from .models import DendriticNetwork
     >>> [type(step).__name__ for step in chain(DendriticNetwork(16, [4], 2, norm="batch"))]
     ['DendriticLayer', 'BatchNorm', 'Linear']
     """
@@ -250,14 +249,8 @@ def chain(model: nn.Module) -> list[nn.Module]:
             pass
         case nn.Sequential():
             return [step for part in model for step in chain(part)]
-        case MLNClassifier() | MLNBinaryClassifier():
-            return chain(model.layer)
-        case DendriticNetwork() | DenseNetwork():
-            return [*chain(model.hidden), *chain(model.readout)]
-        case Perceptrons():
-            return [*chain(model.dropout), *chain(model.units)]
-        case MLP():
-            return [*chain(model.dropout), *chain(model.hidden), nn.ReLU(), *chain(model.readout)]
+        case Chain():
+            return [step for part in type(model).chain(model) for step in chain(part)]
         case DendriticLayer() | nn.Linear() | nn.Dropout() | nn.Identity():
             return [model]
         case nn.BatchNorm1d() if model.running_var is not None:
@@ -272,8 +265,11 @@ def chain(model: nn.Module) -> list[nn.Module]:
 
 def _changed(model: nn.Module) -> str:
     """Why a module may compute something else than its class is known to, as a clause; empty if it does not."""
-    known = next((kind for kind in KNOWN if isinstance(model, kind)), type(model))
-    if type(model).forward is not known.forward or "forward" in vars(model):
+    if isinstance(model, Chain):  # the forward that stands beside the chain, in the same class
+        forward = next(vars(kind).get("forward") for kind in type(model).__mro__ if "chain" in vars(kind))
+    else:
+        forward = next((kind for kind in KNOWN if isinstance(model, kind)), type(model)).forward
+    if type(model).forward is not forward or "forward" in vars(model):
         return ", which has a forward of its own"
     if model._forward_hooks or not all(isinstance(hook, WEIGHT_HOOKS) for hook in model._forward_pre_hooks.values()):
         return ", which has forward hooks"

@@ -19,9 +19,10 @@ from torch.multiprocessing.spawn import start_processes
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-from dendritree import DendriticNetwork, count, share_wiring
+from dendritree import DendriticNetwork, count
 from dendritree.data import Examples, load_dataset
 from dendritree.errors import DendritreeError
+from dendritree.layers import share_wiring
 from dendritree.training import evaluate
 
 PROCESSES = 2
@@ -31,7 +32,7 @@ BATCH = 64
 def make(seed: int) -> DendriticNetwork:
     """A hidden layer of 40 trees with random wiring; no batch norm, which would see half a batch in each process."""
     torch.manual_seed(seed)
-    return DendriticNetwork(64, [40], 10, fan_in=16, output="logits")
+    return DendriticNetwork(64, [40], 10, fan_in=16)
 
 
 def train(model: nn.Module, examples: Examples, epochs: int, rank: int, processes: int) -> None:

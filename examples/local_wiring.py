@@ -15,7 +15,7 @@ import sys
 import torch
 
 from dendritree import FitConfig, Local, MLNClassifier, Rewiring, count, fit
-from dendritree.data import Examples, Split, load_dataset, normalize
+from dendritree.data import Examples, Split, first_examples, load_dataset, normalize
 from dendritree.errors import DendritreeError
 from dendritree.training import evaluate
 
@@ -28,7 +28,7 @@ def make(window: int, seed: int) -> MLNClassifier:
     """Ten neurons of 17 dendrites; each dendrite reads 49 pixels of a window of its own."""
     torch.manual_seed(seed)
     wiring = Local(window=window, place="free")
-    return MLNClassifier(784, 10, branching=[49, 17], wiring=wiring, dropout=0.1, output="logits")
+    return MLNClassifier(784, 10, branching=[49, 17], wiring=wiring, dropout=0.1)
 
 
 def train(split: Split, window: int, moving: float, epochs: int, seed: int) -> tuple[MLNClassifier, float]:
@@ -45,10 +45,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=25, help="passes over the training images (default: 25)")
     parser.add_argument("--seeds", type=int, default=3, help="models that are tested (default: 3)")
+    parser.add_argument("--images", type=int, help="train on so many images only (default: all)")
     parser.add_argument("--data-dir", help="look for MNIST here first")
     options = parser.parse_args(argv)
     try:
         raw = load_dataset("mnist", data_dir=options.data_dir)
+        if options.images is not None:
+            raw = first_examples(raw, options.images)
     except DendritreeError as error:
         print(error, file=sys.stderr)
         return 2

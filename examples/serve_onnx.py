@@ -30,7 +30,7 @@ BATCH = 50
 def train(split: Split, epochs: int, seed: int) -> torch.nn.Module:
     """The preset for images of 8 x 8 pixels and 2,000 parameters."""
     torch.manual_seed(seed)
-    model = dendritic_preset(64, 10, budget=2000, image_shape=(1, 8, 8), output="logits")
+    model = dendritic_preset(64, 10, budget=2000, image_shape=(1, 8, 8))
     fit(model, split, FitConfig(epochs=epochs, lr=0.03, schedule="one-cycle", batch_size=64, seed=seed))
     return model
 

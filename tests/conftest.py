@@ -1,12 +1,12 @@
-"""What every test file may count on: the helpers that lie in tests/, and honest skips for absent hardware."""
+"""What every test file may count on: how many examples hypothesis draws, skips for absent hardware, shared fixtures."""
 
 import dataclasses
+import os
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from dendritree.data import places
 from dendritree.data.catalog import FILE_SETS
@@ -14,7 +14,14 @@ from dendritree.data.obtain import obtain
 from dendritree.data.sources import Carrier
 from dendritree.errors import MissingDataError
 
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
+# Virtual machines may announce AMX and yet end a process that uses it (SIGILL in a plain bfloat16 `torch.bmm`): oneDNN
+# reads this when it is first used. Processes that tests start inherit it.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
+# `make test` draws few examples, `make test-all` many (--hypothesis-profile=long). A busy machine is slow: no deadline.
+settings.register_profile("short", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", settings.get_profile("short"), max_examples=100)
+settings.load_profile("short")
 
 ABSENT = {
     "cuda": None if torch.cuda.is_available() else "no CUDA device",

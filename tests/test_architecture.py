@@ -1,7 +1,9 @@
 """Who may import whom, what is heavy, what is public: the shape of the package, read from its source."""
 
 import ast
+import functools
 import graphlib
+import importlib
 import inspect
 import sys
 from pathlib import Path
@@ -12,7 +14,6 @@ from torch import nn
 import dendritree
 
 PACKAGE = Path(dendritree.__file__).parent
-FILES = sorted(PACKAGE.rglob("*.py"))
 
 # The map of the package, in the order of its imports: a unit may import from the lines above its own, and from errors.
 MAP = """
@@ -59,7 +60,13 @@ def dotted(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-MODULES = {dotted(path): path for path in FILES}
+MODULES = {dotted(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@functools.cache
+def tree_of(module):
+    """The syntax tree of one of our modules."""
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
 
 def is_type_checking(node):
@@ -87,10 +94,10 @@ def import_nodes(tree, *, at_import_time):
             pending += ast.iter_child_nodes(node)
 
 
-def imported(path_module, is_package, source, *, at_import_time=False):
+def imported(path_module, is_package, tree, *, at_import_time=False):
     """Absolute dotted names a file imports, as deep as they are certain to be modules of ours."""
     here = ["dendritree"] if path_module == "__init__" else ["dendritree", *path_module.split(".")]
-    for node in import_nodes(ast.parse(source), at_import_time=at_import_time):
+    for node in import_nodes(tree, at_import_time=at_import_time):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
             continue
@@ -130,9 +137,15 @@ def forbidden(module, targets):
     ]
 
 
-def imports_of(module, **options):
-    path = MODULES[module]
-    return list(imported(module, path.name == "__init__.py", path.read_text(encoding="utf-8"), **options))
+@functools.cache
+def imports_of(module, at_import_time=False):
+    is_package = MODULES[module].name == "__init__.py"
+    return list(imported(module, is_package, tree_of(module), at_import_time=at_import_time))
+
+
+def all_that(problem):
+    """The modules that have the problem, with what it is."""
+    return {module: found for module in MODULES if (found := problem(module))}
 
 
 # ---------------------------------------------------------------------------------------------------------- imports
@@ -162,14 +175,15 @@ def imports_of(module, **options):
     ],
 )
 def test_the_reader_of_imports_finds_them_wherever_they_stand(module, source, wrong):
-    assert forbidden(module, own(imported(module, False, source))) == wrong
+    assert forbidden(module, own(imported(module, False, ast.parse(source)))) == wrong
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_only_from_lines_above_its_own(module):
-    known = unit_of(module) in UNITS or module in ("__init__", "__main__", "studies")
-    assert known, f"{module} is new: give it a line in the map"
-    assert forbidden(module, own(imports_of(module))) == []
+def test_every_module_has_a_line_in_the_map():
+    assert [m for m in MODULES if unit_of(m) not in UNITS and m not in ("__init__", "__main__", "studies")] == []
+
+
+def test_a_module_imports_only_from_lines_above_its_own():
+    assert all_that(lambda module: forbidden(module, own(imports_of(module)))) == {}
 
 
 def test_imports_make_no_circle():
@@ -185,41 +199,57 @@ def test_nobody_imports_the_command_line():
     assert [module for module in MODULES if "cli" in own(imports_of(module))] == ["__main__"]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_nothing_heavy_or_optional_is_imported_with_the_module(module):
-    names = [name.partition(".")[0] for name in imports_of(module, at_import_time=True)]
-    estimators = {"sklearn.base", "sklearn.classifier", "sklearn.regressor", "sklearn.files"}
-    needed = {"numba"} if module.startswith("ops.kernels") else {"sklearn"} if module in estimators else set()
-    assert [name for name in names if name not in LIGHT | {"dendritree"} | needed] == []
-    ours = set(own(imports_of(module, at_import_time=True)))
-    assert "ops.kernels" not in ours
-    if module not in estimators:  # they extend scikit-learn's classes: whoever imports one needs that
-        assert not ours & estimators
+ESTIMATORS = {"sklearn.base", "sklearn.classifier", "sklearn.regressor", "sklearn.files"}
+
+
+def heavy_imports(module):
+    """What is imported with a module and should be where it is used: packages that are heavy or optional, our own."""
+    names = imports_of(module, at_import_time=True)
+    needed = {"numba"} if module.startswith("ops.kernels") else {"sklearn"} if module in ESTIMATORS else set()
+    packages = {name.partition(".")[0] for name in names} - LIGHT - {"dendritree"} - needed
+    # The estimators extend scikit-learn's classes: whoever imports one needs that.
+    heavy = {"ops.kernels"} if module in ESTIMATORS else {"ops.kernels", *ESTIMATORS}
+    return sorted(packages | heavy & set(own(names)))
+
+
+def test_nothing_heavy_or_optional_is_imported_with_a_module():
+    assert all_that(heavy_imports) == {}
 
 
 def test_import_time_is_told_from_call_time():
-    source = "import torch\ntry:\n    import numba\nexcept ImportError:\n    pass\ndef f():\n    import sklearn"
-    assert sorted(imported("tree", False, source, at_import_time=True)) == ["numba", "torch"]
-    assert sorted(imported("tree", False, source)) == ["numba", "sklearn", "torch"]
+    tree = ast.parse(
+        "import torch\ntry:\n    import numba\nexcept ImportError:\n    pass\ndef f():\n    import sklearn"
+    )
+    assert sorted(imported("tree", False, tree, at_import_time=True)) == ["numba", "torch"]
+    assert sorted(imported("tree", False, tree)) == ["numba", "sklearn", "torch"]
 
 
 def test_the_tree_knows_nothing_of_torch():
     assert [name for name in imports_of("tree") if name.startswith("torch")] == []
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if module.partition(".")[0] == "ops"])
-def test_ops_work_on_plain_tensors(module):
-    classes = [n for n in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))) if isinstance(n, ast.ClassDef)]
-    bases = [ast.unparse(base) for node in classes for base in node.bases]
-    assert [base for base in bases if base.rpartition(".")[2] == "Module"] == []
+def nn_modules(module):
+    """The classes in a module that extend nn.Module."""
+    classes = [node for node in ast.walk(tree_of(module)) if isinstance(node, ast.ClassDef)]
+    return [c.name for c in classes if any(ast.unparse(base).rpartition(".")[2] == "Module" for base in c.bases)]
+
+
+def test_ops_work_on_plain_tensors():
+    found = all_that(nn_modules)
+    assert len(found) > 3
+    assert {module: classes for module, classes in found.items() if unit_of(module) == "ops"} == {}
 
 
 # ------------------------------------------------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_file_stays_readable_in_one_go(module):
-    assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) < 400
+def test_a_file_stays_readable_in_one_go():
+    lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in MODULES.items()}
+    assert {module: lines for module, lines in lengths.items() if lines >= 400} == {}
+
+
+def test_a_module_says_what_it_is_for():
+    assert [module for module in MODULES if not ast.get_docstring(tree_of(module)) and module != "__main__"] == []
 
 
 def test_no_file_or_folder_has_a_name_that_says_nothing():
@@ -232,20 +262,40 @@ def test_no_file_or_folder_has_a_name_that_says_nothing():
 
 
 def test_the_table_of_contents_lists_exactly_the_public_names():
-    public = {name for name, value in vars(dendritree).items() if name[0] != "_" and not inspect.ismodule(value)}
-    assert sorted(public | {"__version__"}) == sorted(dendritree.__all__)
+    tree = ast.parse(MODULES["__init__"].read_text(encoding="utf-8"))
+    ours = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    imported_names = {alias.asname or alias.name for node in ours for alias in node.names}
+    assert sorted(imported_names | {"__version__"}) == sorted(dendritree.__all__)
+    assert len(dendritree.__all__) <= 45
 
 
-@pytest.mark.parametrize("name", [name for name in dendritree.__all__ if name != "__version__"])
-def test_a_public_name_is_documented_and_code_you_call_has_an_example(name):
-    value = getattr(dendritree, name)
-    text = inspect.cleandoc(value.__doc__ or "")
-    assert text, f"{name} has no docstring"
-    assert not text.startswith(f"{name}("), f"{name} has only the docstring that a dataclass makes up"
-    if inspect.isfunction(value) or (inspect.isclass(value) and issubclass(value, nn.Module)):
-        assert ">>>" in text, f"{name} has no runnable example"
+def test_names_of_the_last_version_work_with_a_warning():
+    for module, names in dendritree._MOVED.items():
+        for name in names.split():
+            with pytest.warns(DeprecationWarning, match=rf"dendritree\.{name} is now dendritree\.{module}\.{name}$"):
+                moved = getattr(dendritree, name)
+            assert moved is getattr(importlib.import_module(f"dendritree.{module}"), name)
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if module not in ("__main__",)])
-def test_a_module_says_what_it_is_for(module):
-    assert ast.get_docstring(ast.parse(MODULES[module].read_text(encoding="utf-8")))
+def test_no_public_name_hides_a_module():
+    for module, path in MODULES.items():
+        if path.name == "__init__.py":
+            exported = getattr(importlib.import_module(dendritree_name(module)), "__all__", [])
+            inside = {entry.stem for entry in path.parent.iterdir() if entry.suffix == ".py" or entry.is_dir()}
+            assert not inside & set(exported), module
+
+
+def dendritree_name(module):
+    return "dendritree" if module == "__init__" else f"dendritree.{module}"
+
+
+def test_a_public_name_is_documented_and_code_you_call_has_an_example():
+    for name in dendritree.__all__:
+        if name == "__version__":
+            continue
+        value = getattr(dendritree, name)
+        text = inspect.cleandoc(value.__doc__ or "")
+        assert text, f"{name} has no docstring"
+        assert not text.startswith(f"{name}("), f"{name} has only the docstring that a dataclass makes up"
+        if inspect.isfunction(value) or (inspect.isclass(value) and issubclass(value, nn.Module)):
+            assert ">>>" in text, f"{name} has no runnable example"

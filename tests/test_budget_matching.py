@@ -2,23 +2,14 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import (
-    MLP,
-    ConvMLN,
-    ConvMLP,
-    DendriticLayer,
-    MLNBinaryClassifier,
-    MLNClassifier,
-    OptionError,
-    Perceptrons,
-    count,
-    matched_mln,
-    matched_mlp,
-)
+from dendritree import MLP, ConvMLN, DendriticLayer, MLNBinaryClassifier, MLNClassifier, count, matched_mlp
+from dendritree.budget import matched_mln
+from dendritree.errors import OptionError
+from dendritree.models import ConvMLP, Perceptrons
 
 
 def tree_parameters(fan_in, branching, bias=True):
@@ -62,7 +53,6 @@ def test_the_paper_s_controls_are_found(model, hidden, total):
     assert count(control).total == total
 
 
-@settings(deadline=None, max_examples=80)
 @given(
     in_features=st.integers(2, 200),
     out_features=st.integers(1, 12),
@@ -132,7 +122,6 @@ def test_the_paper_s_dendritic_models_are_found_from_their_controls(control, kin
     assert count(net).total == total
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     in_features=st.integers(2, 130),
     out_features=st.integers(1, 6),

@@ -14,18 +14,15 @@ from forests import (
     unwired_forests,
     wired_forests,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
 
-quick = settings(deadline=None, max_examples=60)
-
 # -------------------------------------------------------------------------------------------------------- invariants
 
 
-@quick
 @given(forests())
 def test_children_come_before_their_node_and_every_node_has_one_reader(forest):
     read = [0] * forest.nodes
@@ -41,7 +38,6 @@ def test_children_come_before_their_node_and_every_node_has_one_reader(forest):
     assert read == [1] * forest.nodes
 
 
-@quick
 @given(forests())
 def test_levels_cover_all_nodes_in_order_and_no_level_reads_itself(forest):
     assert [node for level in forest.levels for node in range(level.start, level.stop)] == list(range(forest.nodes))
@@ -50,7 +46,6 @@ def test_levels_cover_all_nodes_in_order_and_no_level_reads_itself(forest):
             assert max(edges_of(forest, node)) < forest.in_features + level.start
 
 
-@quick
 @given(forests())
 def test_structure_arrays_agree_with_a_walk_over_the_edges(forest):
     reader, edge = {}, 0
@@ -75,7 +70,6 @@ def test_structure_arrays_agree_with_a_walk_over_the_edges(forest):
     assert forest.fan_in_of_neuron.tolist() == [len(flat(tree)) for tree in as_lists(forest)]
 
 
-@quick
 @given(forests())
 def test_depth_is_the_longest_path_from_a_leaf_to_its_root(forest):
     assert forest.depth == max(longest_path(tree) for tree in as_lists(forest))
@@ -85,7 +79,6 @@ def test_depth_is_the_longest_path_from_a_leaf_to_its_root(forest):
     assert forest.height_of_node.tolist() == heights[forest.in_features :]
 
 
-@quick
 @given(wired_forests())
 def test_built_forests_have_one_level_per_height(forest):
     assert len(forest.levels) == forest.depth
@@ -99,7 +92,6 @@ def test_levels_of_a_forest_in_another_order_may_be_more_than_its_depth():
     assert len(forest.levels) == 4
 
 
-@quick
 @given(unwired_forests)
 def test_in_a_new_forest_synapse_s_reads_row_s(forest):
     assert forest.in_features == forest.synapses
@@ -152,7 +144,6 @@ def test_nested_counts(nested, synapses, nodes, depth, edges):
     assert forest.parameters() == edges + nodes
 
 
-@quick
 @given(nested_lists)
 def test_nested_builds_the_tree_that_is_written(nested):
     forest = Forest.nested(nested)
@@ -162,13 +153,13 @@ def test_nested_builds_the_tree_that_is_written(nested):
 
 
 @pytest.mark.parametrize("tree", [5, [], [2, []], "ab", [2, "3"], None])
-def test_nested_refuses_a_dendrite_that_is_no_list_of_children(tree):
+def test_nested_rejects_a_dendrite_that_is_no_list_of_children(tree):
     with pytest.raises(OptionError, match=r"a dendrite must be a non-empty list of synapse counts and dendrites: got"):
         Forest.nested(tree)
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, 2.0, True, None, float("nan")])
-def test_nested_refuses_a_synapse_count_that_is_no_positive_integer(count):
+def test_nested_rejects_a_synapse_count_that_is_no_positive_integer(count):
     with pytest.raises(OptionError) as error:
         Forest.nested([2, [count]])
     assert str(error.value) == f"synapses of a dendrite must be an integer of at least 1: got {count!r}"
@@ -178,7 +169,6 @@ def unwired(forest):
     return forest.wired(np.arange(forest.synapses), forest.synapses)
 
 
-@quick
 @given(st.lists(forests().map(unwired), min_size=1, max_size=4))
 def test_join_keeps_every_tree_in_order_and_gives_every_synapse_its_own_input(parts):
     joined = Forest.join(parts)
@@ -194,7 +184,7 @@ def test_join_of_balanced_trees_gives_them_their_inputs_one_after_the_other():
 
 
 @pytest.mark.parametrize(("index", "in_features"), [([1, 0], 2), ([0, 1], 3), ([0, 0], 1)])
-def test_join_refuses_forests_that_are_wired_already(index, in_features):
+def test_join_rejects_forests_that_are_wired_already(index, in_features):
     wired = Forest.nested([2]).wired(index, in_features)
     with pytest.raises(OptionError, match=rf"join takes unwired forests.*: got a wired Forest\({in_features} inputs, "):
         Forest.join([Forest.nested([2]), wired])
@@ -219,7 +209,6 @@ def test_join_needs_a_forest():
 # ------------------------------------------------------------------------------------------------------------ wired
 
 
-@quick
 @given(forests(), st.integers(1, 9), st.integers(0, 1000))
 def test_wired_gives_the_synapses_their_inputs_in_edge_order_and_keeps_the_trees(forest, in_features, seed):
     index = np.random.default_rng(seed).integers(0, in_features, forest.synapses)
@@ -246,6 +235,6 @@ def test_wired_gives_the_synapses_their_inputs_in_edge_order_and_keeps_the_trees
         ([0, 1, 2, 3], 2**31 - 1, r"2\*\*31"),
     ],
 )
-def test_wired_refuses_what_is_no_wiring(index, in_features, message):
+def test_wired_rejects_what_is_no_wiring(index, in_features, message):
     with pytest.raises((OptionError, ShapeError), match=message):
         Forest.grow(2, fan_in=4).wired(index, in_features)

@@ -1,7 +1,7 @@
 """Rows of one tree at every level, found with integers alone."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import ShapeError
@@ -48,7 +48,6 @@ def test_ragged_levels_round_up_until_one_node_is_left(branching, fan_in, sizes)
     assert level_sizes(branching, fan_in=fan_in, depth=len(sizes) - 1, ragged=True) == sizes
 
 
-@settings(deadline=None, max_examples=60)
 @given(branching=st.integers(2, 40), depth=st.integers(1, 12))
 def test_every_power_is_recognised_and_its_neighbours_are_not(branching, depth):
     fan_in = branching**depth

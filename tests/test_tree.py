@@ -1,9 +1,9 @@
-"""Forest.grow: the sizes of the levels, the counts, and what is refused."""
+"""Forest.grow: the sizes of the levels, the counts, and what is rejected."""
 
 import numpy as np
 import pytest
 from forests import as_lists, flat, grown_trees, longest_path
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import DendritreeError, OptionError, ShapeError
@@ -27,7 +27,6 @@ def test_ragged_nodes_are_as_equal_as_can_be_and_the_larger_come_first(branching
     assert found[: len(leaf_dendrites)] == leaf_dendrites
 
 
-@settings(deadline=None, max_examples=80)
 @given(branching=st.integers(2, 9), fan_in=st.integers(1, 200))
 def test_a_ragged_tree_keeps_the_branching_at_every_node(branching, fan_in):
     forest = Forest.grow(branching, fan_in=fan_in, ragged=True)
@@ -99,7 +98,6 @@ def test_masked_weights_count_rows_that_wait_for_a_later_level():
     assert Forest.nested([5, [2]]).masked_weights == 7 + 6
 
 
-@settings(deadline=None, max_examples=40)
 @given(grown_trees(), st.integers(1, 5))
 def test_counts_grow_with_the_number_of_neurons(tree, neurons):
     forest = Forest.join([tree] * neurons)
@@ -114,7 +112,7 @@ def test_numpy_integers_are_integers():
     )
 
 
-# ---------------------------------------------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("value", [0, -4, 4.0, 2.5, float("nan"), "4", True])
@@ -177,7 +175,7 @@ def test_branching_must_be_an_integer_of_at_least_two(value):
         ),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused_with_rule_and_values(arguments, kind, message):
+def test_sizes_that_do_not_fit_are_rejected_with_rule_and_values(arguments, kind, message):
     with pytest.raises(kind, match=message):
         Forest.grow(**arguments)
 
@@ -193,7 +191,7 @@ def test_sizes_that_do_not_fit_are_refused_with_rule_and_values(arguments, kind,
         ({"branching": 2, "fan_in": 2, "neurons": 2**40}, r"fewer than 2\*\*31 rows: got 1099511627776 trees of 3"),
     ],
 )
-def test_forests_too_large_for_the_index_are_refused_before_anything_is_allocated(arguments, message):
+def test_forests_too_large_for_the_index_are_rejected_before_anything_is_allocated(arguments, message):
     with pytest.raises(ShapeError, match=message):
         Forest.grow(**arguments)
 

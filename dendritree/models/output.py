@@ -1,14 +1,13 @@
-"""What a classifier returns: probabilities, as in the paper, or logits."""
+"""What models share: the chain of their modules, their sizes, and what they make of their logits."""
 
 from __future__ import annotations
 
 from torch import nn
 
-from ..errors import check_one_of
+from ..errors import check_int, check_one_of, check_probability
 
-__all__ = ["OUTPUTS", "make_output"]
-
-OUTPUTS = ("probabilities", "logits")
+OUTPUTS = ("logits", "probabilities")
+"""What a classifier gives; probabilities are the paper's."""
 
 
 def make_output(output: str, out_features: int) -> nn.Module:
@@ -20,3 +19,26 @@ def make_output(output: str, out_features: int) -> nn.Module:
     if check_one_of("output", output, OUTPUTS) == "logits":
         return nn.Identity()
     return nn.Sigmoid() if out_features == 1 else nn.Softmax(dim=-1)
+
+
+class Chain(nn.Module):
+    """A model whose inputs run through modules one after the other, up to the logits.
+
+    `explain` and `prune` ask for them. A class that defines `chain` defines its `forward` too: a subclass with another
+    forward is then known to be something else.
+    """
+
+    def chain(self) -> list[nn.Module]:
+        """The modules up to the logits, in the order of `forward`."""
+        raise NotImplementedError
+
+
+class Classifier(Chain):
+    """A model of checked sizes, with dropout somewhere inside and an output step."""
+
+    def __init__(self, in_features: int, out_features: int, dropout: float, output: str) -> None:
+        super().__init__()
+        self.in_features = check_int("in_features", in_features)
+        self.out_features = check_int("out_features", out_features)
+        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        self.output = make_output(output, self.out_features)

@@ -14,7 +14,7 @@ from ..storage import folders
 from .base import DendriticEstimator
 from .classifier import DendriticClassifier
 from .regressor import DendriticRegressor
-from .scaling import Standardiser
+from .scaling import Standardizer
 
 ESTIMATORS: dict[str, type[DendriticEstimator]] = {
     "DendriticClassifier": DendriticClassifier,
@@ -89,10 +89,10 @@ def _option(value: Any) -> Any:
     return dict(map(tuple, value["pairs"])) if isinstance(value, dict) else value
 
 
-def _scale_tensors(part: str, scaling: Standardiser) -> dict[str, Tensor]:
+def _scale_tensors(part: str, scaling: Standardizer) -> dict[str, Tensor]:
     return {f"{part}.{name}": torch.as_tensor(value, dtype=torch.float64) for name, value in vars(scaling).items()}
 
 
-def _scaling(part: str, tensors: Mapping[str, Tensor]) -> Standardiser:
+def _scaling(part: str, tensors: Mapping[str, Tensor]) -> Standardizer:
     total, mean, squares = (tensors[f"{part}.{name}"].numpy() for name in ("total", "mean", "squares"))
-    return Standardiser(float(total), mean, squares)
+    return Standardizer(float(total), mean, squares)

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -28,7 +28,6 @@ def mlp(*sizes, **options):
 # ------------------------------------------------------------------------------------------------------------- sizes
 
 
-@settings(max_examples=15, deadline=None)
 @given(
     sizes=st.lists(st.integers(24, 60), min_size=2, max_size=4),
     budget=st.floats(0.5, 1.0),

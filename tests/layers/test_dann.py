@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from wiring_cases import by_dendrite, neurons_of_nodes
@@ -15,7 +15,6 @@ from wiring_cases import by_dendrite, neurons_of_nodes
 from dendritree import DANN, DendriticLayer, budget
 from dendritree.errors import DendritreeError
 
-quick = settings(deadline=None, max_examples=20)
 FIELDS = ["random", "local", "global", "all"]
 
 
@@ -45,7 +44,6 @@ def by_hand(layer, x):
     return torch.tensor(y, dtype=torch.float64)
 
 
-@quick
 @given(
     st.sampled_from(FIELDS),
     st.tuples(st.integers(1, 2), st.integers(2, 4), st.integers(2, 4)),
@@ -114,7 +112,6 @@ def could_be_a_field(pixels, centre, height, width):
     return near <= pixels and all(ring(p, centre, width) <= enough for p in pixels)
 
 
-@quick
 @given(st.integers(2, 7), st.integers(2, 7), st.integers(1, 20), st.integers(0, 2**30))
 def test_a_local_field_is_a_neighbourhood_and_its_rings(height, width, synapses, seed):
     synapses = min(synapses, height * width)
@@ -135,7 +132,6 @@ def middle(pixels, side):
     return centre if inside and set(pixels) == block else None
 
 
-@quick
 @given(st.integers(1, 40), st.integers(0, 2**30))
 def test_the_dendrites_of_a_global_field_have_centres_of_their_own_around_one(dendrites, seed):
     layer = DANN(144, 4, dendrites=dendrites, synapses=9, field="global", seed=seed)

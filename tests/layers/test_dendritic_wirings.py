@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from forests import assert_same, loop, random_case, run
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from wiring_cases import by_neuron, layer_options
@@ -19,7 +19,6 @@ import dendritree
 from dendritree import DendriticLayer, MLNClassifier, budget
 from dendritree.wiring import Custom, Local, Random
 
-usual = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 ACTIVATIONS = {"leaky_relu": nn.LeakyReLU(0.1), "tanh": torch.tanh}
 
 
@@ -33,7 +32,6 @@ def run_layer(layer, case):
     return run(forward, case)
 
 
-@usual
 @given(layer_options(), st.sampled_from(sorted(ACTIVATIONS)), st.sampled_from([(3,), (), (2, 2), (0,)]))
 def test_outputs_and_all_gradients_of_every_backend_equal_the_judge(options, activation, leading):
     layer = DendriticLayer(**options, activation=activation, dtype=torch.float64)
@@ -46,7 +44,6 @@ def test_outputs_and_all_gradients_of_every_backend_equal_the_judge(options, act
         assert_same(run_layer(layer, case), wanted)
 
 
-@usual
 @given(layer_options())
 def test_counts_and_coverage_are_what_can_be_counted(options):
     layer = DendriticLayer(**options)
@@ -62,7 +59,6 @@ def test_counts_and_coverage_are_what_can_be_counted(options):
         assert layer.fan_in == trees * options["fan_in"]
 
 
-@usual
 @given(layer_options())
 def test_copies_and_pickles_are_equal_and_apart(options):
     layer = DendriticLayer(**options)
@@ -84,7 +80,6 @@ def are_all_or_none_drawn(options):
     return len({wiring.drawn for wiring in wirings}) == 1
 
 
-@settings(usual, max_examples=40)
 @given(layer_options().filter(are_all_or_none_drawn))
 def test_saved_models_come_back_exactly(options):
     model = MLNClassifier(**options).eval()

@@ -4,15 +4,13 @@ import copy
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from dendritree import DENN, FitConfig, budget, fit
 from dendritree.data import Examples, Split, load_dataset
 from dendritree.errors import DendritreeError, ShapeError
-
-quick = settings(deadline=None, max_examples=40)
 
 
 @st.composite
@@ -40,7 +38,6 @@ def by_hand(layer, x):
     return torch.tensor(outputs, dtype=torch.float64)
 
 
-@quick
 @given(layers(), st.sampled_from([(3,), (), (2, 3), (0,), (2, 0)]))
 def test_outputs_are_those_of_the_equation(layer, leading):
     x = torch.randn(*leading, layer.in_features, dtype=torch.float64)
@@ -50,7 +47,6 @@ def test_outputs_are_those_of_the_equation(layer, leading):
         torch.testing.assert_close(output, by_hand(layer, sample))
 
 
-@quick
 @given(layers())
 def test_branches_split_all_inputs_as_equally_as_possible(layer):
     sizes = layer.branch_sizes
@@ -164,7 +160,7 @@ def once_too_often(state):
     ("spoil", "message"),
     [
         (lambda s: s.pop("inputs"), r'Missing key\(s\) in state_dict: "0\.inputs"'),
-        (lambda s: s.update(inputs=s["inputs"].float()), r"0: inputs in a state dict must be integers: got torch\.fl"),
+        (lambda s: s.update(inputs=s["inputs"].float()), r"0: inputs in a state dict must hold integers: got torch"),
         (
             lambda s: s.update(inputs=s["inputs"][:1]),
             r"have each of 6 inputs once for each of 2 neurons: got shape \(1, 6",

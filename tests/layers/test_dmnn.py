@@ -6,11 +6,12 @@ import pickle
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from dendritree import DMNN, DendritreeError, OptionError, ShapeError, count
+from dendritree import DMNN, count
+from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.ops.neurons import products
 
 XOR = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), torch.tensor([0, 1, 1, 0])
@@ -39,7 +40,6 @@ def loop_by_loop(layer, x):
     return torch.tensor(outputs, dtype=torch.float64).reshape(*x.shape[:-1], layer.out_features)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     inputs=st.integers(1, 7),
     neurons=st.integers(1, 3),
@@ -166,7 +166,6 @@ def test_one_neuron_tells_two_spirals_apart_on_points_it_has_not_seen():
 # ------------------------------------------------------------------------------------------------------------- boxes
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     inputs=st.integers(1, 4),

@@ -6,11 +6,12 @@ import pickle
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from dendritree import DNM, DendritreeError, OptionError, ShapeError, count
+from dendritree import DNM, count
+from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.ops.neurons import products
 
 XOR = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0], [1.0], [1.0], [0.0]])
@@ -38,7 +39,6 @@ def loop_by_loop(layer, x):
     return torch.tensor(outputs, dtype=torch.float64).reshape(*x.shape[:-1], layer.out_features)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     inputs=st.integers(1, 9),
     neurons=st.integers(1, 3),

@@ -6,11 +6,12 @@ import re
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from dendritree import DNM, DendritreeError, OptionError, ShapeError
+from dendritree import DNM
+from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.layers.dnm_pruning import STATES
 
 
@@ -52,7 +53,6 @@ def test_states_depend_on_the_range_of_each_input():
 # ----------------------------------------------------------------------------------------------------------- pruning
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     inputs=st.integers(1, 6),

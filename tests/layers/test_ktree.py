@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -12,8 +12,6 @@ from dendritree import DendriticLayer, FitConfig, KTree, budget, fit
 from dendritree.data import Examples, Split
 from dendritree.errors import DendritreeError
 from dendritree.wiring import Custom, Morton, Random, Shared
-
-quick = settings(deadline=None, max_examples=25)
 
 
 def leaky(value):
@@ -59,7 +57,6 @@ sizes = st.integers(1, 20)
 leading_shapes = st.sampled_from([(3,), (), (2, 3), (0,)])
 
 
-@quick
 @given(sizes, st.integers(1, 3), st.integers(1, 3), st.integers(2, 5), st.booleans(), leading_shapes)
 def test_outputs_are_those_of_the_equations(inputs, neurons, trees, branching, bias, leading):
     layer = KTree(inputs, neurons, trees=trees, branching=branching, bias=bias, dtype=torch.float64)
@@ -130,7 +127,8 @@ def test_it_learns_a_parity_that_no_linear_unit_can():
 
 
 def test_it_is_a_dendritic_layer_with_repeats():
-    layer, same = KTree(8, 2, trees=3), DendriticLayer(8, 2, wiring="shared", repeats=3, activation=nn.LeakyReLU(0.01))
+    layer = KTree(8, 2, trees=3)
+    same = DendriticLayer(8, 2, branching=2, wiring="shared", repeats=3, activation=nn.LeakyReLU(0.01))
     same.load_state_dict(layer.state_dict())
     x = torch.randn(5, 8)
     assert torch.equal(layer(x), same(x))
@@ -171,11 +169,14 @@ def test_a_state_dict_brings_its_random_order_and_a_copy_keeps_it():
         ({"wiring": Custom(list(range(16))), "dropout": 0.5}, None),
     ],
 )
-def test_extra_repr_shows_the_call(options, text):
+def test_extra_repr_shows_the_call_and_the_trees(options, text):
     found = KTree(16, **options).extra_repr()
     if text is None:
         text = "16, 1, trees=1, branching=2, wiring=Custom(16 inputs), dropout=0.5, dropout_per='synapse'"
-    assert found == text
+    call, trees, parameters = found.split("; ")
+    assert call == text
+    assert trees == KTree(16, **options).forest.describe()
+    assert parameters == f"{sum(p.numel() for p in KTree(16, **options).parameters())} parameters"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 from forests import as_lists
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from wiring_cases import branchings, depth_first, seeds
@@ -13,8 +13,6 @@ from wiring_cases import branchings, depth_first, seeds
 from dendritree import DendriticLayer, MLNBinaryClassifier, budget
 from dendritree.errors import DendritreeError
 from dendritree.wiring import Columns, Custom, Random, Rows
-
-quick = settings(deadline=None, max_examples=40)
 
 
 @pytest.mark.parametrize(("k", "parameters"), [(None, 3_069), (1, 3_071), (2, 6_141), (32, 98_241)])
@@ -43,7 +41,6 @@ def trees_apart(layer):
     return apart, somas, layer.bias.detach()[forest.roots.tolist()]
 
 
-@quick
 @given(st.integers(1, 12), st.integers(1, 3), st.integers(1, 4), st.data())
 def test_equal_separate_trees_and_a_weighted_sum(inputs, neurons, k, data):
     fan_in = data.draw(st.integers(1, 12))
@@ -93,7 +90,7 @@ def test_names_in_a_list_draw_anew_for_each_tree():
 def test_custom_wirings_and_partition_repeat_too():
     layer = DendriticLayer(4, 2, branching=2, wiring=Custom([[0, 1], [2, 3]]), repeats=2)
     assert as_lists(layer.forest) == [[[0, 1], [0, 1]], [[2, 3], [2, 3]]]
-    assert as_lists(DendriticLayer(4, 2, branching=2, repeats=2).forest) == as_lists(layer.forest)
+    assert as_lists(DendriticLayer(4, 2, branching=2, wiring="partition", repeats=2).forest) == as_lists(layer.forest)
 
 
 def test_the_soma_is_linear_and_the_trees_are_not():

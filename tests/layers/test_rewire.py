@@ -5,7 +5,7 @@ import io
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from wiring_cases import layer_options
 
@@ -14,7 +14,6 @@ from dendritree.errors import FormatError
 from dendritree.tree import Forest
 from dendritree.wiring import Custom, Local, Random, Strided
 
-usual = settings(deadline=None, max_examples=60)
 DRAWN = [Random, lambda seed: Local(window=3, seed=seed), lambda seed: Custom([[seed, seed + 1, 2, 3, 9]] * 3)]
 
 
@@ -31,7 +30,6 @@ def redrawn(wiring):
     return Custom(wiring.inputs[::-1]) if isinstance(wiring, Custom) else wiring
 
 
-@usual
 @given(layer_options())
 def test_a_state_dict_brings_its_wiring(options):
     several = isinstance(options["wiring"], list)
@@ -162,7 +160,6 @@ def test_rewire_refuses_other_trees_and_changes_nothing():
         assert target.forest is forest
 
 
-@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 99))
 def test_a_rewired_layer_saves_and_copies_its_new_wiring(seed):
     target = layer("random")

@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rewired_cases import inputs_by
 from torch import nn
@@ -17,8 +17,6 @@ from dendritree import DendriticLayer, MLNClassifier
 from dendritree.training.rewiring import rewire
 from dendritree.tree import Forest
 from dendritree.wiring import Local, Random
-
-usual = settings(deadline=None, max_examples=60)
 
 
 def layer(seed=0, **options):
@@ -35,7 +33,6 @@ def is_inside(inputs, window, image):
 # ------------------------------------------------------------------------------------------------------ where they lie
 
 
-@usual
 @given(layer_options())
 def test_windows_hold_what_is_read_where_every_wiring_has_them(options):
     made = DendriticLayer(**options)
@@ -49,7 +46,6 @@ def test_windows_hold_what_is_read_where_every_wiring_has_them(options):
         assert is_inside(read.get(node, []), window, made.wirings[0].image_shape)
 
 
-@usual
 @given(st.integers(1, 4), st.integers(1, 3), st.sampled_from([[4, 2], "auto", [3, [2], [1, [2]]]]), st.data())
 def test_each_tree_of_a_k_tree_has_the_windows_of_its_own_wiring(neurons, repeats, branching, data):
     per = st.sampled_from(["dendrite", "neuron"])

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from dendritree import DANNClassifier, FitConfig, budget, create_model, fit, load, save
+from dendritree import FitConfig, budget, create_model, fit, load, save
 from dendritree.data import load_dataset
 from dendritree.errors import DendritreeError
+from dendritree.models import DANNClassifier
 
 FIELDS = ["random", "local", "global", "all"]
 
@@ -36,7 +37,9 @@ def test_it_learns_digits_and_is_saved_with_its_fields(field, tmp_path):
 
 
 def test_create_model_knows_it():
-    net = create_model("dann", in_features=64, out_features=1, somata=4, field="global", image_shape=(2, 4, 8))
+    net = create_model(
+        "dann", in_features=64, out_features=1, somata=4, field="global", image_shape=(2, 4, 8), output="probabilities"
+    )
     y = net(torch.randn(2, 3, 64))
     assert y.shape == (2, 3, 1)
     assert ((y > 0) & (y < 1)).all()

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree import DendriticNetwork, count, create_model, dendritic_preset, load, save
@@ -17,7 +17,6 @@ def parameters(model):
 IMAGES = [None, (1, 28, 28), (3, 8, 8), (1, 28, 56), (2, 3, 5), (1, 1, 1)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     image=st.sampled_from(IMAGES),
     inputs=st.integers(1, 300),

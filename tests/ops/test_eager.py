@@ -15,14 +15,13 @@ from forests import (
     seeds,
     wired_forests,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.ops import eager, reference
 from dendritree.ops.eager import make_layout
 from dendritree.tree import Forest
 
-quick = settings(deadline=None, max_examples=80)
 activations = st.sampled_from(sorted(ACTIVATIONS))
 
 
@@ -38,7 +37,6 @@ def loop_run(case, forest, *options):
 # --------------------------------------------------------------------------------------------- outputs and gradients
 
 
-@quick
 @given(forests(), leading_shapes, activations, st.booleans(), st.booleans(), seeds)
 def test_outputs_and_gradients_are_those_of_the_loop(forest, leading, activation, root_activation, bias, seed):
     case, options = random_case(forest, leading, bias=bias, seed=seed), (ACTIVATIONS[activation], root_activation)
@@ -47,7 +45,6 @@ def test_outputs_and_gradients_are_those_of_the_loop(forest, leading, activation
     assert_same(found, loop_run(case, forest, *options))
 
 
-@quick
 @given(wired_forests(), leading_shapes, activations, st.booleans(), st.booleans(), seeds)
 def test_outputs_and_gradients_are_those_of_the_reference(forest, leading, activation, root_activation, bias, seed):
     case, options = random_case(forest, leading, bias=bias, seed=seed), (ACTIVATIONS[activation], root_activation)
@@ -55,7 +52,6 @@ def test_outputs_and_gradients_are_those_of_the_reference(forest, leading, activ
     assert_same(eager_run(case, forest, *options), wanted)
 
 
-@quick
 @given(forests(), st.sampled_from([(1,), (3,), (), (2, 2)]), activations, st.booleans(), st.booleans(), seeds)
 def test_a_dropout_mask_scales_each_synapse_alone(forest, leading, activation, root_activation, bias, seed):
     case, scale = random_case(forest, leading, bias=bias, seed=seed), random_scale(forest, leading, seed=seed + 1)

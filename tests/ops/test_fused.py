@@ -3,7 +3,7 @@
 import pytest
 import torch
 from forests import NAMED, Case, assert_same, forests, loop, random_case, run, seeds, share
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -51,7 +51,6 @@ def check(forest, case, activation, root_activation=True):
 # ------------------------------------------------------------------------------------------------- numbers, any forest
 
 
-@settings(deadline=None, max_examples=20)
 @given(
     forest=forests(),
     samples=st.sampled_from([0, 1, 2, 7, 33]),
@@ -66,7 +65,6 @@ def test_outputs_and_gradients_are_those_of_the_loop(forest, samples, activation
     check(forest, case, ACTIVATIONS[activation], root_activation)
 
 
-@settings(deadline=None, max_examples=20)
 @given(forest=forests(), activation=st.sampled_from(sorted(ACTIVATIONS)), dropout=st.sampled_from([0.0, 0.4]))
 def test_it_agrees_with_the_reference_for_the_same_seed(forest, activation, dropout):
     case, plan, act = random_case(forest, (5,)), make_plan(forest), ACTIVATIONS[activation]

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 from forests import ACTIVATIONS, NAMED, assert_same, forests, leading_shapes, loop, random_case, run, seeds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree import ops
@@ -29,7 +29,6 @@ def test_the_backends():
 
 
 @pytest.mark.parametrize("backend", ops.BACKENDS)
-@settings(deadline=None, max_examples=25)
 @given(
     forest=forests(),
     leading=leading_shapes,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from forests import ACTIVATIONS, NAMED, assert_same, forests, loop, plain_pytorch, random_case, run, seeds, share
-from hypothesis import given, settings
+from hypothesis import given
 
 from dendritree.ops import eager
 from dendritree.ops.eager import make_layout
@@ -48,7 +48,6 @@ def test_outputs_of_leaky_relu_in_bfloat16(name):
     assert ours["output"] ** 0.5 <= 2 * plain["output"] ** 0.5
 
 
-@settings(deadline=None, max_examples=50)
 @given(forests(), seeds)
 def test_float32_is_close_to_the_loop_in_float64(forest, seed):
     case, layout = random_case(forest, dtype=torch.float32, seed=seed), make_layout(forest)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from forests import NAMED, edges_of, forests
-from hypothesis import given, settings
+from hypothesis import given
 
 from dendritree.ops.program import COLUMNS, make_program
 from dendritree.tree import Forest
@@ -115,13 +115,11 @@ def test_named_forests_are_laid_out_soundly(forest):
     assert_sound(forest)
 
 
-@settings(deadline=None, max_examples=80)
 @given(forest=forests())
 def test_any_forest_is_laid_out_soundly(forest):
     assert_sound(forest)
 
 
-@settings(deadline=None, max_examples=50)
 @given(forest=forests())
 def test_gradients_have_at_most_two_rows_a_node(forest):
     found = Read(forest)

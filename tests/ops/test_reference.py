@@ -14,13 +14,11 @@ from forests import (
     run,
     seeds,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.ops import reference
 from dendritree.tree import Forest
-
-quick = settings(deadline=None, max_examples=60)
 
 
 def dense(forest, weight, bias=None):
@@ -68,7 +66,6 @@ def test_rows_that_a_later_level_reads_are_carried():
     assert len(second.carried) == 0
 
 
-@quick
 @given(forests())
 def test_the_matrices_hold_every_edge_once_and_are_as_large_as_the_count_says(forest):
     levels = reference.masked_levels(torch.arange(1.0, forest.edges + 1), torch.arange(float(forest.nodes)), forest)
@@ -114,7 +111,6 @@ def test_balanced_trees_are_a_stack_of_block_diagonal_matrices(branching, depth,
     torch.testing.assert_close(found, z)
 
 
-@quick
 @given(
     forest=forests(),
     leading=leading_shapes,

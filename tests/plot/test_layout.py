@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from forests import NAMED, as_lists, edges_of, forests
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError
@@ -22,7 +22,6 @@ def nodes_below(forest, root):
     ]
 
 
-@settings(deadline=None, max_examples=40)
 @given(forests(), st.sampled_from(["layered", "radial"]), st.data())
 def test_every_edge_stands_between_what_it_reads_and_its_dendrite(forest, form, data):
     neuron = data.draw(st.integers(0, forest.neurons - 1))
@@ -84,10 +83,10 @@ def test_large_trees_are_radial_and_all_is_ready_for_json():
     ("arguments", "rule"),
     [
         ((1,), "neuron must be one of 0 ... 0: got 1"),
-        ((-1,), "neuron must be an integer of at least 0: got -1"),
+        ((-1,), "neuron must be one of 0 ... 0: got -1"),
         ((0, "round"), "form must be one of 'auto', 'layered', 'radial': got 'round'"),
     ],
 )
-def test_what_is_not_there_is_refused(arguments, rule):
+def test_what_is_not_there_is_rejected(arguments, rule):
     with pytest.raises(OptionError, match=rule):
         lay_out(Forest.grow(2, fan_in=4), *arguments)

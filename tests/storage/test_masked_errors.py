@@ -4,8 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from dendritree import DendriticLayer, Forest, FormatError, OptionError, from_masked, load_masked, to_masked
+from dendritree import DendriticLayer
+from dendritree.errors import FormatError, OptionError
 from dendritree.ops import make_plan
+from dendritree.storage.masked import from_masked, load_masked, to_masked
+from dendritree.tree import Forest
 
 
 def state_of(shapes):

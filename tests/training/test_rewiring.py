@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rewired_cases import LAYERS, inputs_by, make_layer, synapses
 
@@ -130,7 +130,6 @@ def test_weights_of_any_type_move(dtype):
     fraction=st.floats(0, 1, exclude_max=True),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=60, deadline=None)
 def test_any_layer_moves_its_share_and_reads_nothing_twice_where_that_is_possible(
     in_features, out_features, fan_in, branching, repeats, fraction, seed
 ):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rewired_cases import inputs_by, make_layer, synapses
 
@@ -112,7 +112,6 @@ def test_a_window_does_not_wander_when_synapses_move_again_and_again(per):
     fraction=st.floats(0, 1, exclude_max=True),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=60, deadline=None)
 def test_any_image_and_window(height, width, channels, window, per, fan_in, fraction, seed):
     image = (channels, height, width)
     wiring = Local(window=window, per=per, image_shape=image)

@@ -2,7 +2,7 @@
 
 import pytest
 from forests import nested_lists, rank_in_neuron, several
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from wiring_cases import by_dendrite, by_neuron
 
@@ -11,7 +11,6 @@ from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
 from dendritree.wiring import Columns, Local, Morton, Patches, Rows, Shared, with_image
 
-quick = settings(deadline=None, max_examples=80)
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))
 ORDERS = [Rows, Columns, Patches, Morton]
 
@@ -65,7 +64,6 @@ def order_of(wiring, shape):
     return wiring.index(Forest.grow(2, fan_in=inputs, ragged=True), inputs).tolist()
 
 
-@quick
 @given(shapes, st.integers(1, 10))
 @example((1, 28, 28), 7)
 @example((3, 5, 8), 4)
@@ -77,13 +75,11 @@ def test_orders_are_those_of_nested_loops(shape, side):
     assert order_of(Morton(shape), shape) == numbers(morton(*shape), shape)
 
 
-@quick
 @given(shapes, st.sampled_from(ORDERS))
 def test_orders_are_permutations(shape, kind):
     assert sorted(order_of(kind(shape), shape)) == list(range(shape[0] * shape[1] * shape[2]))
 
 
-@quick
 @given(nested_lists, st.integers(1, 3), st.sampled_from(ORDERS))
 def test_every_neuron_reads_in_the_same_order_whatever_its_tree(tree, neurons, kind):
     forest = several(tree, neurons)
@@ -150,13 +146,13 @@ def test_a_shape_must_hold_all_inputs(kind):
         ("44", r"^image_shape must be .*: got "),
     ],
 )
-def test_bad_shapes_are_refused(kind, shape, message):
+def test_bad_shapes_are_rejected(kind, shape, message):
     with pytest.raises(OptionError, match=message):
         kind(image_shape=shape)
 
 
 @pytest.mark.parametrize("side", [0, -1, 2.0, True, "2", None])
-def test_bad_sides_of_patches_are_refused(side):
+def test_bad_sides_of_patches_are_rejected(side):
     with pytest.raises(OptionError) as error:
         Patches(side=side)
     assert str(error.value) == f"side must be an integer of at least 1: got {side!r}"

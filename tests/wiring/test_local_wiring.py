@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from forests import unwired_forests
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wiring_cases import by_dendrite, by_neuron, neurons_of_nodes, seeds
 
@@ -16,7 +16,6 @@ from dendritree.errors import OptionError, ShapeError
 from dendritree.tree import Forest
 from dendritree.wiring import Custom, Local, Random, Rows, Strided
 
-quick = settings(deadline=None, max_examples=80)
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))
 
 
@@ -45,7 +44,6 @@ def corner(inputs, shape):
 per, place = st.sampled_from(["dendrite", "neuron"]), st.sampled_from(["near", "free"])
 
 
-@quick
 @given(unwired_forests, shapes, st.integers(1, 10), per, place, seeds)
 def test_pixels_lie_in_one_window_and_are_not_repeated_while_it_has_more(forest, shape, window, per, place, seed):
     wiring = Local(window, per, place, shape, seed)
@@ -56,7 +54,6 @@ def test_pixels_lie_in_one_window_and_are_not_repeated_while_it_has_more(forest,
         assert max(Counter(inputs).values()) == -(-len(inputs) // size)
 
 
-@quick
 @given(unwired_forests, shapes, st.integers(1, 5), seeds)
 def test_near_windows_of_a_neuron_are_within_a_side_of_each_other(forest, shape, window, seed):
     for dendrites in owners(Local(window, "dendrite", "near", shape, seed), forest):
@@ -125,7 +122,6 @@ def test_synapses_at_the_root_have_a_window_too():
 # ------------------------------------------------------------------------------------------------------------ windows
 
 
-@quick
 @given(unwired_forests, shapes, st.integers(1, 10), per, place, seeds)
 def test_windows_are_of_the_same_draw_as_the_pixels(forest, shape, window, per, place, seed):
     inputs, wiring = shape[0] * shape[1] * shape[2], Local(window, per, place, shape, seed)
@@ -220,6 +216,6 @@ def test_the_defaults():
         ({"seed": -1}, r"^seed must be an integer of at least 0: got -1$"),
     ],
 )
-def test_bad_options_are_refused(options, message):
+def test_bad_options_are_rejected(options, message):
     with pytest.raises(OptionError, match=message):
         Local(**options)

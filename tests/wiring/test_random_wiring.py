@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from forests import unwired_forests
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wiring_cases import by_dendrite, by_neuron
 
@@ -15,14 +15,11 @@ from dendritree.tree import Forest
 from dendritree.wiring import Random
 from dendritree.wiring.sampled import deal
 
-quick = settings(deadline=None, max_examples=80)
-
 
 def wired(forest, in_features, seed=0):
     return forest.wired(Random(seed=seed).index(forest, in_features), in_features)
 
 
-@quick
 @given(unwired_forests, st.integers(1, 40), st.integers(0, 2**62))
 def test_every_input_is_read_about_equally_often(forest, in_features, seed):
     index = Random(seed=seed).index(forest, in_features)
@@ -32,7 +29,6 @@ def test_every_input_is_read_about_equally_often(forest, in_features, seed):
     assert max(counts) - min(counts) <= 2
 
 
-@quick
 @given(unwired_forests, st.integers(0, 20), st.integers(0, 2**62))
 def test_no_neuron_reads_an_input_twice_while_it_has_no_more_synapses_than_inputs(forest, more, seed):
     in_features = max(map(len, by_neuron(forest))) + more
@@ -40,7 +36,6 @@ def test_no_neuron_reads_an_input_twice_while_it_has_no_more_synapses_than_input
         assert len(set(inputs)) == len(inputs)
 
 
-@quick
 @given(unwired_forests, st.integers(0, 3), st.integers(0, 2**62))
 def test_no_dendrite_reads_an_input_twice_where_neurons_have_to(forest, more, seed):
     in_features = more + max(len(dendrite) for neuron in by_dendrite(forest) for dendrite in neuron)
@@ -109,7 +104,7 @@ def test_seeds_at_the_edge(seed):
         (2**63, rf"^seed must be less than 2\*\*63: got {2**63}$"),
     ],
 )
-def test_bad_seeds_are_refused(seed, message):
+def test_bad_seeds_are_rejected(seed, message):
     with pytest.raises(OptionError, match=message):
         Random(seed=seed)
 
@@ -117,7 +112,6 @@ def test_bad_seeds_are_refused(seed, message):
 # -------------------------------------------------------------------------------------------------------------- deal
 
 
-@quick
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=12).filter(any), st.integers(1, 12), st.integers(0, 99))
 def test_hands_are_dealt_from_whole_decks(sizes, cards, seed):
     dealt = deal(np.array(sizes), cards, np.random.default_rng(seed)).tolist()

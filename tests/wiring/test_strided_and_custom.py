@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from forests import as_lists, unwired_forests
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wiring_cases import by_dendrite, by_neuron
 
@@ -12,8 +12,6 @@ from dendritree import DendriticLayer
 from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.tree import Forest
 from dendritree.wiring import Custom, Strided
-
-quick = settings(deadline=None, max_examples=80)
 
 
 def combs(forest, in_features):
@@ -30,7 +28,6 @@ def combs(forest, in_features):
     return neurons
 
 
-@quick
 @given(unwired_forests, st.integers(1, 40))
 def test_strided_is_a_deal_in_rounds(forest, in_features):
     index = Strided().index(forest, in_features)
@@ -38,7 +35,6 @@ def test_strided_is_a_deal_in_rounds(forest, in_features):
     assert by_dendrite(forest.wired(index, in_features)) == combs(forest, in_features)
 
 
-@quick
 @given(unwired_forests, st.integers(0, 20))
 def test_strided_repeats_no_input_within_a_neuron_with_no_more_synapses(forest, more):
     in_features = max(map(len, by_neuron(forest))) + more
@@ -46,7 +42,6 @@ def test_strided_repeats_no_input_within_a_neuron_with_no_more_synapses(forest, 
         assert len(set(inputs)) == len(inputs)
 
 
-@quick
 @given(st.integers(2, 8), st.integers(2, 8), st.integers(1, 4), st.integers(0, 100))
 def test_every_branch_spans_the_whole_input(synapses, dendrites, neurons, more):
     in_features = synapses * dendrites + more
@@ -58,7 +53,6 @@ def test_every_branch_spans_the_whole_input(synapses, dendrites, neurons, more):
         assert max(inputs) - min(inputs) >= in_features * (synapses - 1) // synapses - 1
 
 
-@quick
 @given(st.integers(1, 60), st.integers(1, 8), st.integers(1, 30))
 def test_strided_uses_all_inputs_about_equally_often(in_features, neurons, fan_in):
     layer = DendriticLayer(in_features, neurons, branching=2, fan_in=fan_in, wiring="strided")
@@ -81,7 +75,6 @@ def test_neurons_of_a_huge_layer_begin_one_after_the_other():
 # ------------------------------------------------------------------------------------------------------------- custom
 
 
-@quick
 @given(unwired_forests, st.integers(1, 9), st.randoms(use_true_random=False))
 def test_custom_inputs_go_neuron_by_neuron_in_the_order_of_the_dendrites(forest, in_features, random):
     given_inputs = [[random.randrange(in_features) for _ in inputs] for inputs in by_neuron(forest)]
@@ -95,7 +88,6 @@ def test_custom_inputs_of_trees_whose_levels_are_mixed():
     assert by_dendrite(layer.forest) == [[[0, 1], [2]], [[3, 4], [5]]]
 
 
-@quick
 @given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 9), st.integers(2, 4), st.integers(0, 99))
 def test_the_inputs_of_any_layer_make_the_same_layer(in_features, neurons, fan_in, branching, seed):
     torch.manual_seed(seed)
@@ -136,7 +128,7 @@ def test_a_custom_wiring_does_not_follow_its_array():
 @pytest.mark.parametrize(
     "inputs", [[], [[]], [[[0]]], 3, None, "01", [0.0, 1.0], [True, False], [[0, 1], [2]], [None], {0: 1}]
 )
-def test_other_inputs_are_refused(inputs):
+def test_other_inputs_are_rejected(inputs):
     with pytest.raises(OptionError, match=r"^inputs must be integers of shape \(neurons, fan_in\): got ") as error:
         Custom(inputs)
     assert repr(inputs) in str(error.value)
@@ -154,24 +146,24 @@ def test_other_inputs_are_refused(inputs):
         ({"branching": [2, [1]]}, r"^fan_in must be 2, as the custom wiring gives: got 3$"),
     ],
 )
-def test_custom_inputs_that_do_not_fit_the_layer_are_refused(options, message):
+def test_custom_inputs_that_do_not_fit_the_layer_are_rejected(options, message):
     with pytest.raises(DendritreeError, match=message):
         DendriticLayer(4, 2, **{"branching": 2, "wiring": Custom([[0, 1], [2, 3]]), **options})
 
 
-def test_custom_inputs_that_do_not_fit_the_forest_are_refused():
+def test_custom_inputs_that_do_not_fit_the_forest_are_rejected():
     with pytest.raises(ShapeError, match=r"^a custom wiring must give 4 inputs: got 3$"):
         Custom([0, 1, 2]).index(Forest.grow(2, fan_in=4), 3)
 
 
 @pytest.mark.parametrize("inputs", [[0, -1], [0, 2**31], [0, 2**40]])
-def test_numbers_that_are_no_inputs_of_any_layer_are_refused(inputs):
+def test_numbers_that_are_no_inputs_of_any_layer_are_rejected(inputs):
     rule = rf"^inputs must be numbers of inputs, 0 \.\.\. 2\*\*31 - 1: got {min(inputs)} \.\.\. {max(inputs)}$"
     with pytest.raises(OptionError, match=rule):
         Custom(inputs)
 
 
-def test_a_custom_wiring_for_two_neurons_is_refused_by_three():
+def test_a_custom_wiring_for_two_neurons_is_rejected_by_three():
     with pytest.raises(
         ShapeError, match=r"^a custom wiring must give each of 3 neurons as many inputs: got shape \(2, 3\)$"
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,10 @@ from .reading import check_table
 from .target import score
 
 
+class UnknownCellsWarning(UserWarning):
+    """New rows have cells that the model has not seen the like of; they are taken as missing."""
+
+
 @dataclass(frozen=True)
 class TableModel:
     """A fitted estimator and the columns it reads."""
@@ -30,37 +35,35 @@ class TableModel:
     task: str
     folder_format: ClassVar[str] = folders.TABLE_FORMAT
 
-    def predict(self, frame: Any, *, strict: bool = False) -> tuple[Any, list[str]]:
-        """A table with `prediction` and, for classes, their probabilities; and what one should know about the rows.
+    def predict(self, frame: Any, *, strict: bool = False) -> Any:
+        """The rows with a column `prediction` and, for classes, their probabilities.
+
+        Cells that the model has not seen the like of are taken as missing, with an `UnknownCellsWarning` per column.
 
         Args:
             frame: rows with all columns that the model reads.
-            strict: refuse cells that the model cannot know, which otherwise count as missing.
+            strict: raise an error for such cells.
         """
         encoded = self.encoding.encode(frame)
         notices = list(encoded.notices())
         if strict and notices:
-            raise OptionError(f"with --strict every cell must be known to the model: {notices[0]}")
-        result = frame.copy()
-        added = ["prediction", *self._probabilities()]
-        taken = [name for name in added if name in check_table(frame).columns]
+            raise OptionError(f"strict predictions need every cell to be known to the model: {notices[0]}")
+        classes = self.estimator.classes_ if self.task == "classification" else np.empty(0)
+        names = [f"probability {each}" for each in classes]
+        taken = [name for name in ("prediction", *names) if name in check_table(frame).columns]
         if taken:
             raise OptionError(f"the table must not have a column {taken[0]!r}: predictions go there")
-        if self.task == "classification":
-            names = self._probabilities()
-            probabilities = self.estimator.predict_proba(encoded.x) if len(result) else np.empty((0, len(names)))
-            result["prediction"] = self.estimator.classes_[probabilities.argmax(1)]
-            for place, name in enumerate(names):
-                result[name] = probabilities[:, place].round(6)
-        else:  # scikit-learn refuses to predict no rows
-            result["prediction"] = self.estimator.predict(encoded.x) if len(result) else np.empty(0)
-        return result, notices
+        for notice in notices:
+            warnings.warn(notice, UnknownCellsWarning, stacklevel=2)
+        rows = len(frame)  # scikit-learn does not predict no rows
+        if self.task != "classification":
+            return frame.assign(prediction=self.estimator.predict(encoded.x) if rows else np.empty(0))
+        probabilities = self.estimator.predict_proba(encoded.x) if rows else np.empty((0, len(names)))
+        predicted = frame.assign(prediction=classes[probabilities.argmax(1)])
+        return predicted.assign(**dict(zip(names, probabilities.round(6).T, strict=True)))
 
-    def _probabilities(self) -> list[str]:
-        return [f"probability {each}" for each in self.estimator.classes_] if self.task == "classification" else []
-
-    def judge(self, predicted: Any) -> str | None:
-        """How good predictions are, if their table has the target too; else None."""
+    def evaluate(self, predicted: Any) -> str | None:
+        """How good predictions are, as a phrase, if their table has the target too; otherwise None."""
         predicted = check_table(predicted)
         if self.target not in predicted.columns:
             return None
@@ -68,12 +71,14 @@ class TableModel:
         if not len(known):
             return None
         if self.task == "classification":
-            right = score(as_text(known[self.target]).to_numpy(dtype=str), known["prediction"].to_numpy(dtype=str))
-            return f"accuracy {right:.4f} on {len(known):,} rows with {self.target!r}"
-        numbers = as_numbers(known[self.target])
-        if not np.isfinite(numbers).all():
-            return None
-        return f"RMSE {score(numbers, known['prediction'].to_numpy()):.4g} on {len(known):,} rows with {self.target!r}"
+            labels = as_text(known[self.target]).to_numpy(dtype=str)
+            metric = f"accuracy {score(labels, known['prediction'].to_numpy(dtype=str)):.4f}"
+        else:
+            numbers = as_numbers(known[self.target])
+            if not np.isfinite(numbers).all():
+                return None
+            metric = f"RMSE {score(numbers, known['prediction'].to_numpy()):.4g}"
+        return f"{metric} on {len(known):,} rows with {self.target!r}"
 
 
 def describe(model: TableModel) -> folders.Description:

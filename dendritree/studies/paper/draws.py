@@ -13,8 +13,6 @@ from ...data import Examples, Images, Split, load_dataset, normalize, read_image
 from ..engine.seeds import seed_of
 from .protocol import Protocol
 
-__all__ = ["Draw", "draw_trials", "full_split"]
-
 SIDE = 32
 """Images are enlarged to 32x32, as in the paper: 1024 = 2^10 = 4^5 = 32^2."""
 

@@ -13,7 +13,8 @@ import pytest
 from runner_cases import Collected, alone, impossible_job, some_jobs
 
 from dendritree.errors import DendritreeError, ShapeError
-from dendritree.studies.engine.runner import Pool, run_jobs
+from dendritree.studies.engine.runner import Workers, run_jobs
+from dendritree.studies.paper.trials import run_job
 
 pytestmark = pytest.mark.slow
 
@@ -57,12 +58,12 @@ def test_a_killed_worker_loses_and_doubles_nothing_then_a_job_that_raises_shows_
             killed.append(workers[0].wait(timeout=20))
 
     done = Collected(kill)
-    with Pool("dask", address=address) as pool:
-        run_jobs(some_jobs(JOBS), pool, done)
+    with Workers("dask", address=address) as pool:
+        run_jobs(some_jobs(JOBS), pool, done, work=run_job)
         done.must_be(expected)  # bit for bit what this process gives
         assert killed == [-signal.SIGKILL]
         with pytest.raises(ShapeError, match=r"branching \*\* depth: got .*1024.*branching 3"):
-            run_jobs([impossible_job()], pool, done)
+            run_jobs([impossible_job()], pool, done, work=run_job)
     assert workers[1].poll() is None  # the user's cluster lives on
 
 
@@ -70,15 +71,16 @@ ABANDONED = """
 import os, signal, sys
 from runner_cases import Collected, some_jobs
 from dendritree.errors import DendritreeError
-from dendritree.studies.engine.runner import Pool, run_jobs
+from dendritree.studies.engine.runner import Workers, run_jobs
+from dendritree.studies.paper.trials import run_job
 
 def kill(count):
     if count == 2:
         os.kill(int(sys.argv[2]), signal.SIGKILL)
 
 try:
-    with Pool("dask", address=sys.argv[1]) as pool:
-        run_jobs(some_jobs(14), pool, Collected(kill))
+    with Workers("dask", address=sys.argv[1]) as pool:
+        run_jobs(some_jobs(14), pool, Collected(kill), work=run_job)
 except DendritreeError as error:
     print(f"refused: {error}")
 """
@@ -109,7 +111,7 @@ def closed_port():
 @pytest.mark.parametrize("form", ["tcp://127.0.0.1:{port}", "nowhere://127.0.0.1", "127.0.0.1"])
 def test_an_address_without_a_scheduler_is_refused_in_one_line(form):
     address = form.format(port=closed_port())
-    with Pool("dask", address=address) as pool:
+    with Workers("dask", address=address) as pool:
         with pytest.raises(DendritreeError, match=f"no Dask scheduler answers at {address}: ") as refused:
-            run_jobs(some_jobs(1), pool, Collected())
+            run_jobs(some_jobs(1), pool, Collected(), work=run_job)
         assert len(str(refused.value).splitlines()) == 1

@@ -85,7 +85,7 @@ def test_both_classes_and_all_digits_are_met():
 
 
 @given(first=st.integers(0, 30), count=st.integers(1, 5), place=st.data())
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.usefixtures("mnist")
 def test_a_trial_s_images_depend_on_its_number_alone_in_any_stack_and_any_order(first, count, place):
     offset = place.draw(st.integers(0, count - 1))

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
@@ -95,7 +95,6 @@ def test_outputs_and_a_step_are_those_of_the_models_alone(shape, trials):
     images=st.integers(1, 40),
     seed=st.integers(0, 100),
 )
-@settings(max_examples=25, deadline=None)
 def test_any_trees_stack(branching, depth, outputs, trials, images, seed):
     config = {"in_features": branching**depth, "out_features": outputs, "branching": branching}
     assert_a_stack_is_its_models(make_models("mln", config, trials, seed), branching**depth, images, seed)
@@ -109,7 +108,6 @@ def test_any_trees_stack(branching, depth, outputs, trials, images, seed):
     images=st.integers(1, 40),
     seed=st.integers(0, 100),
 )
-@settings(max_examples=25, deadline=None)
 def test_any_dense_models_stack(features, hidden, outputs, trials, images, seed):
     config = {"in_features": features, "out_features": outputs} | ({"hidden": hidden} if hidden else {})
     models = make_models("mlp" if hidden else "perceptrons", config, trials, seed)

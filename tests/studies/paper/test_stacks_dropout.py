@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.models import create_model
@@ -27,7 +27,6 @@ def tree_models(trials, branching, depth, outputs, dropout):
     dropout=st.sampled_from([0.1, 0.3, 0.5, 0.6]),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=25, deadline=None)
 def test_each_tree_drops_what_its_part_of_the_stack_s_mask_says(
     trials, branching, depth, outputs, images, dropout, seed
 ):

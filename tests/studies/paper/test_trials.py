@@ -11,10 +11,11 @@ import torch
 from torch.nn import functional as F
 
 from dendritree.models import create_model
-from dendritree.studies.engine.records import CURVES, Row
+from dendritree.studies.engine.trial import CURVES
 from dendritree.studies.paper.draws import draw_trials
 from dendritree.studies.paper.plan import wanted_trials
 from dendritree.studies.paper.protocol import PAPER
+from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.spec import read_specs
 from dendritree.studies.paper.timing import reference_seconds
 from dendritree.studies.paper.trials import Job, model_config, run_job

@@ -8,7 +8,7 @@ from small_paper import write_specs
 from torch.nn import functional as F
 
 from dendritree.models import create_model
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.paper.draws import full_split
 from dendritree.studies.paper.plan import run_config
@@ -57,7 +57,7 @@ def run(real_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("full")
     specs = write_specs(folder / "specs", TABLE)
     notes = Notes()
-    reproduce(folder / "run", plan_of(specs), pool=Pool("here"), observer=notes)
+    reproduce(folder / "run", plan_of(specs), workers=Workers("here"), observer=notes)
     with RunStore.open_for_reading(folder / "run") as store:
         return folder, specs, notes, store.records(with_weights=True), planned_trials(plan_of(specs), store)
 
@@ -122,7 +122,7 @@ def test_the_plan_grows_when_rates_are_known_and_the_table_is_done_at_the_end(ru
 def test_a_second_call_does_nothing_and_a_lost_trial_is_made_again_bit_for_bit(run):
     folder, specs, _, records, _ = run
     again = Notes()
-    reproduce(folder / "run", plan_of(specs), pool=Pool("here"), observer=again)
+    reproduce(folder / "run", plan_of(specs), workers=Workers("here"), observer=again)
     assert (again.totals, again.done) == ([8], [8])
     with RunStore.open_for_reading(folder / "run") as store:
         assert store.records(with_weights=True) == records
@@ -130,7 +130,7 @@ def test_a_second_call_does_nothing_and_a_lost_trial_is_made_again_bit_for_bit(r
     kept = [record for record in records if record.protocol == LR_SEARCH or record.index == 1]
     with RunStore.create_or_open(part, plan_of(specs).config) as store:
         store.add(kept)
-    reproduce(part, plan_of(specs), pool=Pool("here"))
+    reproduce(part, plan_of(specs), workers=Workers("here"))
     with RunStore.open_for_reading(part) as store:
         found = store.records(with_weights=True)
     same = [dataclasses.replace(record, seconds=0.0) for record in records]

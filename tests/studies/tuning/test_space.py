@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree import create_model
@@ -33,7 +33,6 @@ class Chooser:
 shapes = st.none() | st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.data(), shapes, st.integers(1, 12), st.integers(1, 5), st.integers(30, 1500))
 def test_every_choice_fills_its_share_of_the_budget(data, shape, inputs, outputs, budget):
     inputs = inputs if shape is None else shape[0] * shape[1] * shape[2]
@@ -45,14 +44,14 @@ def test_every_choice_fills_its_share_of_the_budget(data, shape, inputs, outputs
     choice = space.choice(chosen)
 
     def parameters(hidden):
-        options = {key: value for key, value in choice.config.items() if key != "hidden"}
+        options = {key: value for key, value in choice.arguments.items() if key != "hidden"}
         return sum(p.numel() for p in create_model(NETWORK, **options, hidden=[hidden]).parameters())
 
     if choice is None:
         return
-    (hidden,) = choice.config["hidden"]
+    (hidden,) = choice.arguments["hidden"]
     assert parameters(hidden) <= chosen["share"] * budget < parameters(hidden + 1)
-    model = create_model(NETWORK, **choice.config)
+    model = create_model(NETWORK, **choice.arguments)
     assert model(torch.randn(2, inputs)).shape == (2, outputs)
     assert model.hidden[0].depth == chosen["depth"]
 
@@ -79,12 +78,12 @@ def test_the_choice_tried_first_is_in_the_space(space):
 
 def test_a_smaller_share_is_a_smaller_model():
     space = Space(20, 3, 3000)
-    widths = [space.choice(space.default() | {"share": share}).config["hidden"][0] for share in SHARES]
+    widths = [space.choice(space.default() | {"share": share}).arguments["hidden"][0] for share in SHARES]
     assert widths == sorted(widths)
     assert len(set(widths)) == 3
 
 
 def test_synapses_of_a_fixed_wiring_do_not_move():
     space = Space(20, 3, 3000)
-    moving = [space.choice(space.default() | {"wiring": w, "moving": 0.3}).moving for w in ("random", "strided")]
+    moving = [space.choice(space.default() | {"wiring": w, "moving": 0.3}).rewired for w in ("random", "strided")]
     assert moving == [0.3, 0.0]

@@ -7,10 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..errors import ShapeError
+from .base import as_rows
 from .dendritic import DendriticLayer
-
-__all__ = ["Trace", "trace"]
 
 
 class Trace(NamedTuple):
@@ -39,11 +37,7 @@ def trace(layer: DendriticLayer, x: Tensor) -> Trace:
         True
     """
     forest, weight = layer.forest, layer.weight
-    if x.dim() == 0 or x.shape[-1] != forest.in_features:
-        raise ShapeError(
-            f"the last dimension of the input must be in_features {forest.in_features}: got {tuple(x.shape)}"
-        )
-    flat = x.reshape(-1, forest.in_features)
+    flat = as_rows(x, forest.in_features, weight.dtype)
     source, owner = (torch.tensor(index, device=x.device).long() for index in (forest.source, forest.node_of_edge))
     is_root = torch.zeros(forest.nodes, dtype=torch.bool, device=x.device)
     is_root[forest.roots.tolist()] = True

@@ -1,4 +1,4 @@
-"""What cannot be swapped is left alone with its name and the reason, or refused where it was asked for by name."""
+"""What cannot be swapped is left alone with its name and the reason, or rejected where it was asked for by name."""
 
 import pytest
 import torch
@@ -81,9 +81,9 @@ CASES = {
         r"its weight is computed from others",
     ),
     "integer": (integer, r"its weights are of type int8"),
-    "quantised": (
+    "quantized": (
         lambda: with_spare(torch.ao.nn.quantized.dynamic.Linear(20, 20)),
-        r"its weights are quantised \(Linear\)",
+        r"its weights are quantized \(Linear\)",
     ),
     "subclass": (lambda: with_spare(Scaled(20, 20)), r"Scaled has a forward of its own"),
     "reader": (Reader, r"Reader reads its \.weight or \.bias directly"),
@@ -91,7 +91,7 @@ CASES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")  # what torch says of its own quantised layers
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")  # what torch says of its own quantized layers
 @pytest.mark.parametrize("case", CASES)
 def test_what_cannot_be_swapped_is_left_alone_with_the_reason(case):
     build, reason = CASES[case]
@@ -144,13 +144,13 @@ def test_where_nothing_can_be_swapped_all_reasons_are_given():
         ({"wiring": "shared", "branching": [2, 2]}, r"fan_in must be at most 4 for branching \[2, 2\]: got 64"),
     ],
 )
-def test_bad_options_are_refused_with_the_rule(options, message):
+def test_bad_options_are_rejected_with_the_rule(options, message):
     model = nn.Sequential(nn.Linear(64, 40), nn.ReLU(), nn.Linear(40, 15))
     with pytest.raises(OptionError, match=message):
         convert(model, **options)
 
 
-def test_a_model_that_cannot_be_copied_is_refused():
+def test_a_model_that_cannot_be_copied_is_rejected():
     model = nn.Sequential(nn.Linear(20, 20))
     model.cache = model(torch.ones(20))  # a tensor with a history
     with pytest.raises(OptionError, match=r"the model must be one that copy\.deepcopy can copy: "):
