@@ -16,7 +16,7 @@ from dendritree.explanation import explain
 from dendritree.layers import trace
 from dendritree.layers.activation import NAMED_ACTIVATIONS
 from dendritree.models import NeuronNetwork, Perceptrons
-from dendritree.models.output import Chain
+from dendritree.models.chain import Chain
 
 
 class Bump(nn.Module):

@@ -1,4 +1,4 @@
-"""`Linear`: the read-out after a layer of trees."""
+"""What follows a layer of trees: a linear read-out, batch normalization."""
 
 from __future__ import annotations
 
@@ -16,6 +16,20 @@ class Linear(nn.Linear):
                 return (self.weight @ x.t()).t()
             return torch.addmm(self.bias[:, None], self.weight, x.t()).t()
         return super().forward(x)
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Batch normalization of the last dimension, whatever dimensions lead; `nn.BatchNorm1d` takes the second.
+
+    >>> BatchNorm(8)(torch.randn(5, 7, 8)).shape
+    torch.Size([5, 7, 8])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """As `nn.BatchNorm1d` does it for a matrix."""
+        if x.dim() == 2:
+            return super().forward(x)
+        return super().forward(x.reshape(-1, x.shape[-1])).reshape(x.shape)
 
 
 def make_linear(

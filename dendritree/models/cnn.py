@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +43,15 @@ class PaperCNN(nn.Sequential):
                 nn.ReLU(),
             ]
         super().__init__(*steps, nn.Flatten())
+
+
+class HeadOptions(TypedDict, total=False):
+    """What a control as classifier takes beside its sizes."""
+
+    dropout: float
+    output: str
+    device: torch.device | str | None
+    dtype: torch.dtype | None
 
 
 class ConvClassifier(nn.Module):
@@ -134,17 +143,8 @@ class ConvMLP(ConvClassifier):
 
     head: MLP
 
-    def __init__(
-        self,
-        out_features: int = 10,
-        *,
-        hidden: int,
-        dropout: float = 0.0,
-        output: str = "logits",
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(MLP, out_features, hidden=hidden, dropout=dropout, output=output, device=device, dtype=dtype)
+    def __init__(self, out_features: int = 10, *, hidden: int, **options: Unpack[HeadOptions]) -> None:
+        super().__init__(MLP, out_features, hidden=hidden, **options)
 
 
 @register("conv-perceptrons", example={})
@@ -161,16 +161,8 @@ class ConvPerceptrons(ConvClassifier):
 
     head: Perceptrons
 
-    def __init__(
-        self,
-        out_features: int = 10,
-        *,
-        dropout: float = 0.0,
-        output: str = "logits",
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(Perceptrons, out_features, dropout=dropout, output=output, device=device, dtype=dtype)
+    def __init__(self, out_features: int = 10, **options: Unpack[HeadOptions]) -> None:
+        super().__init__(Perceptrons, out_features, **options)
 
 
 @register("conv-dnm", example={"dendrites": 2})

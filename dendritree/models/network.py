@@ -13,26 +13,12 @@ from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
 from ..layers.activation import Activation, make_activation
 from ..layers.growth import Wirings
-from ..layers.linear import make_linear
+from ..layers.linear import BatchNorm, make_linear
 from ..levels import AUTO, Branching
 from ..wiring import Wiring, resolve_wiring
-from .output import Chain, make_output
+from .chain import Chain
+from .output import make_output
 from .registry import register
-
-
-class BatchNorm(nn.BatchNorm1d):
-    """Batch normalization of the last dimension, whatever dimensions lead; `nn.BatchNorm1d` takes the second.
-
-    >>> BatchNorm(8)(torch.randn(5, 7, 8)).shape
-    torch.Size([5, 7, 8])
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        """As `nn.BatchNorm1d` does it for a matrix."""
-        if x.dim() == 2:
-            return super().forward(x)
-        return super().forward(x.reshape(-1, x.shape[-1])).reshape(x.shape)
-
 
 NORMS = {"batch": BatchNorm, "layer": nn.LayerNorm}
 READOUTS = ("linear", "dendritic")

@@ -1,10 +1,11 @@
-"""What models share: the chain of their modules, their sizes, and what they make of their logits."""
+"""What models share: their sizes and what they make of their logits."""
 
 from __future__ import annotations
 
 from torch import nn
 
 from ..errors import check_int, check_one_of, check_probability
+from .chain import Chain
 
 OUTPUTS = ("logits", "probabilities")
 """What a classifier gives; probabilities are the paper's."""
@@ -19,18 +20,6 @@ def make_output(output: str, out_features: int) -> nn.Module:
     if check_one_of("output", output, OUTPUTS) == "logits":
         return nn.Identity()
     return nn.Sigmoid() if out_features == 1 else nn.Softmax(dim=-1)
-
-
-class Chain(nn.Module):
-    """A model whose inputs run through modules one after the other, up to the logits.
-
-    `explain` and `prune` ask for them. A class that defines `chain` defines its `forward` too: a subclass with another
-    forward is then known to be something else.
-    """
-
-    def chain(self) -> list[nn.Module]:
-        """The modules up to the logits, in the order of `forward`."""
-        raise NotImplementedError
 
 
 class Classifier(Chain):

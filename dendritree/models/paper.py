@@ -10,7 +10,8 @@ from ..layers import DendriticLayer
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
 from ..levels import Branching
-from .output import Chain, make_output
+from .chain import Chain
+from .output import make_output
 from .registry import register
 
 

@@ -9,8 +9,8 @@ from torch import nn
 
 from ..data import Split
 from ..errors import OptionError, check_int, check_one_of
-from ..explanation import chain
 from ..layers import DendriticLayer
+from ..models.chain import chain_of
 from ..models.sizing import parameters_of
 from ..training import FitConfig, evaluate, fit
 from .importance import measure
@@ -76,6 +76,6 @@ def pruning_curve(
         if retrain is not None:
             fit(small, split, retrain)
         found, accuracy = evaluate(small, examples, loss)
-        synapses = sum(step.forest.synapses for step in chain(small) if isinstance(step, DendriticLayer))
+        synapses = sum(step.forest.synapses for step in chain_of(small) if isinstance(step, DendriticLayer))
         points.append(PruningPoint(parameters_of(small), synapses, found, accuracy))
     return points

@@ -20,8 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError
-from ..explanation import NEAR, chain, explain, run_chain, secant
+from ..explanation import NEAR, explain, secant
 from ..layers import DendriticLayer, trace
+from ..models.chain import chain_of, run_chain
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,7 +60,7 @@ def importances(
 @torch.no_grad()
 def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor | None) -> list[Measured]:
     """Every dendritic layer of a model, measured."""
-    layers = [step for step in chain(model) if isinstance(step, DendriticLayer)]
+    layers = [step for step in chain_of(model) if isinstance(step, DendriticLayer)]
     if not layers:
         raise OptionError(f"a model to be pruned must have dendritic layers: {type(model).__name__} has none")
     layer, times = Counter(layers).most_common(1)[0]
@@ -77,7 +78,7 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
         return [_measured(model, whole, start, _moved_at_most(whole), *ones)]
     if not isinstance(examples, Tensor) or examples.dim() != 2 or not len(examples):
         raise ShapeError(f"examples must be a tensor of shape (n, in_features): got {_shape(examples)}")
-    steps, x = chain(copy.deepcopy(model).double().eval()), examples.to(layers[0].weight.device).double()
+    steps, x = chain_of(copy.deepcopy(model).double().eval()), examples.to(layers[0].weight.device).double()
     base = _reference(x.mean(0) if reference is None else reference, x.shape[-1], x)
     effects: Sequence[Tensor] = [torch.ones(1, 1, layers[0].out_features)]
     if not isinstance(model, DendriticLayer):

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError
-from ..explanation import chain
 from ..layers import DendriticLayer
+from ..models.chain import chain_of
 from ..models.sizing import check_budget, parameters_of
 from ..tree import BoolArray, Forest
 from .importance import Measured, measure
@@ -68,7 +68,7 @@ def prune(
 def _cut(model: Model, measured: Sequence[Measured], keep: Sequence[BoolArray]) -> Model:
     """A copy of a model whose layers keep these synapses."""
     small = copy.deepcopy(model)
-    layers = [step for step in chain(small) if isinstance(step, DendriticLayer)]
+    layers = [step for step in chain_of(small) if isinstance(step, DendriticLayer)]
     for layer, part, kept in zip(layers, measured, keep, strict=True):
         _cut_layer(layer, part, kept)
     return small

@@ -177,12 +177,6 @@ def test_nothing_is_allocated_before_sizes_are_checked():
         DendriticLayer(2**31, 2**15, branching=2, wiring="shared")
 
 
-@pytest.mark.parametrize("shape", [(), (5,), (3, 5), (4, 3)])
-def test_inputs_of_another_width_are_refused(shape):
-    with pytest.raises(ShapeError, match=r"last dimension of the input must be in_features 4: got"):
-        DendriticLayer(4, 1)(torch.zeros(shape))
-
-
 def test_inputs_of_another_type_are_refused():
     with pytest.raises(OptionError, match=r"type of the weights, torch.float32: got torch.float64"):
         DendriticLayer(4, 1)(torch.zeros(4, dtype=torch.float64))

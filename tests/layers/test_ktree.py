@@ -135,16 +135,6 @@ def test_it_is_a_dendritic_layer_with_repeats():
     assert (layer.trees, layer.repeats, layer.in_features, layer.out_features) == (3, 3, 8, 2)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_other_types(dtype):
-    torch.manual_seed(0)
-    layer = KTree(16, 2, trees=2)
-    x = torch.randn(4, 16)
-    other = copy.deepcopy(layer).to(dtype)
-    assert other(x.to(dtype)).dtype == dtype
-    torch.testing.assert_close(other(x.to(dtype)).float(), layer(x), rtol=0.1, atol=0.05)
-
-
 def test_a_state_dict_brings_its_random_order_and_a_copy_keeps_it():
     layer, other = KTree(16, trees=2, wiring="random"), KTree(16, trees=2, wiring="random")
     x = torch.randn(3, 16)
@@ -182,8 +172,6 @@ def test_extra_repr_shows_the_call_and_the_trees(options, text):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"in_features": 0}, r"^in_features must be an integer of at least 1: got 0$"),
-        ({"out_features": 0}, r"^out_features must be an integer of at least 1: got 0$"),
         ({"out_features": None}, r"^out_features must be an integer of at least 1: got None$"),
         ({"trees": 0}, r"^trees must be an integer of at least 1: got 0$"),
         ({"trees": 1.0}, r"^trees must be an integer of at least 1: got 1\.0$"),

@@ -11,8 +11,7 @@ from torch.nn import functional as F
 
 from dendritree import DenseNetwork, count, create_model, load, save
 from dendritree.errors import OptionError
-from dendritree.layers.linear import make_linear
-from dendritree.models.network import BatchNorm
+from dendritree.layers.linear import BatchNorm, make_linear
 
 
 @pytest.fixture(autouse=True)
