@@ -60,6 +60,30 @@ def real_data():
     return require
 
 
+@pytest.fixture(scope="session")
+def installed(real_data, tmp_path_factory):
+    """A folder with a copy of the package that reproduces a small paper."""
+    from small_paper import install
+
+    real_data("mnist")
+    return install(tmp_path_factory.mktemp("installed"))
+
+
+@pytest.fixture
+def call(capsys):
+    """A function that runs a command in this process; returns exit status, standard output and standard error."""
+    from dendritree.cli import main
+
+    def run(*arguments):
+        try:
+            status = main([str(argument) for argument in arguments])
+        except SystemExit as end:  # argparse ends this way
+            status = end.code or 0
+        return status, *capsys.readouterr()
+
+    return run
+
+
 @pytest.fixture
 def bare_machine(tmp_path, monkeypatch):
     """A machine without data; the folder of its cache, not yet there. `system` beside it stands for the system's."""

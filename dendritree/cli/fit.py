@@ -10,7 +10,7 @@ from .options import Arguments, Option
 from .progress import Progress
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: Arguments) -> None:
     """Train a model on your own table, with its controls."""
     for package in ("pandas", "sklearn", "scipy", "matplotlib", "safetensors", "rich"):
         import_extra(package, extra="tables")  # all that is needed: now, not after the training
@@ -45,7 +45,6 @@ def run(arguments: Arguments) -> int:
         write_report(report, fresh, pictures=True)
     print_report(report)
     print(f"\nmodel: {out}\nreport: {out / 'report.html'}")
-    return 0
 
 
 def _epochs(text: str) -> int | str:

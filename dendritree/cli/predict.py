@@ -11,7 +11,7 @@ from ..files import write_whole
 from .options import Arguments, Option
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: Arguments) -> None:
     """Predict rows of a table with a model of `fit`."""
     for package in ("pandas", "sklearn", "safetensors"):
         import_extra(package, extra="tables")
@@ -32,10 +32,8 @@ def run(arguments: Arguments) -> int:
     else:
         write_whole(out, text, "--out")
         print(f"wrote {out}: {len(predicted):,} rows")
-    evaluated = model.evaluate(predicted)
-    if evaluated:
+    if evaluated := model.evaluate(predicted):
         print(f"dendritree: {evaluated}", file=sys.stderr)
-    return 0
 
 
 OPTIONS = [

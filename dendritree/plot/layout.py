@@ -38,7 +38,7 @@ class TreeLayout:
     reads: Integers
     """What each edge reads: the number of an input, or -1 for a dendrite."""
     nodes: Integers
-    """The forest's nodes that belong to the neuron, the root first."""
+    """The forest's nodes that belong to the neuron, in the order of a walk from the root."""
     places: Floats
     """Where each node stands, shape (nodes, 2)."""
 
@@ -66,48 +66,60 @@ def lay_out(forest: Forest, neuron: int = 0, form: str = "auto") -> TreeLayout:
     """
     check_one_of("form", form, FORMS)
     root = int(forest.roots[check_index("neuron", neuron, forest.neurons)])
+    nodes, synapses = _walk(forest, root)
     inputs, first, last = forest.in_features, forest.offsets[:-1], forest.offsets[1:] - 1
-    nodes, synapses, reader = [root], [], {}  # the edge that reads each dendrite
     depth = np.zeros(forest.nodes, dtype=np.int64)
-    pending = [*range(last[root], first[root] - 1, -1)]
-    while pending:  # depth first
-        edge = pending.pop()
-        child = int(forest.source[edge]) - inputs
-        if child < 0:
-            synapses.append(edge)
-            continue
-        nodes.append(child)
-        reader[child], depth[child] = edge, depth[forest.node_of_edge[edge]] + 1
-        pending += range(last[child], first[child] - 1, -1)
-    owners = forest.node_of_edge[synapses]
+    for _, child, parent in forest.descend():
+        depth[child] = depth[parent] + 1
+    rooms = np.zeros(forest.edges)  # where each edge begins, along the row of synapses
     steps = np.ones((len(synapses), 2))
-    steps[0], steps[1:, 1] = (0.5, 0), GAP * (np.diff(owners) != 0)
-    along = np.zeros(forest.edges)  # where each edge begins, in rooms along the row of synapses
-    along[synapses] = np.cumsum(steps)[1::2]
-    total = float(along.max()) + 0.5
+    steps[0], steps[1:, 1] = (0.5, 0), GAP * (np.diff(forest.node_of_edge[synapses]) != 0)
+    rooms[synapses] = np.cumsum(steps)[1::2]
+    total = float(rooms.max()) + 0.5
     middle = np.zeros(forest.nodes)
-    for node in reversed(nodes):  # children before parents
-        middle[node] = (along[first[node]] + along[last[node]]) / 2
-        if node != root:
-            along[reader[node]] = middle[node]
+    for level, span, _ in forest.ascend():
+        is_node = forest.source[span] >= inputs
+        rooms[span][is_node] = middle[forest.source[span][is_node] - inputs]
+        middle[level] = (rooms[first[level]] + rooms[last[level]]) / 2
     edges = np.concatenate([np.arange(first[node], last[node] + 1) for node in nodes])
     owner = forest.node_of_edge[edges]
     deepest = depth[owner].max() + 1
     is_radial = form == "radial" or (form == "auto" and len(synapses) > MOST_LAYERED)
 
-    def places(rooms: Floats, depths: Integers) -> Floats:
+    def places(along: Floats, depths: Integers) -> Floats:
         if not is_radial:
-            return np.stack([1 - depths / deepest, 1 - rooms / total], axis=1)
-        angle, radius = np.pi / 2 - 2 * np.pi * rooms / (total + GAP), depths / deepest
+            return np.stack([1 - depths / deepest, 1 - along / total], axis=1)
+        angle, radius = np.pi / 2 - 2 * np.pi * along / (total + GAP), depths / deepest
         return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
     return TreeLayout(
         "radial" if is_radial else "layered",
         edges=edges,
-        starts=places(along[edges], depth[owner] + 1),
+        starts=places(rooms[edges], depth[owner] + 1),
         ends=places(middle[owner], depth[owner]),
         depths=depth[owner] + 1,
         reads=np.where(forest.source[edges] < inputs, forest.source[edges], -1).astype(np.int64),
         nodes=np.array(nodes),
         places=places(middle[nodes], depth[nodes]),
     )
+
+
+def _walk(forest: Forest, root: int) -> tuple[list[int], list[int]]:
+    """The nodes of a tree and the edges of its synapses, in the order of a depth-first walk from the root."""
+    nodes: list[int] = []
+    synapses: list[int] = []
+    pending: list[int] = []
+
+    def enter(node: int) -> None:
+        nodes.append(node)
+        pending.extend(range(forest.offsets[node + 1] - 1, forest.offsets[node] - 1, -1))  # the first is on top
+
+    enter(root)
+    while pending:
+        edge = pending.pop()
+        row = int(forest.source[edge])
+        if row < forest.in_features:
+            synapses.append(edge)
+        else:
+            enter(row - forest.in_features)
+    return nodes, synapses

@@ -27,7 +27,7 @@ from ..files import whole_folder
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "weights.safetensors"
 COLUMNS_FILE = "columns.json"
-"""The columns of a model of a table in version 1, beside the config of its estimator."""
+"""Version 1 only: the columns of a model of a table, beside the config of its estimator."""
 
 MODEL_FORMAT, ESTIMATOR_FORMAT, TABLE_FORMAT = "dendritree-model", "dendritree-estimator", "dendritree-table"
 FORMATS = {
@@ -38,7 +38,7 @@ FORMATS = {
 """Formats, and the modules that `describe` and `rebuild` their objects, imported when one is needed."""
 
 VERSION = 2
-"""In version 1 models gave probabilities unless their arguments said otherwise."""
+"""In version 1 models gave probabilities unless their arguments said otherwise, and tables had a file of columns."""
 
 Description = tuple[dict[str, Any], dict[str, Tensor]]
 
@@ -150,7 +150,8 @@ def _read_config(folder: Path) -> Any:
     is_estimator = isinstance(config, dict) and (config.get("format"), config.get("version")) == (ESTIMATOR_FORMAT, 1)
     if is_estimator and (folder / COLUMNS_FILE).is_file():
         columns = _read_json(folder / COLUMNS_FILE)
-        check_format(columns, TABLE_FORMAT)
+        if not isinstance(columns, dict) or columns.get("format") != TABLE_FORMAT:
+            raise FormatError(f"{COLUMNS_FILE} must have format {TABLE_FORMAT!r}: got {columns!r:.60}")
         return {**columns, "estimator": config}
     return config
 

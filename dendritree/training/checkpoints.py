@@ -29,7 +29,7 @@ MOST_LISTED = 4
 
 
 class Checkpoint:
-    """The file of a run: written after each epoch, and what a stopped run resumes from.
+    """A callback that writes the file of a run after each epoch, and what a stopped run resumes from.
 
     Args:
         path: of the file.
@@ -66,16 +66,15 @@ class Checkpoint:
 
     # ---------------------------------------------------------------------------------------------------------- writing
 
-    def write(self) -> None:
-        """Write all that the rest of the run depends on."""
-        history = self.run.history
+    def __call__(self, run: Run) -> None:
+        """Write everything that the rest of the run depends on, as a callback after each epoch."""
         tensors = {f"{part}.{name}": value for part, values in self._parts().items() for name, value in values.items()}
         facts = {
             **self.same,
             **self._place(),
             "tensors": sorted(tensors),
-            "epochs": [asdict(epoch) for epoch in history.epochs],
-            "stop": bool(self.run.stop),
+            "epochs": [asdict(epoch) for epoch in run.history.epochs],
+            "stop": bool(run.stop),
         }
         write_checkpoint(self.path, tensors, facts)
         self.tidy()

@@ -1,4 +1,4 @@
-"""The one training loop of this project."""
+"""The training loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fit(
     checkpoint: str | os.PathLike[str] | None = None,
     optimizer: torch.optim.Optimizer | None = None,
 ) -> History:
-    """Train a model in place and return what happened.
+    """Train a model in place and return its history.
 
     The result depends only on the model's initial weights, the data and `config`: torch's random state is seeded for
     the run and restored afterwards. Ctrl-C ends the run between two steps; the history so far is returned with
@@ -68,6 +68,7 @@ def fit(
     run = Run(model, optimizer, History(config))
     order = torch.Generator().manual_seed(config.seed)
     kept = None if checkpoint is None else Checkpoint(checkpoint, run, scheduler, order, split)
+    after_epoch: Sequence[Callback] = callbacks if kept is None else [*callbacks, kept]
     with modes_kept(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(config.seed)
         if kept is not None:
@@ -78,10 +79,8 @@ def fit(
                 train_loss, train_acc = _train_epoch(run, train, loss, scheduler, order)
                 val_loss, val_acc = evaluate(model, val, config.loss) if len(val) else (math.nan, math.nan)
                 _record(run, Epoch(epoch, train_loss, val_loss, train_acc, val_acc, time.perf_counter() - start))
-                for callback in callbacks:
+                for callback in after_epoch:
                     callback(run)
-                if kept is not None:
-                    kept.write()
                 if run.stop:
                     break
         except KeyboardInterrupt:
@@ -109,8 +108,8 @@ def _train_epoch(
 ) -> tuple[float, float]:
     """One pass over the training examples; mean loss and accuracy in training mode."""
     run.model.train()
-    totals = torch.zeros(3, dtype=torch.float64)  # read once an epoch: a sync per step would cost more than a step
-    # Divided by the mean of all weights, not by the batch's own: an example then counts alike in whatever company.
+    totals = torch.zeros(3, dtype=torch.float64)  # read once per epoch: a sync per step would cost more than a step
+    # Divided by the mean of all weights, not by the batch's own, so that an example counts the same in any batch.
     mean_weight = 1.0 if train.weight is None else train.weight.mean()
     for batch in _batches(train, run.history.config.batch_size, order):
         out = run.model(batch.x)

@@ -5,10 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import uuid
 from pathlib import Path
+
+import torch
 
 import dendritree
 from dendritree.errors import DendritreeError
@@ -37,22 +38,19 @@ def count_trials(folder):
 
 @contextlib.contextmanager
 def interrupt_when(condition):
-    """Ctrl-C in this process as soon as `condition` holds, wherever the block is then."""
-    left = threading.Event()
+    """Ctrl-C in this process, in the first step of any training after `condition` holds."""
 
-    def watch():
-        while not left.wait(0.05):
-            if condition():
-                os.kill(os.getpid(), signal.SIGINT)
-                return
+    def press(module, _inputs):
+        if module.training and condition():
+            handle.remove()
+            signal.raise_signal(signal.SIGINT)
 
-    before, watcher = signal.signal(signal.SIGINT, signal.default_int_handler), threading.Thread(target=watch)
-    watcher.start()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start us with it ignored
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(press)
     try:
         yield
     finally:
-        left.set()
-        watcher.join()
+        handle.remove()
         signal.signal(signal.SIGINT, before)
 
 

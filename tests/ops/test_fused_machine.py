@@ -23,7 +23,7 @@ FORESTS = {
     "forty": Forest.grow(2, depth=4, neurons=40),
     "unequal": NAMED["unequal"],
     "shared": share(Forest.grow(3, depth=3, neurons=21)),
-    "matmul": share(Forest.grow(32, fan_in=1024, neurons=48)),
+    "matmul": share(Forest.grow(16, fan_in=256, neurons=48)),
     "matmul, deep": share(Forest.grow([8, 4, 2], neurons=9)),
 }
 names = pytest.mark.parametrize("name", FORESTS)

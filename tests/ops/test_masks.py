@@ -5,6 +5,7 @@ weights 1, 2, 4, ... and no activation an output spells out, bit by bit, which s
 one the gradient of an input that one synapse reads is that synapse's factor.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -137,23 +138,27 @@ def test_the_gradients_use_that_mask_in_every_block_of_a_long_batch():
 
 # ---------------------------------------------------------------------------------------------- rates and independence
 
-SAMPLES = 1024
 WIDE = Forest.grow(64, depth=1, neurons=64)  # 4096 synapses
 SEED = 8031924517630571829  # nothing special
 rates = pytest.mark.parametrize("p", RATES)
-few_rates = pytest.mark.parametrize("p", [0.1, 0.5])  # for what takes seconds
+few_rates = pytest.mark.parametrize("p", [0.1, 0.5])  # for what takes long
+sizes = pytest.mark.parametrize("samples", [256, pytest.param(1024, marks=pytest.mark.slow)])  # more find more
 
 
-def silent(seed, p, forest=WIDE, samples=SAMPLES):
-    """Which synapses are silent, standardised: mean 0 and variance 1 if each is with probability p on its own."""
-    return ((mask_of(forest, seed, samples, p) == 0).double() - p) / math.sqrt(p * (1 - p))
-
-
-def fair(p):
-    """The same from torch's own generator."""
-    generator = torch.Generator().manual_seed(0)
-    mask = torch.rand(SAMPLES, WIDE.synapses, generator=generator) < p
+def standardized(mask, p):
+    """Mean 0 and variance 1 if each is true with probability p on its own."""
     return (mask.double() - p) / math.sqrt(p * (1 - p))
+
+
+@functools.lru_cache(maxsize=3)
+def silent(seed, p, samples):
+    """Which synapses of `WIDE` are silent, standardized."""
+    return standardized(mask_of(WIDE, seed, samples, p) == 0, p)
+
+
+def fair(p, samples):
+    """The same from torch's own generator."""
+    return standardized(torch.rand(samples, WIDE.synapses, generator=torch.Generator().manual_seed(0)) < p, p)
 
 
 def deviations(mean, draws):
@@ -162,24 +167,27 @@ def deviations(mean, draws):
 
 
 @rates
-def test_synapses_are_silent_at_the_rate_and_scaled_up_otherwise(p):
-    mask = mask_of(WIDE, SEED, SAMPLES, p)
-    assert deviations(silent(SEED, p).mean(), mask.numel()) < 5
+@sizes
+def test_synapses_are_silent_at_the_rate_and_scaled_up_otherwise(p, samples):
+    mask = mask_of(WIDE, SEED, samples, p)
+    assert deviations(standardized(mask == 0, p).mean(), mask.numel()) < 5
     assert set(mask.unique().tolist()) == {0.0, 1 / (1 - p)}
 
 
 @rates
-def test_sums_over_synapses_and_over_samples_vary_as_for_independent_tosses(p):
-    mask = silent(SEED, p)
+@sizes
+def test_sums_over_synapses_and_over_samples_vary_as_for_independent_tosses(p, samples):
+    mask = silent(SEED, p, samples)
     for axis in (0, 1):
         squares = mask.sum(axis) ** 2 / mask.shape[axis]  # each has mean 1, together they are a chi-square
         assert abs(squares.sum() - len(squares)) < 5 * math.sqrt(2 * len(squares))
 
 
 @rates
-def test_neighbours_are_independent(p):
-    mask = silent(SEED, p)
-    neighbours = {
+@sizes
+def test_neighbors_are_independent(p, samples):
+    mask = silent(SEED, p, samples)
+    neighbors = {
         "synapses of a pair": mask[:, 0::2] * mask[:, 1::2],
         "synapses of two pairs": mask[:, 1:-1:2] * mask[:, 2::2],
         "first synapses of pairs": mask[:, :-2] * mask[:, 2:],
@@ -187,7 +195,7 @@ def test_neighbours_are_independent(p):
         "samples": mask[:-1] * mask[1:],
         "a pair in the next sample": mask[:-1, 0::2] * mask[1:, 1::2],
     }
-    found = {name: deviations(product.mean(), product.numel()) for name, product in neighbours.items()}
+    found = {name: deviations(product.mean(), product.numel()) for name, product in neighbors.items()}
     assert max(found.values()) < 5, found
 
 
@@ -206,15 +214,17 @@ def largest_eigenvalue(mask):
 
 
 @few_rates
-def test_no_two_synapses_and_no_two_samples_go_together(p):
-    mask, random = silent(SEED, p), fair(p)
+@sizes
+def test_no_two_synapses_and_no_two_samples_go_together(p, samples):
+    mask, random = silent(SEED, p, samples), fair(p, samples)
     assert largest_correlation(mask) < 1.4 * largest_correlation(random)
     assert largest_correlation(mask.T) < 1.4 * largest_correlation(random.T)
 
 
 @few_rates
-def test_the_mask_has_no_common_causes(p):
-    assert largest_eigenvalue(silent(SEED, p)) < 1.05 * largest_eigenvalue(fair(p))
+@sizes
+def test_the_mask_has_no_common_causes(p, samples):
+    assert largest_eigenvalue(silent(SEED, p, samples)) < 1.05 * largest_eigenvalue(fair(p, samples))
 
 
 # --------------------------------------------------------------------------------------------------------------- seeds
@@ -230,18 +240,19 @@ PAIRS_OF_SEEDS = {
 }
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5])
+@few_rates
+@sizes
 @pytest.mark.parametrize("name", PAIRS_OF_SEEDS)
-def test_two_seeds_give_independent_masks(name, p):
-    one, other = (silent(seed, p) for seed in PAIRS_OF_SEEDS[name])
+def test_two_seeds_give_independent_masks(name, p, samples):
+    one, other = (silent(seed, p, samples) for seed in PAIRS_OF_SEEDS[name])
     products = {
         "same place": one * other,
         "next sample": one[:-1] * other[1:],
         "sample before": one[1:] * other[:-1],
-        "samples swapped": one * other[torch.arange(SAMPLES) ^ 1],
+        "samples swapped": one * other[torch.arange(samples) ^ 1],
         "next pair": one[:, :-2] * other[:, 2:],
         "pair before": one[:, 2:] * other[:, :-2],
-        "pairs turned": one * other.reshape(SAMPLES, -1, 2).flip(2).reshape(SAMPLES, -1),
+        "pairs turned": one * other.reshape(samples, -1, 2).flip(2).reshape(samples, -1),
     }
     found = {key: deviations(product.mean(), product.numel()) for key, product in products.items()}
     assert max(found.values()) < 5, found
@@ -249,7 +260,8 @@ def test_two_seeds_give_independent_masks(name, p):
 
 def test_masks_of_many_seeds_are_independent_tosses_for_each_synapse():
     forest, p, count = Forest.grow(4, depth=1, neurons=2), 0.25, 1000
-    masks = torch.stack([silent(seed, p, forest, 4).flatten() for seed in range(count)])  # (seeds, places)
+    drawn = torch.stack([mask_of(forest, seed, 4, p).flatten() for seed in range(count)])  # (seeds, places)
+    masks = standardized(drawn == 0, p)
     assert (masks.mean(0).abs() * math.sqrt(count)).max() < 5
     assert (masks.T @ masks / count).fill_diagonal_(0).abs().max() * math.sqrt(count) < 5
 

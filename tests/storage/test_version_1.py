@@ -167,7 +167,8 @@ def test_a_model_of_a_table_opens_with_its_file_of_columns_and_is_replaced_witho
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({}, r"must have format 'dendritree-table': got None"),
+        ({}, r"columns\.json must have format 'dendritree-table': got {}"),
+        ([], r"columns\.json must have format 'dendritree-table': got \[\]"),
         (columns("a"), r"columns must be the inputs of the estimator: got 1 and 2"),
         (columns("a", "b") | {"target": 3}, r"target of a model of a table must be a text: got 3"),
         (columns("a", "b") | {"version": 3}, r"must have version 1 or 2: got 3"),
