@@ -279,7 +279,7 @@ def test_names_of_the_last_version_work_with_a_warning():
 
 def test_no_public_name_hides_a_module():
     for module, path in MODULES.items():
-        if path.name == "__init__.py":
+        if path.name == "__init__.py" and module != "ops.kernels":  # one kernel per file, of its name
             exported = getattr(importlib.import_module(dendritree_name(module)), "__all__", [])
             inside = {entry.stem for entry in path.parent.iterdir() if entry.suffix == ".py" or entry.is_dir()}
             assert not inside & set(exported), module

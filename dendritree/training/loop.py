@@ -130,7 +130,7 @@ def evaluate(
 ) -> tuple[float, float]:
     """Mean loss and accuracy (NaN for regression) of a model in evaluation mode.
 
-    >>> from dendritree import Perceptrons
+    >>> from dendritree.models import Perceptrons
     >>> from dendritree.data import load_dataset
     >>> loss, accuracy = evaluate(Perceptrons(64, 10, output="logits"), load_dataset("digits").test)
     >>> 0 <= accuracy <= 1
