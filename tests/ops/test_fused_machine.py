@@ -115,14 +115,14 @@ def test_the_same_seed_gives_the_same_bits_again(name, dropout):
 
 def test_small_work_stays_in_the_calling_thread(set_threads, monkeypatch):
     set_threads(2)
-    monkeypatch.setattr(threads, "_pool", threads.Workers())
+    monkeypatch.setattr(threads, "_pool", threads.Pool())
     seeded(FORESTS["unequal"], random_case(FORESTS["unequal"], (8,)))
     assert threads._pool.size == 0
 
 
 def test_large_work_is_shared_by_as_many_threads_as_torch_has(set_threads, monkeypatch):
     set_threads(3)
-    monkeypatch.setattr(threads, "_pool", threads.Workers())
+    monkeypatch.setattr(threads, "_pool", threads.Pool())
     forest = Forest.grow(4, depth=4, neurons=12)
     seeded(forest, random_case(forest, (2000,), torch.float32))
     assert threads._pool.size == 2

@@ -97,7 +97,7 @@ def kept(weights):
 
 def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
     with RunStore.create_or_open(tmp_path, {}) as store:
-        store.add([kept(weights=True)])
+        store.add([kept(weights=True).as_trial()])
     gallery = open_gallery(tmp_path)
     assert gallery.names == ["multiclass: dendritic b=32, p=0.4, paper"]
     exhibit = gallery[0]
@@ -110,7 +110,7 @@ def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
 
 def test_a_run_without_models_is_rejected(tmp_path):
     with RunStore.create_or_open(tmp_path, {}) as store:
-        store.add([kept(weights=False)])
+        store.add([kept(weights=False).as_trial()])
     with pytest.raises(FormatError, match="a run must have kept models to be viewed"):
         open_gallery(tmp_path)
 

@@ -205,8 +205,8 @@ def test_a_stored_run_gives_the_same_report(tmp_path):
         report, files = report_of_run(tmp_path)  # while it is being written
     assert files.html.parent == tmp_path
     made = build_report(small_run(), {}, EXPECTED, PAIRS)
-    ours = [value for value in values(report, "paper", "val_acc") if value != (None,)]
-    assert ours == values(made, "paper", "val_acc")
+    run = [[value for value in values(each, "paper", "val_acc") if value != (None,)] for each in (report, made)]
+    assert sorted(run[0]) == sorted(run[1]) != []
     known = dict(values(report, "machine", "key", "value"))
     assert known["config.fit.lr"] == "0.05"
     assert {"begun", "machine 1.cpu", "machine 1.torch", "machine 1.cores"} <= set(known)
