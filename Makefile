@@ -4,13 +4,16 @@ VENV := .venv
 WORKERS ?= auto
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+# Python keeps what it compiles, whatever the environment says: tests start dozens of interpreters.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help reproduce test test-all bench docs lint types pytest package clean
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
 	@echo "make test        lint, types, tests, and a package that installs"
-	@echo "make test-all    all tests, also those that kill and restart for minutes"
+	@echo "make test-all    all tests: also those that kill and restart for minutes, and more random examples of the others"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make docs        build the documentation into site/index.html"
 	@echo "make clean       remove .venv and everything built"
@@ -33,21 +36,23 @@ lint: $(VENV)/dev.stamp
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
-# One thread of torch for each worker: there is a worker a core already.
+# One thread of torch per worker, because there is one worker per core. A worker takes a run of neighboring tests, so that
+# a fixture of their file is made once, and helps the others when it has no more.
 pytest: $(VENV)/dev.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not slow" --durations=15
+	$(PYTEST) -m "not slow" --durations=15
 
 test-all: $(VENV)/dev.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+	$(PYTEST) --hypothesis-profile=long
 
 package: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_package.py
 
 # `pip install` in one go with the constraints, so that torch is the pinned build for every package that asks for it.
+# Python compiles what it imports: compiling all 20,000 files now would take longer than the tests.
 define install
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dendritree needs Python 3.11 or newer")'
 test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-$(PIP) install -c constraints.txt -e '.[$(1)]'
+$(PIP) install --no-compile -c constraints.txt -e '.[$(1)]'
 touch $@
 endef
 

@@ -31,15 +31,15 @@ def main() -> None:
         # --no-isolation: the build tools come from the constraints, like everything else
         run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", ROOT, cwd=folder)
         environment = folder / "fresh"
-        venv.create(environment, with_pip=True)
+        venv.create(environment)  # our own pip installs there
         python = environment / "bin" / "python"
+        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--python", python)
         for kind in ("*.whl", "*.tar.gz"):
             (archive,) = (folder / "dist").glob(kind)
-            install = ("-m", "pip", "--disable-pip-version-check", "-q", "install", "-c", ROOT / "constraints.txt")
-            run(python, *install, archive, cwd=folder)
+            run(*pip, "install", "--no-compile", "-c", ROOT / "constraints.txt", archive, cwd=folder)
             run(python, "-c", PROBE.format(environment=str(environment)), cwd=folder)
             run(environment / "bin" / "dendritree", "--version", cwd=folder)
-            run(python, "-m", "pip", "-q", "uninstall", "-y", "dendritree", cwd=folder)
+            run(*pip, "uninstall", "-y", "dendritree", cwd=folder)
             print(f"ok: {archive.name} installs and works")  # noqa: T201
 
 
