@@ -16,8 +16,9 @@ from pathlib import Path
 import torch
 from measure import write_csv
 
-from dendritree import DANNClassifier, FitConfig, count, fit
-from dendritree.data import load
+from dendritree import FitConfig, count, fit
+from dendritree.data import load_dataset
+from dendritree.models import DANNClassifier
 from dendritree.training import Run, evaluate
 
 RESULTS = Path(__file__).parent / "results"
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="one model a seed (default: 0)")
     parser.add_argument("--out", type=Path, default=RESULTS / "dann_mnist.csv", help="where the CSV goes")
     options = parser.parse_args()
-    split, rows = load("mnist"), list[dict[str, object]]()
+    split, rows = load_dataset("mnist"), list[dict[str, object]]()
     for field in options.fields:
         for seed in options.seeds:
             start = time.perf_counter()

@@ -21,8 +21,8 @@ from dendritree import create_model
 from dendritree.budget import count
 from dendritree.models.sizing import fill_budget
 from dendritree.studies.engine.store import RunStore
+from dendritree.studies.engine.task import BATCH_SIZE, Task
 from dendritree.studies.fair import CellResult, Comparison, summarise
-from dendritree.studies.fair.tasks import BATCH_SIZE, Task
 from dendritree.training import LOSSES
 
 RESULTS = Path(__file__).parent / "results"

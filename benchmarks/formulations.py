@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dendritree import DendriticLayer, Forest, ops
+from dendritree import DendriticLayer, ops
+from dendritree.tree import Forest
 
 __all__ = ["BlockDiagonal", "ForestModule", "GroupedConvolution", "SparseRows"]
 

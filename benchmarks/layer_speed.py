@@ -19,7 +19,8 @@ from formulations import BlockDiagonal, ForestModule, GroupedConvolution, Sparse
 from measure import timed, write_csv
 from torch import Tensor, nn
 
-from dendritree import DendriticLayer, Forest, count, matched_mlp
+from dendritree import DendriticLayer, count, matched_mlp
+from dendritree.tree import Forest
 
 RESULTS = Path(__file__).parent / "results"
 PASSES = ("forward", "forward+backward", "step")

@@ -28,7 +28,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from dendritree.data.catalogue import FILE_SETS
+from dendritree.data.catalog import FILE_SETS
 from dendritree.data.obtain import obtain
 from dendritree.data.tables import ADULT_COLUMNS, ADULT_NUMERIC, _adult_rows
 from dendritree.sklearn import DendriticClassifier

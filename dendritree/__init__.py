@@ -1,42 +1,39 @@
-"""Dendritic-tree neurons for PyTorch.
+"""Dendritic-tree neurons for PyTorch: what a user types often. Everything else lives in its module."""
 
-Layers, the paper's models and their controls, parameter budgets, files, training: the names below are the library.
-"""
+from __future__ import annotations
 
-from .budget import Count, count, matched_mln, matched_mlp
-from .conversion import Change, ConversionReport, LeftAlone, convert
-from .errors import DendritreeError, FormatError, MissingDataError, MissingExtraError, OptionError, ShapeError
-from .explanation import Explanation, ModelExplanation, explain
-from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree, share_wiring
+import importlib
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from .budget import count, matched_mlp, summary
+from .conversion import convert
+from .data import Examples, Split
+from .explanation import explain
+from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree
 from .models import (
     MLP,
-    ConvDNM,
     ConvMLN,
-    ConvMLP,
-    ConvPerceptrons,
-    DANNClassifier,
     DendriticNetwork,
     DenseNetwork,
     MLNBinaryClassifier,
     MLNClassifier,
-    NeuronNetwork,
-    Perceptrons,
     create_model,
     list_models,
 )
 from .models.presets import dendritic_preset
-from .pruning import PruningPoint, importances, prune, pruning_curve
+from .pruning import prune, pruning_curve
 from .storage import load, save
-from .storage.masked import from_masked, load_masked, to_masked
-from .storage.onnx import OnnxFile, to_onnx
-from .studies.paper.parameters import paper_rows
-from .training import FitConfig, History, fit
+from .storage.onnx import to_onnx
+from .training import EarlyStopping, FitConfig, History, evaluate, fit
 from .training.distillation import distill
-from .training.rewiring import Rewiring, rewire
-from .tree import Forest
-from .wiring import Columns, Custom, Local, Morton, Partition, Patches, Random, Rows, Shared, Strided, Wiring
+from .training.rewiring import Rewiring
+from .wiring import Custom, Local, Morton, Partition, Patches, Random, Shared, Strided
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from .sklearn import DendriticClassifier, DendriticRegressor
+
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "DANN",
@@ -44,69 +41,75 @@ __all__ = [
     "DMNN",
     "DNM",
     "MLP",
-    "Change",
-    "Columns",
-    "ConvDNM",
     "ConvMLN",
-    "ConvMLP",
-    "ConvPerceptrons",
-    "ConversionReport",
-    "Count",
     "Custom",
-    "DANNClassifier",
+    "DendriticClassifier",
     "DendriticLayer",
     "DendriticNetwork",
-    "DendritreeError",
+    "DendriticRegressor",
     "DenseNetwork",
-    "Explanation",
+    "EarlyStopping",
+    "Examples",
     "FitConfig",
-    "Forest",
-    "FormatError",
     "History",
     "KTree",
-    "LeftAlone",
     "Local",
     "MLNBinaryClassifier",
     "MLNClassifier",
-    "MissingDataError",
-    "MissingExtraError",
-    "ModelExplanation",
     "Morton",
-    "NeuronNetwork",
-    "OnnxFile",
-    "OptionError",
     "Partition",
     "Patches",
-    "Perceptrons",
-    "PruningPoint",
     "Random",
     "Rewiring",
-    "Rows",
-    "ShapeError",
     "Shared",
+    "Split",
     "Strided",
-    "Wiring",
     "__version__",
     "convert",
     "count",
     "create_model",
     "dendritic_preset",
     "distill",
+    "evaluate",
     "explain",
     "fit",
-    "from_masked",
-    "importances",
     "list_models",
     "load",
-    "load_masked",
-    "matched_mln",
     "matched_mlp",
-    "paper_rows",
     "prune",
     "pruning_curve",
-    "rewire",
     "save",
-    "share_wiring",
-    "to_masked",
+    "summary",
     "to_onnx",
 ]
+
+_LAZY = ("DendriticClassifier", "DendriticRegressor")
+"""Of `dendritree.sklearn`, imported when somebody asks: they extend scikit-learn's classes."""
+
+_MOVED = {
+    "budget": "Count matched_mln",
+    "conversion": "Change ConversionReport LeftAlone",
+    "errors": "DendritreeError FormatError MissingDataError MissingExtraError OptionError ShapeError",
+    "explanation": "Explanation ModelExplanation",
+    "layers": "share_wiring",
+    "models": "ConvDNM ConvMLP ConvPerceptrons DANNClassifier NeuronNetwork Perceptrons",
+    "pruning": "PruningPoint importances",
+    "storage.masked": "from_masked load_masked to_masked",
+    "storage.onnx": "OnnxFile",
+    "studies.paper.parameters": "paper_rows",
+    "training.rewiring": "rewire",
+    "tree": "Forest",
+    "wiring": "Columns Rows Wiring",
+}
+"""Where names of version 0.1 live now; they work from here for one more version."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(".sklearn", __name__), name)
+    for module, names in _MOVED.items():
+        if name in names.split():
+            where = f"{__name__}.{module}"
+            warnings.warn(f"dendritree.{name} is now {where}.{name}", DeprecationWarning, stacklevel=2)
+            return getattr(importlib.import_module(where), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,12 +1,13 @@
-"""Count parameters and multiply-adds, and find the control of the same size.
+"""Count parameters and multiply-adds, of a model and of each layer, and find the control of the same size.
 
 `count(model).total` is the sum of `p.numel()`: nothing hidden, nothing estimated.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import torch
@@ -14,12 +15,11 @@ from torch import Tensor, nn
 
 from .errors import OptionError, check_int, check_module
 from .layers import DendriticLayer
+from .layers.base import NeuronLayer
 from .levels import level_sizes
 from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
 from .models.modes import evaluating
 from .models.sizing import parameters_of
-
-__all__ = ["Count", "count", "matched_mln", "matched_mlp", "stated_input_shape"]
 
 
 @dataclass(frozen=True)
@@ -61,28 +61,32 @@ def count(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Count
     for module in model.modules():
         if isinstance(module, DendriticLayer):
             masked_extra += module.forest.masked_weights - module.forest.edges
-    return Count(weights, biases, _multiply_adds(model, input_shape), weights + masked_extra)
+    multiply_adds = _multiply_adds(model, input_shape)
+    total = None if multiply_adds is None else sum(multiply_adds.values())
+    return Count(weights, biases, total, weights + masked_extra)
 
 
-def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> int | None:
-    """Run one sample through the model and add up what its layers did with it."""
+def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> dict[nn.Module, int] | None:
+    """Run one sample through the model and note what its layers did with it."""
     shape = input_shape or stated_input_shape(model)
     parameter = next(model.parameters(), None)
     if shape is None or parameter is None or parameter.is_meta:
         return None
-    total = 0
+    found: dict[nn.Module, int] = {}
 
     def add(module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        nonlocal total
-        stated = getattr(module, "multiply_adds", None)
+        stated, done = getattr(module, "multiply_adds", None), 0
         if stated is not None:
-            total += output.shape[:-1].numel() * stated
+            done = output.shape[:-1].numel() * stated
         elif isinstance(module, nn.Linear):
-            total += output.numel() * module.in_features
+            done = output.numel() * module.in_features
         elif isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
-            total += output.numel() * module.weight[0].numel()
+            done = output.numel() * module.weight[0].numel()
+        elif any(parameter.dim() > 1 for parameter in module.parameters(recurse=False)):
+            return  # not known
+        found[module] = found.get(module, 0) + done
 
-    hooks = [module.register_forward_hook(add) for module in _counted(model)]
+    hooks = [module.register_forward_hook(add) for _, module in _counted(model, "", set())]
     try:
         with evaluating(model), torch.no_grad():
             model(torch.zeros(1, *shape, device=parameter.device, dtype=parameter.dtype))
@@ -93,20 +97,17 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> int
     finally:
         for hook in hooks:
             hook.remove()
-    return total
+    return found
 
 
-def _counted(module: nn.Module) -> Iterator[nn.Module]:
-    """A module and its parts, but for the parts of one that states its multiply-adds."""
-    seen: set[nn.Module] = set()
-    pending = [module]
-    while pending:
-        each = pending.pop()
-        if each not in seen:
-            seen.add(each)
-            yield each
-            if getattr(each, "multiply_adds", None) is None:
-                pending += each.children()
+def _counted(module: nn.Module, name: str, seen: set[nn.Module]) -> Iterator[tuple[str, nn.Module]]:
+    """A module and its parts by name, but for the parts of one that states its multiply-adds."""
+    if module not in seen:
+        seen.add(module)
+        yield name, module
+        if getattr(module, "multiply_adds", None) is None:
+            for child, part in module.named_children():
+                yield from _counted(part, f"{name}.{child}".lstrip("."), seen)
 
 
 def stated_input_shape(model: nn.Module) -> tuple[int, ...] | None:
@@ -125,6 +126,96 @@ def stated_input_shape(model: nn.Module) -> tuple[int, ...] | None:
     return None
 
 
+# --------------------------------------------------------------------------------------------------------- summary
+
+
+@dataclass(frozen=True)
+class LayerSummary:
+    """A line of a `Summary`; dense layers have the sizes of a layer of neurons, every other layer stays as it is."""
+
+    name: str
+    layer: str
+    trees: str
+    wiring: str
+    parameters: int
+    dense_parameters: int
+    multiply_adds: int | None
+    """For one sample, or None where they are not known."""
+    dense_multiply_adds: int | None
+
+
+@dataclass(frozen=True, repr=False)
+class Summary:
+    """The layers of a model line by line; printed, a table with their sums."""
+
+    layers: tuple[LayerSummary, ...]
+
+    def __str__(self) -> str:
+        head = ("name", "layer", "trees", "wiring", "parameters", "if dense", "mult-adds", "if dense")
+        lines = [astuple(layer) for layer in self.layers]
+        known = [[line[place] for line in lines if line[place] is not None] for place in range(4, 8)]
+        lines.append(("total", "", "", "", *(sum(column) if column or not lines else None for column in known)))
+        table = [head, *([_cell(value) for value in line] for line in lines)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        rule = ["-" * width for width in widths]
+        table = [head, rule, *table[1:-1], rule, table[-1]]
+        aligned = [[f"{text:{'<' if i < 4 else '>'}{widths[i]}}" for i, text in enumerate(line)] for line in table]
+        return "\n".join("  ".join(line).rstrip() for line in aligned)
+
+    __repr__ = __str__  # what a prompt or a notebook shows
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) else value
+
+
+def summary(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Summary:
+    """The layers of a model: trees, wiring, parameters, multiply-adds, and what dense layers of these sizes need.
+
+    Args:
+        model: any module.
+        input_shape: shape of one sample, as in `count`.
+
+    Example:
+        >>> summary(nn.Sequential(DendriticLayer(784, 64, branching=[16, 4], wiring="random"), nn.Linear(64, 10)))
+        name   layer                    trees                         wiring  parameters  if dense  mult-adds  if dense
+        -----  -----------------------  ----------------------------  ------  ----------  --------  ---------  --------
+        0      DendriticLayer(784, 64)  64 synapses, 4 + 1 dendrites  random       4,672    50,240      4,352    50,176
+        1      Linear(64, 10)                                                        650       650        640       640
+        -----  -----------------------  ----------------------------  ------  ----------  --------  ---------  --------
+        total                                                                      5,322    50,890      4,992    50,816
+    """
+    check_module(model)
+    multiply_adds, seen = _multiply_adds(model, input_shape) or {}, set[nn.Parameter]()
+    layers = []
+    for name, module in _counted(model, "", set()):
+        stated = getattr(module, "multiply_adds", None)
+        parameters = [p for p in module.parameters(recurse=stated is not None) if p not in seen]
+        if not parameters:
+            continue
+        seen.update(parameters)
+        total = dense = sum(p.numel() for p in parameters)
+        done = dense_done = multiply_adds.get(module)
+        kind, ins, outs = type(module).__name__, *(getattr(module, f"{end}_features", None) for end in ("in", "out"))
+        if isinstance(ins, int) and isinstance(outs, int):
+            kind = f"{kind}({ins}, {outs})"
+            if stated:
+                dense = outs * (ins + (getattr(module, "bias", ...) is not None))
+                dense_done = None if done is None else done // stated * ins * outs
+        wiring = " + ".join(wiring.name for wiring in getattr(module, "wirings", ()))
+        layers.append(LayerSummary(name or "model", kind, _trees(module), wiring, total, dense, done, dense_done))
+    return Summary(tuple(layers))
+
+
+def _trees(module: nn.Module) -> str:
+    """The tree of each neuron, of many levels the first two and the last."""
+    if isinstance(module, DendriticLayer):
+        levels = re.sub(r"^\d+ trees? of ", "", module.forest.describe()).split(" + ")
+        return " + ".join(levels if len(levels) < 5 else [*levels[:2], "...", levels[-1]])
+    options = module._options() if isinstance(module, NeuronLayer) else {}
+    return ", ".join(f"{key}={value}" for key, value in options.items() if key in ("dendrites", "branches"))
+
+
 # --------------------------------------------------------------------------------------------------------- matching
 
 
@@ -133,7 +224,7 @@ def matched_mlp(model: nn.Module, *, min_hidden: int = 2, **options: Any) -> MLP
 
     Args:
         model: a `DendriticLayer`, `MLNBinaryClassifier`, `MLNClassifier` or `ConvMLN`.
-        min_hidden: fewest hidden units; with one, the MLP is no more than a perceptron.
+        min_hidden: fewest hidden units; with one, the MLP is just a perceptron.
         options: passed on to the control, for example `dropout` and `output`.
 
     Example:
@@ -146,16 +237,14 @@ def matched_mlp(model: nn.Module, *, min_hidden: int = 2, **options: Any) -> MLP
     total = parameters_of(layer)
     ins, outs = layer.in_features, layer.out_features
     # h (in + 1) weights and biases of the hidden layer, (h + 1) out of the read-out: linear in h
-    each = ins + 1 + outs
-    hidden = max(min_hidden, min((total - outs) // each, (total - outs) // each + 1, key=_distance(total - outs, each)))
+    each, free = ins + 1 + outs, total - outs
+    hidden = max(min_hidden, min(free // each, free // each + 1, key=lambda h: (abs(h * each - free), h)))
     if isinstance(model, ConvMLN):
         return ConvMLP(outs, hidden=hidden, **options)
     return MLP(ins, outs, hidden=hidden, **options)
 
 
-def matched_mln(
-    control: MLP | ConvMLP, *, ragged: bool = False, **options: Any
-) -> MLNBinaryClassifier | MLNClassifier | ConvMLN:
+def matched_mln(control: MLP | ConvMLP, *, ragged: bool = False, **options: Any) -> MLNClassifier | ConvMLN:
     """The paper's dendritic model whose true parameter count is nearest to that of a control.
 
     The branching factors tried are those that fit the inputs, or all of them with `ragged=True`.
@@ -185,10 +274,6 @@ def matched_mln(
     return MLNClassifier(ins, outs, branching=branching, ragged=ragged, **options)
 
 
-def _distance(target: int, each: int) -> Any:
-    return lambda hidden: (abs(hidden * each - target), hidden)
-
-
 def _sizes(branching: int, fan_in: int, ragged: bool) -> list[int] | None:
     """Level sizes, or None where the branching does not fit: `fan_in` of 2 ... 2**31 asked many times over."""
     if not ragged:
@@ -204,7 +289,7 @@ def _dendritic_layer(model: nn.Module) -> DendriticLayer:
     if isinstance(model, DendriticLayer):
         return model
     head = model.head if isinstance(model, ConvMLN) else model
-    if isinstance(head, MLNBinaryClassifier | MLNClassifier):
+    if isinstance(head, MLNClassifier):
         return head.layer
     raise OptionError(
         f"matched_mlp takes a DendriticLayer, MLNBinaryClassifier, MLNClassifier or ConvMLN: got {type(model).__name__}"

@@ -21,6 +21,7 @@ __all__ = [
     "MissingExtraError",
     "OptionError",
     "ShapeError",
+    "check_index",
     "check_int",
     "check_module",
     "check_one_of",
@@ -65,6 +66,21 @@ def check_int(name: str, value: Any, *, least: int = 1) -> int:
         number = None
     if number is None or isinstance(value, bool) or number < least:
         raise OptionError(f"{name} must be an integer of at least {least}: got {value!r}")
+    return number
+
+
+def check_index(name: str, value: Any, count: int) -> int:
+    """Return `value` as an int if it is one of 0 ... `count` - 1, or state the rule.
+
+    >>> check_index("neuron", 2, 3)
+    2
+    """
+    try:
+        number = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number < count:
+        raise OptionError(f"{name} must be one of 0 ... {count - 1}: got {value!r}")
     return number
 
 

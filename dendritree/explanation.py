@@ -19,31 +19,17 @@ from typing import overload
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.prune import BasePruningMethod
-from torch.nn.utils.spectral_norm import SpectralNorm
-from torch.nn.utils.weight_norm import WeightNorm
 
 from .errors import DendritreeError, OptionError, ShapeError, check_int, check_module
 from .layers import DendriticLayer, trace
-from .layers.linear import Linear
-from .models import MLP, DendriticNetwork, DenseNetwork, MLNBinaryClassifier, MLNClassifier, Perceptrons
-from .models.network import BatchNorm
+from .layers.linear import BatchNorm
+from .models.chain import chain_of, run_chain
 from .tree import Forest
-
-__all__ = ["NEAR", "Explanation", "ModelExplanation", "chain", "explain", "run_chain", "secant"]
 
 TOLERANCE = 1e-8
 """What contributions and baseline may miss the output by."""
 NEAR = 1e-12
 """Sums closer than that coincide: their difference is rounding, and a quotient of roundings is no slope."""
-KNOWN: tuple[type[nn.Module], ...] = (
-    nn.Sequential, MLNClassifier, MLNBinaryClassifier, DendriticNetwork, DenseNetwork, Perceptrons, MLP, DendriticLayer,
-    Linear, nn.Linear, nn.Dropout, nn.Identity, BatchNorm, nn.BatchNorm1d,
-)  # fmt: skip
-"""What `chain` knows the forward of, a subclass before its base."""
-WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
-"""Hooks that set a weight before it is used: the forward stays what it is."""
-NOT_ELEMENTWISE = (nn.Softmax, nn.Softmax2d, nn.Softmin, nn.LogSoftmax, nn.GLU, nn.MultiheadAttention)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,14 +112,15 @@ def explain(model: nn.Module, x: Tensor, reference: float | Tensor = 0.0) -> Exp
     The model is taken in evaluation mode, and left as it is.
 
     Args:
-        model: a `DendriticLayer`; an `MLNClassifier`, `MLNBinaryClassifier`, `DendriticNetwork`, `DenseNetwork`, `MLP`
-            or `Perceptrons`; or an `nn.Sequential` of dendritic and linear layers, batch norm, dropout and activations.
-            Subclasses with a forward of their own and modules with forward hooks are refused.
+        model: a `DendriticLayer`; an `nn.Sequential` of dendritic and linear layers, batch norm, dropout and
+            activations; or a model that is a `Chain` of these, as `MLNClassifier`, `DendriticNetwork`, `DenseNetwork`,
+            `MLP` and `Perceptrons` are. Subclasses with a forward of their own and
+            modules with forward hooks are rejected.
         x: inputs, shape (..., in_features).
         reference: the input to compare with: a number, or a tensor that broadcasts to `x`, such as the mean input.
 
     Example:
-        >>> layer = DendriticLayer(16, 2, branching=[4, 2], activation="tanh")
+        >>> layer = DendriticLayer(16, 2, branching=[4, 2], wiring="partition", activation="tanh")
         >>> found = explain(layer, torch.randn(5, 16))
         >>> found.synapses.shape, found.dendrites.shape, found.inputs.shape
         (torch.Size([5, 16]), torch.Size([5, 6]), torch.Size([5, 2, 16]))
@@ -141,7 +128,7 @@ def explain(model: nn.Module, x: Tensor, reference: float | Tensor = 0.0) -> Exp
         True
     """
     check_module(model)
-    steps = chain(copy.deepcopy(model).double().eval())
+    steps = chain_of(copy.deepcopy(model).double().eval())
     if not isinstance(x, Tensor) or x.dim() == 0:
         raise ShapeError(f"x must be a tensor of shape (..., in_features): got {x!r:.60}")
     at = x.double().reshape(x.shape[:-1].numel(), x.shape[-1])  # -1 is not defined for an empty batch
@@ -210,7 +197,7 @@ def _explain_chain(
             effect = effect @ step.weight
         elif isinstance(step, nn.BatchNorm1d):
             scale = 1.0 if step.weight is None else step.weight
-            variance = torch.as_tensor(step.running_var)  # `chain` refuses batch norm without one
+            variance = torch.as_tensor(step.running_var)  # `chain_of` rejects batch norm without one
             effect = effect * (scale / (variance + step.eps).sqrt())
         elif not isinstance(step, nn.Dropout | nn.Identity):
             effect = effect * secant(step, at, base).unsqueeze(1)
@@ -218,66 +205,6 @@ def _explain_chain(
     inputs = (effect * (at - base).unsqueeze(1)).reshape(*leading, outputs, at.shape[-1])
     output, baseline = output.reshape(*leading, outputs), baseline.reshape(*leading, outputs)
     return ModelExplanation(output, baseline, inputs, tuple(layers[::-1]), tuple(effects[::-1]))
-
-
-def run_chain(steps: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
-    """The inputs, shape (batch, in_features), and what every step makes of them.
-
-    >>> [tuple(rows.shape) for rows in run_chain([nn.Linear(4, 3), nn.Tanh()], torch.ones(2, 4))]
-    [(2, 4), (2, 3), (2, 3)]
-    """
-    rows = [x]
-    for step in steps:
-        if isinstance(step, DendriticLayer):  # not its fused kernels, which a first call would have to compile
-            rows.append(trace(step, rows[-1]).values[:, step.forest.roots.tolist()])
-            continue
-        try:
-            rows.append(step(rows[-1]))
-        except RuntimeError as error:
-            raise ShapeError(f"x must fit the model: {type(step).__name__} refuses shape {tuple(x.shape)}") from error
-    return rows
-
-
-def chain(model: nn.Module) -> list[nn.Module]:
-    """The modules that inputs run through one after the other, up to the logits; other models are refused.
-
-    >>> [type(step).__name__ for step in chain(DendriticNetwork(16, [4], 2, norm="batch"))]
-    ['DendriticLayer', 'BatchNorm', 'Linear']
-    """
-    changed = _changed(model)
-    match model:
-        case _ if changed:
-            pass
-        case nn.Sequential():
-            return [step for part in model for step in chain(part)]
-        case MLNClassifier() | MLNBinaryClassifier():
-            return chain(model.layer)
-        case DendriticNetwork() | DenseNetwork():
-            return [*chain(model.hidden), *chain(model.readout)]
-        case Perceptrons():
-            return [*chain(model.dropout), *chain(model.units)]
-        case MLP():
-            return [*chain(model.dropout), *chain(model.hidden), nn.ReLU(), *chain(model.readout)]
-        case DendriticLayer() | nn.Linear() | nn.Dropout() | nn.Identity():
-            return [model]
-        case nn.BatchNorm1d() if model.running_var is not None:
-            return [model]
-        case _ if type(model).__module__ == nn.ReLU.__module__ and not isinstance(model, NOT_ELEMENTWISE):
-            return [model]
-    raise OptionError(
-        "a model that is explained must be made of dendritic and linear layers, batch norm, dropout and elementwise"
-        f" activations, one after the other: got {type(model).__name__}{changed}"
-    )
-
-
-def _changed(model: nn.Module) -> str:
-    """Why a module may compute something else than its class is known to, as a clause; empty if it does not."""
-    known = next((kind for kind in KNOWN if isinstance(model, kind)), type(model))
-    if type(model).forward is not known.forward or "forward" in vars(model):
-        return ", which has a forward of its own"
-    if model._forward_hooks or not all(isinstance(hook, WEIGHT_HOOKS) for hook in model._forward_pre_hooks.values()):
-        return ", which has forward hooks"
-    return ""
 
 
 def secant(function: Callable[[Tensor], Tensor], at: Tensor, base: Tensor) -> Tensor:

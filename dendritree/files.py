@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -13,7 +14,7 @@ from typing import Self
 
 from .errors import DendritreeError
 
-__all__ = ["Lock", "scratch_beside", "whole_file", "whole_folder", "write_whole"]
+SCRATCH_NAME = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}")
 
 
 def scratch_beside(path: Path) -> Path:
@@ -21,12 +22,27 @@ def scratch_beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
 
 
+def unfinished_files(folder: Path, name: str | None = None) -> list[Path]:
+    """Scratch files in a folder, of one name or all: of a process that was killed, or that is writing right now.
+
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> scratch_beside(folder / "notes.txt").touch()
+    >>> len(unfinished_files(folder)), len(unfinished_files(folder, "notes.txt")), unfinished_files(folder, "other.txt")
+    (1, 1, [])
+    """
+    try:
+        found = [(path, SCRATCH_NAME.fullmatch(path.name)) for path in folder.iterdir()]
+    except OSError:  # no such folder yet, or one that we may not list
+        return []
+    return [path for path, match in found if match and name in (None, match["name"])]
+
+
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[Path]:
     """A path to write to, which takes the place of `path` at the end of the block; after an error nothing has changed.
 
     Args:
-        path: the file to be. Its folder is made if needed.
+        path: the file to write. Its folder is made if needed.
         what: what the file is, for the error if it cannot be written.
 
     >>> target = Path(tempfile.mkdtemp()) / "notes.txt"
@@ -65,9 +81,9 @@ def whole_folder(target: Path, *, replaces: Collection[str] | None = None) -> It
     """A new folder to fill, which takes the place of `target` at the end of the block; on an error nothing changes.
 
     Args:
-        target: the folder to be. Its parents are made.
-        replaces: names of files of an earlier folder that are gone afterwards, what else lies there being kept; by
-            default all of them.
+        target: the folder to write. Its parents are made if needed.
+        replaces: names of files of an earlier folder that are removed, everything else there being kept; None removes
+            all of them.
 
     >>> place = Path(tempfile.mkdtemp()) / "model"
     >>> with whole_folder(place) as fresh:
@@ -80,7 +96,9 @@ def whole_folder(target: Path, *, replaces: Collection[str] | None = None) -> It
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
-        raise DendritreeError(f"a model's folder must be writable: {target.parent} ({error.strerror})") from None
+        raise DendritreeError(
+            f"the folder of {target.name} must be writable: {target.parent} ({error.strerror})"
+        ) from None
     fresh, previous = scratch / "fresh", scratch / "previous"
     try:
         fresh.mkdir()
@@ -90,7 +108,7 @@ def whole_folder(target: Path, *, replaces: Collection[str] | None = None) -> It
         fresh.rename(target)
         if replaces is not None and previous.exists():
             for path in previous.iterdir():
-                if path.name not in replaces:  # what the user keeps beside the model stays there
+                if path.name not in replaces:
                     path.rename(target / path.name)
     finally:
         if not target.exists() and previous.exists():
@@ -105,10 +123,11 @@ class Lock:
 
     Args:
         path: a file beside what is written, made if needed.
-        on_wait: called with the holder if somebody else has the lock, before waiting for it; None raises instead.
+        on_wait: called with the holder's name before waiting for it. None raises instead of waiting, and also where
+            the system or the drive has no locks.
 
     Attributes:
-        held: False where the system or the drive has no locks.
+        held: False where there are no locks.
 
     >>> place = Path(tempfile.mkdtemp()) / "trials.lock"
     >>> with Lock(place):
@@ -119,7 +138,13 @@ class Lock:
 
     def __init__(self, path: Path, *, on_wait: Callable[[str], None] | None = None) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        self.held = True
+        try:
+            self.held = self._acquire(path, on_wait)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def _acquire(self, path: Path, on_wait: Callable[[str], None] | None) -> bool:
         try:
             import fcntl
 
@@ -134,13 +159,14 @@ class Lock:
                     ) from None
                 on_wait(who)
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        except (ImportError, OSError) as error:  # Windows; some network drives
+            if on_wait is None:
+                raise DendritreeError(f"a folder with one writer needs file locks: {path.parent} ({error})") from None
+            return False
+        with contextlib.suppress(OSError):  # a full disk: the lock is held all the same, without a name
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
-        except (ImportError, OSError):
-            self.held = False
-        except BaseException:
-            os.close(self._descriptor)
-            raise
+        return True
 
     def release(self) -> None:
         """Let others write. Releasing twice does nothing."""

@@ -5,21 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from .errors import OptionError, ShapeError, check_int, check_one_of
-
-__all__ = [
-    "AUTO",
-    "Branching",
-    "NestedTree",
-    "auto_branching",
-    "check_branching",
-    "check_shape",
-    "is_nested",
-    "level_sizes",
-    "nested_edges",
-]
 
 AUTO = "auto"
 """The branching that follows from the fan-in: two levels."""
@@ -45,7 +33,7 @@ def check_branching(branching: Any) -> int | tuple[int, ...]:
     return tuple(check_int("branching of a level", b, least=2) for b in branching)
 
 
-def is_nested(branching: Any) -> bool:
+def is_nested(branching: Any) -> TypeGuard[NestedTree]:
     """Whether a branching is a tree of nested children: a list with a list inside.
 
     >>> is_nested([16, 8]), is_nested([16, [8]])

@@ -1,13 +1,13 @@
 """The structure of dendritic trees: edges, nodes, levels and their counts.
 
-A `Forest` holds the trees of all neurons of a layer as one edge list in topological order. It knows nothing of
-weights or tensors; layers and kernels read it, wirings fill in which input each synapse reads.
+A `Forest` holds the trees of all neurons of a layer as one edge list in topological order. It contains no weights and
+no tensors: layers and kernels read it, wirings set which input each synapse reads.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -18,9 +18,8 @@ import numpy.typing as npt
 from .errors import OptionError, ShapeError, check_int
 from .levels import Branching, NestedTree, level_sizes, nested_edges
 
-__all__ = ["Forest", "IntArray"]
-
 IntArray: TypeAlias = npt.NDArray[np.int32]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 MAX_ROWS = 2**31 - 1  # rows and edges are 32-bit: half the memory traffic of 64-bit indices in the kernels
 
@@ -66,26 +65,24 @@ class Forest:
         self._check()
 
     def _check(self) -> None:
-        """Refuse an edge list that is not a forest; every later computation relies on it."""
-        offsets, nodes = self.offsets, len(self.offsets) - 1
-        if self.in_features + nodes > MAX_ROWS:
-            raise ShapeError(f"a forest must have fewer than 2**31 rows: got {self.in_features} inputs, {nodes} nodes")
-        if nodes < 1 or offsets[0] != 0 or offsets[-1] != len(self.source) or (np.diff(offsets) < 1).any():
+        """Reject an edge list that is not a forest; every later computation relies on it."""
+        inputs, nodes, source, offsets, roots = self.in_features, self.nodes, self.source, self.offsets, self.roots
+        if inputs + nodes > MAX_ROWS:
+            raise ShapeError(f"a forest must have fewer than 2**31 rows: got {inputs} inputs, {nodes} nodes")
+        if nodes < 1 or offsets[0] != 0 or offsets[-1] != len(source) or (np.diff(offsets) < 1).any():
             raise ShapeError(
-                f"offsets must rise from 0 to the number of edges, at least one edge a node: got {len(self.source)} "
-                f"edges and offsets {_brief(offsets)}"
+                "offsets must rise from 0 to the number of edges, at least one edge per node: "
+                f"got {len(source)} edges and offsets {_brief(offsets)}"
             )
-        if self.source.min() < 0 or (self.source >= self.in_features + self.node_of_edge).any():
-            raise ShapeError(
-                f"source must name one of {self.in_features} inputs or an earlier node: got {_brief(self.source)}"
-            )
-        children = self.source[self.source >= self.in_features] - self.in_features
-        heads = np.concatenate([children, self.roots])
-        inside = len(self.roots) > 0 and heads.min() >= 0 and heads.max() < nodes
+        if source.min() < 0 or (source >= inputs + self.node_of_edge).any():
+            raise ShapeError(f"source must name one of {inputs} inputs or an earlier node: got {_brief(source)}")
+        children = source[source >= inputs] - inputs
+        heads = np.concatenate([children, roots])
+        inside = len(roots) > 0 and heads.min() >= 0 and heads.max() < nodes
         if not inside or (np.bincount(heads, minlength=nodes) != 1).any():
             raise ShapeError(
-                f"every node must be either a root or the child of one other node: got roots {_brief(self.roots)} and "
-                f"{len(children)} child edges for {nodes} nodes"
+                "every node must be either a root or the child of one other node: "
+                f"got roots {_brief(roots)} and {len(children)} child edges for {nodes} nodes"
             )
 
     # ------------------------------------------------------------------------------------------------ construction
@@ -121,9 +118,7 @@ class Forest:
             raise ShapeError(f"a forest must have fewer than 2**31 rows: got {neurons} trees of {sum(sizes):,}")
         fan_ins = []
         for children, nodes in itertools.pairwise(sizes):
-            smaller, larger_nodes = divmod(children, nodes)
-            level = np.full(nodes, smaller, dtype=np.int32)
-            level[:larger_nodes] += 1
+            level = np.int32(children // nodes) + (np.arange(nodes) < children % nodes)
             fan_ins.append(np.tile(level, neurons))  # (neurons, nodes): a level of all trees, then the next level
         # Level by level every row is read once and in order, so edge e reads row e.
         offsets = _offsets(np.concatenate(fan_ins))
@@ -158,27 +153,19 @@ class Forest:
                 raise OptionError(f"join takes unwired forests, where synapse s reads row s: got a wired {forest!r}")
         synapses = sum(forest.synapses for forest in forests)
         firsts = np.cumsum([0, *(forest.nodes for forest in forests)])
-        # Number the nodes level by level across all forests, so that one level stays one vectorised step.
+        # Number the nodes level by level across all forests, so that one level stays one vectorized step.
         order = np.argsort(np.concatenate([forest.height_of_node for forest in forests]), kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        source = np.concatenate(  # -1 for a synapse, for now
-            [
-                np.where(
-                    forest.source < forest.in_features,
-                    -1,
-                    synapses + place[(forest.source - forest.in_features).clip(0) + firsts[i]],
-                )
-                for i, forest in enumerate(forests)
-            ]
-        )
+        place = np.argsort(order)
+        is_synapse = np.concatenate([forest.source < forest.in_features for forest in forests])
+        children = [forest.source - forest.in_features + first for forest, first in zip(forests, firsts, strict=False)]
+        source = synapses + place[np.concatenate(children).clip(0)]  # for synapses a placeholder
         fan_ins = np.concatenate([forest.fan_ins for forest in forests])
         begin = np.cumsum(fan_ins) - fan_ins
         offsets = _offsets(fan_ins[order])
         edges = np.repeat(begin[order] - offsets[:-1], fan_ins[order]) + np.arange(offsets[-1])
-        roots = np.concatenate([place[forest.roots + firsts[i]] for i, forest in enumerate(forests)])
+        roots = np.concatenate([place[forest.roots + first] for forest, first in zip(forests, firsts, strict=False)])
         source = source[edges]
-        source[source < 0] = np.arange(synapses)
+        source[is_synapse[edges]] = np.arange(synapses)
         return cls(synapses, source, offsets, roots)
 
     def wired(self, index: npt.ArrayLike, in_features: int) -> Forest:
@@ -199,12 +186,22 @@ class Forest:
             raise ShapeError(f"a wiring must name inputs 0 ... {in_features - 1}: got {index.min()} ... {index.max()}")
         source = self.source.astype(np.int64) + (in_features - self.in_features)  # checked against 2**31 by Forest
         source[self.synapse_edges] = index
-        return Forest(
-            in_features,
-            source,  # type: ignore[arg-type]
-            self.offsets,
-            self.roots,
-        )
+        return Forest(in_features, source, self.offsets, self.roots)  # type: ignore[arg-type]
+
+    def part(self, nodes: BoolArray, edges: BoolArray, source: IntArray | None = None) -> Forest:
+        """The nodes and edges that are marked, as a forest of the same inputs; `source` replaces what edges read.
+
+        >>> forest = Forest.grow(2, fan_in=4, neurons=2)
+        >>> second = forest.neuron_of_node == 1
+        >>> forest.part(second, second[forest.node_of_edge]).source.tolist()
+        [4, 5, 6, 7, 8, 9]
+        """
+        number = np.cumsum(nodes) - 1  # of each node that stays
+        kept = (self.source if source is None else source)[edges]
+        is_node = kept >= self.in_features
+        kept[is_node] = self.in_features + number[kept[is_node] - self.in_features]
+        fan_ins = np.bincount(self.node_of_edge[edges], minlength=self.nodes)[nodes]
+        return Forest(self.in_features, kept, _offsets(fan_ins), number[self.roots[nodes[self.roots]]])
 
     # ------------------------------------------------------------------------------------------------------ counts
 
@@ -254,10 +251,10 @@ class Forest:
         69905000
         """
         pending, total = self.synapses, 0
-        for level in self.levels:
-            nodes, edges = level.stop - level.start, int(self.offsets[level.stop] - self.offsets[level.start])
+        for level, edges, _ in self.ascend():
+            nodes = level.stop - level.start
             total += pending * nodes
-            pending += nodes - edges
+            pending += nodes - (edges.stop - edges.start)
         return total
 
     # --------------------------------------------------------------------------------------------------- structure
@@ -284,7 +281,7 @@ class Forest:
 
     @cached_property
     def levels(self) -> tuple[slice, ...]:
-        """Runs of nodes that do not read each other, leaf level first: one vectorised step each."""
+        """Runs of nodes that do not read each other, leaf level first: one vectorized step each."""
         newest = np.maximum.reduceat(self.source, self.offsets[:-1])  # the last row a node waits for
         levels, start = [], 0
         while start < self.nodes:
@@ -294,26 +291,42 @@ class Forest:
             start = stop
         return tuple(levels)
 
+    def ascend(self) -> Iterator[tuple[slice, slice, IntArray]]:
+        """Levels, children before parents: the nodes, their edges, and where the edges of each node begin.
+
+        `np.add.reduceat(values[edges], begin)` is a sum per node.
+        """
+        for level in self.levels:
+            edges = slice(int(self.offsets[level.start]), int(self.offsets[level.stop]))
+            yield level, edges, self.offsets[level] - edges.start
+
+    def descend(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+        """Levels, parents before children: the edges between nodes, the child that each reads, and its parent.
+
+        >>> [[step.tolist() for step in steps] for steps in Forest.grow(2, fan_in=4).descend()]
+        [[[4, 5], [0, 1], [2, 2]], [[], [], []]]
+        """
+        for level in reversed(self.levels):
+            edges = np.arange(self.offsets[level.start], self.offsets[level.stop], dtype=np.int32)
+            edges = edges[self.source[edges] >= self.in_features]
+            yield edges, self.source[edges] - self.in_features, self.node_of_edge[edges]
+
     @cached_property
     def height_of_node(self) -> IntArray:
         """Edges from the farthest leaf below each node, shape (nodes,)."""
-        height = np.zeros(self.in_features + self.nodes, dtype=np.int32)
-        for level in self.levels:
-            edges = slice(self.offsets[level.start], self.offsets[level.stop])
-            below = np.maximum.reduceat(height[self.source[edges]], self.offsets[level] - self.offsets[level.start])
-            height[self.in_features + level.start : self.in_features + level.stop] = below + 1
-        return height[self.in_features :]
+        rows = np.zeros(self.in_features + self.nodes, dtype=np.int32)
+        height = rows[self.in_features :]
+        for level, edges, begin in self.ascend():
+            height[level] = np.maximum.reduceat(rows[self.source[edges]], begin) + 1
+        return height
 
     @cached_property
     def neuron_of_node(self) -> IntArray:
         """The neuron each node belongs to, shape (nodes,)."""
         neuron = np.empty(self.nodes, dtype=np.int32)
         neuron[self.roots] = np.arange(self.neurons)
-        for level in reversed(self.levels):  # parents before children
-            edges = slice(self.offsets[level.start], self.offsets[level.stop])
-            inner = self.source[edges] >= self.in_features
-            child = self.source[edges][inner] - self.in_features
-            neuron[child] = neuron[self.node_of_edge[edges][inner]]
+        for _, child, parent in self.descend():
+            neuron[child] = neuron[parent]
         return neuron
 
     @property
@@ -329,21 +342,19 @@ class Forest:
     def describe(self) -> str:
         """One line for people: trees, synapses, dendrites by level."""
         sizes = np.bincount(self.height_of_node)[1:].tolist()
-        if not self._trees_look_equal():
-            trees, synapses = f"{self.neurons} unequal trees", self.synapses
-        else:
-            trees = f"{self.neurons} tree{'s' if self.neurons > 1 else ''}"
-            synapses, sizes = self.synapses // self.neurons, [size // self.neurons for size in sizes]
-        dendrites = " + ".join(f"{size:,}" for size in sizes)
-        return f"{trees} of {synapses:,} synapses, {dendrites} dendrites"
+        trees, shared = f"{self.neurons} unequal trees", 1
+        if self._trees_look_equal():
+            trees, shared = f"{self.neurons} tree{'s' if self.neurons > 1 else ''}", self.neurons
+        dendrites = " + ".join(f"{size // shared:,}" for size in sizes)
+        return f"{trees} of {self.synapses // shared:,} synapses, {dendrites} dendrites"
 
     def _trees_look_equal(self) -> bool:
         """Whether all trees have the same sequence of heights and fan-ins."""
         if self.nodes % self.neurons:
             return False
         order = np.lexsort((self.height_of_node, self.neuron_of_node))
-        trees = np.stack([self.neuron_of_node, self.height_of_node, self.fan_ins])[:, order]
-        trees = trees.reshape(3, self.neurons, -1)
+        arrays = np.stack([self.neuron_of_node, self.height_of_node, self.fan_ins])
+        trees = arrays[:, order].reshape(3, self.neurons, -1)
         return bool((trees[0] == np.arange(self.neurons)[:, None]).all() and (trees[1:] == trees[1:, :1]).all())
 
     def difference(self, other: Forest) -> str | None:

@@ -12,19 +12,8 @@ from pathlib import Path
 
 import torch
 
-from dendritree import (
-    DendriticLayer,
-    FitConfig,
-    History,
-    Local,
-    MLNClassifier,
-    PruningPoint,
-    count,
-    explain,
-    fit,
-    pruning_curve,
-)
-from dendritree.data import Examples, Split, load, normalise
+from dendritree import DendriticLayer, FitConfig, History, Local, MLNClassifier, count, explain, fit, pruning_curve
+from dendritree.data import Examples, Split, load_dataset, normalize
 from dendritree.plot import (
     plot_comparison,
     plot_efficiency,
@@ -36,6 +25,7 @@ from dendritree.plot import (
     plot_weights,
     plot_wiring,
 )
+from dendritree.pruning import PruningPoint
 from dendritree.report.chart import Chart, Line, Panel
 
 DOCS = Path(__file__).parent
@@ -56,6 +46,7 @@ def comparison_charts() -> list[Chart]:
         lines = [
             Line(name, FAMILY_OF[name], 0, *map(tuple, zip(*sorted(points), strict=True)), level=name == "linear")
             for name, points in families.items()
+            if name in FAMILY_OF  # neurons of other authors would make the picture too crowded
         ]
         scale = "linear" if "RMSE" in metric else "errors"
         panel = Panel(metric, tuple(lines), scale=scale)
@@ -65,14 +56,14 @@ def comparison_charts() -> list[Chart]:
 
 def trained(name: str) -> tuple[MLNClassifier, Split, History]:
     """One class neuron a digit, trained for a few epochs; its data and its history."""
-    split = load(name)
+    split = load_dataset(name)
     torch.manual_seed(0)
     if name == "digits":
-        net = MLNClassifier(64, 10, branching=8, output="logits")
+        net = MLNClassifier(64, 10, branching=8)
         return net, split, fit(net, split, FitConfig(epochs=30, lr=0.01))
-    split = Split(*(Examples(normalise(part.x), part.y) for part in (split.train, split.val, split.test)))
+    split = Split(*(Examples(normalize(part.x), part.y) for part in (split.train, split.val, split.test)))
     wiring = Local(window=12, place="free", image_shape=(1, 28, 28), seed=0)
-    net = MLNClassifier(784, 10, branching=[36, 12], wiring=wiring, output="logits")
+    net = MLNClassifier(784, 10, branching=[36, 12], wiring=wiring)
     config = FitConfig(epochs=6, lr=0.02, schedule="one-cycle", optimizer="adamw", weight_decay=0.05)
     return net, split, fit(net, split, config)
 

@@ -14,8 +14,9 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from dendritree import FitConfig, MLNClassifier, Perceptrons, count, fit, matched_mlp
-from dendritree.data import Split, load
+from dendritree import FitConfig, MLNClassifier, count, fit, matched_mlp
+from dendritree.data import Split, load_dataset
+from dendritree.models import Perceptrons
 from dendritree.training import evaluate
 
 LEARNING_RATES = (0.01, 0.03, 0.1, 0.3)
@@ -23,17 +24,17 @@ LEARNING_RATES = (0.01, 0.03, 0.1, 0.3)
 
 def tree() -> nn.Module:
     """Ten neurons of eight dendrites with eight synapses each: every dendrite reads one row of the 8x8 image."""
-    return MLNClassifier(64, 10, branching=8, output="logits")
+    return MLNClassifier(64, 10, branching=8)
 
 
 def control() -> nn.Module:
     """The MLP with the nearest number of parameters."""
-    return matched_mlp(MLNClassifier(64, 10, branching=8), output="logits")
+    return matched_mlp(MLNClassifier(64, 10, branching=8))
 
 
 def linear() -> nn.Module:
     """Ten perceptrons."""
-    return Perceptrons(64, 10, output="logits")
+    return Perceptrons(64, 10)
 
 
 def train(build: Callable[[], nn.Module], split: Split, lr: float, seed: int, epochs: int) -> tuple[nn.Module, float]:
@@ -52,7 +53,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.seeds < 1 or options.epochs < 1:
         parser.error(f"--seeds and --epochs must be at least 1: got {options.seeds} and {options.epochs}")
-    split = load("digits")
+    split = load_dataset("digits")
     models = {"dendritic, b=8": tree, "MLP, matched": control, "perceptrons": linear}
     print(f"{'model':<16}{'parameters':>12}{'best lr':>10}{'test accuracy':>22}")
     for name, build in models.items():

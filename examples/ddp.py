@@ -19,9 +19,10 @@ from torch.multiprocessing.spawn import start_processes
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-from dendritree import DendriticNetwork, count, share_wiring
-from dendritree.data import Examples, load
+from dendritree import DendriticNetwork, count
+from dendritree.data import Examples, load_dataset
 from dendritree.errors import DendritreeError
+from dendritree.layers import share_wiring
 from dendritree.training import evaluate
 
 PROCESSES = 2
@@ -31,7 +32,7 @@ BATCH = 64
 def make(seed: int) -> DendriticNetwork:
     """A hidden layer of 40 trees with random wiring; no batch norm, which would see half a batch in each process."""
     torch.manual_seed(seed)
-    return DendriticNetwork(64, [40], 10, fan_in=16, output="logits")
+    return DendriticNetwork(64, [40], 10, fan_in=16)
 
 
 def train(model: nn.Module, examples: Examples, epochs: int, rank: int, processes: int) -> None:
@@ -53,7 +54,7 @@ def work(rank: int, folder: str, epochs: int, seed: int) -> None:
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=PROCESSES)
     model = make(seed + 1000 * rank)
     share_wiring(model)
-    train(DistributedDataParallel(model), load("digits").train, epochs, rank, PROCESSES)
+    train(DistributedDataParallel(model), load_dataset("digits").train, epochs, rank, PROCESSES)
     if rank == 0:
         torch.save(model.state_dict(), Path(folder) / "trained.pt")
     dist.destroy_process_group()
@@ -66,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=1, help="networks that are trained (default: 1)")
     options = parser.parse_args(argv)
     try:
-        split = load("digits")
+        split = load_dataset("digits")
     except DendritreeError as error:
         print(error, file=sys.stderr)
         return 2

@@ -15,7 +15,7 @@ import sys
 import torch
 
 from dendritree import FitConfig, Local, MLNClassifier, Rewiring, count, fit
-from dendritree.data import Examples, Split, first_examples, load, normalise
+from dendritree.data import Examples, Split, first_examples, load_dataset, normalize
 from dendritree.errors import DendritreeError
 from dendritree.training import evaluate
 
@@ -28,7 +28,7 @@ def make(window: int, seed: int) -> MLNClassifier:
     """Ten neurons of 17 dendrites; each dendrite reads 49 pixels of a window of its own."""
     torch.manual_seed(seed)
     wiring = Local(window=window, place="free")
-    return MLNClassifier(784, 10, branching=[49, 17], wiring=wiring, dropout=0.1, output="logits")
+    return MLNClassifier(784, 10, branching=[49, 17], wiring=wiring, dropout=0.1)
 
 
 def train(split: Split, window: int, moving: float, epochs: int, seed: int) -> tuple[MLNClassifier, float]:
@@ -49,13 +49,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--data-dir", help="look for MNIST here first")
     options = parser.parse_args(argv)
     try:
-        raw = load("mnist", data_dir=options.data_dir)
+        raw = load_dataset("mnist", data_dir=options.data_dir)
         if options.images is not None:
             raw = first_examples(raw, options.images)
     except DendritreeError as error:
         print(error, file=sys.stderr)
         return 2
-    split = Split(*(Examples(normalise(part.x), part.y) for part in (raw.train, raw.val, raw.test)))
+    split = Split(*(Examples(normalize(part.x), part.y) for part in (raw.train, raw.val, raw.test)))
     found: list[tuple[float, int, float]] = []
     for window, moving in itertools.product(WINDOWS, MOVING):
         _, accuracy = train(split, window, moving, max(1, options.epochs // 2), seed=100)

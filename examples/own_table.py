@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -48,9 +49,11 @@ def main() -> None:
         spread = float(np.std(result.scores, ddof=1))
         print(f"{result.family:<16}{result.parameters:>12,}{result.mean:>11.3f} +- {spread:.3f}")
     print(f"\nDo dendrites help? {verdict(found.results)}\n")
-    predicted, notices = found.model.predict(houses(3, seed=1).assign(town=["Delft", "Leiden", "Utrecht"]))
+    with warnings.catch_warnings(record=True) as caught:  # the model has not seen Utrecht
+        warnings.simplefilter("always")
+        predicted = found.model.predict(houses(3, seed=1).assign(town=["Delft", "Leiden", "Utrecht"]))
     print(predicted.round(2).to_string(index=False))
-    print("\n".join(notices))
+    print("\n".join(str(each.message) for each in caught))
 
 
 if __name__ == "__main__":

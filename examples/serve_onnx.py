@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from dendritree import FitConfig, count, dendritic_preset, fit, to_onnx
-from dendritree.data import Split, load
+from dendritree.data import Split, load_dataset
 from dendritree.errors import DendritreeError, import_extra
 
 BATCH = 50
@@ -30,7 +30,7 @@ BATCH = 50
 def train(split: Split, epochs: int, seed: int) -> torch.nn.Module:
     """The preset for images of 8 x 8 pixels and 2,000 parameters."""
     torch.manual_seed(seed)
-    model = dendritic_preset(64, 10, budget=2000, image_shape=(1, 8, 8), output="logits")
+    model = dendritic_preset(64, 10, budget=2000, image_shape=(1, 8, 8))
     fit(model, split, FitConfig(epochs=epochs, lr=0.03, schedule="one-cycle", batch_size=64, seed=seed))
     return model
 
@@ -91,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     accuracies = []
     try:
-        split = load("digits")
+        split = load_dataset("digits")
         for seed in range(options.seeds):
             model = train(split, options.epochs, seed)
             with tempfile.TemporaryDirectory() as folder:

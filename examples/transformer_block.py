@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from dendritree import FitConfig, convert, count, distill, fit
-from dendritree.data import Split, load
+from dendritree.data import Split, load_dataset
 from dendritree.training import evaluate
 
 WIDTH, HIDDEN, LAYERS, BUDGET = 32, 128, 2, 0.33
@@ -84,7 +84,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.seeds < 1 or options.epochs < 1:
         parser.error(f"--seeds and --epochs must be at least 1: got {options.seeds} and {options.epochs}")
-    runs = [run(load("digits"), options.epochs, seed) for seed in range(options.seeds)]
+    runs = [run(load_dataset("digits"), options.epochs, seed) for seed in range(options.seeds)]
     print(f"{'transformer':<24}{'parameters':>12}{'test accuracy':>22}")
     for name, (parameters, _) in runs[0].items():
         accuracy = [each[name][1] for each in runs]

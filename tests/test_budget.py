@@ -4,17 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from dendritree import (
-    MLP,
-    ConvMLN,
-    ConvMLP,
-    DendriticLayer,
-    MLNBinaryClassifier,
-    MLNClassifier,
-    Perceptrons,
-    count,
-    paper_rows,
-)
+from dendritree import MLP, ConvMLN, DendriticLayer, MLNBinaryClassifier, MLNClassifier, count
+from dendritree.models import ConvMLP, Perceptrons
+from dendritree.studies.paper.parameters import paper_rows
 
 
 def numel(model):
@@ -129,7 +121,12 @@ def test_masked_weights_of_ten_neurons_on_1024_inputs(branching, masked):
         (lambda: DendriticLayer(125, 1, branching=5), 155, 31, 25 * 125 + 5 * 25 + 5),
         (lambda: DendriticLayer(128, 1, branching=[16, 8]), 136, 9, 8 * 128 + 8),
         (lambda: DendriticLayer(10, 1, branching=3, ragged=True), 16, 7, 4 * 10 + 2 * 4 + 2),
-        (lambda: DendriticLayer(20, 2, branching=3, ragged=True, bias=False), 32, 0, 8 * 20 + 4 * 8 + 2 * 4),
+        (
+            lambda: DendriticLayer(20, 2, branching=3, wiring="partition", ragged=True, bias=False),
+            32,
+            0,
+            8 * 20 + 4 * 8 + 2 * 4,
+        ),
         (lambda: DendriticLayer(7, 5, branching=7, wiring="shared"), 35, 5, 5 * 35),
     ],
     ids=["b=32", "b=5", "levels", "ragged", "no bias", "one level"],

@@ -6,19 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import (
-    MLP,
-    ConvMLN,
-    ConvMLP,
-    DendriticLayer,
-    MLNBinaryClassifier,
-    MLNClassifier,
-    OptionError,
-    Perceptrons,
-    count,
-    matched_mln,
-    matched_mlp,
-)
+from dendritree import MLP, ConvMLN, DendriticLayer, MLNBinaryClassifier, MLNClassifier, count, matched_mlp
+from dendritree.budget import matched_mln
+from dendritree.errors import OptionError
+from dendritree.models import ConvMLP, Perceptrons
 
 
 def tree_parameters(fan_in, branching, bias=True):

@@ -38,7 +38,7 @@ def test_a_layer_used_twice_counts_twice():
 @pytest.mark.parametrize(
     ("layer", "expected"),
     [
-        (DendriticLayer(8, 2, branching=2), 8 + 4),
+        (DendriticLayer(8, 2, branching=2, wiring="partition"), 8 + 4),
         (KTree(8, 2, trees=3), 2 * (3 * (8 + 4 + 2) + 3)),
         (DENN(8, 3, branches=3), 24),
         (DANN(16, 3, dendrites=2, synapses=5), 3 * (2 * 5 + 2)),

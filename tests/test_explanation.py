@@ -10,19 +10,13 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils import prune
 
-from dendritree import (
-    MLP,
-    DendriticLayer,
-    DendriticNetwork,
-    DenseNetwork,
-    MLNBinaryClassifier,
-    MLNClassifier,
-    Perceptrons,
-)
+from dendritree import MLP, DendriticLayer, DendriticNetwork, DenseNetwork, MLNBinaryClassifier, MLNClassifier
 from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.explanation import explain
 from dendritree.layers import trace
-from dendritree.layers.activation import ACTIVATIONS
+from dendritree.layers.activation import NAMED_ACTIVATIONS
+from dendritree.models import NeuronNetwork, Perceptrons
+from dendritree.models.chain import Chain
 
 
 class Bump(nn.Module):
@@ -43,7 +37,7 @@ class Step(nn.Module):
         return (x > 0).to(x.dtype)
 
 
-EVERY = [*ACTIVATIONS, nn.ELU, nn.Softplus, nn.Hardtanh, nn.PReLU, Bump]
+EVERY = [*NAMED_ACTIVATIONS, nn.ELU, nn.Softplus, nn.Hardtanh, nn.PReLU, Bump]
 
 
 def layer_of(forest, activation="leaky_relu", root_activation=True, bias=True, seed=0):
@@ -170,7 +164,7 @@ def test_a_step_function_is_explained_where_it_jumps():
 
 
 def test_the_layer_is_left_as_it_was_and_is_taken_in_evaluation_mode():
-    layer = DendriticLayer(16, 2, branching=[4, 2], dropout=0.5, backend="eager").train()
+    layer = DendriticLayer(16, 2, branching=[4, 2], wiring="partition", dropout=0.5, backend="eager").train()
     before, x = copy.deepcopy(layer.state_dict()), torch.randn(3, 16)
     found = explain(layer, x)
     assert layer.training
@@ -195,7 +189,23 @@ def settled(model):
     return model.double().eval()
 
 
+class Own(Chain):
+    """A user's model that states its chain."""
+
+    def __init__(self):
+        super().__init__()
+        self.trees, self.last = DendriticLayer(16, 5), nn.Linear(5, 3)
+
+    def chain(self):
+        return [self.trees, nn.Tanh(), self.last]
+
+    def forward(self, x):
+        return self.last(self.trees(x).tanh())
+
+
 MODELS = {
+    "own chain": Own,
+    "k-trees": lambda: NeuronNetwork(16, [5], 3, neuron="ktree"),
     "network": lambda: DendriticNetwork(16, [6, 5], 3, fan_in=4, norm="batch", dropout=0.2, output="logits"),
     "dendritic read-out": lambda: DendriticNetwork(16, [6], 3, fan_in=4, readout="dendritic", output="logits"),
     "classifier": lambda: MLNClassifier(16, 3, branching=4, activation="gelu", output="logits"),
@@ -204,7 +214,10 @@ MODELS = {
     "perceptrons": lambda: Perceptrons(16, 3, output="logits"),
     "control": lambda: MLP(16, 3, hidden=5, output="logits"),
     "sequential": lambda: nn.Sequential(
-        nn.Linear(16, 8), nn.Tanh(), nn.Sequential(DendriticLayer(8, 2, branching=4), nn.Dropout()), nn.PReLU()
+        nn.Linear(16, 8),
+        nn.Tanh(),
+        nn.Sequential(DendriticLayer(8, 2, branching=4, wiring="partition"), nn.Dropout()),
+        nn.PReLU(),
     ),
 }
 
@@ -230,7 +243,7 @@ def test_a_model_is_taken_apart_by_inputs_and_at_every_layer(name, leading):
 
 
 def test_probabilities_are_explained_by_their_logits():
-    model = MLNClassifier(16, 3, branching=4)
+    model = MLNClassifier(16, 3, branching=4, output="probabilities")
     x = torch.randn(4, 16)
     found = explain(model, x)
     assert torch.allclose(found.output.softmax(-1), model(x).double(), atol=1e-5)
@@ -249,7 +262,7 @@ def test_probabilities_are_explained_by_their_logits():
         (lambda: explain(nn.Conv2d(1, 1, 1), torch.ones(4)), OptionError, "must be made of .*: got Conv2d"),
         (lambda: explain(nn.Sequential(nn.LayerNorm(4)), torch.ones(4)), OptionError, ": got LayerNorm"),
         (lambda: explain(nn.Softmax(dim=-1), torch.ones(4)), OptionError, ": got Softmax"),
-        (lambda: explain(nn.Linear(3, 1), torch.ones(4)), ShapeError, "Linear refuses shape"),
+        (lambda: explain(nn.Linear(3, 1), torch.ones(4)), ShapeError, "Linear rejects shape"),
         (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).synapses(2), OptionError, "0 ... 1: got 2"),
         (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).dendrites(0, 1), OptionError, "got 1"),
     ],
@@ -277,6 +290,11 @@ class Bent(DendriticLayer):
 class Halved(MLNClassifier):
     def forward(self, x):
         return super().forward(x) / 2
+
+
+class Reordered(MLP):
+    def chain(self):
+        return [self.dropout, self.hidden, nn.Tanh(), self.readout]
 
 
 class Shifted(nn.BatchNorm1d):
@@ -315,6 +333,10 @@ OWN, HOOKS = "which has a forward of its own", "which has forward hooks"
         (lambda: nn.Sequential(Twice(4, 2)), f"Twice, {OWN}"),
         (lambda: Bent(4, 2, branching=2), f"Bent, {OWN}"),
         (lambda: Halved(4, 2, branching=2), f"Halved, {OWN}"),
+        (lambda: Reordered(4, 2, hidden=3), f"Reordered, {OWN}"),
+        (lambda: patched(MLNClassifier(4, 2, branching=2)), f"MLNClassifier, {OWN}"),
+        (lambda: hooked(MLNClassifier(4, 2, branching=2)), f"MLNClassifier, {HOOKS}"),
+        (lambda: Chain(), f"Chain, {OWN}"),
         (lambda: Shifted(4), f"Shifted, {OWN}"),
         (lambda: nn.Sequential(nn.Linear(4, 4), patched(nn.ReLU())), f"ReLU, {OWN}"),
         (lambda: patched(DendriticLayer(4, 2, branching=2)), f"DendriticLayer, {OWN}"),

@@ -153,13 +153,13 @@ def test_nested_builds_the_tree_that_is_written(nested):
 
 
 @pytest.mark.parametrize("tree", [5, [], [2, []], "ab", [2, "3"], None])
-def test_nested_refuses_a_dendrite_that_is_no_list_of_children(tree):
+def test_nested_rejects_a_dendrite_that_is_no_list_of_children(tree):
     with pytest.raises(OptionError, match=r"a dendrite must be a non-empty list of synapse counts and dendrites: got"):
         Forest.nested(tree)
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, 2.0, True, None, float("nan")])
-def test_nested_refuses_a_synapse_count_that_is_no_positive_integer(count):
+def test_nested_rejects_a_synapse_count_that_is_no_positive_integer(count):
     with pytest.raises(OptionError) as error:
         Forest.nested([2, [count]])
     assert str(error.value) == f"synapses of a dendrite must be an integer of at least 1: got {count!r}"
@@ -184,7 +184,7 @@ def test_join_of_balanced_trees_gives_them_their_inputs_one_after_the_other():
 
 
 @pytest.mark.parametrize(("index", "in_features"), [([1, 0], 2), ([0, 1], 3), ([0, 0], 1)])
-def test_join_refuses_forests_that_are_wired_already(index, in_features):
+def test_join_rejects_forests_that_are_wired_already(index, in_features):
     wired = Forest.nested([2]).wired(index, in_features)
     with pytest.raises(OptionError, match=rf"join takes unwired forests.*: got a wired Forest\({in_features} inputs, "):
         Forest.join([Forest.nested([2]), wired])
@@ -235,6 +235,6 @@ def test_wired_gives_the_synapses_their_inputs_in_edge_order_and_keeps_the_trees
         ([0, 1, 2, 3], 2**31 - 1, r"2\*\*31"),
     ],
 )
-def test_wired_refuses_what_is_no_wiring(index, in_features, message):
+def test_wired_rejects_what_is_no_wiring(index, in_features, message):
     with pytest.raises((OptionError, ShapeError), match=message):
         Forest.grow(2, fan_in=4).wired(index, in_features)

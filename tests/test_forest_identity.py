@@ -109,7 +109,7 @@ NONE = np.array([], dtype=np.int32)
         (2, NONE, [0], NONE, r"offsets must rise .*: got 0 edges and offsets \[0\]"),
         (2, [0, 1], [1, 2], [0], r"offsets must rise from 0 .*: got 2 edges and offsets \[1 2\]"),
         (2, [0, 1], [0, 1], [0], r"to the number of edges, .*: got 2 edges and offsets \[0 1\]"),
-        (2, [0, 1], [0, 2, 2], [0, 1], r"at least one edge a node: got 2 edges and offsets \[0 2 2\]"),
+        (2, [0, 1], [0, 2, 2], [0, 1], r"at least one edge per node: got 2 edges and offsets \[0 2 2\]"),
         (2, [0, -1], [0, 2], [0], r"source must name one of 2 inputs or an earlier node: got \[ ?0 -1\]"),
         (2, [0, 2], [0, 2], [0], r"source must name one of 2 inputs or an earlier node: got \[0 2\]"),
         (2, [3, 0], [0, 1, 2], [0], r"an earlier node: got \[3 0\]"),
@@ -131,6 +131,6 @@ NONE = np.array([], dtype=np.int32)
         (2, [[0], [1]], [0, 1, 2], [0, 1], r"source must "),
     ],
 )
-def test_edge_lists_that_are_no_forest_are_refused(in_features, source, offsets, roots, message):
+def test_edge_lists_that_are_no_forest_are_rejected(in_features, source, offsets, roots, message):
     with pytest.raises((OptionError, ShapeError), match=message):
         Forest(in_features, source, offsets, roots)

@@ -1,4 +1,4 @@
-"""Forest.grow: the sizes of the levels, the counts, and what is refused."""
+"""Forest.grow: the sizes of the levels, the counts, and what is rejected."""
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def test_numpy_integers_are_integers():
     )
 
 
-# ---------------------------------------------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("value", [0, -4, 4.0, 2.5, float("nan"), "4", True])
@@ -175,7 +175,7 @@ def test_branching_must_be_an_integer_of_at_least_two(value):
         ),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused_with_rule_and_values(arguments, kind, message):
+def test_sizes_that_do_not_fit_are_rejected_with_rule_and_values(arguments, kind, message):
     with pytest.raises(kind, match=message):
         Forest.grow(**arguments)
 
@@ -191,7 +191,7 @@ def test_sizes_that_do_not_fit_are_refused_with_rule_and_values(arguments, kind,
         ({"branching": 2, "fan_in": 2, "neurons": 2**40}, r"fewer than 2\*\*31 rows: got 1099511627776 trees of 3"),
     ],
 )
-def test_forests_too_large_for_the_index_are_refused_before_anything_is_allocated(arguments, message):
+def test_forests_too_large_for_the_index_are_rejected_before_anything_is_allocated(arguments, message):
     with pytest.raises(ShapeError, match=message):
         Forest.grow(**arguments)
 

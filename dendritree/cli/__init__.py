@@ -1,4 +1,4 @@
-"""The `dendritree` command: thin, a table of commands."""
+"""The `dendritree` command: a table of sub-commands, one file per command."""
 
 from __future__ import annotations
 
@@ -6,40 +6,30 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from .. import __version__
 from ..errors import DendritreeError
-from .command import Command
-from .compare import COMPARE
-from .data import DATA
-from .export import EXPORT
-from .figures import FIGURES
-from .fit import FIT
-from .models import MODELS
-from .params import PARAMS
-from .predict import PREDICT
-from .report import REPORT
-from .reproduce import REPRODUCE
-from .tune import TUNE
-from .view import VIEW
+from . import compare, data, export, figures, fit, models, params, predict, report, reproduce, tune, view
+from .options import Arguments, Option
 
 __all__ = ["COMMANDS", "main", "make_parser"]
 
-COMMANDS: dict[str, Command] = {
-    "params": PARAMS,
-    "models": MODELS,
-    "data": DATA,
-    "reproduce": REPRODUCE,
-    "report": REPORT,
-    "compare": COMPARE,
-    "view": VIEW,
-    "fit": FIT,
-    "predict": PREDICT,
-    "tune": TUNE,
-    "export": EXPORT,
-    "figures": FIGURES,
-}
+
+class Command(Protocol):
+    """What the file of a command defines; the file's name is the command's."""
+
+    __name__: str
+    OPTIONS: list[Option]
+    EXAMPLES: str
+    """Command lines, one per line."""
+
+    def run(self, arguments: Arguments, /) -> int | None:
+        """Its docstring is the help. Returns an exit status; None is 0."""
+
+
+_FILES: list[Command] = [params, models, data, reproduce, report, compare, view, fit, predict, tune, export, figures]
+COMMANDS = {file.__name__.rpartition(".")[2]: file for file in _FILES}
 
 
 class Parser(argparse.ArgumentParser):
@@ -51,10 +41,10 @@ class Parser(argparse.ArgumentParser):
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help with room for the longest command's name: argparse forgets that the list of commands is indented."""
+    """Help with room for the longest name of a command: argparse forgets that the list of commands is indented."""
 
     def add_argument(self, action: argparse.Action) -> None:
-        """Count the width of an argument, and of the commands if it is theirs."""
+        """Measure an argument, and the names of the commands if it is theirs."""
         super().add_argument(action)
         if action.nargs == argparse.PARSER:
             self._action_max_length = max(self._action_max_length, 4 + max(map(len, COMMANDS)))
@@ -62,24 +52,22 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 def make_parser() -> Parser:
     """The parser of all commands."""
-    parser = Parser(
-        prog="dendritree",
-        epilog="example:\n  dendritree params 1024 10 --branching 32",
-        formatter_class=HelpFormatter,
-    )
+    example = "example:\n  dendritree params 1024 10 --branching 32"
+    parser = Parser(prog="dendritree", epilog=example, formatter_class=HelpFormatter)
     parser.add_argument("--version", action="version", version=f"dendritree {__version__}")
     subparsers = parser.add_subparsers(title="dendritic-tree neurons for PyTorch", dest="command", metavar="COMMAND")
     for name, command in COMMANDS.items():
+        about = command.run.__doc__ or ""
         sub = subparsers.add_parser(
             name,
-            help=command.help,
-            description=command.help.capitalize() + ".",
-            epilog="\n  ".join(filter(None, ["example:", command.example, command.network_example])),
+            help=about[:1].lower() + about[1:].rstrip("."),
+            description=about,
+            epilog="\n  ".join(["example:", *command.EXAMPLES.splitlines()]),
             formatter_class=HelpFormatter,
-            usage=command.usage or None,
+            usage=" ".join(dict.fromkeys(["dendritree", name, *(option.usage for option in command.OPTIONS)])),
         )
-        for flags, options in command.arguments:
-            sub.add_argument(*flags, **options)  # type: ignore[arg-type]
+        for option in command.OPTIONS:
+            option.add_to(sub)
     return parser
 
 
@@ -101,8 +89,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         print(f"dendritree: not enough memory: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("dendritree: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stop:  # a command that can be resumed says so
+        print(f"dendritree: {str(stop) or 'interrupted'}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader of our output went away, as `head` does; what is still buffered must not be flushed at exit.
@@ -113,11 +101,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     parser = make_parser()
     try:
-        arguments = parser.parse_args(argv)
+        arguments = parser.parse_args(argv, Arguments())
         if arguments.command is None:
             parser.print_help()
-        else:
-            return COMMANDS[arguments.command].run(arguments) or 0
+            return 0
+        return COMMANDS[arguments.command].run(arguments) or 0
     finally:
         sys.stdout.flush()  # here, where a closed pipe is caught, and not at exit
-    return 0

@@ -2,89 +2,42 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
-from ..errors import import_extra
-from .bar import StepBar
-from .command import Command
-
-__all__ = ["COMPARE"]
+from .options import DATA_DIR, WORKERS, Arguments, Option, make_workers
+from .progress import Progress, resumable
+from .report import show_comparison
 
 
-def _compare(arguments: argparse.Namespace) -> int:
-    from ..studies.engine.runner import Pool
+def run(arguments: Arguments) -> None:
+    """Compare trees with other models of the same size, tuned alike."""
     from ..studies.fair import ComparisonPlan, compare
-    from ..studies.fair.report import print_comparison, write_comparison
 
-    import_extra("scipy", extra="experiments")  # what the report needs: now, not after the training
-    import_extra("matplotlib", extra="report")
+    folder, workers = arguments.run, make_workers(arguments)
     plan = ComparisonPlan.make(
         arguments.tasks,
         budgets=arguments.budgets or (),
         families=arguments.families or (),
-        trials=arguments.trials,
-        seeds=arguments.seeds,
-        steps=arguments.steps,
+        **arguments.only("trials", "seeds", "steps"),
         test_steps=4 * arguments.steps,
     )
-    pool = Pool(arguments.backend, workers=arguments.workers, address=arguments.address)
-    try:
-        with StepBar() as bar:
-            whole = compare(
-                arguments.run, plan, pool=pool, data_dir=arguments.data_dir, hours=arguments.hours, observer=bar
-            )
-    except KeyboardInterrupt:
-        print(f"dendritree: stopped; {arguments.run} keeps what is done, and the same command goes on", file=sys.stderr)
-        return 130
+    with resumable(folder), Progress() as progress:
+        whole = compare(folder, plan, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
     if not whole:
-        print(f"dendritree: out of time; {arguments.run} keeps what is done", file=sys.stderr)
-    comparison, files = write_comparison(arguments.run)
-    print_comparison(comparison)
-    print(f"wrote {', '.join(map(str, files))}")
-    return 0
+        print(f"dendritree: out of time; {folder} keeps what is done", file=sys.stderr)
+    show_comparison(folder, plan)
 
 
-COMPARE = Command(
-    "compare trees with other models of the same size, tuned alike",
-    "",
-    _compare,
-    [
-        (
-            ("tasks",),
-            {"nargs": "*", "metavar": "DATA", "help": "mnist, mnist:128 for 128 examples (default: all)"},
-        ),
-        (
-            ("--budgets",),
-            {"nargs": "+", "metavar": "N", "help": "parameters, as 9k (default: several for each data set)"},
-        ),
-        (
-            ("--families",),
-            {
-                "nargs": "+",
-                "metavar": "F",
-                "help": "of tree, sparse, dense, linear (the default), ktree, denn, dnm, dmnn, dann",
-            },
-        ),
-        (("--trials",), {"type": int, "default": 16, "metavar": "N", "help": "random choices tried (default: 16)"}),
-        (
-            ("--seeds",),
-            {"type": int, "default": 5, "metavar": "N", "help": "models judged on the test set (default: 5)"},
-        ),
-        (
-            ("--steps",),
-            {"type": int, "default": 1000, "metavar": "N", "help": "of a try; four times as many when judged (1000)"},
-        ),
-        (("--hours",), {"type": float, "metavar": "H", "help": "begin nothing after this time (default: no limit)"}),
-        (("--run",), {"default": "comparison", "metavar": "DIR", "help": "the run's folder (default: comparison)"}),
-        (("--data-dir",), {"metavar": "DIR", "help": "look for data sets here first"}),
-        (("--workers",), {"type": int, "metavar": "N", "help": "processes (default: one a core)"}),
-        (
-            ("--backend",),
-            {"default": "loky", "metavar": "B", "help": "loky: processes (default); dask: a cluster; here: none"},
-        ),
-        (("--address",), {"metavar": "URL", "help": "of a Dask scheduler (default: a local cluster)"}),
-    ],
-    usage="dendritree compare [options] [DATA ...]",
-    network_example="dendritree compare mnist --budgets 4k 9k --hours 1",
-)
+OPTIONS = [
+    Option("tasks [DATA ...]", "data sets; mnist:128 for 128 examples (default: all)"),
+    Option("--budgets N ...", "parameters, such as 9k (default: several per data set)"),
+    Option("--families F ...", "tree, sparse, dense, linear (the default), ktree, denn, dnm, dmnn, dann"),
+    Option("--trials N", "random configurations tried per family", 16),
+    Option("--seeds N", "final models evaluated on the test set", 5),
+    Option("--steps N", "steps per trial; x 4 for final models", 1000),
+    Option("--hours H", "start nothing after this time (default: no limit)", type=float),
+    Option("--run DIR", "folder of the run", "comparison"),
+    DATA_DIR,
+    *WORKERS,
+]
+EXAMPLES = "dendritree compare mnist --budgets 4k 9k --hours 1"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from ..errors import DendritreeError, MissingDataError, MissingExtraError, check_one_of
-from .command import Command
+from .options import DATA_DIR, Arguments, Option
 from .table import print_table
 
-__all__ = ["DATA"]
 
-
-def _data(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
+    """List, fetch or verify the data sets."""
     from ..data import DATASETS
 
     names = [check_one_of("data set", name, DATASETS) for name in arguments.names] or list(DATASETS)
@@ -21,7 +19,7 @@ def _data(arguments: argparse.Namespace) -> int:
 
 
 def _list(names: list[str], data_dir: str | None) -> int:
-    """What each data set is and where its files were found, which are not read."""
+    """Print what each data set is and where its files are, without reading them."""
     from ..data import DATASETS
     from ..data.survey import size_of, whereabouts
 
@@ -32,7 +30,7 @@ def _list(names: list[str], data_dir: str | None) -> int:
 
 
 def _get(names: list[str], data_dir: str | None) -> int:
-    """Fetch what is not here. One data set that cannot be had does not keep the others from being fetched."""
+    """Fetch the missing data sets; one that cannot be fetched does not stop the others."""
     from ..data.survey import whereabouts
 
     failed = False
@@ -48,7 +46,7 @@ def _get(names: list[str], data_dir: str | None) -> int:
 
 def _get_one(name: str, data_dir: str | None) -> None:
     from ..data import DATASETS
-    from ..data.catalogue import FILE_SETS
+    from ..data.catalog import FILE_SETS
     from ..data.obtain import obtain
     from ..data.survey import is_installed
 
@@ -62,7 +60,7 @@ def _get_one(name: str, data_dir: str | None) -> None:
 
 
 def _verify(names: list[str], data_dir: str | None) -> int:
-    """Read every copy of every file on this machine; 1 if one is corrupt."""
+    """Read every copy of every file on this machine; return 1 if one is corrupt."""
     from ..data.survey import verify
 
     rows = verify(names, data_dir)
@@ -70,25 +68,12 @@ def _verify(names: list[str], data_dir: str | None) -> int:
     return int(any(row.state == "corrupt" for row in rows))
 
 
-DATA = Command(
-    "list, fetch or verify the data sets",
-    "dendritree data list\n  dendritree data verify mnist adult",
-    _data,
-    [
-        (
-            ("action",),
-            {
-                "choices": ("list", "get", "verify"),
-                "metavar": "ACTION",
-                "help": "list: what there is and where; get: fetch what is not here; "
-                "verify: read all files, status 1 if one is corrupt",
-            },
-        ),
-        (("names",), {"nargs": "*", "default": [], "metavar": "NAME", "help": "data sets (default: all)"}),
-        (
-            ("--data-dir",),
-            {"metavar": "DIR", "help": "folder to look in first (default: the one that DENDRITREE_DATA names)"},
-        ),
-    ],
-    network_example="dendritree data get mnist",
-)
+OPTIONS = [
+    Option(
+        "action list|get|verify",
+        "list: what they are and where; get: fetch missing ones; verify: read all files (status 1: one is corrupt)",
+    ),
+    Option("names [NAME ...]", "data sets (default: all)"),
+    DATA_DIR,
+]
+EXAMPLES = "dendritree data list\ndendritree data verify mnist adult\ndendritree data get mnist"

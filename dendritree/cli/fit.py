@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from ..errors import FormatError, OptionError, import_extra
-from .bar import StepBar
-from .command import Command
-
-__all__ = ["FIT"]
+from .options import Arguments, Option
+from .progress import Progress
 
 
-def _fit(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> None:
+    """Train a model on your own table, with its controls."""
     for package in ("pandas", "sklearn", "scipy", "matplotlib", "safetensors", "rich"):
         import_extra(package, extra="tables")  # all that is needed: now, not after the training
     from ..files import whole_folder
     from ..report import print_report, write_report
     from ..sklearn.tables import read_table
+    from ..storage.folders import write_files
     from ..studies.table.fit import fit_table
     from ..studies.table.sections import table_report
 
@@ -26,31 +25,26 @@ def _fit(arguments: argparse.Namespace) -> int:
     _check_target(out, force=arguments.force)
     frame = read_table(arguments.table)
     source = Path(arguments.table).name
-    with StepBar("models") as bar:
+    with Progress("models") as progress:
 
-        def observe(what: str, done: int, total: int) -> None:
-            if what == "comparing" and not done:  # all that could be refused has been
+        def observe(what: str, done: int, total: int, note: str = "") -> None:
+            if what == "comparing" and not done:  # nothing can be rejected any more
                 print(f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", file=sys.stderr, flush=True)
-            bar(what, done, total)
+            progress(what, done, total, note)
 
         fit = fit_table(
             frame,
             arguments.target,
-            budget=arguments.budget,
-            task=arguments.task,
-            neurons=arguments.neurons,
-            splits=arguments.splits,
-            seed=arguments.seed,
+            **arguments.only("budget", "task", "neurons", "splits", "seed"),
             epochs=_epochs(arguments.epochs),
             observer=observe,
         )
     report = table_report(fit, source)
     with whole_folder(out) as fresh:
-        fit.model.write(fresh)
+        write_files(fit.model, fresh)
         write_report(report, fresh, pictures=True)
     print_report(report)
     print(f"\nmodel: {out}\nreport: {out / 'report.html'}")
-    return 0
 
 
 def _epochs(text: str) -> int | str:
@@ -60,7 +54,7 @@ def _epochs(text: str) -> int | str:
 
 
 def _check_target(out: Path, *, force: bool) -> None:
-    """Refuse a place that is taken before anything is trained."""
+    """Reject a folder that exists, before anything is trained."""
     from ..storage.folders import folder_format
 
     if not out.exists() and not out.is_symlink():
@@ -73,25 +67,16 @@ def _check_target(out: Path, *, force: bool) -> None:
         raise OptionError(f"--force replaces model folders only: {error}") from None
 
 
-FIT = Command(
-    "train a model on your own table, with its controls",
-    "",
-    _fit,
-    [
-        (("table",), {"metavar": "TABLE", "help": "a CSV or Parquet file, one row an example"}),
-        (("--target",), {"required": True, "metavar": "COL", "help": "the column to predict"}),
-        (("--out",), {"required": True, "metavar": "DIR", "help": "a new folder for model and report"}),
-        (("--force",), {"action": "store_true", "help": "replace the model in that folder"}),
-        (
-            ("--budget",),
-            {"default": "auto", "metavar": "N", "help": "parameters, as 5k (default: by the table's size)"},
-        ),
-        (("--task",), {"default": "auto", "metavar": "T", "help": "classification, regression or auto (default)"}),
-        (("--neurons",), {"default": "tree", "metavar": "N", "help": "of the model: tree (default) or sparse"}),
-        (("--splits",), {"type": int, "default": 5, "metavar": "N", "help": "parts to compare on (default: 5)"}),
-        (("--epochs",), {"default": "auto", "metavar": "N", "help": "passes over the rows (default: by their number)"}),
-        (("--seed",), {"type": int, "default": 0, "metavar": "N", "help": "of everything random (default: 0)"}),
-    ],
-    usage="dendritree fit TABLE --target COL --out DIR [options]",
-    network_example="dendritree fit houses.csv --target price --out model",
-)
+OPTIONS = [
+    Option("table TABLE", "a CSV or Parquet file, one example per row"),
+    Option("--target COL", "column to predict", required=True),
+    Option("--out DIR", "new folder of the model and the report", required=True),
+    Option("--force", "replace the model in that folder"),
+    Option("--budget N", "parameters, such as 5k (default: from the table's size)", "auto"),
+    Option("--task T", "classification, regression or auto (default)", "auto"),
+    Option("--neurons N", "tree (default) or sparse", "tree"),
+    Option("--splits N", "cross-validation folds of the comparison", 5),
+    Option("--epochs N", "passes over the rows (default: from their number)", "auto"),
+    Option("--seed N", "random seed", 0),
+]
+EXAMPLES = "dendritree fit houses.csv --target price --out model"

@@ -1,17 +1,13 @@
-"""`dendritree models`: list them."""
+"""`dendritree models`: list the models."""
 
 from __future__ import annotations
 
-import argparse
-
 from ..errors import OptionError
-from .command import Command
-
-__all__ = ["MODELS"]
+from .options import Arguments, Option
 
 
-def _models(arguments: argparse.Namespace) -> None:
-    """List the registered models."""
+def run(arguments: Arguments) -> None:
+    """List the models by name."""
     from ..models.registry import list_models, model_entry
 
     names = list_models(arguments.pattern)
@@ -22,9 +18,5 @@ def _models(arguments: argparse.Namespace) -> None:
         print(f"{name:{width}}  {model_entry(name).summary}")
 
 
-MODELS = Command(
-    "list the models by name",
-    "dendritree models 'conv-*'",
-    _models,
-    [(("pattern",), {"nargs": "?", "default": "*", "help": "shell pattern (default: all)"})],
-)
+OPTIONS = [Option("pattern [PATTERN]", "shell pattern (default: all)", "*")]
+EXAMPLES = "dendritree models 'conv-*'"

@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+import warnings
 from pathlib import Path
 
 from ..errors import OptionError, import_extra
 from ..files import write_whole
-from .command import Command
-
-__all__ = ["PREDICT"]
+from .options import Arguments, Option
 
 
-def _predict(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> None:
+    """Predict rows of a table with a model of `fit`."""
     for package in ("pandas", "sklearn", "safetensors"):
         import_extra(package, extra="tables")
-    from ..sklearn.tables import load_table_model, read_table
+    from ..sklearn.tables import UnknownCellsWarning, load_table_model, read_table
 
     out = None if arguments.out is None else Path(arguments.out)
     if out is not None and out.exists() and (not out.is_file() or out.samefile(arguments.table)):
         raise OptionError(f"--out must be a file other than the table: got {out}")
     model = load_table_model(arguments.model)
-    predicted, notices = model.predict(read_table(arguments.table), strict=arguments.strict)
-    for notice in notices:
-        print(f"dendritree: {notice}", file=sys.stderr)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnknownCellsWarning)
+        predicted = model.predict(read_table(arguments.table), strict=arguments.strict)
+    for notice in caught:
+        print(f"dendritree: {notice.message}", file=sys.stderr)
     text = predicted.to_csv(index=False)
     if out is None:
         sys.stdout.write(text)
     else:
         write_whole(out, text, "--out")
         print(f"wrote {out}: {len(predicted):,} rows")
-    judged = model.judge(predicted)
-    if judged:
-        print(f"dendritree: {judged}", file=sys.stderr)
-    return 0
+    if evaluated := model.evaluate(predicted):
+        print(f"dendritree: {evaluated}", file=sys.stderr)
 
 
-PREDICT = Command(
-    "predict rows of a table with a model of `fit`",
-    "",
-    _predict,
-    [
-        (("model",), {"metavar": "MODEL", "help": "the folder that `dendritree fit` wrote"}),
-        (("table",), {"metavar": "TABLE", "help": "a CSV or Parquet file with the same columns"}),
-        (("--out",), {"metavar": "FILE", "help": "a CSV file for rows and predictions (default: print them)"}),
-        (("--strict",), {"action": "store_true", "help": "refuse cells that the model has not seen the like of"}),
-    ],
-    usage="dendritree predict MODEL TABLE [options]",
-    network_example="dendritree predict model new.csv --out predictions.csv",
-)
+OPTIONS = [
+    Option("model MODEL", "folder that `dendritree fit` wrote"),
+    Option("table TABLE", "a CSV or Parquet file with the same columns"),
+    Option("--out FILE", "CSV file for rows and predictions (default: print them)"),
+    Option("--strict", "reject values that the model has not seen in training"),
+]
+EXAMPLES = "dendritree predict model new.csv --out predictions.csv"

@@ -1,117 +1,103 @@
-"""What `dendritree reproduce` shows while it runs: a bar a table on a terminal, a line a table elsewhere."""
+"""What a command shows while it works: bars where standard error is a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from ..errors import import_extra
-from ..studies.engine.store import RunStore
-from ..studies.paper.reproduce import Observer, RunPlan
-from ..studies.paper.spec import TableSpec
-from ..studies.paper.trials import Job
-
-__all__ = ["make_display"]
-
-Report = Callable[[], object]
 
 
-def make_display(plan: RunPlan, report: Report) -> PlainDisplay:
-    """A display for what standard error is; `report` is called whenever a table is done."""
-    return (LiveDisplay if sys.stderr.isatty() else PlainDisplay)(plan, report)
+class Progress:
+    """An observer of studies, to be called with a step, how many of its items are done, and how many there are.
 
+    On a terminal every step has a bar. Elsewhere a step that is done is a line, and so is every call with a note.
 
-class PlainDisplay(Observer):
-    """A line when a table is done."""
+    Args:
+        items: what is counted.
+        on_done: called with the name of a step when all its items are done.
+        overall: the name of one more bar, for all steps together; for a study that names all of them at its start.
+    """
 
-    def __init__(self, plan: RunPlan, report: Report) -> None:
-        self.plan, self.report = plan, report
-        self.totals: dict[str, int] = {}
-        self.done: dict[str, int] = {}
+    def __init__(
+        self, items: str = "trials", *, on_done: Callable[[str], object] | None = None, overall: str | None = None
+    ) -> None:
+        self.items, self.on_done, self.overall = items, on_done, overall
         self.start = time.monotonic()
+        self.counts: dict[str, tuple[int, int]] = {}
+        self.finished: set[tuple[str, int]] = set()
+        self.bars: dict[str, Any] = {}
+        self.live: Any = _live() if sys.stderr.isatty() else None
 
-    def planned(self, totals: dict[str, int], done: dict[str, int]) -> None:
-        """Remember the numbers."""
-        self.totals, self.done = dict(totals), dict(done)
+    def __call__(self, what: str, done: int, total: int, note: str = "") -> None:
+        """Show that `done` of `total` items of the step `what` are done.
 
-    def stored(self, job: Job, trials: int) -> None:
-        """Count."""
-        self.done[job.row.table] += trials
+        Args:
+            what: the step.
+            done: how many of its items are done.
+            total: how many it has; may grow.
+            note: a short text on the last item. A line has all of it, a bar only what follows the last semicolon:
+                `accuracy 0.9, 850 parameters; best accuracy 0.92`.
+        """
+        self.counts[what] = done, total
+        is_done = done == total and (what, total) not in self.finished
+        if self.live is not None:
+            if self.overall is not None:
+                self._move_bar(self.overall, *(sum(column) for column in zip(*self.counts.values(), strict=True)))
+            self._move_bar(what, done, total, note.rpartition("; ")[2])
+        elif note:
+            print(f"{what} {done} of {total}: {note}", file=sys.stderr, flush=True)
+        elif is_done:
+            count = f"{total} {self.items}, " if total > 1 else ""
+            print(f"{what}: {count}{time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
+        if is_done:
+            self.finished.add((what, total))
+            if self.on_done is not None:
+                self.on_done(what)
 
-    def table_done(self, spec: TableSpec, store: RunStore) -> None:
-        """Say so and renew the report."""
-        del store
-        self.say(f"{spec.table}: {self.totals[spec.table]} trials done, {time.monotonic() - self.start:.0f} s")
-        self.report()
-
-    def say(self, text: str) -> None:
-        """A line on standard error."""
-        print(text, file=sys.stderr, flush=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing to clean up."""
-
-
-class LiveDisplay(PlainDisplay):
-    """A bar a table and one for all: done, left, rate, time to go."""
-
-    def __init__(self, plan: RunPlan, report: Report) -> None:
-        super().__init__(plan, report)
-        progress = import_extra("rich.progress", extra="experiments")
-        console = import_extra("rich.console", extra="experiments").Console(stderr=True)
-        self.bars: Any = progress.Progress(
-            progress.TextColumn("{task.description}"),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TextColumn("{task.fields[rate]}"),
-            progress.TimeElapsedColumn(),
-            progress.TextColumn("to go"),
-            progress.TimeRemainingColumn(),
-            console=console,
-        )
-        tables = [spec.table for spec in plan.tables]
-        self.of_table = {table: self.bars.add_task(table, total=None, start=False, rate="") for table in tables}
-        self.of_all = self.bars.add_task("all", total=None, rate="")
-        self.begun_with = 0
-
-    def planned(self, totals: dict[str, int], done: dict[str, int]) -> None:
-        """Set the bars."""
-        if not self.totals:
-            self.begun_with = sum(done.values())
-        super().planned(totals, done)
-        for table, bar in self.of_table.items():
-            self.bars.update(bar, total=totals[table], completed=done[table])
-        self.bars.update(self.of_all, total=sum(totals.values()), completed=sum(done.values()))
-
-    def stored(self, job: Job, trials: int) -> None:
-        """Move the bars."""
-        super().stored(job, trials)
-        rate = f"{(sum(self.done.values()) - self.begun_with) / (time.monotonic() - self.start):.1f} trials/s"
-        bar = self.of_table[job.row.table]
-        self.bars.start_task(bar)
-        self.bars.update(bar, advance=trials)
-        self.bars.update(self.of_all, advance=trials, rate=rate)
-
-    def table_done(self, spec: TableSpec, store: RunStore) -> None:
-        """Renew the report; the bar is full."""
-        del store
-        self.bars.stop_task(self.of_table[spec.table])
-        self.report()
+    def _move_bar(self, name: str, done: int, total: int, note: str = "") -> None:
+        if name not in self.bars:
+            self.bars[name] = self.live.add_task(name, completed=done, total=total, rate="", note="")
+        bar = self.bars[name]
+        self.live.update(bar, completed=done, total=total, note=note)
+        if speed := self.live.tasks[bar].finished_speed or self.live.tasks[bar].speed:
+            self.live.update(bar, rate=f"{speed:.1f} {self.items}/s")
 
     def __enter__(self) -> Self:
-        self.bars.start()
+        if self.live is not None:
+            self.live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Leave the bars on the screen."""
-        self.bars.stop()
+        if self.live is not None:
+            self.live.stop()
+
+
+def _live() -> Any:
+    """Bars on standard error: done, rate, time taken, time to go, note."""
+    progress = import_extra("rich.progress", extra="experiments")
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[rate]}"),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("to go"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[note]}"),
+        console=progress.Console(stderr=True),
+        speed_estimate_period=600,  # seconds: a trial may take minutes
+    )
+
+
+@contextlib.contextmanager
+def resumable(what: str) -> Iterator[None]:
+    """On Ctrl-C, say that `what` keeps the finished work."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"stopped; {what} keeps what is done, and the same command resumes it") from None

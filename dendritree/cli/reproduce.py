@@ -1,64 +1,32 @@
-"""`dendritree reproduce`: run the paper's experiments, as far as they have not been run."""
+"""`dendritree reproduce`: run the experiments of the paper that have not been run yet."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from functools import partial
-
-from ..errors import import_extra
-from .command import Command
-from .report import make_report, print_files
-
-__all__ = ["REPRODUCE"]
+from .options import DATA_DIR, WORKERS, Arguments, Option, make_workers
+from .progress import Progress, resumable
+from .report import show_reproduction
 
 
-def _reproduce(arguments: argparse.Namespace) -> int:
-    from ..report import print_report
-    from ..studies.engine.runner import Pool
+def run(arguments: Arguments) -> None:
+    """Run the paper's experiments and report them beside its tables."""
+    from ..studies.paper.report import report_of_run
     from ..studies.paper.reproduce import RunPlan, reproduce
-    from .progress import make_display
 
-    import_extra("scipy", extra="experiments")  # what the report needs: now, not after the training
-    import_extra("matplotlib", extra="report")
-    plan = RunPlan.make(arguments.tables, arguments.protocol, trials=arguments.trials, draw=arguments.draw)
-    pool = Pool(arguments.backend, workers=arguments.workers, address=arguments.address)
-    try:
-        with make_display(plan, partial(make_report, arguments.run, plan)) as display:
-            reproduce(arguments.run, plan, pool=pool, data_dir=arguments.data_dir, observer=display)
-    except KeyboardInterrupt:
-        print(f"dendritree: stopped; {arguments.run} keeps what is done, and the same command goes on", file=sys.stderr)
-        return 130
-    report, files = make_report(arguments.run, plan)
-    print_report(report)
-    print_files(files)
-    return 0
+    folder, workers = arguments.run, make_workers(arguments)
+    plan = RunPlan.make(arguments.tables, **arguments.only("protocol", "trials", "draw"))
+    with resumable(folder), Progress(on_done=lambda _: report_of_run(folder, plan), overall="all") as progress:
+        reproduce(folder, plan, workers=workers, data_dir=arguments.data_dir, observer=progress)
+    show_reproduction(*report_of_run(folder, plan))
 
 
-REPRODUCE = Command(
-    "run the paper's experiments and report them beside its tables",
-    "",
-    _reproduce,
-    [
-        (
-            ("tables",),
-            {"nargs": "*", "metavar": "TABLE", "help": "binary, multiclass, cnn, or one as binary-mlp (default: all)"},
-        ),
-        (
-            ("--protocol",),
-            {"default": "paper", "metavar": "P", "help": "paper: as the authors did (default); full: all images"},
-        ),
-        (("--trials",), {"type": int, "metavar": "N", "help": "trials of each row (default: 10, as the paper)"}),
-        (("--run",), {"default": "reproduction", "metavar": "DIR", "help": "the run's folder (default: reproduction)"}),
-        (("--data-dir",), {"metavar": "DIR", "help": "look for MNIST here first"}),
-        (("--draw",), {"metavar": "D", "help": "per-trial: each its own images (default); once: one draw"}),
-        (("--workers",), {"type": int, "metavar": "N", "help": "processes (default: one a core)"}),
-        (
-            ("--backend",),
-            {"default": "loky", "metavar": "B", "help": "loky: processes (default); dask: a cluster; here: none"},
-        ),
-        (("--address",), {"metavar": "URL", "help": "of a Dask scheduler (default: a local cluster)"}),
-    ],
-    usage="dendritree reproduce [options] [TABLE ...]",
-    network_example="dendritree reproduce multiclass --trials 3\n  dendritree reproduce --backend dask --address tcp://10.0.0.1:8786",
-)
+OPTIONS = [
+    Option("tables [TABLE ...]", "tables or tasks: binary, multiclass, cnn (default: all)"),
+    Option("--protocol P", "paper: as the authors did (default); full: all images", "paper"),
+    Option("--trials N", "trials per row (default: 10, as in the paper)", type=int),
+    Option("--draw D", "draw images per-trial (default) or once for all trials"),
+    Option("--run DIR", "folder of the run", "reproduction"),
+    DATA_DIR,
+    *WORKERS,
+]
+EXAMPLES = """dendritree reproduce multiclass binary-mlp --trials 3
+dendritree reproduce --backend dask --address tcp://10.0.0.1:8786"""

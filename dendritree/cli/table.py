@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["print_table"]
-
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Columns of text to the left and of numbers, with thousands separators, to the right."""

@@ -2,94 +2,42 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-from typing import TYPE_CHECKING, Any
-
 from ..errors import import_extra
-from .bar import LiveBar
-from .command import Command
-
-if TYPE_CHECKING:
-    from ..studies.tuning import TrialResult
-
-__all__ = ["TUNE"]
+from .options import DATA_DIR, Arguments, Option
+from .progress import Progress, resumable
 
 
-def _tune(arguments: argparse.Namespace) -> int:
-    from ..studies.fair.tasks import Task
+def run(arguments: Arguments) -> None:
+    """Search for the best tree within a budget, and train it."""
+    from ..studies.engine.task import Task
     from ..studies.tuning import tune
     from ..studies.tuning.sections import write_tuning
 
     task = Task.parse(arguments.data)
     import_extra("matplotlib", extra="tune")  # what the report needs: now, not after the search
     split = task.load(arguments.data_dir)
-    try:
-        with TrialBar(task.metric) as bar:
-            found = tune(
-                split,
-                budget=arguments.budget,
-                trials=arguments.trials,
-                image_shape=task.image_shape,
-                steps=arguments.steps,
-                seed=arguments.seed,
-                out=arguments.out,
-                storage=arguments.storage,
-                name=arguments.study or f"{task.name} {arguments.budget}",
-                observer=bar,
-            )
-    except KeyboardInterrupt:
-        print("dendritree: stopped; what is done is kept, and the same command goes on", file=sys.stderr)
-        return 130
+    with resumable("the study"), Progress() as progress:
+        found = tune(
+            split,
+            **arguments.only("budget", "trials", "steps", "seed", "out", "storage"),
+            image_shape=task.image_shape,
+            name=arguments.study or f"{task.name} {arguments.budget}",
+            observer=progress,
+        )
     files = write_tuning(found, arguments.out, task=task.name)
-    for sentence in found.verdict:
-        print(sentence)
+    print("\n".join(found.verdict))
     print(f"\nmodel:  {files.html.parent / 'model'}\nreport: {files.html}")
-    return 0
 
 
-class TrialBar(LiveBar):
-    """The trials: a bar on a terminal, a line a trial elsewhere."""
-
-    def __init__(self, metric: str) -> None:
-        super().__init__(lambda: import_extra("rich.progress", extra="tune"), "{task.fields[best]}")
-        self.metric = metric
-        self.task: Any = None
-        self.score: float | None = None
-
-    def __call__(self, trial: TrialResult, done: int, total: int) -> None:
-        """Show a trial."""
-        less = self.metric == "rmse"
-        if trial.whole and trial.score is not None:
-            better = self.score is None or (trial.score < self.score if less else trial.score > self.score)
-            self.score = trial.score if better else self.score
-        best = "" if self.score is None else f"best {self.metric} {self.score:.4f}"
-        if self.live is not None:
-            if self.task is None:
-                self.task = self.live.add_task("trials", total=total, best="")
-            self.live.update(self.task, completed=done, total=total, best=best)
-            return
-        shown = "does not fit" if trial.score is None else f"{self.metric} {trial.score:.4f}"
-        size = "" if trial.parameters is None else f", {trial.parameters:,} parameters"
-        end = "" if trial.whole else ", stopped early"
-        print(f"{done} of {total}: {shown}{size}{end}{'; ' * bool(best)}{best}", file=sys.stderr, flush=True)
-
-
-TUNE = Command(
-    "search for the best tree within a budget, and train it",
-    "",
-    _tune,
-    [
-        (("data",), {"metavar": "DATA", "help": "mnist, digits, adult, ...; mnist:128 for 128 examples"}),
-        (("--budget",), {"required": True, "metavar": "N", "help": "most parameters, as 9k"}),
-        (("--trials",), {"type": int, "default": 50, "metavar": "N", "help": "choices tried, in all (50)"}),
-        (("--steps",), {"type": int, "default": 1000, "metavar": "N", "help": "training steps of a trial (1000)"}),
-        (("--seed",), {"type": int, "default": 0, "metavar": "N", "help": "of the whole search (0)"}),
-        (("--out",), {"default": "tuned", "metavar": "DIR", "help": "for model, report and study.db (tuned)"}),
-        (("--storage",), {"metavar": "URL", "help": "a database that machines share"}),
-        (("--study",), {"metavar": "NAME", "help": "its name in the database (data and budget)"}),
-        (("--data-dir",), {"metavar": "DIR", "help": "look for data sets here first"}),
-    ],
-    usage="dendritree tune DATA --budget N [options]",
-    network_example="dendritree tune mnist --budget 9k --trials 50 --out tuned/",
-)
+OPTIONS = [
+    Option("data DATA", "mnist, digits, adult, ...; mnist:128 for 128 examples of it"),
+    Option("--budget N", "parameters at most, such as 9k", required=True),
+    Option("--trials N", "configurations tried, in all", 50),
+    Option("--steps N", "training steps per trial", 1000),
+    Option("--seed N", "random seed of the search", 0),
+    Option("--out DIR", "folder of model, report and study.db", "tuned"),
+    Option("--storage URL", "database shared by several machines"),
+    Option("--study NAME", "name in the database (default: data and budget)"),
+    DATA_DIR,
+]
+EXAMPLES = "dendritree tune mnist --budget 9k --trials 50 --out tuned/"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 
 from ..errors import OptionError, import_extra
-from .command import Command
+from .options import Arguments, Option
 
-__all__ = ["VIEW"]
-
-PIXELS = {"unit": False, "normalised": True}
+PIXELS = {None: None, "unit": False, "normalised": True}
 
 
-def _view(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> None:
+    """Look into a model's neurons on a live page; draw digits for it."""
     import_extra("uvicorn", extra="view")  # before anything is trained or read
     import_extra("starlette", extra="view")
     from ..view import demo_gallery, open_gallery, serve
@@ -30,28 +28,18 @@ def _view(arguments: argparse.Namespace) -> int:
             arguments.path,
             image=image if image in (None, "none") else parse_image_shape(image),
             data=arguments.data,
-            normalised=None if arguments.pixels is None else PIXELS[arguments.pixels],
+            normalized=PIXELS[arguments.pixels],
         )
     serve(gallery, port=arguments.port, browser=not arguments.no_browser, say=partial(print, flush=True))
-    return 0
 
 
-VIEW = Command(
-    "look into a model's neurons on a live page; draw digits for it",
-    "",
-    _view,
-    [
-        (("path",), {"nargs": "?", "metavar": "MODEL_OR_RUN", "help": "a folder of `save`, or a run with kept models"}),
-        (("--demo",), {"action": "store_true", "help": "train two small models now, in a few seconds, and show them"}),
-        (("--image",), {"metavar": "HxW", "help": "the image that the inputs are, or none (default: found out)"}),
-        (("--data",), {"metavar": "NAME", "help": "data set to take examples from (default: found out)"}),
-        (
-            ("--pixels",),
-            {"choices": tuple(PIXELS), "help": "from 0 to 1, or normalised as in the paper (default: found out)"},
-        ),
-        (("--port",), {"type": int, "metavar": "N", "help": "port to listen at (default: a free one)"}),
-        (("--no-browser",), {"action": "store_true", "help": "only print the page's address"}),
-    ],
-    usage="dendritree view [options] MODEL_OR_RUN",
-    network_example="dendritree view --demo\n  dendritree view digits-model --port 8000",
-)
+OPTIONS = [
+    Option("path [MODEL_OR_RUN]", "folder of a saved model, or of a run with kept models"),
+    Option("--demo", "train two small models in a few seconds and show them"),
+    Option("--image HxW", "image shape of the inputs, or none (default: automatic)"),
+    Option("--data NAME", "data set of the examples (default: automatic)"),
+    Option("--pixels unit|normalised", "from 0 to 1, or normalized as in the paper (default: automatic)"),
+    Option("--port N", "port of the server (default: a free one)", type=int),
+    Option("--no-browser", "only print the address of the page"),
+]
+EXAMPLES = "dendritree view --demo\ndendritree view digits-model --port 8000"

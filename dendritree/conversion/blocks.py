@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -12,12 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import OptionError
-from .forwards import Function, read
+from .forwards import read
 from .perceptrons import Perceptron
 
-__all__ = ["BLOCKS", "Part", "group"]
-
-Part: TypeAlias = tuple[Perceptron, ...]
+Block: TypeAlias = tuple[Perceptron, ...]
 """What is swapped as one: a perceptron layer, or the layers of an MLP in their order."""
 
 BLOCKS: tuple[tuple[str, ...], ...] = (
@@ -34,7 +31,7 @@ BLOCKS: tuple[tuple[str, ...], ...] = (
 """Names that the layers of an MLP often have below the module that holds them; longest first."""
 
 TRUSTED = ("torch.nn.modules.transformer", "transformers.")
-"""Where a module with the names of `BLOCKS` is one, whatever its forward looks like."""
+"""Where modules with the names of `BLOCKS` are MLPs, whatever their forward looks like."""
 
 PASSES = (nn.Dropout, nn.AlphaDropout, nn.Identity)
 ACTIVATIONS = (
@@ -42,52 +39,40 @@ ACTIVATIONS = (
     nn.Mish, nn.ReLU, nn.RReLU, nn.SELU, nn.Sigmoid, nn.SiLU, nn.Softplus, nn.Softshrink, nn.Softsign, nn.Tanh,
     nn.Tanhshrink, nn.Threshold,
 )  # fmt: skip
-ACTIVATION_NAMES = (
-    "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish",
-    "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softplus", "softshrink", "softsign", "tanh", "tanhshrink",
-    "threshold",
-)  # fmt: skip
 
 
 def _functions(*names: str) -> list[object]:
     """All that PyTorch has under these names, in place or not."""
-    found = (
-        getattr(place, f"{name}{end}", None) for place in (F, torch, Tensor) for name in names for end in ("", "_")
-    )
+    endings, homes = ("", "_"), (F, torch, Tensor)
+    found = (getattr(home, f"{name}{end}", None) for home in homes for name in names for end in endings)
     return [function for function in found if function is not None]
 
 
-ACTIVATION_FUNCTIONS = _functions(*ACTIVATION_NAMES)
+ACTIVATION_FUNCTIONS = _functions(*(kind.__name__.lower() for kind in ACTIVATIONS), "leaky_relu", "relu6")
 PASS_FUNCTIONS = _functions("dropout", "alpha_dropout")
 
 
 def group(
     model: nn.Module, perceptrons: Mapping[str, Perceptron], blocks: Sequence[Sequence[str]] = BLOCKS
-) -> list[Part]:
-    """The perceptrons as parts, in the model's order: MLPs where they are one, the others by themselves.
+) -> list[Block]:
+    """The perceptrons as blocks, in the model's order: MLPs where they form one, the others one by one.
 
     >>> from .perceptrons import find_perceptrons
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 5))
-    >>> [[perceptron.name for perceptron in part] for part in group(model, find_perceptrons(model)[0])]
+    >>> [[perceptron.name for perceptron in block] for block in group(model, find_perceptrons(model)[0])]
     [['0', '2'], ['4']]
     """
     for names in blocks:
         if isinstance(names, str) or len(names) < 2 or not all(isinstance(name, str) for name in names):
             raise OptionError(f"blocks must have the names of two layers or more each: got {names!r}")
-    parts: list[Part] = []
-    taken: set[str] = set()
+    found: dict[str, Block] = {}  # by the names of their layers
     for names in (*_sequences(model), *_named(model, blocks)):
-        part = tuple(perceptrons[name] for name in names if name in perceptrons)
-        if len(part) == len(names) and taken.isdisjoint(names) and _fits(part):
-            parts.append(part)
-            taken.update(names)
-    parts += [(perceptron,) for name, perceptron in perceptrons.items() if name not in taken]
-    order = {name: place for place, name in enumerate(perceptrons)}
-    return sorted(parts, key=lambda part: order[part[0].name])
-
-
-def _fits(part: Part) -> bool:
-    return all(a.out_features == b.in_features for a, b in itertools.pairwise(part))
+        block = tuple(perceptrons[name] for name in names if name in perceptrons)
+        follow = all(a.out_features == b.in_features for a, b in itertools.pairwise(block))
+        if len(block) == len(names) and found.keys().isdisjoint(names) and follow:
+            found |= dict.fromkeys(names, block)
+    grouped = {name: found.get(name, (perceptron,)) for name, perceptron in perceptrons.items()}
+    return [block for name, block in grouped.items() if block[0].name == name]
 
 
 def _sequences(model: nn.Module) -> Iterator[list[str]]:
@@ -101,32 +86,25 @@ def _sequences(model: nn.Module) -> Iterator[list[str]]:
         inside |= {id(inner) for inner in module.modules() if _is_plain_sequential(inner)}
         run: list[str] = []
         activated = False
-        for place, layer in _steps(name, module):
-            if isinstance(layer, nn.Linear):
-                if run and not activated:  # nothing between two linear layers: they are no MLP
-                    yield from _runs(run)
-                    run = []
+        for place, step in [*_steps(name, module), ("", None)]:
+            if _is_activation(step):
+                activated = True
+            elif isinstance(step, nn.Linear) and activated and run:
                 run.append(place)
                 activated = False
-            elif _is_activation(layer):
-                activated = True
-            elif not isinstance(layer, PASSES):
-                yield from _runs(run)
-                run = []
-        yield from _runs(run)
-
-
-def _runs(run: list[str]) -> Iterator[list[str]]:
-    if len(run) > 1:
-        yield run
+            elif not isinstance(step, PASSES):  # also a linear layer right after another: they are not an MLP
+                if len(run) > 1:
+                    yield run
+                run = [place] if isinstance(step, nn.Linear) else []
+                activated = False
 
 
 def _is_plain_sequential(module: nn.Module) -> bool:
     return isinstance(module, nn.Sequential) and getattr(module.forward, "__func__", None) is nn.Sequential.forward
 
 
-def _steps(name: str, module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """What a sequence does, one after the other."""
+def _steps(name: str, module: nn.Module) -> Iterator[tuple[str, nn.Module | None]]:
+    """The modules that a sequence runs, one after the other."""
     if not _is_plain_sequential(module):
         yield name, module
         return
@@ -154,7 +132,7 @@ def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[s
                 continue
             if type(holder).__module__.startswith(TRUSTED):
                 is_mlp = True
-            elif tuple(block) in BLOCKS:  # a guess, to be looked into
+            elif tuple(block) in BLOCKS:  # a guess, to be checked
                 is_mlp = _is_chain(holder, block) and not _is_opened(model, name, layers)
             else:
                 is_mlp = not _hidden_size_is_used(holder, layers)
@@ -165,17 +143,18 @@ def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[s
 def _is_chain(holder: nn.Module, block: Sequence[str]) -> bool:
     """Whether each layer's output goes through activations and dropout to the next layer, and nowhere else."""
     forward = read(holder)
-    if not forward.complete:
-        return False
-    calls: list[tuple[Function, ast.Call | None]] = []
-    for path in (tuple(child.split(".")) for child in block):
-        calls += [
-            (each, mention.call) for each in forward.functions for mention in each.mentions if mention.path == path
-        ]
-    if len(calls) != len(block) or len({function for function, _ in calls}) > 1:
+    paths = [tuple(child.split(".")) for child in block]
+    calls = [
+        (function, mention.call)
+        for path in paths
+        for function in forward.functions
+        for mention in function.mentions
+        if mention.path == path
+    ]
+    if not forward.complete or len(calls) != len(block) or len({function for function, _ in calls}) > 1:
         return False
     for (function, first), (_, last) in itertools.pairwise(calls):
-        passed = None if first is None or last is None else function.between(first, last)
+        passed = function.between(first, last) if first and last else None
         steps = [
             getattr(Tensor, step, None) if isinstance(step, str) else function.meaning(step, holder)
             for step in passed or ()
@@ -188,7 +167,7 @@ def _is_chain(holder: nn.Module, block: Sequence[str]) -> bool:
 def _is_opened(model: nn.Module, name: str, layers: Sequence[nn.Module]) -> bool:
     """Whether code around the module of these layers reaches into it, and may use what is hidden there."""
     parts = name.split(".") if name else []
-    may_be_handed_on = not isinstance(model.get_submodule(name), nn.Sequential)  # it has a forward, and no places
+    may_be_handed_on = not isinstance(model.get_submodule(name), nn.Sequential)  # it has a forward, and no indices
     for length in range(len(parts)):
         around, inner = model.get_submodule(".".join(parts[:length])), parts[length:]
         forward = read(around)

@@ -7,27 +7,25 @@ import functools
 import inspect
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import FunctionType
+from typing import Any, NamedTuple
 
 from torch import nn
-
-__all__ = ["Forward", "Function", "Mention", "Path", "read"]
 
 Path = tuple[str, ...]
 """Names below `self`; `self.a[0].weight` is ("a", "*", "weight")."""
 ELEMENTS = ("values", "items", "children", "named_children")
-"""Methods of modules that give those inside."""
+"""Methods of modules that return their children."""
 
 
-@dataclass(frozen=True)
-class Mention:
+class Mention(NamedTuple):
     """A place where code names something below `self`."""
 
     path: Path
     call: ast.Call | None
-    """The call, where it is called then and there."""
+    """The call, if it is called right there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,22 +33,22 @@ class Function:
     """The source of a method."""
 
     tree: ast.FunctionDef
-    scope: Mapping[str, Any]
-    """What global names stand for."""
-    local: frozenset[str]
-    mentions: tuple[Mention, ...] = field(init=False)
-    parents: dict[ast.AST, ast.AST] = field(init=False, repr=False)
+    function: FunctionType
 
-    def __post_init__(self) -> None:
-        """Find what is asked for again and again."""
-        object.__setattr__(self, "mentions", tuple(_mentions(self.tree)))
-        pairs = ((child, node) for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node))
-        object.__setattr__(self, "parents", dict(pairs))
+    @functools.cached_property
+    def mentions(self) -> tuple[Mention, ...]:
+        """All that it names below `self`."""
+        return tuple(_mentions(self.tree))
+
+    @functools.cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The node around each node of the source."""
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def between(self, first: ast.Call, last: ast.Call) -> list[ast.expr | str] | None:
-        """The functions, and methods by name, that a call's value goes through to be all that another call is given.
+        """The functions, and methods by name, through which a call's value becomes the only argument of another call.
 
-        None if it goes anywhere else, or nobody can tell.
+        None if it goes anywhere else, or if the source does not tell.
         """
         node: ast.AST = first
         passed: list[ast.expr | str] = []
@@ -72,7 +70,7 @@ class Function:
                 return None
 
     def _only_use(self, statement: ast.AST) -> ast.Name | None:
-        """Where the variable that a statement sets is read, if that is one place."""
+        """Where the variable that a statement sets is read, if that is a single place."""
         name = _variable(statement)
         if name is None:
             return None
@@ -80,40 +78,38 @@ class Function:
         body = next(each for _, each in ast.iter_fields(around) if isinstance(each, list) and statement in each)
         uses: list[ast.Name] = []
         for later in body[body.index(statement) + 1 :]:
-            uses += _reads(later, name)
+            uses += self._reads(later, name)
             if _variable(later) == name:
-                break  # set anew: what follows reads something else
+                break  # set again: what follows reads something else
         else:
             if around is not self.tree:  # code after or around the body may read it
-                uses = list(_reads(self.tree, name))
+                uses = self._reads(self.tree, name)
         return uses[0] if len(uses) == 1 else None
 
+    def _reads(self, code: ast.AST, name: str) -> list[ast.Name]:
+        named = [node for node in ast.walk(code) if isinstance(node, ast.Name) and node.id == name]
+        return [n for n in named if isinstance(n.ctx, ast.Load) or isinstance(self.parents[n], ast.AugAssign)]
+
     def meaning(self, called: ast.expr, module: nn.Module) -> Any:
-        """What an expression such as `F.relu` or `self.dropout` stands for in a module; None if that is not clear."""
-        names: list[str] = []
-        while isinstance(called, ast.Attribute):
-            names.insert(0, called.attr)
-            called = called.value
+        """What an expression such as `F.relu` or `self.dropout` is in a module; None if that is not clear."""
+        if isinstance(called, ast.Attribute):
+            return getattr(self.meaning(called.value, module), called.attr, None)
         if not isinstance(called, ast.Name):
             return None
         if called.id == _self(self.tree):
-            found: Any = module
-        elif called.id in self.local:
-            return None
-        else:
-            found = self.scope.get(called.id)
-        for name in names:
-            found = getattr(found, name, None)
-        return found
+            return module
+        code = self.function.__code__
+        local = called.id in (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+        return None if local else self.function.__globals__.get(called.id)
 
 
 @dataclass(frozen=True)
 class Forward:
-    """The code that runs in a forward pass: that of the class's `forward`, and methods that this one names."""
+    """The code that runs in a forward pass: the class's `forward`, and the methods that it names."""
 
     functions: tuple[Function, ...]
     complete: bool
-    """Whether that is all: it lies in files, and the module has no other forward than its class."""
+    """Whether that is all of it: the source is in files, and the module has no other forward than its class."""
 
     @property
     def mentions(self) -> Iterator[Mention]:
@@ -122,7 +118,7 @@ class Forward:
 
 
 def read(module: nn.Module) -> Forward:
-    """The forward pass of a module, as far as its source is there.
+    """The forward pass of a module, as far as its source can be read.
 
     >>> [".".join(mention.path) for mention in read(nn.Bilinear(2, 2, 2)).mentions]
     ['weight', 'bias']
@@ -147,13 +143,10 @@ def _read(kind: type[nn.Module]) -> Forward:
         if not isinstance(tree, ast.FunctionDef):
             complete = False
             continue
-        code = function.__code__
-        local = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
-        functions.append(Function(tree, function.__globals__, local))
+        functions.append(Function(tree, function))
         named = {mention.path[0] for mention in functions[-1].mentions} - seen
-        methods = sorted(name for name in named if inspect.isfunction(getattr(kind, name, None)))
+        pending += sorted(name for name in named if inspect.isfunction(getattr(kind, name, None)))
         seen |= named
-        pending += methods
     return Forward(tuple(functions), complete)
 
 
@@ -169,16 +162,8 @@ def _variable(statement: ast.AST) -> str | None:
     return None
 
 
-def _reads(code: ast.AST, name: str) -> Iterator[ast.Name]:
-    for node in ast.walk(code):
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
-            yield node.target
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            yield node
-
-
 def _mentions(tree: ast.FunctionDef) -> Iterator[Mention]:
-    """What a method names below `self`, also by the variables of its loops."""
+    """What a method names below `self`, also through the variables of its loops."""
     names: dict[str, set[Path]] = defaultdict(set, {_self(tree): {()}})
 
     def paths(node: ast.AST) -> set[Path]:

@@ -1,39 +1,47 @@
-"""What counts as a perceptron in somebody else's model, and which of them cannot be swapped."""
+"""The perceptrons of any model, and why some of them cannot be swapped."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from ..layers.linear import Linear
 from .forwards import read
-
-__all__ = ["Perceptron", "find_perceptrons", "refusals"]
 
 
 @dataclass(frozen=True)
 class Perceptron:
-    """A module that computes W x + c."""
+    """A module that computes W x + c: an `nn.Linear`, or GPT-2's `Conv1D`, which stores its weights transposed."""
 
     name: str
-    module: nn.Module
-    in_features: int
-    out_features: int
+    module: Any
 
     @property
     def bias(self) -> Tensor | None:
         """Its bias, or None."""
-        bias: Tensor | None = self.module.bias  # type: ignore[assignment]
+        bias: Tensor | None = self.module.bias
         return bias
 
     @property
     def weight(self) -> Tensor:
         """Its weights, shape (out_features, in_features)."""
-        weight: Tensor = self.module.weight  # type: ignore[assignment]
+        weight: Tensor = self.module.weight
         return weight if isinstance(self.module, nn.Linear) else weight.t()
+
+    @property
+    def in_features(self) -> int:
+        """Inputs."""
+        return self.weight.shape[1]
+
+    @property
+    def out_features(self) -> int:
+        """Neurons."""
+        return self.weight.shape[0]
 
     @property
     def parameters(self) -> int:
@@ -47,112 +55,80 @@ class Perceptron:
 
 
 def find_perceptrons(model: nn.Module) -> tuple[dict[str, Perceptron], dict[str, str]]:
-    """The perceptrons of a model by name; and modules that are much like one but cannot be swapped, with the reason."""
+    """The perceptrons of a model that can be swapped, by name; and why the others cannot, by name.
+
+    >>> layer = nn.Linear(2, 2)
+    >>> find_perceptrons(nn.Sequential(layer, layer))[1]
+    {'0': 'it is shared: the same module is 1'}
+    """
     found: dict[str, Perceptron] = {}
-    unfit: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    names, owners = defaultdict(list), defaultdict(set)  # of modules and parameters that are the same
+    for name, module in model.named_modules(remove_duplicate=False):
+        names[id(module)].append(name)
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        owners[_memory(parameter)].add(name)
+    readers = dict(_readers(model))
     for name, module in model.named_modules():
-        kind = type(module)
         if isinstance(module, nn.Linear) or _is_conv1d(module):
+            own = {f"{each}.{kind}".lstrip(".") for each in names[id(module)] for kind in ("weight", "bias")}
+            others = {owner for p in module.parameters(recurse=False) for owner in owners[_memory(p)]} - own
             reason = _unfit(module)
-            if reason is None:
-                ins, outs = (
-                    (module.in_features, module.out_features) if isinstance(module, nn.Linear) else _conv1d(module)
-                )
-                found[name] = Perceptron(name, module, ins, outs)
-            else:
-                unfit[name] = reason
-        elif "quantized" in kind.__module__ and hasattr(module, "in_features"):
-            unfit[name] = f"its weights are quantised ({kind.__name__})"
-    return found, unfit
+            if reason is None and names[id(module)] != [name]:
+                reason = f"it is shared: the same module is {next(each for each in names[id(module)] if each != name)}"
+            elif reason is None and others:
+                reason = f"its weights are tied: {min(others)} is the same tensor"
+            elif reason is None and name in readers:
+                reason = f"{readers[name]} reads its .weight or .bias directly"
+        elif "quantized" in type(module).__module__ and hasattr(module, "in_features"):
+            reason = f"its weights are quantized ({type(module).__name__})"
+        else:
+            continue
+        if reason is None:
+            found[name] = Perceptron(name, module)
+        else:
+            reasons[name] = reason
+    return found, reasons
 
 
 def _is_conv1d(module: nn.Module) -> bool:
-    """Whether it is GPT-2's `Conv1D`, a linear layer with its weights transposed; transformers need not be there."""
+    """Whether it is a `Conv1D` of transformers, which need not be installed."""
     return type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils"
 
 
-def _conv1d(module: nn.Module) -> tuple[int, int]:
-    weight: Tensor = module.weight  # type: ignore[assignment]
-    return weight.shape[0], weight.shape[1]
-
-
 def _unfit(module: nn.Module) -> str | None:
-    """Why a linear layer cannot be swapped, by itself; None if it can."""
+    """Why a linear layer cannot be swapped, whatever the model does with it; None if it can."""
     weight = module._parameters.get("weight")
     if weight is None:
-        return "its weight is computed from others (a parametrisation, weight norm or pruning)"
+        return "its weight is computed from others (a parametrization, weight norm or pruning)"
     if is_lazy(weight):
         return "it is lazy and has no size yet: run a batch through the model first"
     if not weight.is_floating_point():
-        return f"its weights are of type {str(weight.dtype).removeprefix('torch.')}, as quantised ones are"
-    if isinstance(module, nn.Linear) and not _computes_like_linear(module):
+        return f"its weights are of type {str(weight.dtype).removeprefix('torch.')}, as quantized ones are"
+    if isinstance(module, nn.Linear) and type(module).forward not in (nn.Linear.forward, Linear.forward):
         return f"{type(module).__name__} has a forward of its own"
     if any(getattr(module, f"_{kind}_hooks") for kind in ("forward", "forward_pre", "backward", "backward_pre")):
         return "it has hooks, which a new module would lose"
     return None
 
 
-def _computes_like_linear(module: nn.Linear) -> bool:
-    """Whether a subclass of `nn.Linear` is no more than that. Ours only lays out memory differently."""
-    kind = type(module)
-    return kind.forward is nn.Linear.forward or kind.__module__ == "dendritree.models.controls"
-
-
-# ------------------------------------------------------------------------------------------- what the model does to it
-
-
-def refusals(model: nn.Module, perceptrons: Mapping[str, Perceptron]) -> dict[str, str]:
-    """The perceptrons that the rest of the model holds on to, each with the reason."""
-    reasons: dict[str, str] = {}
-    names = defaultdict(list)
-    for name, module in model.named_modules(remove_duplicate=False):
-        names[id(module)].append(name)
-    owners = defaultdict(set)
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        owners[_memory(parameter)].add(name)
-    readers = _readers(model)
-    for name, perceptron in perceptrons.items():
-        others = [other for other in names[id(perceptron.module)] if other != name]
-        prefixes = {f"{each}.{kind}".lstrip(".") for each in (name, *others) for kind in ("weight", "bias")}
-        tied = sorted(
-            owner
-            for parameter in perceptron.module.parameters(recurse=False)
-            for owner in owners[_memory(parameter)] - prefixes
-        )
-        if others:
-            reasons[name] = f"it is shared: the same module is {others[0]}"
-        elif tied:
-            reasons[name] = f"its weights are tied: {tied[0]} is the same tensor"
-        elif name in readers:
-            reasons[name] = f"{readers[name]} reads its .weight or .bias directly"
-    return reasons
-
-
 def _memory(parameter: Tensor) -> tuple[str, int]:
-    """What two tensors have in common if they are one: their memory, or where there is none, themselves."""
+    """Equal for two tensors that are one: their memory, or where there is none, their identity."""
     if parameter.is_meta or is_lazy(parameter) or not parameter.numel():
         return "object", id(parameter)
     return "memory", parameter.untyped_storage().data_ptr()
 
 
-def _readers(model: nn.Module) -> dict[str, str]:
-    """Names of modules whose weights are read by the code of a module around them, and the class of that one."""
-    readers: dict[str, str] = {}
-    for name, module in model.named_modules():
-        if isinstance(module, nn.TransformerEncoderLayer):  # only its fast path, which `replace` switches off
-            continue
-        for inner in _weights_read(module):
-            readers[f"{name}.{inner}".lstrip(".")] = type(module).__name__
-    return readers
+def _readers(model: nn.Module) -> Iterator[tuple[str, str]]:
+    """Modules whose `.weight` or `.bias` the forward pass of a module around them reads, and the class of that one.
 
-
-def _weights_read(module: nn.Module) -> Iterator[str]:
-    """Dotted names below a module whose `.weight` or `.bias` its forward pass reads.
-
-    Code that does not lie in a file is not looked at; nor are constructors, which set weights where reading is no harm.
+    Code that is not in a file is not looked at; nor are constructors, which set weights, where reading is harmless.
     """
-    for path in (mention.path for mention in read(module).mentions):
-        for place, part in enumerate(path):
-            asked = path[place + 1 : place + 2]
-            if place and part in ("weight", "bias") and asked not in (("dtype",), ("device",)):  # trees answer these
-                yield ".".join(path[:place])
+    for name, module in model.named_modules():
+        if isinstance(module, nn.TransformerEncoderLayer):  # only its fast path, which `put_in` switches off
+            continue
+        for path in (mention.path for mention in read(module).mentions):
+            for place, part in enumerate(path):
+                asked = path[place + 1 : place + 2]
+                if place and part in ("weight", "bias") and asked not in (("dtype",), ("device",)):  # trees have these
+                    yield f"{name}.{'.'.join(path[:place])}".lstrip("."), type(module).__name__

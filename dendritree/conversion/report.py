@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-__all__ = ["Change", "ConversionReport", "LeftAlone"]
-
 WIDTH = 100
 """Columns of the printed table, at most."""
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ConversionReport:
     left_alone: tuple[LeftAlone, ...]
     """Selected, and not converted."""
     not_selected: int
-    """Perceptron layers of the model that were not asked for."""
+    """Perceptron layers of the model that were not selected."""
     parameters_before: int
     """Of the whole model."""
     parameters_after: int
@@ -56,30 +56,32 @@ class ConversionReport:
         return [asdict(change) | {"modules": " + ".join(change.modules)} for change in self.changes]
 
     def __str__(self) -> str:
-        header = ("module", "before", "after [tree]", "parameters", "multiply-adds")
-        groups = _grouped(self.changes, _shape_of_change)
-        table = [header, *map(_cells, groups)]
+        groups = _grouped(self.changes, lambda c: (*map(_numberless, c.modules), c.before, c.after))
+        table = [("module", "before", "after [tree]", "parameters", "multiply-adds")]
+        for group in groups:
+            name = _short([_joined(change.modules) for change in group])
+            table.append((name, group[0].before, group[0].after, *_totals(group)))
         if len(groups) > 1:
             table.append(("converted, in all", "", "", *_totals(self.changes)))
-        table.append(("the whole model", "", "", _before_after(self.parameters_before, self.parameters_after), ""))
-        lines = _columns(table)
+        whole = f"{_number(self.parameters_before)} -> {_number(self.parameters_after)}"
+        lines = _columns([*table, ("the whole model", "", "", whole, "")])
         if self.left_alone:
             lines += ["", "left alone:"]
-            for group in _grouped(self.left_alone, lambda each: (_numberless(each.module), each.reason)):
-                name = _elided(_short([each.module for each in group]), WIDTH - 3)
-                lines += _wrapped(f"{name}: {group[0].reason}")
+        for skipped in _grouped(self.left_alone, lambda each: (_numberless(each.module), each.reason)):
+            text = f"{_elided(_short([each.module for each in skipped]), WIDTH - 3)}: {skipped[0].reason}"
+            lines += _paragraph.wrap(text)
         if self.not_selected:
             lines += ["", f"{self.not_selected} other perceptron layer{'s' * (self.not_selected > 1)} not selected"]
         return "\n".join(lines)
 
 
-# ----------------------------------------------------------------------------------------------------- the table
+_paragraph = textwrap.TextWrapper(
+    WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+)
 
-Item = TypeVar("Item")
 
-
-def _grouped(items: Iterable[Item], key: Any) -> list[list[Item]]:
-    """Items that look the same but for numbers in their names, together: the layers of a transformer."""
+def _grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
+    """Items of the same key together: layers of a transformer differ only in numbers in their names."""
     groups: dict[Hashable, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -90,27 +92,17 @@ def _numberless(name: str) -> str:
     return re.sub(r"(?<![^.])\d+(?![^.])", "*", name)
 
 
-def _shape_of_change(change: Change) -> Hashable:
-    return tuple(map(_numberless, change.modules)), change.before, change.after
-
-
-def _cells(group: Sequence[Change]) -> tuple[str, ...]:
-    name = _short([_joined(change.modules) for change in group])
-    return (name, group[0].before, group[0].after, *_totals(group))
-
-
-def _totals(changes: Iterable[Change]) -> tuple[str, str]:
-    changes = list(changes)
-    return (
-        _before_after(sum(c.parameters_before for c in changes), sum(c.parameters_after for c in changes)),
-        _before_after(sum(c.multiply_adds_before for c in changes), sum(c.multiply_adds_after for c in changes)),
-    )
+def _totals(changes: Sequence[Change]) -> tuple[str, str]:
+    """Parameters and multiply-adds of all changes, before and after."""
+    rows = [(c.parameters_before, c.parameters_after, c.multiply_adds_before, c.multiply_adds_after) for c in changes]
+    numbers = [_number(sum(column)) for column in zip(*rows, strict=True)]
+    return " -> ".join(numbers[:2]), " -> ".join(numbers[2:])
 
 
 def _joined(modules: Sequence[str]) -> str:
     """`h.0.mlp.(c_fc, c_proj)` for the two."""
     if len(modules) == 1:
-        return modules[0] or "(the model)"
+        return modules[0]
     parts = [name.split(".") for name in modules]
     shared = 0
     while all(len(part) > shared + 1 and part[shared] == parts[0][shared] for part in parts):
@@ -130,10 +122,6 @@ def _short(names: Sequence[str]) -> str:
     return f"{len(names)} x {common}"
 
 
-def _before_after(before: int, after: int) -> str:
-    return f"{_number(before)} -> {_number(after)}"
-
-
 def _number(number: int) -> str:
     """Exact below a million, then four digits.
 
@@ -147,21 +135,16 @@ def _number(number: int) -> str:
 
 
 def _columns(table: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table: text to the left, numbers to the right, names as long as there is room."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     room = WIDTH - 2 * (len(widths) - 1) - sum(widths[1:])
     widths[0] = min(widths[0], max(room, 16))
-    lines = []
-    for first, *others in table:
-        cells = [_elided(first, widths[0]).ljust(widths[0])] + [
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(others, widths[1:], strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    template = "  ".join(f"{{:{'<' if place < 3 else '>'}{width}}}" for place, width in enumerate(widths))
+    return [template.format(_elided(name, widths[0]), *others).rstrip() for name, *others in table]
 
 
 def _elided(name: str, width: int) -> str:
-    """A name in a narrow column: its end, which tells most, and how many it stands for.
+    """A name in a narrow column: its end, which tells most, and how many modules it stands for.
 
     >>> _elided("12 x encoder.layer.*.output.dense", 24)
     '12 x ...r.*.output.dense'
@@ -170,14 +153,3 @@ def _elided(name: str, width: int) -> str:
         return name
     number = re.match(r"(\d+ x )?", name)[0]  # type: ignore[index]
     return f"{number}...{name[len(number) + 3 - width :]}"
-
-
-def _wrapped(text: str) -> list[str]:
-    """Text in lines of at most `WIDTH`, the first one indented a little and the others more."""
-    lines, line = [], " "
-    for word in text.split():
-        if len(line) + 1 + len(word) > WIDTH and line.strip():
-            lines.append(line)
-            line = "   "
-        line += f" {word}"
-    return [*lines, line]

@@ -1,4 +1,4 @@
-"""Which perceptrons a user means: by name pattern, by type, by a function of name and module."""
+"""Which perceptrons a user selects: by name pattern, by type, by a function of name and module."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from torch import nn
 
 from ..errors import OptionError
 
-__all__ = ["Where", "names_one", "select"]
-
 Where: TypeAlias = str | type[nn.Module] | Callable[[str, nn.Module], bool] | Sequence[Any]
 """A shell pattern on dotted names, a class, a function `(name, module) -> bool`, or several of these."""
 
 
 def select(model: nn.Module, where: Where, candidates: Collection[str]) -> list[str]:
-    """Names of the candidates that `where` means, in the model's order; a module stands for all that is inside it.
+    """Names of the candidates that `where` selects, in the model's order; a module selects everything inside it.
 
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 4)))
     >>> select(model, "1", ["0", "1.0"])
     ['1.0']
     """
-    conditions = [where] if isinstance(where, str) or not isinstance(where, Sequence) else list(where)
+    conditions = _conditions(where)
     if not conditions:
         raise OptionError("where must have at least one pattern, class or function: got none")
     modules = list(model.named_modules())
@@ -40,9 +38,12 @@ def select(model: nn.Module, where: Where, candidates: Collection[str]) -> list[
 
 
 def names_one(where: Where, name: str) -> bool:
-    """Whether `where` spells out this very name: then the user asked for this one and not for what can be found."""
-    conditions = [where] if isinstance(where, str) or not isinstance(where, Sequence) else where
-    return any(isinstance(condition, str) and condition == name for condition in conditions)
+    """Whether `where` spells out this name: then the user asked for this module, not for whatever can be found."""
+    return any(isinstance(condition, str) and condition == name for condition in _conditions(where))
+
+
+def _conditions(where: Where) -> list[Any]:
+    return [where] if isinstance(where, str) or not isinstance(where, Sequence) else list(where)
 
 
 def _is_in(name: str, matched: Collection[str]) -> bool:
@@ -55,11 +56,9 @@ def _matcher(condition: Any) -> Callable[[str, nn.Module], bool]:
     if isinstance(condition, str):
         return lambda name, _: fnmatch.fnmatchcase(name, condition)
     if isinstance(condition, type) and issubclass(condition, nn.Module):
-        kind = condition
-        return lambda _, module: isinstance(module, kind)
+        return lambda _, module: isinstance(module, condition)
     if callable(condition) and not isinstance(condition, type | nn.Module):
-        function = condition
-        return lambda name, module: bool(function(name, module))
+        return lambda name, module: bool(condition(name, module))
     raise OptionError(
         f"where must be a name pattern, a class of modules, a function (name, module) -> bool, or several: "
         f"got {condition!r:.80}"
@@ -67,28 +66,28 @@ def _matcher(condition: Any) -> Callable[[str, nn.Module], bool]:
 
 
 def _nothing(condition: Any, found: Collection[str], candidates: Collection[str]) -> str:
-    """What to say when nothing is selected: the near names."""
+    """The error where nothing is selected, with similar names."""
     if not candidates:
         return "the model must have an nn.Linear or a Conv1D of transformers to convert: it has none"
-    shown = f"{condition!r}" if isinstance(condition, str) else getattr(condition, "__qualname__", f"{condition!r:.60}")
+    is_name = isinstance(condition, str)
+    shown = f"{condition!r}" if is_name else getattr(condition, "__qualname__", f"{condition!r:.60}")
     if found:
         nearest = min(found, key=lambda name: (len(name), name)) or "the model"
         return f"where must select perceptrons: {shown} matches {nearest}, which has none"
-    near = _near(condition, candidates) if isinstance(condition, str) else list(candidates)[:3]
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if isinstance(condition, str) else f"; try {near[0]!r}"
-    return f"where must select perceptrons: {shown} matches no module of the model{hint}"
+    near = " or ".join(map(repr, _near(condition, candidates))) if is_name else repr(next(iter(candidates)))
+    hint = f"did you mean {near}?" if is_name else f"try {near}"
+    return f"where must select perceptrons: {shown} matches no module of the model; {hint}"
 
 
 def _near(pattern: str, candidates: Collection[str]) -> list[str]:
-    """Up to three names that are most like a pattern, part by part, numbers and wildcards apart."""
+    """The up to three names that are most similar to a pattern, part by part, without numbers and wildcards."""
     wanted = [part for part in re.split(r"[.*?\[\]]+", pattern) if part and not part.isdigit()]
 
-    def likeness(name: str) -> float:
+    def similarity(name: str) -> float:
         parts = [part for part in name.split(".") if not part.isdigit()] or [name]
-        best = (max(difflib.SequenceMatcher(None, want, part).ratio() for part in parts) for want in wanted)
-        return sum(best)
+        return sum(max(difflib.SequenceMatcher(None, want, part).ratio() for part in parts) for want in wanted)
 
     shapes: dict[str, str] = {}
     for name in candidates:
         shapes.setdefault(re.sub(r"\b\d+\b", "*", name), name)  # the first of each numbered list
-    return sorted(shapes.values(), key=likeness, reverse=True)[:3]
+    return sorted(shapes.values(), key=similarity, reverse=True)[:3]

@@ -5,146 +5,94 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..errors import DendritreeError, OptionError, ShapeError
 from ..levels import AUTO, Branching, auto_branching, is_nested, level_sizes
 from ..tree import Forest
 from ..wiring import Random, Wiring
-from .blocks import Part
-
-__all__ = ["Plan", "Trees", "plan_parts"]
+from .blocks import Block
+from .perceptrons import Perceptron
+from .replacement import Replacement, Trees
 
 SYNAPSES, DENDRITES = 8, 4
-"""Of a hidden neuron's tree where the user leaves its shape to us: the best for tables in docs/comparison.md."""
+"""Of a hidden neuron's tree if the user does not choose its shape: the best for tables in docs/comparison.md."""
 
 
-@dataclass(frozen=True)
-class Trees:
-    """A layer of equal trees, not built yet."""
+def fit_blocks(
+    blocks: Sequence[Block], budget: float | int, wiring: Wiring, branching: Branching
+) -> tuple[list[Replacement], dict[str, str]]:
+    """The largest replacements within the budget, which is divided in proportion to the blocks' parameters.
 
-    in_features: int
-    out_features: int
-    branching: Any
-    fan_in: int | None
-    """None where the wiring or the tree's own shape says it."""
-    wiring: Wiring
-    bias: bool
-    shape: str
-    """The tree for people: children of a node at every level, leaf level first, or for all levels."""
-    edges: int
-    """Of all trees."""
-    nodes: int
-
-    @property
-    def parameters(self) -> int:
-        """Weights and biases."""
-        return self.edges + self.nodes * self.bias
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What takes the place of a part: trees, and the read-out of an MLP."""
-
-    part: Part
-    trees: tuple[Trees, ...]
-
-    @property
-    def readout_inputs(self) -> int | None:
-        """Inputs of the linear read-out; None for a single layer, which has none."""
-        return self.trees[-1].out_features if len(self.part) > 1 else None
-
-    @property
-    def parameters(self) -> int:
-        """Of the new modules."""
-        return sum(trees.parameters for trees in self.trees) + self._readout(bias=True)
-
-    @property
-    def multiply_adds(self) -> int:
-        """Of the new modules for one input vector."""
-        return sum(trees.edges for trees in self.trees) + self._readout(bias=False)
-
-    def _readout(self, *, bias: bool) -> int:
-        if self.readout_inputs is None:
-            return 0
-        last = self.part[-1]
-        return last.out_features * (self.readout_inputs + (bias and last.bias is not None))
-
-
-def plan_parts(
-    parts: Sequence[Part], budget: float | int, wiring: Wiring, branching: Branching
-) -> tuple[list[Plan], dict[str, str]]:
-    """The largest trees within the budget, which is shared out in proportion to what the parts have now.
-
-    Also the parts that cannot be so small, by the name of their first layer, with the reason. Their share goes to the
-    others where the budget is a number.
+    Also why the other blocks cannot be that small, by the names of their layers. If the budget is a number, their share
+    goes to the rest.
     """
     reasons: dict[str, str] = {}
     while True:
-        left = [part for part in parts if part[0].name not in reasons]
-        now = sum(_parameters(part) for part in left)
+        before = len(reasons)
+        left = [block for block in blocks if block[0].name not in reasons]
+        now = sum(_parameters(block) for block in left)
         share = budget if isinstance(budget, float) else budget / max(now, 1)
-        plans, refused = [], {}
-        for part in left:
-            allowance = math.floor(share * _parameters(part) + 1e-9)
+        found = []
+        for block in left:
             try:
-                plans.append(_plan(part, allowance, wiring, branching))
+                found.append(_fit(block, math.floor(share * _parameters(block) + 1e-9), wiring, branching))
             except DendritreeError as error:
-                refused[part[0].name] = str(error)
-        reasons |= refused
-        if not refused:
-            return plans, reasons
+                reasons |= {perceptron.name: str(error) for perceptron in block}
+        if len(reasons) == before:
+            return found, reasons
 
 
-def _parameters(part: Part) -> int:
-    return sum(perceptron.parameters for perceptron in part)
+def _parameters(block: Block) -> int:
+    return sum(perceptron.parameters for perceptron in block)
 
 
-def _plan(part: Part, allowance: int, wiring: Wiring, branching: Branching) -> Plan:
-    """The largest plan of at most `allowance` parameters."""
-    if len(part) == 1:
-        return _single(part, allowance, wiring, branching)
-    shares = [perceptron.out_features / max(p.out_features for p in part[:-1]) for perceptron in part[:-1]]
-
-    def plan(width: int) -> Plan:
-        trees: list[Trees] = []
-        inputs = part[0].in_features
-        for perceptron, share in zip(part, shares, strict=False):
-            neurons = max(1, round(share * width))
-            # An image, or any order of the inputs, is there for the first layer only.
-            each = Random() if trees else wiring
-            shape, fan_in = _hidden_tree(branching, inputs, each)
-            trees.append(_trees(inputs, neurons, shape, fan_in, each, perceptron.bias is not None))
-            inputs = neurons
-        return Plan(part, tuple(trees))
-
-    return _largest(plan, allowance, least=2, most=None)
+def _fit(block: Block, allowance: int, wiring: Wiring, branching: Branching) -> Replacement:
+    """The largest replacement of at most `allowance` parameters."""
+    least, most = 2, None
+    if len(block) == 1:
+        inputs = block[0].in_features
+        least = min(2, inputs)
+        most = inputs if _fan_in_is_free(wiring, branching) else least
+    return _largest(partial(_replacement, block, wiring, branching), allowance, least=least, most=most)
 
 
-def _single(part: Part, allowance: int, wiring: Wiring, branching: Branching) -> Plan:
-    """Trees in the place of one layer: as many neurons as before, so what is free is their fan-in."""
-    (perceptron,) = part
-    ins, outs = perceptron.in_features, perceptron.out_features
-    free = wiring.any_fan_in and (branching == AUTO or isinstance(branching, int))
+def _replacement(block: Block, wiring: Wiring, branching: Branching, size: int) -> Replacement:
+    """A replacement of a size: the fan-in of a single layer, which keeps its neurons, or the hidden width of an MLP."""
+    inputs = block[0].in_features
+    if len(block) == 1:
+        fan_in = size if _fan_in_is_free(wiring, branching) else None
+        return Replacement(block, (_trees(block[0], inputs, block[0].out_features, branching, fan_in, wiring),))
+    trees: list[Trees] = []
+    widest = max(perceptron.out_features for perceptron in block[:-1])
+    for perceptron in block[:-1]:
+        # An image, or any order of the inputs, exists only for the first layer.
+        each = Random() if trees else wiring
+        neurons = max(1, round(perceptron.out_features / widest * size))
+        shape, fan_in = branching, None
+        if branching == AUTO and each.any_fan_in:
+            shape = (max(2, min(inputs, SYNAPSES)), DENDRITES)
+        elif _fan_in_is_free(each, branching):
+            fan_in = min(inputs, SYNAPSES * DENDRITES)
+        trees.append(_trees(perceptron, inputs, neurons, shape, fan_in, each))
+        inputs = neurons
+    return Replacement(block, tuple(trees))
 
-    def plan(fan_in: int) -> Plan:
-        return Plan(
-            part, (_trees(ins, outs, branching, fan_in if free else None, wiring, perceptron.bias is not None),)
-        )
 
-    return _largest(plan, allowance, least=min(2, ins), most=ins if free else min(2, ins))
+def _fan_in_is_free(wiring: Wiring, branching: Branching) -> bool:
+    return wiring.any_fan_in and (branching == AUTO or isinstance(branching, int))
 
 
-def _largest(plan: Callable[[int], Plan], allowance: int, *, least: int, most: int | None) -> Plan:
-    """The largest plan within an allowance, from a size that makes plans larger as it grows."""
-    smallest = plan(least)
+def _largest(build: Callable[[int], Replacement], allowance: int, *, least: int, most: int | None) -> Replacement:
+    """The largest replacement within an allowance, by a search over a size that it grows with."""
+    smallest = build(least)
     if smallest.parameters > allowance:
         raise OptionError(f"trees here have at least {smallest.parameters:,} parameters: its budget is {allowance:,}")
 
     def fits(size: int) -> bool:
         try:
-            return plan(size).parameters <= allowance
+            return build(size).parameters <= allowance
         except ShapeError:  # `partition` takes only numbers of neurons that divide the inputs
             return False
 
@@ -154,20 +102,11 @@ def _largest(plan: Callable[[int], Plan], allowance: int, *, least: int, most: i
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return plan(low)
+    return build(low)
 
 
-def _hidden_tree(branching: Branching, inputs: int, wiring: Wiring) -> tuple[Any, int | None]:
-    """Shape and fan-in of a hidden neuron: as asked for; by default a few dendrites with a few synapses each."""
-    if not wiring.any_fan_in or not (branching == AUTO or isinstance(branching, int)):
-        return branching, None
-    if branching == AUTO:
-        return (max(2, min(inputs, SYNAPSES)), DENDRITES), None
-    return branching, min(inputs, SYNAPSES * DENDRITES)
-
-
-def _trees(ins: int, outs: int, branching: Any, fan_in: int | None, wiring: Wiring, bias: bool) -> Trees:
-    """A layer of trees as `DendriticLayer` would grow them."""
+def _trees(like: Perceptron, ins: int, outs: int, branching: Any, fan_in: int | None, wiring: Wiring) -> Trees:
+    """A layer of trees as `DendriticLayer` would grow them, with biases if the perceptron has any."""
     if is_nested(branching):
         tree, shape = Forest.nested(branching), branching
         edges, nodes = tree.edges, tree.nodes
@@ -182,4 +121,5 @@ def _trees(ins: int, outs: int, branching: Any, fan_in: int | None, wiring: Wiri
         by_level = [-(-below // above) for below, above in itertools.pairwise(levels)]
         shape = f"b={branching}" if isinstance(branching, int) else by_level
         edges, nodes = sum(levels[:-1]), sum(levels[1:])
+    bias = like.bias is not None
     return Trees(ins, outs, branching, fan_in, wiring, bias, str(shape), outs * edges, outs * nodes)

@@ -1,4 +1,4 @@
-"""The content of a data file: what it must be, how it is unpacked, and how it is told from any other."""
+"""The content of a data file: its size and digest, how it is unpacked and verified."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from typing import Literal
 
 from ..errors import FormatError
 
-__all__ = ["DataFile", "Packing", "check_content", "unpack"]
-
 Packing = Literal["plain", "gzip", "zip", "tar"]
-"""How content is wrapped where it lies."""
+"""How content is packed."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class DataFile:
 
 
 def check_content(file: DataFile, content: bytes, where: str) -> None:
-    """Refuse content that is not the genuine file's.
+    """Raise for content that is not the genuine file's.
 
     >>> labels = DataFile("labels", 3, "md5:900150983cd24fb0d6963f7d28e17f72")
     >>> check_content(labels, b"abc", "here")
@@ -45,7 +43,7 @@ def check_content(file: DataFile, content: bytes, where: str) -> None:
 def unpack(packed: bytes, packing: Packing, member: str, limit: int) -> bytes:
     """The content of `packed`, of which `member` names the part in an archive; at most `limit` bytes and one more.
 
-    The limit keeps a small file from filling the memory; the byte beyond it makes the check of the content fail.
+    The limit keeps a small file from filling the memory; the byte beyond it makes the verification fail.
     """
     try:
         match packing:
@@ -60,7 +58,7 @@ def unpack(packed: bytes, packing: Packing, member: str, limit: int) -> bytes:
                 with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
                     stream = tar.extractfile(member)
                     if stream is None:
-                        raise KeyError(f"{member} is no file")
+                        raise KeyError(f"{member} is not a file")
                     return stream.read(limit + 1)
     except (zlib.error, zipfile.BadZipFile, tarfile.TarError, EOFError, KeyError, OSError) as error:
         raise FormatError(f"{member} must be intact {packing} data: {error}") from None

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ..errors import FormatError
 
-__all__ = ["Bytes", "read_idx", "write_idx"]
-
 Bytes = NDArray[np.uint8]
 UNSIGNED_BYTE = 8  # IDX's code for the only element type that these data sets use
 

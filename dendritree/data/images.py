@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST: 70,000 grey images of 28x28 pixels in ten classes, and what is done to their pixels."""
+"""Images in ten classes: MNIST, Fashion-MNIST and scikit-learn's digits, and what is done to their pixels."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import OptionError, ShapeError, check_int, check_one_of
-from .catalogue import FILE_SETS
+from ..errors import OptionError, ShapeError, check_int, check_one_of, import_extra
+from .catalog import FILE_SETS
 from .idx import Bytes, read_idx
 from .obtain import obtain
 from .split import Examples, Split, fixed_order
-
-__all__ = ["Images", "normalise", "parse_images", "read_images", "split_four_nine", "split_images", "upsample"]
 
 SIDE = 28
 VALIDATION = 10_000
@@ -42,8 +40,8 @@ def read_images(name: str, *, data_dir: str | os.PathLike[str] | None = None, do
 
     Args:
         name: which of the two.
-        data_dir: a folder to look in first; without it the one that the environment variable DENDRITREE_DATA names.
-        download: whether to fetch what this machine does not have.
+        data_dir: a folder to look in first; by default the one that the environment variable DENDRITREE_DATA names.
+        download: whether to fetch files that are not on this machine.
 
     >>> read_images("mnist").train_labels[:10].tolist()  # doctest: +SKIP
     [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
@@ -75,7 +73,7 @@ def split_images(images: Images, *, validation: int = VALIDATION) -> Split:
 def split_four_nine(images: Images, *, validation: int = VALIDATION) -> Split:
     """The fours (class 0) and nines (class 1) of each part of `split_images`, in the same order."""
     whole = split_images(images, validation=validation)
-    return Split(*(_four_nine(part) for part in (whole.train, whole.val, whole.test)))
+    return Split(*(_four_nine(part) for part in whole.parts))
 
 
 def _examples(images: Bytes, labels: Bytes) -> Examples:
@@ -88,10 +86,26 @@ def _four_nine(part: Examples) -> Examples:
     return Examples(part.x[chosen], (part.y[chosen] == 9).long())
 
 
-def normalise(x: Tensor) -> Tensor:
-    """Shift and scale pixels in [0, 1] by the mean 0.1307 and standard deviation 0.3081 of MNIST, as the paper.
+def load_digits() -> Split:
+    """Scikit-learn's handwritten digits: 1,797 images of 8x8 pixels, in [0, 1], without a download.
 
-    >>> normalise(torch.tensor([0.1307, 1.0]))
+    They are shuffled once by a fixed seed: in the file, neighbors come from the same writer.
+
+    >>> split = load_digits()
+    >>> len(split.train), len(split.val), len(split.test)
+    (1197, 300, 300)
+    """
+    digits = import_extra("sklearn.datasets", extra="data").load_digits()
+    order = fixed_order(len(digits.target))
+    x = torch.as_tensor(digits.data[order] / 16.0, dtype=torch.float32)
+    y = torch.as_tensor(digits.target[order], dtype=torch.long)
+    return Split(*(Examples(x[part], y[part]) for part in (slice(600, None), slice(0, 300), slice(300, 600))))
+
+
+def normalize(x: Tensor) -> Tensor:
+    """Shift and scale pixels in [0, 1] by the mean 0.1307 and standard deviation 0.3081 of MNIST, as the paper does.
+
+    >>> normalize(torch.tensor([0.1307, 1.0]))
     tensor([0.0000, 2.8215])
     """
     if not x.is_floating_point():
@@ -100,7 +114,7 @@ def normalise(x: Tensor) -> Tensor:
 
 
 def upsample(x: Tensor, side: int = 32) -> Tensor:
-    """Enlarge images of 28x28 pixels to side x side, each new pixel a copy of its nearest neighbour.
+    """Enlarge images of 28x28 pixels to side x side, each new pixel a copy of its nearest neighbor.
 
     Shape:
         x: (..., 28, 28), which gives (..., side, side); or rows of pixels (..., 784), which gives (..., side * side).

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from ..errors import OptionError, ShapeError
 from .split import Examples, Split
 
-__all__ = ["draw_pairs", "pair_images"]
-
 CLASSES = 10  # of one image
 SEEDS = {"train": 1, "val": 2, "test": 3}  # results are published with these: never change them
 
@@ -39,11 +37,11 @@ def pair_images(split: Split) -> Split:
 
 
 def draw_pairs(count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which image is on the left and which on the right of each pair: two permutations that agree nowhere.
+    """The images on the left and on the right of each pair: two permutations that agree nowhere.
 
-    Both are NumPy's, one after the other from a generator of this seed. Where they agree, which is about once, the
-    right images of those pairs are shifted round by one pair; a pair that is alone in this shifts with the next one.
-    One image alone can only be beside itself.
+    Both are NumPy's, one after the other from a generator of this seed. Where they agree, about once, the right images
+    of those pairs are rotated by one pair; a single such pair rotates with the next one. One image alone can only be
+    beside itself.
 
     >>> left, right = draw_pairs(5, seed=1)
     >>> left.tolist(), right.tolist()
@@ -65,7 +63,7 @@ def _check_images(name: str, part: Examples) -> None:
         raise ShapeError(f"{name} must have two images or more, or none: got 1")
     if part.y.ndim != 1 or part.y.is_floating_point():
         found = f"y {tuple(part.y.shape)}, {part.y.dtype}"
-        raise OptionError(f"{name} must have a class for each image, a whole number: got {found}")
+        raise OptionError(f"{name} must have an integer class for each image: got {found}")
     beyond = part.y[(part.y < 0) | (part.y >= CLASSES)]
     if len(beyond):
         raise OptionError(f"{name} must have classes 0 ... {CLASSES - 1}: got {beyond[0].item()}")
@@ -76,7 +74,7 @@ def _pair(part: Examples, seed: int) -> Examples:
     side = math.isqrt(part.x.shape[1])
     images = part.x.reshape(len(part), side, side)  # (images, height, width)
     both = torch.empty(len(part), side, 2 * side, dtype=images.dtype, device=images.device)  # (pairs, height, width)
-    # Straight into their place: MNIST's training pairs are 314 MB, and indexing would hold half of that once more.
+    # Written in place: MNIST's training pairs are 314 MB, and indexing would need half of that again.
     torch.index_select(images, 0, left, out=both[:, :, :side])
     torch.index_select(images, 0, right, out=both[:, :, side:])
     return Examples(both.flatten(1), CLASSES * part.y[left] + part.y[right])

@@ -1,4 +1,4 @@
-"""Where data files lie on this machine: the user's folder, the cache, the system's data sets."""
+"""Where data files are on this machine: the user's folder, the cache, the system's data sets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import FormatError, OptionError
-from ..files import Lock
+from ..files import Lock, unfinished_files
 from .content import DataFile, check_content, unpack
-
-__all__ = ["Place", "cache_folder", "find", "local_places", "locked", "read_verified"]
 
 SYSTEM_FOLDER = Path("/usr/share/datasets")
 """Where Debian's packages of data sets put them."""
@@ -26,11 +24,31 @@ class Place:
     kind: Literal["named", "cache", "system"]
     folder: Path
     origin: str
-    """What made us look here, in words for messages."""
+    """Why we look here, for messages."""
+
+    def find(self, data_set: str, file: DataFile) -> Path | None:
+        """The path of a file here, `.gz` or not, or None. A folder named as the data set goes first.
+
+        The cache and the system's folder hold files of equal names from several data sets, so there only that folder
+        counts.
+        """
+        folders = [self.folder / data_set, self.folder / data_set.replace("-", "_")]
+        if self.kind == "named":
+            folders.append(self.folder)
+        candidates = (folder / f"{file.name}{suffix}" for folder in folders for suffix in ("", ".gz"))
+        return next((path for path in candidates if _exists(path.is_file)), None)
+
+
+def _exists(is_there: Callable[[], bool]) -> bool:
+    """Whether a path is what is asked; False in a folder that we may not read."""
+    try:
+        return is_there()
+    except OSError:
+        return False
 
 
 def cache_folder() -> Path:
-    """The folder for what was fetched: `dendritree` under XDG_CACHE_HOME, or under ~/.cache."""
+    """The folder for fetched files: `dendritree` under XDG_CACHE_HOME, or under ~/.cache."""
     root = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if root.is_absolute():  # the standard says to ignore any other
         return root / "dendritree"
@@ -48,10 +66,7 @@ def local_places(data_dir: str | os.PathLike[str] | None = None) -> list[Place]:
     """
     origin = "data_dir" if data_dir is not None else "DENDRITREE_DATA"
     named = data_dir if data_dir is not None else os.environ.get("DENDRITREE_DATA") or None
-    places = [
-        Place("cache", cache_folder(), "the cache"),
-        Place("system", SYSTEM_FOLDER, "the system's data sets"),
-    ]
+    places = [Place("cache", cache_folder(), "the cache"), Place("system", SYSTEM_FOLDER, "the system's data sets")]
     if named is None:
         return places
     folder = Path(named).expanduser()
@@ -60,35 +75,14 @@ def local_places(data_dir: str | os.PathLike[str] | None = None) -> list[Place]:
     return [Place("named", folder, origin), *places]
 
 
-def find(place: Place, data_set: str, file: DataFile) -> Path | None:
-    """The path of a file in a place, `.gz` or not, or None. A folder named as the data set goes first.
-
-    A system folder or the cache is shared by data sets whose files have equal names, so there only that folder counts.
-    """
-    folders = [place.folder / data_set, place.folder / data_set.replace("-", "_")]
-    if place.kind == "named":
-        folders.append(place.folder)
-    candidates = (folder / f"{file.name}{suffix}" for folder in folders for suffix in ("", ".gz"))
-    return next((path for path in candidates if _exists(path.is_file)), None)
-
-
-def _exists(is_there: Callable[[], bool]) -> bool:
-    """Whether a path is what is asked; in a folder that is closed to us, nothing is."""
-    try:
-        return is_there()
-    except OSError:
-        return False
-
-
 def read_verified(file: DataFile, path: Path) -> bytes:
-    """The genuine content of a file, unpacked; anything else is refused by its path."""
+    """The content of a file, unpacked and verified; anything else raises `FormatError` with the path."""
     try:
         packed = path.read_bytes()
     except OSError as error:
         raise FormatError(f"{file.name} must be readable: {error.strerror} ({path})") from None
-    packing: Literal["gzip", "plain"] = "gzip" if path.suffix == ".gz" else "plain"
     try:
-        content = unpack(packed, packing, path.name, file.size)
+        content = unpack(packed, "gzip" if path.suffix == ".gz" else "plain", path.name, file.size)
     except FormatError as error:
         raise FormatError(f"{error} ({path})") from None
     check_content(file, content, str(path))
@@ -97,17 +91,15 @@ def read_verified(file: DataFile, path: Path) -> bytes:
 
 @contextlib.contextmanager
 def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold a folder, made if need be, so that of several processes one fetches and the others wait and find it.
+    """Lock a folder, made if needed, so that one of several processes fetches and the others wait and find the files.
 
-    Where there are no locks (Windows, some network drives) files are still whole: two processes then fetch the same
-    bytes, and the later rename wins.
+    Without locks (Windows, some network drives) files are still whole: two processes fetch the same bytes, and the
+    later rename wins.
     """
     folder.mkdir(parents=True, exist_ok=True)
     waiting = f"waiting for another process that fetches {folder.name}"
     with Lock(folder / ".lock", on_wait=lambda _: say(waiting)) as lock:
         if lock.held:
-            for leftover in folder.glob(
-                ".*.????????????????????????????????"
-            ):  # of a killed process: nobody else writes
+            for leftover in unfinished_files(folder):  # of a killed process: nobody else writes
                 leftover.unlink(missing_ok=True)
         yield

@@ -1,7 +1,8 @@
-"""The shape of data in this project: examples, and their three parts."""
+"""Examples, and their split into three parts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 
@@ -11,17 +12,15 @@ from torch import Tensor
 
 from ..errors import OptionError, ShapeError
 
-__all__ = ["Examples", "Split", "first_examples", "fixed_order"]
-
 
 @dataclass(frozen=True)
 class Examples:
-    """Inputs, one per row of `x`, and what they should give."""
+    """Inputs, one per row of `x`, and their targets."""
 
     x: Tensor
     y: Tensor
     weight: Tensor | None = None
-    """How much each example counts; None for all alike."""
+    """How much each example counts; None if all count the same."""
 
     def __post_init__(self) -> None:
         for name in ("x", "y", "weight"):
@@ -34,12 +33,23 @@ class Examples:
 
     def to(self, device: torch.device | str) -> Examples:
         """The same examples on a device."""
-        return Examples(self.x.to(device), self.y.to(device), None if self.weight is None else self.weight.to(device))
+        return self._map(lambda values: values.to(device))
+
+    def select(self, rows: Tensor | slice) -> Examples:
+        """Some of the examples.
+
+        >>> Examples(torch.rand(5, 3), torch.arange(5)).select(torch.tensor([3, 1])).y
+        tensor([3, 1])
+        """
+        return self._map(lambda values: values[rows])
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Examples:
+        return Examples(change(self.x), change(self.y), None if self.weight is None else change(self.weight))
 
 
 @dataclass(frozen=True)
 class Split:
-    """Examples to train on, to choose by, and to judge by once."""
+    """Examples to train on, to select a model by, and to evaluate it on once."""
 
     train: Examples
     val: Examples
@@ -48,8 +58,7 @@ class Split:
     """Names of the columns of x, where they have names."""
 
     def __post_init__(self) -> None:
-        for name in ("train", "val", "test"):
-            part: Examples = getattr(self, name)
+        for name, part in zip(("train", "val", "test"), self.parts, strict=True):
             if len(part.x) != len(part.y) or part.x.shape[1:] != self.train.x.shape[1:]:
                 raise ShapeError(
                     f"{name} must have one y for each x, of the shape of the training inputs: got x "
@@ -66,9 +75,14 @@ class Split:
                 f"{tuple(self.train.x.shape)}"
             )
 
+    @property
+    def parts(self) -> tuple[Examples, Examples, Examples]:
+        """Train, val and test."""
+        return self.train, self.val, self.test
+
 
 def fixed_order(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The one permutation by which a file of `count` examples is split: NumPy's default generator, seed 0.
+    """The permutation by which a file of `count` examples is split: NumPy's default generator, seed 0.
 
     >>> fixed_order(5).tolist()
     [2, 4, 3, 0, 1]
@@ -79,8 +93,8 @@ def fixed_order(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 def first_examples(split: Split, count: int) -> Split:
     """The same split with `count` of its training examples, for learning curves; val and test stay as they are.
 
-    They are the first `count` in `fixed_order`, so a larger count has all examples of a smaller one. They keep the
-    order that they have in the split: with all of them, training is what it is without a limit.
+    They are the first `count` in `fixed_order`, so a larger count has all examples of a smaller one. They keep their
+    order in the split: with all of them, training gives what it gives without a limit.
 
     >>> split = Split(*[Examples(torch.rand(500, 3), torch.arange(500))] * 3)
     >>> small = first_examples(split, 128)
@@ -90,6 +104,5 @@ def first_examples(split: Split, count: int) -> Split:
     whole = split.train
     if not isinstance(count, Integral) or isinstance(count, bool) or not 1 <= count <= len(whole):
         raise ShapeError(f"count must be an integer from 1 to the {len(whole)} training examples: got {count!r}")
-    chosen = torch.from_numpy(np.sort(fixed_order(len(whole))[:count])).to(whole.x.device)
-    weight = None if whole.weight is None else whole.weight[chosen]
-    return replace(split, train=Examples(whole.x[chosen], whole.y[chosen], weight))
+    first = torch.from_numpy(np.sort(fixed_order(len(whole))[:count])).to(whole.x.device)
+    return replace(split, train=whole.select(first))

@@ -1,4 +1,4 @@
-"""What of the data sets is on this machine, and whether it is genuine."""
+"""Which data sets are on this machine, and whether their files are genuine."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from typing import Literal
 
 from ..errors import FormatError
 from . import DATASETS
-from .catalogue import FILE_SETS
+from .catalog import FILE_SETS
 from .content import DataFile
-from .places import find, local_places, read_verified
-
-__all__ = ["Checked", "is_installed", "size_of", "verify", "whereabouts"]
+from .places import local_places, read_verified
 
 Folder = str | os.PathLike[str] | None
 
@@ -28,11 +26,11 @@ class Checked:
     file: str
     state: Literal["ok", "corrupt", "absent"]
     where: str
-    """Its path; for a corrupt file also what is wrong with it."""
+    """Its path; for a corrupt file the error that names it."""
 
 
 def is_installed(name: str) -> bool:
-    """Whether the package is here that a data set comes with."""
+    """Whether the package that contains a data set is installed."""
     return importlib.util.find_spec(DATASETS[name].package) is not None
 
 
@@ -46,11 +44,11 @@ def size_of(name: str) -> int:
 
 
 def whereabouts(name: str, data_dir: Folder = None) -> str:
-    """The folder that holds a data set, or `not here`; files are looked for, not read."""
+    """The folder that holds a data set, or `not here`; files are not read."""
     if name not in FILE_SETS:
         return f"in the package {DATASETS[name].package}" if is_installed(name) else "not here"
-    places, files = local_places(data_dir), FILE_SETS[name].files
-    found = [next(filter(None, (find(place, FILE_SETS[name].name, file) for place in places)), None) for file in files]
+    places, files, folder = local_places(data_dir), FILE_SETS[name].files, FILE_SETS[name].name
+    found = [next(filter(None, (place.find(folder, file) for place in places)), None) for file in files]
     folders = sorted({str(path.parent) for path in found if path})
     if not folders:
         return "not here"
@@ -68,7 +66,7 @@ def verify(names: Iterable[str], data_dir: Folder = None) -> list[Checked]:
             checked.append(Checked(name, f"package {DATASETS[name].package}", state, ""))
             continue
         for file in FILE_SETS[name].files:
-            paths = dict.fromkeys(path for place in places if (path := find(place, name, file)))
+            paths = dict.fromkeys(path for place in places if (path := place.find(name, file)))
             checked += [_check(name, file, path) for path in paths] or [Checked(name, file.name, "absent", "")]
     return checked
 

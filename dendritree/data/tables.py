@@ -8,24 +8,10 @@ from numpy.typing import NDArray
 
 from .split import Examples, Split, fixed_order
 
-__all__ = ["split_adult", "split_california"]
-
 ADULT_COLUMNS = [
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-]  # and the answer
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
+    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country",
+]  # fmt: skip
 ADULT_NUMERIC = {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
 DOLLARS = 100_000  # a house value of 1.0
 FIFTH = 5
@@ -35,7 +21,7 @@ def split_adult(train_file: bytes, test_file: bytes) -> Split:
     """Whether a person earned more than 50,000 dollars: y is 1 for yes.
 
     A fifth of the official training file, the first in `fixed_order`, is for validation; the official test file is
-    the test part. Numbers are standardised with mean and sd of the part that is trained on. A category becomes a
+    the test part. Numbers are standardized with mean and sd of the part that is trained on. A category becomes a
     column of 0 and 1, named as in `workclass=Private`; an unknown value, `?`, is a category too. Categories are those
     of both files, sorted, so that the columns do not depend on the split.
     """

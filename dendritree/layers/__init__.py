@@ -7,6 +7,6 @@ from .distributed import share_wiring
 from .dmnn import DMNN
 from .dnm import DNM
 from .ktree import KTree
-from .trace import Trace, trace
+from .tracing import Trace, trace
 
 __all__ = ["DANN", "DENN", "DMNN", "DNM", "DendriticLayer", "KTree", "Trace", "share_wiring", "trace"]

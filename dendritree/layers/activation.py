@@ -9,12 +9,10 @@ from torch import nn
 
 from ..errors import OptionError, check_one_of
 
-__all__ = ["ACTIVATIONS", "Activation", "make_activation"]
-
 Activation: TypeAlias = str | type[nn.Module] | nn.Module | None
 """An elementwise activation: a name, an `nn.Module` class or instance, or None."""
 
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+NAMED_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "leaky_relu": lambda: nn.LeakyReLU(0.1),  # the paper's slope, not PyTorch's 0.01
     "relu": nn.ReLU,
     "tanh": nn.Tanh,
@@ -39,5 +37,5 @@ def make_activation(activation: Activation) -> nn.Module:
     if isinstance(activation, type) and issubclass(activation, nn.Module):
         return activation()
     if isinstance(activation, str):
-        return ACTIVATIONS[check_one_of("activation", activation, ACTIVATIONS)]()
+        return NAMED_ACTIVATIONS[check_one_of("activation", activation, NAMED_ACTIVATIONS)]()
     raise OptionError(f"activation must be a name, an nn.Module class or instance, or None: got {activation!r}")

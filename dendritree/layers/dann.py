@@ -6,27 +6,33 @@ parameter-efficient learning", Nature Communications 16:943, 2025, and its autho
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of
 from ..levels import Branching
+from ..tree import Forest, IntArray
 from ..wiring import Partition, Random, Wiring
-from ..wiring.base import check_seed
+from ..wiring.base import check_seed, dendrite_of_synapse, generator
 from ..wiring.images import check_image_shape, image_of
 from .activation import Activation
+from .base import NeuronLayer
 from .dendritic import DendriticLayer
-from .fields import ReceptiveFields
-
-__all__ = ["DANN", "FIELDS"]
 
 FIELDS = ("random", "local", "global", "all")
 """What a dendrite reads: dANN-R, dANN-LRF, dANN-GRF, pdANN."""
 
 SYNAPSES = 16
+CHUNK = 2048  # fields drawn at once: 2048 x 784 random numbers are 13 MB
+Integers = npt.NDArray[np.integer[Any]]
 
 
-class DANN(nn.Module):
+class DANN(NeuronLayer):
     r"""The dendrites and somata of a dendritic network with restricted input sampling.
 
     .. math:: z_{nj} = \mathrm{act}\Big(c_{nj} + \sum_{i \in F_{nj}} w_{nji} x_i\Big), \qquad
@@ -42,8 +48,8 @@ class DANN(nn.Module):
         dendrites: of each soma, `D`.
         synapses: of each dendrite; by default 16, or all inputs if they are fewer. For field `"all"` every dendrite
             reads all inputs.
-        field: what a dendrite reads: `"random"` inputs (dANN-R), the pixels around a centre of its own, `"local"`
-            (dANN-LRF), those around a centre near that of its soma, `"global"` (dANN-GRF), or `"all"` (pdANN).
+        field: what a dendrite reads: `"random"` inputs (dANN-R), the pixels around a center of its own, `"local"`
+            (dANN-LRF), those around a center near that of its soma, `"global"` (dANN-GRF), or `"all"` (pdANN).
         image_shape: (channels, height, width), for `"local"` and `"global"`; a square image of one channel by default.
         bias: whether dendrites and somata have a bias.
         activation: of both, as in `DendriticLayer`; LeakyReLU with slope 0.1 as in the source.
@@ -83,9 +89,7 @@ class DANN(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        self.in_features = check_int("in_features", in_features)
-        self.out_features = check_int("out_features", out_features)
+        super().__init__(in_features, out_features, dtype)
         self.dendrites = check_int("dendrites", dendrites)
         self.field = check_one_of("field", field, FIELDS)
         self.image_shape, self.seed = check_image_shape(image_shape), seed
@@ -124,7 +128,7 @@ class DANN(nn.Module):
             return ReceptiveFields("dendrite", self.image_shape, self.seed)
         if self.dendrites > height * width:
             raise OptionError(
-                f"dendrites must be at most the {height * width} pixels for field 'global', a centre for each: "
+                f"dendrites must be at most the {height * width} pixels for field 'global', a center for each: "
                 f"got {self.dendrites}"
             )
         return ReceptiveFields("neuron", self.image_shape, self.seed)
@@ -162,16 +166,83 @@ class DANN(nn.Module):
         y: Tensor = self.trees(x)
         return y
 
-    def extra_repr(self) -> str:
-        """The constructor's call, as `nn.Module.__repr__` shows it."""
-        options = [f"{self.in_features}, {self.out_features}, dendrites={self.dendrites}"]
-        if self.field != "all":
-            options.append(f"synapses={self.synapses_per_dendrite}")
-        options.append(f"field={self.field!r}")
-        if self.image_shape is not None:
-            options.append(f"image_shape={self.image_shape}")
-        if self.trees.bias is None:
-            options.append("bias=False")
-        if self.seed is not None:
-            options.append(f"seed={self.seed}")
-        return ", ".join(options)
+    def _options(self) -> dict[str, Any]:
+        synapses = {} if self.field == "all" else {"synapses": self.synapses_per_dendrite}
+        changed = self._changed(image_shape=self.image_shape, bias=self.trees.bias is not None, seed=self.seed)
+        return {"dendrites": self.dendrites, **synapses, "field": self.field, **changed}
+
+
+# ---------------------------------------------------------------------------------------------------- receptive fields
+
+
+@dataclass(frozen=True)
+class ReceptiveFields(Wiring):
+    """Each dendrite reads the pixels around its center; centers lie anywhere, or around one of the neuron's own.
+
+    Args:
+        per: what has a center of its own anywhere in the image: each `"dendrite"` (a local field), or each `"neuron"`,
+            whose dendrites have theirs around it (a global field).
+        image_shape: (channels, height, width); a square image of one channel by default.
+        seed: of the draw; None draws it from torch's generator.
+
+    >>> inputs = ReceptiveFields(seed=0).index(Forest.grow([9, 2]), 100).reshape(2, 9)
+    >>> bool((np.ptp(inputs // 10, axis=1) <= 4).all() and (np.ptp(inputs % 10, axis=1) <= 4).all())
+    True
+    """
+
+    name: ClassVar[str] = "receptive-fields"
+    drawn: ClassVar[bool] = True
+    any_fan_in: ClassVar[bool] = True
+    per: str = "dendrite"
+    image_shape: tuple[int, int, int] | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "image_shape", check_image_shape(self.image_shape))
+        check_seed(self.seed)
+
+    def fan_in(self, in_features: int, out_features: int) -> int:
+        """All inputs."""
+        return in_features
+
+    def index(self, forest: Forest, in_features: int) -> IntArray:
+        """Draw the centers, then the pixels around each."""
+        image, random = image_of(self.image_shape, in_features, "field"), generator(self.seed)
+        _, height, width = image
+        dendrites, dendrite = np.unique(dendrite_of_synapse(forest), return_inverse=True)
+        if self.per == "neuron":
+            around = random.integers(height * width, size=forest.neurons)
+            neuron = forest.neuron_of_node[dendrites]
+            center = _in_order(neuron, _nearest(around, np.bincount(neuron), (1, height, width), random))
+        else:
+            center = random.integers(height * width, size=len(dendrites))
+        return _in_order(dendrite, _nearest(center, np.bincount(dendrite), image, random)).astype(np.int32)
+
+
+def _in_order(group: Integers, values: Integers) -> Integers:
+    """Values given group by group, put where the members of each group are."""
+    placed = np.empty_like(values)
+    placed[np.argsort(group, kind="stable")] = values
+    return placed
+
+
+def _nearest(centers: Integers, counts: Integers, image: tuple[int, int, int], random: np.random.Generator) -> Integers:
+    """So many inputs around each center (a pixel), none twice, center after center.
+
+    Those of the center and its eight neighbors come first; the rest is drawn from the rings around them, as few rings
+    as hold enough.
+    """
+    channels, height, width = image
+    if counts.max() > channels * height * width:
+        raise OptionError(f"a receptive field must have no more than the image's pixels: got {counts.max()} of {image}")
+    y, x = np.divmod(np.tile(np.arange(height * width), channels), width)
+    found = []
+    for begin in range(0, len(centers), CHUNK):
+        needed = counts[begin : begin + CHUNK, None]
+        down, right = np.divmod(centers[begin : begin + CHUNK, None], width)
+        distance = np.maximum(abs(y - down), abs(x - right))  # (centers, inputs): rings are squares
+        far = np.sort(distance, axis=1)[np.arange(len(needed)), needed[:, 0] - 1]  # of the last ring that is needed
+        group = (distance > 1).astype(np.int64) + (distance > np.maximum(far, 1)[:, None])
+        order = np.argsort(group + random.random(distance.shape), axis=1)
+        found.append(order[np.arange(distance.shape[1]) < needed])
+    return np.concatenate(found)

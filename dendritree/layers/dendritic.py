@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -11,20 +11,37 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import ops
-from ..errors import DendritreeError, FormatError, OptionError, ShapeError, check_int, check_one_of, check_probability
-from ..levels import Branching, check_shape
+from ..errors import FormatError, OptionError, ShapeError, check_one_of, check_probability
+from ..levels import AUTO, Branching
 from ..tree import Forest, IntArray
 from ..wiring import Custom, Wiring
 from .activation import Activation, make_activation
-from .description import describe
-from .growth import count_neurons, grow_forest, resolve_wirings
-from .planned import PlannedLayer
-from .state import FOREST_KEYS, WINDOWS_KEY, check_forest, forest_state, is_same_tree, refuse_state
-
-__all__ = ["DROPOUT_PER", "DendriticLayer"]
+from .base import PlannedLayer
+from .growth import Growth, Wirings
+from .state import FOREST_KEYS, check_forest, forest_state, is_same_tree
 
 DROPOUT_PER = ("synapse", "input")
 """What dropout silences: each neuron's synapses on their own, or an input for all neurons at once."""
+
+
+class CommonOptions(TypedDict, total=False):
+    """Options of `DendriticLayer` that layers made of it pass on."""
+
+    bias: bool
+    dropout_per: str
+    backend: str
+    device: torch.device | str | None
+    dtype: torch.dtype | None
+
+
+class LayerOptions(CommonOptions, total=False):
+    """Options of `DendriticLayer` that models pass on."""
+
+    depth: int | None
+    fan_in: int | None
+    repeats: int | None
+    ragged: bool
+    activation: Activation
 
 
 class DendriticLayer(PlannedLayer):
@@ -39,15 +56,17 @@ class DendriticLayer(PlannedLayer):
 
     Args:
         in_features: size of the last dimension of the input, `I` in the paper.
-        out_features: number of neurons, `O`. For wiring `"partition"`, `in_features = out_features * branching **
-            depth`: give `out_features` or `depth`, the other follows; if you give both they are checked.
-        branching: children of every node, `b`; an int, one number per level, leaf level first, `"auto"` for two
-            levels near the square root of the fan-in, or an unbalanced tree as nested children: `[3, [2], [2, [4]]]`
-            has three synapses at the root, a dendrite of two, and one of two and a dendrite of four.
+        out_features: number of neurons, `O`. None for the number that fills the paper's layer, wiring `"partition"`:
+            `in_features = out_features * branching ** depth`.
+        branching: children of every node, `b`: `"auto"` for two levels near the square root of the fan-in, an int, one
+            number per level, leaf level first, or an unbalanced tree as nested children: `[3, [2], [2, [4]]]` has
+            three synapses at the root, a dendrite of two, and one of two and a dendrite of four.
         depth: edges from leaf to root, `d`.
         fan_in: synapses of a tree, where the wiring takes any number: `"random"`, `"strided"`, `"local"`.
-        wiring: which inputs a neuron reads: `"partition"` (neuron n reads its own slice of the inputs), `"shared"`
-            (every neuron reads all inputs), another name of `dendritree.wiring.WIRINGS`, or a wiring object.
+        wiring: which inputs a neuron reads: `"shared"` (every neuron reads all inputs, as in `nn.Linear`),
+            `"partition"` (neuron n reads its own slice of the inputs, as in the paper), another name of
+            `dendritree.wiring.WIRINGS`, or a wiring object. None is `"shared"`, or `"partition"` without
+            `out_features`.
         repeats: trees of a neuron, over the same inputs, joined by a linear soma: a k-tree. None has no soma. `wiring`
             may then be a list, one for each tree.
         ragged: accept sizes that are not powers of `branching`; a level of n children then has ceil(n / b) nodes.
@@ -74,11 +93,14 @@ class DendriticLayer(PlannedLayer):
         regrown: whether the trees are others than those that the arguments describe: pruned, or given as a forest.
 
     Example:
-        >>> layer = DendriticLayer(1024, 1, branching=32)
-        >>> layer(torch.randn(128, 1024)).shape
-        torch.Size([128, 1])
-        >>> sum(p.numel() for p in layer.parameters())
-        1089
+        >>> layer = DendriticLayer(784, 10)
+        >>> layer(torch.randn(128, 784)).shape
+        torch.Size([128, 10])
+        >>> layer
+        DendriticLayer(
+          784, 10, branching='auto', wiring=Shared(); 10 trees of 784 synapses, 28 + 1 dendrites; 8,410 parameters
+          (activation): LeakyReLU(negative_slope=0.1)
+        )
     """
 
     weight: nn.Parameter
@@ -89,10 +111,10 @@ class DendriticLayer(PlannedLayer):
         in_features: int,
         out_features: int | None = None,
         *,
-        branching: Branching = 2,
+        branching: Branching = AUTO,
         depth: int | None = None,
         fan_in: int | None = None,
-        wiring: str | Wiring | Sequence[str | Wiring] = "partition",
+        wiring: Wirings | None = None,
         repeats: int | None = None,
         ragged: bool = False,
         bias: bool = True,
@@ -104,36 +126,18 @@ class DendriticLayer(PlannedLayer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        self.in_features = check_int("in_features", in_features)
-        self.repeats = None if repeats is None else check_int("repeats", repeats)
-        self.wirings = resolve_wirings(wiring, self.repeats)
+        growth = Growth(in_features, out_features, branching, depth, fan_in, wiring, repeats, ragged)
+        super().__init__(growth.in_features, growth.neurons, dtype)
+        self.branching, self.wirings, self.repeats = growth.branching, growth.wirings, growth.repeats
+        self.ragged = bool(ragged)
         self.dropout = check_probability("dropout", dropout)
         self.dropout_per = check_one_of("dropout_per", dropout_per, DROPOUT_PER)
         self.backend = check_one_of("backend", backend, ops.BACKENDS)
         self.root_activation = bool(root_activation) and repeats is None  # a soma is linear
-        if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
-            raise OptionError(f"dtype must be a floating-point torch.dtype: got {dtype!r}")
-        self.branching, self.ragged = check_shape(branching), bool(ragged)
-        self.out_features = count_neurons(
-            self.in_features, out_features, self.branching, depth, self.wirings[0], ragged or fan_in is not None
-        )
-        self.forest, self.windows = grow_forest(
-            self.in_features,
-            self.out_features,
-            branching=self.branching,
-            depth=depth,
-            fan_in=fan_in,
-            wirings=self.wirings,
-            repeats=self.repeats,
-            ragged=ragged,
-        )
+        self.forest, self.windows = growth.forest()
         self.activation = make_activation(activation)
-        self.weight = nn.Parameter(torch.empty(self.forest.edges, device=device, dtype=dtype))
-        if bias:
-            self.bias = nn.Parameter(torch.empty(self.forest.nodes, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        nodes = (self.forest.nodes,) if bias else None
+        self._add_parameters(device, dtype, weight=(self.forest.edges,), bias=nodes)
         self._make_plan(self.forest)
         self.regrown = False
         self.reset_parameters()
@@ -150,7 +154,7 @@ class DendriticLayer(PlannedLayer):
             >>> trees = Forest.join([Forest.nested([3]), Forest.nested([1, [2]])])
             >>> DendriticLayer.from_forest(trees.wired([0, 1, 2, 3, 0, 1], in_features=4), activation="tanh")
             DendriticLayer(
-              4, 2, forest='2 unequal trees of 6 synapses, 2 + 1 dendrites', wiring=Custom(6 inputs)
+              4, 2, wiring=Custom(6 inputs); 2 unequal trees of 6 synapses, 2 + 1 dendrites; 10 parameters
               (activation): Tanh()
             )
         """
@@ -218,8 +222,26 @@ class DendriticLayer(PlannedLayer):
         )
 
     def extra_repr(self) -> str:
-        """The constructor's call, as `nn.Module.__repr__` shows it."""
-        return describe(self)
+        """The constructor's call, the trees that were grown, their parameters."""
+        parameters = self.forest.parameters(bias=self.bias is not None)
+        return f"{super().extra_repr()}; {self.forest.describe()}; {parameters:,} parameters"
+
+    def _options(self) -> dict[str, Any]:
+        options = self._tree_options() | self._changed(bias=self.bias is not None)
+        if self.dropout:
+            options |= {"dropout": self.dropout, "dropout_per": self.dropout_per}
+        if self.repeats is None:
+            options |= self._changed(root_activation=self.root_activation)
+        return options | self._changed(backend=self.backend)
+
+    def _tree_options(self) -> dict[str, Any]:
+        wiring = {"wiring": self.wirings[0] if len(self.wirings) == 1 else list(self.wirings)}
+        if self.regrown:
+            return wiring
+        size = {"fan_in": self.fan_in // (self.repeats or 1)} if self.wiring.any_fan_in else {}
+        if self.ragged and not size:
+            size = {"ragged": True}
+        return {"branching": self.branching, **size, **wiring, **self._changed(repeats=self.repeats)}
 
     def __prepare_scriptable__(self) -> DendriticLayer:
         """Say no to `torch.jit.script`, which would fail with a word about type annotations."""
@@ -229,52 +251,28 @@ class DendriticLayer(PlannedLayer):
 
     # ------------------------------------------------------------------------------------------- state and devices
 
-    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination.update({prefix + key: value for key, value in forest_state(self.forest, self.windows).items()})
+    def _structure(self) -> dict[str, Tensor]:
+        return forest_state(self.forest, self.windows)
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: Mapping[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """Check that the dict is of this tree and wiring before any weight is touched."""
-        keys, errors = FOREST_KEYS if self.windows is None else (*FOREST_KEYS, WINDOWS_KEY), len(error_msgs)
-        found = {key: state_dict.pop(prefix + key) for key in keys if prefix + key in state_dict}
-        if strict:
-            missing_keys.extend(prefix + key for key in keys if key not in found)
-        drawn: tuple[Forest, IntArray | None] | None = None
-        if all(key in found for key in FOREST_KEYS):
-            try:
-                drawn = check_forest(found, self.forest, self.windows, self.wirings)
-            except DendritreeError as error:
-                refuse_state(state_dict, prefix, error_msgs, "DendriticLayer", error)
-                return
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
-        if drawn is not None and len(error_msgs) == errors:
-            forest, self.windows = drawn
-            self.rewire(forest)
-        self._follow_device()  # load_state_dict(assign=True) may have moved the weights
+    def _check_structure(self, state: Mapping[str, Any]) -> Callable[[], None] | None:
+        """Check that a state dict is of this tree and wiring."""
+        if not all(key in state for key in FOREST_KEYS):
+            return None
+        drawn = check_forest(state, self.forest, self.windows, self.wirings)
+        return None if drawn is None else lambda: self.rewire(*drawn)
 
-    def rewire(self, forest: Forest) -> None:
-        """Attach the synapses to other inputs: those of a forest with the same trees. Windows stay where they are."""
+    def rewire(self, forest: Forest, windows: IntArray | None = None) -> None:
+        """Attach the synapses to other inputs: those of a forest with the same trees. Windows stay, or are as given."""
         if not is_same_tree(self.forest, forest):
             raise FormatError(f"a layer is rewired with the same trees: {self.forest.difference(forest)}")
-        self.forest = forest
+        self.forest, self.windows = forest, self.windows if windows is None else windows
         self._make_plan(forest)
 
     def regrow(self, forest: Forest, *, bias: bool | None = None, windows: IntArray | None = None) -> None:
         """Take other trees for the same inputs and neurons, with new weights of the initial law.
 
-        `weight` and `bias` are new parameters: make optimizers afterwards. `branching`, `wiring` and `repeats` go on
-        saying what the layer was made with.
+        `weight` and `bias` are new parameters: make optimizers afterwards. `branching`, `wiring` and `repeats` still
+        say what the layer was made with.
 
         Args:
             forest: the trees and their wiring.

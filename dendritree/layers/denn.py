@@ -5,7 +5,7 @@ Source: X. Wu, X. Liu, W. Li, Q. Wu, "Improved expressivity through dendritic ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from .. import ops
-from ..errors import DendritreeError, FormatError, OptionError, check_int, check_one_of
+from ..errors import FormatError, OptionError, check_int, check_one_of
 from ..tree import Forest, IntArray
 from ..wiring.base import check_seed, generator
-from .planned import PlannedLayer
-from .state import refuse_state
-
-__all__ = ["DENN"]
+from .base import PlannedLayer
+from .state import integers
 
 INPUTS_KEY = "inputs"
 """Entry of the wiring in a state dict."""
@@ -74,22 +72,15 @@ class DENN(PlannedLayer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        self.in_features = check_int("in_features", in_features)
-        self.out_features = check_int("out_features", out_features)
+        super().__init__(in_features, out_features, dtype)
         self.branches = check_int("branches", branches)
         if self.branches > self.in_features:
             raise OptionError(f"branches must be at most in_features {self.in_features}: got {self.branches}")
         check_seed(seed)
-        if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
-            raise OptionError(f"dtype must be a floating-point torch.dtype: got {dtype!r}")
         self.backend = check_one_of("backend", backend, ops.BACKENDS)
         self.seed = seed
-        self.weight = nn.Parameter(torch.empty(self.out_features, self.in_features, device=device, dtype=dtype))
-        if bias:
-            self.bias = nn.Parameter(torch.empty(self.out_features, self.branches, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        sums = (self.out_features, self.branches) if bias else None
+        self._add_parameters(device, dtype, weight=(self.out_features, self.in_features), bias=sums)
         ordered = np.tile(np.arange(self.in_features, dtype=np.int32), (self.out_features, 1))
         self._wire(generator(seed).permuted(ordered, axis=1))
         self.reset_parameters()
@@ -136,14 +127,11 @@ class DENN(PlannedLayer):
         largest: Tensor = sums.reshape(*x.shape[:-1], self.out_features, self.branches).max(-1)[0]
         return largest
 
-    def extra_repr(self) -> str:
-        """The constructor's call, as `nn.Module.__repr__` shows it."""
-        options = f"{self.in_features}, {self.out_features}, branches={self.branches}"
-        options += "" if self.bias is not None else ", bias=False"
-        options += "" if self.seed is None else f", seed={self.seed}"
-        return options + ("" if self.backend == "auto" else f", backend={self.backend!r}")
+    def _options(self) -> dict[str, Any]:
+        changed = self._changed(bias=self.bias is not None, seed=self.seed, backend=self.backend)
+        return {"branches": self.branches} | changed
 
-    # ------------------------------------------------------------------------------------------- state and devices
+    # ------------------------------------------------------------------------------------------------------- state
 
     def _wire(self, inputs: IntArray) -> None:
         offsets = np.cumsum([0, *self.branch_sizes * self.out_features]).astype(np.int32)
@@ -151,48 +139,18 @@ class DENN(PlannedLayer):
         forest = Forest(self.in_features, inputs.ravel().astype(np.int32), offsets, roots)
         self._make_plan(forest)
 
-    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
+    def _structure(self) -> dict[str, Tensor]:
         # On the CPU whatever torch's default device is, and no view: the wiring must not change under a copy.
-        destination[prefix + INPUTS_KEY] = torch.tensor(self.inputs, device="cpu")
+        return {INPUTS_KEY: torch.tensor(self.inputs, device="cpu")}
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: Mapping[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """Check the wiring before any weight is touched, take it over after all of them are."""
-        errors, found = len(error_msgs), state_dict.pop(prefix + INPUTS_KEY, None)
-        inputs: IntArray | None = None
-        if found is not None:
-            try:
-                inputs = self._check_inputs(found)
-            except DendritreeError as error:
-                refuse_state(state_dict, prefix, error_msgs, "DENN", error)
-                return
-        elif strict:
-            missing_keys.append(prefix + INPUTS_KEY)
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
-        if inputs is not None and len(error_msgs) == errors:
-            self._wire(inputs)
-        self._follow_device()  # load_state_dict(assign=True) may have moved the weights
-
-    def _check_inputs(self, found: Tensor) -> IntArray:
-        """The wiring of a state dict; refuse one that does not give each neuron every input once."""
-        if found.is_meta or found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
-            raise FormatError(f"inputs in a state dict must be integers: got {found.dtype} on {found.device}")
-        inputs: IntArray = found.cpu().numpy()
-        shape = (self.out_features, self.in_features)
+    def _check_structure(self, state: Mapping[str, Any]) -> Callable[[], None] | None:
+        """Check that the wiring in a state dict gives each neuron every input once."""
+        if INPUTS_KEY not in state:
+            return None
+        inputs, shape = integers(state, INPUTS_KEY), (self.out_features, self.in_features)
         if inputs.shape != shape or (np.sort(inputs, axis=1) != np.arange(self.in_features)).any():
             raise FormatError(
                 f"inputs in a state dict must have each of {self.in_features} inputs once for each of "
                 f"{self.out_features} neurons: got shape {inputs.shape}"
             )
-        return inputs
+        return lambda: self._wire(inputs)

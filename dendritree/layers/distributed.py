@@ -10,8 +10,6 @@ from ..errors import OptionError, check_int
 from .dendritic import DendriticLayer
 from .state import WINDOWS_KEY, forest_state, read_forest
 
-__all__ = ["share_wiring"]
-
 
 def share_wiring(model: nn.Module, *, source: int = 0) -> None:
     """Give every process the wiring that the model has in process `source`; call it in all of them.
@@ -40,6 +38,4 @@ def share_wiring(model: nn.Module, *, source: int = 0) -> None:
                 entries[key] = value.to(device)
                 dist.broadcast(entries[key], source)
             entries = {key: value.cpu() for key, value in entries.items()}
-            layer.rewire(read_forest(entries))
-            if WINDOWS_KEY in entries:
-                layer.windows = entries[WINDOWS_KEY].numpy()
+            layer.rewire(read_forest(entries), entries[WINDOWS_KEY].numpy() if WINDOWS_KEY in entries else None)

@@ -8,22 +8,21 @@ morphological neural networks", Neurocomputing 131: divide and conquer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..ops.neurons.boxes import box_depths, soft_minimum
-from .contract import as_rows, check_dtype, check_number
-from .dmnn_boxes import boxes_around
-
-__all__ = ["DMNN", "REDUCTIONS"]
+from .base import NeuronLayer, as_rows, check_number
 
 REDUCTIONS = ("max", "min")
 """How a neuron joins its dendrites."""
+LLOYD_STEPS = 10  # of 2-means; divisions settle in about five
 
 
-class DMNN(nn.Module):
+class DMNN(NeuronLayer):
     r"""A layer of morphological neurons: the signed depth of the input in the deepest of some boxes.
 
     In the source, dendrite k answers
@@ -82,19 +81,15 @@ class DMNN(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        self.in_features = check_int("in_features", in_features)
-        self.out_features = check_int("out_features", out_features)
+        super().__init__(in_features, out_features, dtype)
         self.dendrites = check_int("dendrites", dendrites)
         self.reduce = check_one_of("reduce", reduce, REDUCTIONS)
         self.temperature = None if temperature is None else check_number("temperature", temperature)
         self.scale = check_number("scale", scale)
         self.input_range = _check_input_range(input_range)
-        check_dtype(dtype)
         p = _check_signs(signs, self.dendrites, 1 if self.reduce == "max" else -1)
         shape = (self.out_features, self.dendrites, self.in_features)
-        self.low = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
-        self.high = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+        self._add_parameters(device, dtype, low=shape, high=shape)
         self.register_buffer("sign", torch.tensor(p, device=device, dtype=self.low.dtype))
         self.reset_parameters()
 
@@ -169,15 +164,12 @@ class DMNN(nn.Module):
         """
         return (2 if self.temperature is None else 4) * self.low.numel()
 
-    def extra_repr(self) -> str:
-        """The constructor's call, as `nn.Module.__repr__` shows it."""
-        text = f"{self.in_features}, {self.out_features}, dendrites={self.dendrites}, reduce={self.reduce!r}"
-        if self.temperature is not None:
-            text += f", temperature={self.temperature}"
+    def _options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"dendrites": self.dendrites, "reduce": self.reduce}
+        options |= self._changed(temperature=self.temperature)
         if not self.sign.is_meta and not (self.sign == (1 if self.reduce == "max" else -1)).all():
-            text += f", signs={[int(p) for p in self.sign.tolist()]}"
-        text += "" if self.scale == 1.0 else f", scale={self.scale}"
-        return text + ("" if self.input_range == (0.0, 1.0) else f", input_range={self.input_range}")
+            options["signs"] = [int(p) for p in self.sign.tolist()]
+        return options | self._changed(scale=self.scale, input_range=self.input_range)
 
 
 def _check_input_range(ends: Sequence[float]) -> tuple[float, float]:
@@ -197,3 +189,63 @@ def _check_signs(signs: int | Sequence[int] | None, dendrites: int, default: int
     if not isinstance(signs, Sequence) or len(signs) != dendrites or any(p not in (1, -1) for p in signs):
         raise OptionError(f"signs must be 1 or -1, one for all or one for each of {dendrites} dendrites: got {signs!r}")
     return [int(p) for p in signs]
+
+
+# --------------------------------------------------------------------------------------------------- boxes from data
+
+
+def boxes_around(inside: Tensor, outside: Tensor, boxes: int) -> tuple[Tensor, Tensor]:
+    """Lower and upper corners, shape (boxes, inputs), of boxes that hold the points `inside` and few of `outside`.
+
+    The first box is drawn around all points. The box with the most foreign points is divided, its points by 2-means,
+    until none holds any or there are as many as asked for. Each box without foreign points then grows on all sides by
+    half its distance (in the largest coordinate) from the nearest one. Boxes that were not needed are single points,
+    spread over `inside`. Nothing is random.
+
+    >>> low, high = boxes_around(torch.tensor([[0.0], [1.0], [4.0]]), torch.tensor([[2.0]]), 2)
+    >>> low.flatten().tolist(), high.flatten().tolist()
+    ([-0.5, 3.0], [1.5, 5.0])
+    """
+    groups = [inside]
+    foreign = [_foreign(inside, outside)]
+    while len(groups) < boxes and max(foreign) > 0:
+        worst = max(range(len(groups)), key=foreign.__getitem__)
+        halves = _divide(groups[worst])
+        if halves is None:
+            foreign[worst] = 0  # all its points are equal, and equal to foreign ones
+            continue
+        groups[worst : worst + 1] = halves
+        foreign[worst : worst + 1] = [_foreign(half, outside) for half in halves]
+    low, high = (torch.stack(corners) for corners in zip(*map(_box, groups), strict=True))
+    if len(outside):
+        nearest = torch.stack([box_depths(outside, a[None], b[None]).max() for a, b in zip(low, high, strict=True)])
+        growth = nearest.neg().clamp(min=0).div(2).unsqueeze(-1)
+        low, high = low - growth, high + growth
+    spare = inside[torch.linspace(0, len(inside) - 1, boxes - len(groups)).long()]
+    return torch.cat([low, spare]), torch.cat([high, spare])
+
+
+def _box(points: Tensor) -> tuple[Tensor, Tensor]:
+    return points.amin(0), points.amax(0)
+
+
+def _foreign(points: Tensor, outside: Tensor) -> int:
+    """How many foreign points lie in the box around some points."""
+    low, high = _box(points)
+    return int((box_depths(outside, low[None], high[None]) >= 0).sum())
+
+
+def _divide(points: Tensor) -> list[Tensor] | None:
+    """The points in two groups by 2-means, begun at the middle of their widest side; None if all are equal."""
+    low, high = _box(points)
+    side = int((high - low).argmax())
+    if not float(high[side] - low[side]) > 0:
+        return None
+    first = points[:, side] <= (low[side] + high[side]) / 2
+    for _ in range(LLOYD_STEPS):
+        a, b = points[first].mean(0), points[~first].mean(0)
+        closer = (points - a).square().sum(-1) <= (points - b).square().sum(-1)
+        if torch.equal(closer, first) or bool(closer.all()) or not bool(closer.any()):
+            break
+        first = closer
+    return [points[first], points[~first]]

@@ -14,20 +14,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import DendritreeError, OptionError, check_int, check_one_of
+from ..errors import OptionError, check_int, check_one_of
 from ..ops.neurons.products import log_sigmoid, log_sigmoid_products
-from .contract import as_rows, check_dtype, check_number, check_range
+from .base import NeuronLayer, as_rows, check_number
 from .dnm_logic import Logic, read_logic
-from .dnm_pruning import TABLE_KEYS, SynapseTable, check_table, pruned_table, synapse_states
-from .state import refuse_state
-
-__all__ = ["DNM", "SOMAS"]
+from .dnm_pruning import TABLE_KEYS, SynapseTable, check_range, check_table, pruned_table, synapse_states
 
 SOMAS = ("sigmoid", "logit", "log")
 """What a neuron gives: its output O, the logit of O, or a logit in the log domain that decides alike."""
 
 
-class DNM(nn.Module):
+class DNM(NeuronLayer):
     r"""A layer of neurons whose dendrites multiply one sigmoid per input: soft logic.
 
     For a neuron with dendrites j and inputs i, synapses Y, dendrites Z, membrane V and output O:
@@ -93,18 +90,14 @@ class DNM(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        self.in_features = check_int("in_features", in_features)
-        self.out_features = check_int("out_features", out_features)
+        super().__init__(in_features, out_features, dtype)
         self.dendrites = check_int("dendrites", dendrites)
         self.k = check_number("k", k)
         self.soma_k = check_number("soma_k", soma_k)
         self.soma = check_one_of("soma", soma, SOMAS)
         self.soma_threshold = check_number("soma_threshold", soma_threshold, positive=self.soma == "log")
-        check_dtype(dtype)
         shape = (self.out_features, self.dendrites, self.in_features)
-        self.weight = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
-        self.threshold = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+        self._add_parameters(device, dtype, weight=shape, threshold=shape)
         for key in TABLE_KEYS:
             self.register_buffer(key, None)
         self.register_buffer("_place", None, persistent=False)
@@ -252,13 +245,15 @@ class DNM(nn.Module):
 
     def extra_repr(self) -> str:
         """The constructor's call, and what pruning left."""
-        text = f"{self.in_features}, {self.out_features}, dendrites={self.dendrites}, k={self.k}, soma_k={self.soma_k}"
-        text += f", soma_threshold={self.soma_threshold}" + ("" if self.soma == "sigmoid" else f", soma={self.soma!r}")
         if self.neuron is None:
-            return text
+            return super().extra_repr()
         whole = self.out_features * self.dendrites
         synapses = f"{self.weight.numel()} of {whole * self.in_features} synapses"
-        return f"{text}; pruned to {synapses}, {len(self.neuron)} of {whole} dendrites"
+        return f"{super().extra_repr()}; pruned to {synapses}, {len(self.neuron)} of {whole} dendrites"
+
+    def _options(self) -> dict[str, Any]:
+        options = {name: getattr(self, name) for name in ("dendrites", "k", "soma_k", "soma_threshold")}
+        return options | self._changed(soma=self.soma)
 
     # ------------------------------------------------------------------------------------------------------- state
 
@@ -270,35 +265,18 @@ class DNM(nn.Module):
         for key in TABLE_KEYS:
             values = getattr(table, key)
             setattr(self, key, values.to(device, dtype if values.is_floating_point() else values.dtype))
-        self._find_places()
+        self._follow_device()
 
-    def _find_places(self) -> None:
-        """Where the dendrites of a pruned layer go, once and not with every call: exports cannot search."""
+    def _follow_device(self) -> None:
+        """Find where the dendrites of a pruned layer go, once and not with every call: exports cannot search."""
         if self.neuron is not None:
             neurons = torch.arange(self.out_features, device=self.neuron.device).unsqueeze(1)
             first, end = (torch.searchsorted(self.neuron, neurons, right=right) for right in (False, True))
             place = first + torch.arange(self.dendrites, device=self.neuron.device)
             self._place = torch.where(place < end, place, len(self.neuron)).flatten()
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: Mapping[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """Take over the synapses of a pruned layer; they are checked before anything changes."""
-        if prefix + "source" in state_dict:
-            try:
-                table = check_table(state_dict, prefix, self.in_features, self.out_features, self.dendrites)
-            except DendritreeError as error:
-                refuse_state(state_dict, prefix, error_msgs, "DNM", error)
-                return
+    def _check_structure(self, state: Mapping[str, Any]) -> None:
+        """Become the pruned layer that a state dict describes: its parameters have other shapes."""
+        if "source" in state:
+            table = check_table(state, self.in_features, self.out_features, self.dendrites)
             self._take_table(table, self.weight.device, self.weight.dtype)
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
-        self._find_places()  # on the device of what was loaded, which may not be the layer's: `assign=True`

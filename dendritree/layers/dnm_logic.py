@@ -11,8 +11,6 @@ from torch import Tensor
 from ..errors import ShapeError
 from .dnm_pruning import STATES, SynapseTable, synapse_states
 
-__all__ = ["Branch", "Literal", "Logic", "read_logic"]
-
 
 @dataclass(frozen=True)
 class Literal:

@@ -14,9 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..errors import FormatError
-
-__all__ = ["STATES", "TABLE_KEYS", "SynapseTable", "check_table", "pruned_table", "synapse_states"]
+from ..errors import FormatError, OptionError, ShapeError
 
 STATES = ("direct", "inverse", "constant 0", "constant 1")
 """The four states of a synapse, after Ji et al. (2016)."""
@@ -58,6 +56,26 @@ class SynapseTable:
     def per_dendrite(self, values: Tensor) -> Tensor:
         """Sums over the synapses of each dendrite."""
         return torch.zeros_like(self.log_scale).index_add(0, self.dendrite, values)
+
+
+def check_range(low: float | Tensor, high: float | Tensor, in_features: int) -> tuple[Tensor, Tensor]:
+    """The least and greatest value of each input, in float64, from one number for all or one for each.
+
+    >>> check_range(0.0, torch.tensor([1.0, 2.0]), 2)[1].tolist()
+    [1.0, 2.0]
+    """
+    ends = []
+    for name, end in (("low", low), ("high", high)):
+        try:
+            tensor = torch.as_tensor(end, dtype=torch.float64).detach().cpu()
+        except (TypeError, ValueError, RuntimeError):
+            raise OptionError(f"{name} must be a number or one for each input: got {end!r:.60}") from None
+        if tensor.shape not in ((), (in_features,)):
+            raise ShapeError(f"{name} must be a number or one for each of {in_features} inputs: got {end!r:.60}")
+        ends.append(tensor.expand(in_features))
+    if not (ends[0].isfinite() & ends[1].isfinite() & (ends[0] <= ends[1])).all():
+        raise OptionError(f"low and high must be finite, low at most high: got {low!r:.60} and {high!r:.60}")
+    return ends[0], ends[1]
 
 
 def _ends(table: SynapseTable, k: float, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
@@ -125,13 +143,13 @@ def _fits(cost: Tensor, group: Tensor, allowance: Tensor) -> Tensor:
     return fits
 
 
-def check_table(state: Mapping[str, Any], prefix: str, in_features: int, out_features: int, most: int) -> SynapseTable:
-    """The table in the state dict of a pruned layer; one that does not fit the layer is refused."""
+def check_table(state: Mapping[str, Any], in_features: int, out_features: int, most: int) -> SynapseTable:
+    """The table in the state dict of a pruned layer; one that does not fit the layer is rejected."""
     keys = ("weight", "threshold", *TABLE_KEYS)
-    missing = [key for key in keys if not isinstance(state.get(prefix + key), Tensor)]
+    missing = [key for key in keys if not isinstance(state.get(key), Tensor)]
     if missing:
         raise FormatError(f"the state dict of a pruned DNM must hold {', '.join(keys)}: {', '.join(missing)} missing")
-    table = SynapseTable(*(state[prefix + key].detach() for key in keys))
+    table = SynapseTable(*(state[key].detach() for key in keys))
     synapses, dendrites = len(table.source.flatten()), len(table.neuron.flatten())
     for key, length, limit in (
         ("weight", synapses, None),

@@ -2,61 +2,192 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import InitVar, dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
-from ..errors import OptionError, ShapeError, check_int
-from ..levels import AUTO, Branching, auto_branching, check_branching, is_nested, level_sizes
+from ..errors import DendritreeError, OptionError, ShapeError, check_int
+from ..levels import AUTO, Branching, auto_branching, check_shape, is_nested, level_sizes
 from ..tree import Forest, IntArray
-from ..wiring import Partition, Wiring, resolve_wiring
+from ..wiring import Partition, Shared, Wiring, resolve_wiring
 from ..wiring.base import Attachment
 
-__all__ = ["count_neurons", "grow_forest", "resolve_wirings"]
+Wirings: TypeAlias = str | Wiring | Sequence[str | Wiring]
+"""A wiring or its name; or a list, one for each of a neuron's trees."""
 
-CheckedBranching = int | tuple[int, ...] | str | list[Any]
 
+@dataclass
+class Growth:
+    """What a user asks of a layer's trees, checked and completed.
 
-def grow_forest(
-    in_features: int,
-    out_features: int,
-    *,
-    branching: Branching,
-    depth: int | None,
-    fan_in: int | None,
-    wirings: Sequence[Wiring],
-    repeats: int | None,
-    ragged: bool,
-) -> tuple[Forest, IntArray | None]:
-    """The wired trees of a layer; with `repeats`, that many a neuron and a soma that joins them. And their windows.
-
-    `wirings` has one wiring, or one for each of the repeated trees. Windows are top, left, height and width for each
-    node, zeros for one without synapses; None unless every wiring has windows, all in one image.
+    >>> growth = Growth(784, 10, "auto", depth=None, fan_in=None, wiring=None, repeats=None, ragged=False)
+    >>> growth.wirings, growth.forest()[0].describe()
+    ((Shared(),), '10 trees of 784 synapses, 28 + 1 dendrites')
     """
-    synapses = [_fan_in(w, in_features, out_features, branching, depth, fan_in) for w in wirings]
-    if len(set(synapses)) > 1:
-        raise ShapeError(f"the trees of a neuron must have as many synapses each: got {synapses} from {list(wirings)}")
-    ragged = ragged or any(wiring.any_fan_in for wiring in wirings)
-    one_each = _unwired(branching, synapses[0], depth, out_features, ragged)
-    attachments = [wiring.attach(one_each, in_features) for wiring in wirings]
-    if repeats is None:
-        attachment = attachments[0]
-        forest = one_each.wired(attachment.inputs, in_features)
-    else:
-        all_trees = _unwired(branching, synapses[0], depth, out_features * repeats, ragged)
-        attachment = _repeated(attachments, one_each, all_trees, repeats)
-        forest = _with_somas(all_trees.wired(attachment.inputs, in_features), repeats)
-    if attachment.windows is None or len({wiring.image(in_features) for wiring in wirings}) > 1:
-        return forest, None
-    windows = np.zeros((forest.nodes, 4), dtype=np.int32)
-    windows[: len(attachment.windows)] = attachment.windows  # somas come last and have none
-    windows.setflags(write=False)
-    return forest, windows
+
+    in_features: int
+    out_features: InitVar[int | None]
+    branching: Branching
+    depth: int | None
+    fan_in: int | None
+    wiring: InitVar[Wirings | None]
+    repeats: int | None
+    ragged: bool
+    neurons: int = field(init=False)
+    wirings: tuple[Wiring, ...] = field(init=False)
+    """One wiring, or one for each of the repeated trees."""
+
+    def __post_init__(self, out_features: int | None, wiring: Wirings | None) -> None:
+        self.in_features = check_int("in_features", self.in_features)
+        self.repeats = None if self.repeats is None else check_int("repeats", self.repeats)
+        self.branching = check_shape(self.branching)
+        self.wirings = self._wirings(("partition" if out_features is None else "shared") if wiring is None else wiring)
+        self.neurons = self._neurons(None if out_features is None else check_int("out_features", out_features))
+        self.ragged = self.ragged or any(each.any_fan_in for each in self.wirings)
+
+    def _wirings(self, wiring: Wirings) -> tuple[Wiring, ...]:
+        if isinstance(wiring, str | Wiring) or not isinstance(wiring, Sequence):
+            return (resolve_wiring(wiring),)
+        if len(wiring) != self.repeats:
+            raise OptionError(
+                f"a list of wirings must have one for each repeated tree: got {len(wiring)}, repeats {self.repeats}"
+            )
+        return tuple(resolve_wiring(each) for each in wiring)
+
+    # ------------------------------------------------------------------------------------------------ how many neurons
+
+    def _neurons(self, out_features: int | None) -> int:
+        """The number of neurons: as given, or what the paper's law for `partition` leaves."""
+        numbers = not isinstance(self.branching, str) and not is_nested(self.branching)
+        if out_features is None and not isinstance(self.wirings[0], Partition):
+            raise OptionError(f"out_features is required for wiring {self.wirings[0].name!r}: got None")
+        if out_features is None and not numbers:
+            raise OptionError(
+                f"out_features must be given for branching {self.branching!r}: got None; the number of neurons follows "
+                "only from numbers: branching and depth, or one branching per level"
+            )
+        if isinstance(self.wirings[0], Partition) and numbers:
+            return self._neurons_by_law(out_features)
+        assert out_features is not None
+        return out_features
+
+    def _neurons_by_law(self, out_features: int | None) -> int:
+        """Check I = O b^d in integers; name the numbers of inputs that would fit."""
+        branching, depth, ins = self.branching, self.depth, self.in_features
+        per_level, hint = not isinstance(branching, int), ""
+        law = f"in_features must be out_features * {'the product of branching' if per_level else 'branching ** depth'}"
+        if out_features is None:
+            if depth is None and not per_level:
+                raise OptionError(f"{law}: give out_features or depth, got neither")
+            fan_in = level_sizes(branching, depth=depth)[0]
+            neurons = [n for n in (ins // fan_in, -(-ins // fan_in)) if n]
+            fitting = [n * fan_in for n in neurons]
+        elif self.ragged or self.fan_in is not None:
+            return out_features
+        elif isinstance(branching, int) and depth is None:
+            fitting, hint = [out_features * branching], ", or ragged=True"
+            while fitting[-1] < ins:
+                fitting.append(fitting[-1] * branching)
+        else:
+            fitting = [out_features * level_sizes(branching, depth=depth)[0]]
+        if ins not in fitting:
+            got = f"got in_features {ins}" + ("" if out_features is None else f", out_features {out_features}")
+            got += f", branching {branching}" + ("" if depth is None else f", depth {depth}")
+            raise ShapeError(f"{law}: {got}; {' or '.join(map(str, fitting[-2:]))} inputs would fit{hint}")
+        return out_features or neurons[0]
+
+    # ------------------------------------------------------------------------------------------------------- the trees
+
+    def forest(self) -> tuple[Forest, IntArray | None]:
+        """The wired trees; with `repeats`, that many per neuron and a soma that joins them. And their windows.
+
+        Windows are top, left, height and width for each node, zeros for one without synapses; None unless every wiring
+        has windows, all in one image.
+        """
+        synapses = self._synapses()
+        one_each = self._trees(synapses, self.neurons)
+        attachments = [wiring.attach(one_each, self.in_features) for wiring in self.wirings]
+        if self.repeats is None:
+            attachment = attachments[0]
+            forest = one_each.wired(attachment.inputs, self.in_features)
+        else:
+            all_trees = self._trees(synapses, self.neurons * self.repeats)
+            attachment = _repeated(attachments, one_each, all_trees, self.repeats)
+            forest = _with_somas(all_trees.wired(attachment.inputs, self.in_features), self.repeats)
+        if attachment.windows is None or len({wiring.image(self.in_features) for wiring in self.wirings}) > 1:
+            return forest, None
+        windows = np.zeros((forest.nodes, 4), dtype=np.int32)
+        windows[: len(attachment.windows)] = attachment.windows  # somas come last and have none
+        windows.setflags(write=False)
+        return forest, windows
+
+    def _trees(self, synapses: int, trees: int) -> Forest:
+        """That many trees, unwired."""
+        if is_nested(self.branching):
+            return Forest.join([Forest.nested(self.branching)] * trees)
+        branching, ragged = self._numbers(synapses)
+        return Forest.grow(branching, fan_in=synapses, depth=self.depth, neurons=trees, ragged=ragged)
+
+    def _numbers(self, fan_in: int) -> tuple[Branching, bool]:
+        """The branching, `"auto"` as numbers, and whether its tree may be ragged."""
+        if self.branching != AUTO:
+            return self.branching, self.ragged
+        branching = auto_branching(fan_in)
+        if self.depth is not None and check_int("depth", self.depth) != len(branching):
+            raise OptionError(
+                f"depth must be left out for branching 'auto', which grows {len(branching)} levels here: got "
+                f"{self.depth}; give branching too, such as 2"
+            )
+        return branching, True
+
+    def _synapses(self) -> int:
+        """Synapses of a tree, which fit its branching."""
+        try:
+            return self._check_synapses(self.wirings)
+        except ShapeError as error:
+            hint = ""
+            if isinstance(self.wirings[0], Shared):
+                with contextlib.suppress(DendritreeError):
+                    own = f"its own {self._check_synapses([Partition()])} inputs"
+                    hint = f"; wiring='partition' would fit: each of {self.neurons} neurons then reads {own}"
+            raise ShapeError(f"{error}{hint}") from None
+
+    def _check_synapses(self, wirings: Sequence[Wiring]) -> int:
+        synapses = [self._fan_in(wiring) for wiring in wirings]
+        if len(set(synapses)) > 1:
+            raise ShapeError(
+                f"the trees of a neuron must have as many synapses each: got {synapses} from {list(wirings)}"
+            )
+        if not is_nested(self.branching):
+            branching, ragged = self._numbers(synapses[0])
+            level_sizes(branching, fan_in=synapses[0], depth=self.depth, ragged=ragged)
+        return synapses[0]
+
+    def _fan_in(self, wiring: Wiring) -> int:
+        """As asked for, as the branching says, or as the wiring has it."""
+        branching, fan_in, natural = self.branching, self.fan_in, None
+        if is_nested(branching):
+            if self.depth is not None:
+                raise OptionError(f"depth must be left out for nested children, which have their own: got {self.depth}")
+            natural = Forest.nested(branching).synapses
+        elif not isinstance(branching, str) and (not isinstance(branching, int) or self.depth is not None):
+            natural = level_sizes(branching, depth=self.depth)[0]
+        if fan_in is None and wiring.any_fan_in:
+            fan_in = natural
+        if fan_in is None:
+            fan_in = wiring.fan_in(self.in_features, self.neurons)
+        else:
+            fan_in = wiring.check_fan_in(fan_in, self.in_features, self.neurons)
+        if is_nested(branching) and fan_in != natural:
+            raise ShapeError(f"fan_in must be the {natural} synapses of the nested tree: got {fan_in}")
+        return fan_in
 
 
 def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Forest, repeats: int) -> Attachment:
-    """The attachments of forests with one tree a neuron as one of a forest with `repeats` trees a neuron.
+    """The attachments of forests with one tree per neuron as one of a forest with `repeats` trees per neuron.
 
     All trees are equal, so the nodes and synapses of one are those of another, in the same order.
     """
@@ -78,115 +209,9 @@ def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Fo
     return Attachment(inputs, None if any(each.windows is None for each in attachments) else windows)
 
 
-def _fan_in(
-    wiring: Wiring, in_features: int, out_features: int, branching: Branching, depth: int | None, fan_in: int | None
-) -> int:
-    """Synapses of a tree: as asked for, as the tree's own shape says, or as the wiring has it."""
-    natural: int | None = None
-    if is_nested(branching):
-        if depth is not None:
-            raise OptionError(f"depth must be left out for nested children, which have their own: got {depth}")
-        natural = Forest.nested(branching).synapses  # type: ignore[arg-type]
-    elif not isinstance(branching, str) and (not isinstance(branching, int) or depth is not None):
-        natural = level_sizes(branching, depth=depth)[0]
-    if fan_in is None and wiring.any_fan_in and natural is not None:
-        fan_in = natural
-    if fan_in is None:
-        fan_in = wiring.fan_in(in_features, out_features)
-    else:
-        fan_in = wiring.check_fan_in(fan_in, in_features, out_features)
-    if is_nested(branching) and fan_in != natural:
-        raise ShapeError(f"fan_in must be the {natural} synapses of the nested tree: got {fan_in}")
-    return fan_in
-
-
-def _unwired(branching: Branching, fan_in: int, depth: int | None, trees: int, ragged: bool) -> Forest:
-    if is_nested(branching):
-        return Forest.join([Forest.nested(branching)] * trees)  # type: ignore[arg-type]
-    if branching == AUTO:
-        branching, ragged = auto_branching(fan_in), True
-    return Forest.grow(branching, fan_in=fan_in, depth=depth, neurons=trees, ragged=ragged)
-
-
 def _with_somas(forest: Forest, trees: int) -> Forest:
     """Join every `trees` neurons by one more node."""
-    somas = forest.neurons // trees
-    source = np.concatenate([forest.source, forest.in_features + forest.roots])
-    offsets = np.concatenate([forest.offsets, forest.edges + trees * np.arange(1, somas + 1)])
-    return Forest(forest.in_features, _int32(source), _int32(offsets), _int32(forest.nodes + np.arange(somas)))
-
-
-def _int32(values: Any) -> IntArray:
-    if values.max(initial=0) >= 2**31:
-        raise ShapeError(f"a forest must have fewer than 2**31 rows: got {values.max():,}")
-    return values.astype(np.int32)  # type: ignore[no-any-return]
-
-
-def resolve_wirings(wiring: str | Wiring | Sequence[str | Wiring], repeats: int | None) -> tuple[Wiring, ...]:
-    """One wiring, or one for each of the repeated trees."""
-    if isinstance(wiring, str | Wiring) or not isinstance(wiring, Sequence):
-        return (resolve_wiring(wiring),)
-    if repeats is None or len(wiring) != repeats:
-        raise OptionError(
-            f"a list of wirings must have one for each repeated tree: got {len(wiring)}, repeats {repeats}"
-        )
-    return tuple(resolve_wiring(each) for each in wiring)
-
-
-# ------------------------------------------------------------------------------------------------- how many neurons
-
-
-def count_neurons(
-    in_features: int,
-    out_features: int | None,
-    branching: Branching,
-    depth: int | None,
-    wiring: Wiring,
-    ragged: bool,
-) -> int:
-    """The number of neurons: as given, or what the paper's law for `partition` leaves."""
-    if out_features is not None:
-        out_features = check_int("out_features", out_features)
-    if not isinstance(wiring, Partition):
-        if out_features is None:
-            raise OptionError(f"out_features is required for wiring {wiring.name!r}: got None")
-        return out_features
-    if isinstance(branching, str) or is_nested(branching):
-        if out_features is None:
-            raise OptionError(f"out_features is required for branching {branching!r}: got None")
-        return out_features
-    branching = check_branching(branching)
-    levels = isinstance(branching, tuple)
-    law = "in_features must be out_features * " + ("the product of branching" if levels else "branching ** depth")
-    if out_features is None:
-        if depth is None and not levels:
-            raise OptionError(f"{law}: give out_features or depth, got neither")
-        fan_in = level_sizes(branching, depth=depth)[0]
-        out_features, rest = divmod(in_features, fan_in)
-        if rest or not out_features:
-            fitting = f"{out_features * fan_in} or {(out_features + 1) * fan_in}" if out_features else f"{fan_in}"
-            given = f"branching {branching}" + ("" if depth is None else f", depth {depth}")
-            raise ShapeError(f"{law}: got in_features {in_features}, {given}; {fitting} inputs would fit")
-        return out_features
-    if not ragged:
-        _check_law(law, in_features, out_features, branching, depth)
-    return out_features
-
-
-def _check_law(
-    law: str, in_features: int, out_features: int, branching: int | tuple[int, ...], depth: int | None
-) -> None:
-    """Check I = O b^d in integers; name the numbers of inputs that would fit."""
-    got = f"got in_features {in_features}, out_features {out_features}, branching {branching}"
-    if isinstance(branching, int) and depth is None:
-        fitting = [out_features * branching]
-        while fitting[-1] < in_features:
-            fitting.append(fitting[-1] * branching)
-        if fitting[-1] != in_features:
-            sizes = " or ".join(map(str, fitting[-2:]))
-            raise ShapeError(f"{law}: {got}; {sizes} inputs would fit, or ragged=True")
-        return
-    fan_in = level_sizes(branching, depth=depth)[0]
-    if in_features != out_features * fan_in:
-        given = "" if depth is None else f", depth {depth}"
-        raise ShapeError(f"{law}: {got}{given}; {out_features * fan_in} inputs would fit")
+    somas = np.arange(forest.neurons // trees)  # 64 bits, as all that is computed from it: Forest checks against 2**31
+    source = np.concatenate([forest.source, forest.in_features + forest.roots.astype(np.int64)])
+    offsets = np.concatenate([forest.offsets, forest.edges + trees * (somas + 1)])
+    return Forest(forest.in_features, source, offsets, forest.nodes + somas)  # type: ignore[arg-type]

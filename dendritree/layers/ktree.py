@@ -7,6 +7,7 @@ successive computations on its dendritic tree?", Neural Computation 33(6), 2021,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Unpack
 
 import torch
 from torch import nn
@@ -15,9 +16,8 @@ from ..errors import check_int, check_one_of
 from ..levels import Branching
 from ..wiring import Morton, Random, Shared, Wiring
 from .activation import Activation
-from .dendritic import DendriticLayer
-
-__all__ = ["KTREE_WIRINGS", "KTree"]
+from .dendritic import CommonOptions, DendriticLayer
+from .growth import Wirings
 
 KTREE_WIRINGS: dict[str, type[Wiring]] = {"original": Shared, "permuted": Morton, "random": Random}
 """Input orders of the source by name."""
@@ -41,11 +41,11 @@ class KTree(DendriticLayer):
         wiring: the order in which every tree reads the inputs: `"original"`, `"permuted"` (along a Z-curve, so that
             every subtree sees a compact part of a square image) or `"random"` (one permutation a neuron, the same for
             all its trees); or a wiring, or a list with one for each tree.
-        bias: whether nodes and the soma have a bias.
-        dropout, dropout_per: as in `DendriticLayer`.
+        dropout: as in `DendriticLayer`.
         activation: of the nodes, as in `DendriticLayer`; torch's LeakyReLU with its slope of 0.01 by default. The soma
             has none.
-        backend, device, dtype: as in `DendriticLayer`.
+        options: `bias` (of the nodes and the soma), `dropout_per`, `backend`, `device`, `dtype`, as in
+            `DendriticLayer`.
 
     Shape:
         - Input: `(*, in_features)` with any leading dimensions.
@@ -69,29 +69,21 @@ class KTree(DendriticLayer):
         *,
         trees: int = 1,
         branching: Branching = 2,
-        wiring: str | Wiring | Sequence[str | Wiring] = "original",
-        bias: bool = True,
+        wiring: Wirings = "original",
         dropout: float = 0.0,
-        dropout_per: str = "synapse",
         activation: Activation = nn.LeakyReLU,
-        backend: str = "auto",
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[CommonOptions],
     ) -> None:
         super().__init__(
             in_features,
             check_int("out_features", out_features),
             branching=branching,
-            wiring=_input_order(wiring),
+            wiring=input_order(wiring),
             repeats=check_int("trees", trees),
             ragged=True,
-            bias=bias,
             dropout=dropout,
-            dropout_per=dropout_per,
             activation=activation,
-            backend=backend,
-            device=device,
-            dtype=dtype,
+            **options,
         )
 
     @property
@@ -110,31 +102,22 @@ class KTree(DendriticLayer):
             bound = float(end - begin) ** -0.5
             self.weight[begin:end].uniform_(-bound, bound)
 
-    def extra_repr(self) -> str:
-        """The constructor's call, as `nn.Module.__repr__` shows it."""
-        names = {kind: name for name, kind in KTREE_WIRINGS.items()}
-        orders = [repr(names[type(w)]) if w == type(w)() else repr(w) for w in self.wirings if type(w) in names]
-        shown = orders if len(orders) == len(self.wirings) else [repr(wiring) for wiring in self.wirings]
-        order = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
-        options = [f"{self.in_features}, {self.out_features}, trees={self.trees}, branching={self.branching!r}"]
-        options.append(f"wiring={order}")
-        if self.bias is None:
-            options.append("bias=False")
-        if self.dropout:
-            options.append(f"dropout={self.dropout}, dropout_per={self.dropout_per!r}")
-        if self.backend != "auto":
-            options.append(f"backend={self.backend!r}")
-        return ", ".join(options)
+    def _tree_options(self) -> dict[str, Any]:
+        orders = [
+            next((name for name, kind in KTREE_WIRINGS.items() if wiring == kind()), wiring) for wiring in self.wirings
+        ]
+        order = orders[0] if len(orders) == 1 else orders
+        return {"trees": self.trees, "branching": self.branching, "wiring": order}
 
 
-def _input_order(wiring: str | Wiring | Sequence[str | Wiring]) -> Wiring | list[Wiring]:
-    """The wirings that names of input orders stand for."""
+def input_order(wiring: Wirings) -> Wiring | list[Wiring]:
+    """The wirings that names of input orders stand for.
+
+    >>> input_order(["original", Random(seed=1)])
+    [Shared(), Random(seed=1)]
+    """
     if isinstance(wiring, Wiring):
         return wiring
     if isinstance(wiring, Sequence) and not isinstance(wiring, str):
-        return [each if isinstance(each, Wiring) else _named(each) for each in wiring]
-    return _named(wiring)
-
-
-def _named(order: str) -> Wiring:
-    return KTREE_WIRINGS[check_one_of("wiring", order, KTREE_WIRINGS)]()
+        return [input_order(each) for each in wiring]  # type: ignore[misc]
+    return KTREE_WIRINGS[check_one_of("wiring", wiring, KTREE_WIRINGS)]()

@@ -1,8 +1,4 @@
-"""The trees of a layer in its state dict: how they are written, and what is checked before they are taken over.
-
-They travel as tensors but are no buffers: they are known before any weight is (meta device), never cast, and
-DistributedDataParallel must not broadcast them at every step.
-"""
+"""The trees of a layer in its state dict: how they are written, and what is checked before they are taken over."""
 
 from __future__ import annotations
 
@@ -17,18 +13,6 @@ from torch import Tensor
 from ..errors import FormatError
 from ..tree import Forest, IntArray
 from ..wiring.base import Wiring, dendrite_of_synapse
-
-__all__ = [
-    "FOREST_KEYS",
-    "STATE_FORMAT",
-    "WINDOWS_KEY",
-    "check_forest",
-    "forest_state",
-    "is_same_tree",
-    "read_forest",
-    "read_windows",
-    "refuse_state",
-]
 
 STATE_FORMAT = 1
 """Version of the `forest_*` entries in a state dict."""
@@ -51,20 +35,20 @@ def forest_state(forest: Forest, windows: IntArray | None) -> dict[str, Tensor]:
 
 
 def read_forest(state: Mapping[str, Tensor]) -> Forest:
-    """The forest that `forest_state` wrote; one that is none is refused."""
-    version = _integers(state, FOREST_KEYS[0]).tolist()
+    """The forest that `forest_state` wrote; anything that is not a forest is rejected."""
+    version = integers(state, FOREST_KEYS[0]).tolist()
     if version != STATE_FORMAT:
         raise FormatError(f"the state dict must have forest format {STATE_FORMAT}: got {version}")
-    in_features, source, offsets, roots = (_integers(state, key) for key in FOREST_KEYS[1:])
+    in_features, source, offsets, roots = (integers(state, key) for key in FOREST_KEYS[1:])
     return Forest(in_features.tolist(), source, offsets, roots)  # Forest checks them
 
 
 def read_windows(state: Mapping[str, Tensor], forest: Forest, image: tuple[int, int, int]) -> IntArray:
-    """The windows that `forest_state` wrote; those that do not fit the forest or lie outside the image are refused.
+    """The windows that `forest_state` wrote; those that do not fit the forest or lie outside the image are rejected.
 
-    That a synapse reads outside its window is no fault: it may have moved anywhere since it was drawn.
+    A synapse may read outside its window: it may have moved anywhere since it was drawn.
     """
-    windows, (_, height, width) = _integers(state, WINDOWS_KEY).astype(np.int64), image
+    windows, (_, height, width) = integers(state, WINDOWS_KEY).astype(np.int64), image
     if windows.shape != (forest.nodes, 4):
         raise FormatError(f"{WINDOWS_KEY} must have shape ({forest.nodes}, 4): got {windows.shape}")
     reads = np.zeros(forest.nodes, dtype=bool)
@@ -88,11 +72,11 @@ def read_windows(state: Mapping[str, Tensor], forest: Forest, image: tuple[int, 
 def check_forest(
     state: Mapping[str, Tensor], forest: Forest, windows: IntArray | None, wirings: Sequence[Wiring]
 ) -> tuple[Forest, IntArray | None] | None:
-    """Refuse a foreign tree or wiring; return the forest and windows to take over where a wiring was drawn."""
+    """Reject a foreign tree or wiring; return the forest and windows to take over where a wiring was drawn."""
     theirs = read_forest(state)
     if any(wiring.drawn for wiring in wirings) and is_same_tree(forest, theirs):
         image = wirings[0].image(forest.in_features)
-        if image is None or WINDOWS_KEY not in state:
+        if image is None or windows is None or WINDOWS_KEY not in state:
             return theirs, windows
         return theirs, read_windows(state, theirs, image)
     difference = forest.difference(theirs)
@@ -101,14 +85,8 @@ def check_forest(
     return None
 
 
-def refuse_state(state: dict[str, Any], prefix: str, errors: list[str], name: str, error: Exception) -> None:
-    """Say why a layer's entries are refused, and take them away, so that no weight of them is copied."""
-    errors.append(f"{prefix.rstrip('.') or name}: {error}")
-    for key in [key for key in state if key.startswith(prefix)]:
-        del state[key]
-
-
-def _integers(state: Mapping[str, Tensor], key: str) -> npt.NDArray[Any]:
+def integers(state: Mapping[str, Tensor], key: str) -> npt.NDArray[Any]:
+    """An entry of a state dict; anything that is not integers is rejected."""
     tensor = state[key]
     if tensor.is_meta or tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         raise FormatError(f"{key} in a state dict must hold integers: got {tensor.dtype} on {tensor.device}")

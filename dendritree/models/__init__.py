@@ -1,11 +1,10 @@
 """Whole networks by name: the paper's models, their controls, presets."""
 
-from .controls import MLP, ConvMLP, ConvPerceptrons, Perceptrons
-from .conv_dnm import ConvDNM
-from .dann import DANNClassifier
+from .cnn import ConvDNM, ConvMLN, ConvMLP, ConvPerceptrons
+from .controls import MLP, Perceptrons
 from .network import DendriticNetwork, DenseNetwork
-from .neurons import NeuronNetwork
-from .paper import ConvMLN, MLNBinaryClassifier, MLNClassifier
+from .neurons import DANNClassifier, NeuronNetwork
+from .paper import MLNBinaryClassifier, MLNClassifier
 from .registry import create_model, list_models
 
 __all__ = [

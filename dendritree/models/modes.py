@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from torch import nn
 
-__all__ = ["evaluating", "modes_kept"]
-
 
 @contextlib.contextmanager
 def modes_kept(model: nn.Module) -> Iterator[None]:

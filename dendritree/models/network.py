@@ -12,36 +12,40 @@ from torch import Tensor, nn
 from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
 from ..layers.activation import Activation, make_activation
+from ..layers.growth import Wirings
+from ..layers.linear import BatchNorm, make_linear
 from ..levels import AUTO, Branching
 from ..wiring import Wiring, resolve_wiring
-from .controls import make_linear
+from .chain import Chain
 from .output import make_output
 from .registry import register
-
-__all__ = ["DendriticNetwork", "DenseNetwork"]
-
-
-class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation of the last dimension, whatever dimensions lead; `nn.BatchNorm1d` takes the second.
-
-    >>> BatchNorm(8)(torch.randn(5, 7, 8)).shape
-    torch.Size([5, 7, 8])
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        """As `nn.BatchNorm1d` does it for a matrix."""
-        if x.dim() == 2:
-            return super().forward(x)
-        return super().forward(x.reshape(-1, x.shape[-1])).reshape(x.shape)
-
 
 NORMS = {"batch": BatchNorm, "layer": nn.LayerNorm}
 READOUTS = ("linear", "dendritic")
 DEFAULT_FAN_IN = 16
 
 
+class Network(Chain):
+    """Hidden layers, a read-out and an output step: what the networks of all neurons are."""
+
+    def __init__(self, hidden: Sequence[nn.Module], readout: nn.Module, output: str) -> None:
+        super().__init__()
+        self.hidden = nn.Sequential(*hidden)
+        self.readout = readout
+        self.output = make_output(output, readout.out_features)  # type: ignore[arg-type]
+
+    def chain(self) -> list[nn.Module]:
+        """The modules up to the logits."""
+        return [self.hidden, self.readout]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        y: Tensor = self.output(self.readout(self.hidden(x)))
+        return y
+
+
 @register("dendritic-network", example={"in_features": 16, "hidden": [6], "out_features": 3, "fan_in": 4})
-class DendriticNetwork(nn.Module):
+class DendriticNetwork(Network):
     """Hidden layers of dendritic neurons with few synapses each, and a read-out.
 
     Args:
@@ -52,12 +56,12 @@ class DendriticNetwork(nn.Module):
             By default what the tree's own shape says (`branching=[25, 2]` has 50), else 16.
         branching: of the hidden trees, as in `DendriticLayer`; one for all layers. A dendritic read-out is `"auto"`.
         wiring: of the first hidden layer, the others being `"random"`; or a list with one per hidden layer.
-        norm: `"batch"` or `"layer"` normalisation after each hidden layer, or None.
+        norm: `"batch"` or `"layer"` normalization after each hidden layer, or None.
         dropout: probability of silencing a hidden neuron's output while training.
         synapse_dropout: probability of silencing a synapse of a hidden layer while training.
         readout: `"linear"`, or `"dendritic"` for one tree per output that reads all hidden neurons; its root is linear.
         activation: of the dendrites, as in `DendriticLayer`.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         backend, device, dtype: as in `DendriticLayer`.
 
     Example:
@@ -76,25 +80,23 @@ class DendriticNetwork(nn.Module):
         *,
         fan_in: int | Sequence[int] | None = None,
         branching: Branching = AUTO,
-        wiring: str | Wiring | Sequence[str | Wiring] = "random",
+        wiring: Wirings = "random",
         norm: str | None = None,
         dropout: float = 0.0,
         synapse_dropout: float = 0.0,
         readout: str = "linear",
         activation: Activation = "leaky_relu",
-        output: str = "probabilities",
+        output: str = "logits",
         backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        sizes = check_sizes(in_features, hidden)
-        out_features = check_int("out_features", out_features)
+        sizes = check_sizes(in_features, hidden, out_features)
         fan_ins = _one_per_layer("fan_in", fan_in, len(hidden))
         wirings = _wirings(wiring, len(hidden))
         common: dict[str, Any] = {"activation": activation, "backend": backend, "device": device, "dtype": dtype}
         steps: list[nn.Module] = []
-        for inputs, neurons, synapses, each in zip(sizes, sizes[1:], fan_ins, wirings, strict=False):
+        for inputs, neurons, synapses, each in zip(sizes[:-2], sizes[1:-1], fan_ins, wirings, strict=True):
             given = {"fan_in": _at_most(synapses, inputs, branching)} if each.any_fan_in else {"ragged": True}
             steps.append(
                 DendriticLayer(
@@ -102,34 +104,25 @@ class DendriticNetwork(nn.Module):
                 )
             )
             steps += between(neurons, norm, dropout, device, dtype)
-        self.hidden = nn.Sequential(*steps)
-        self.readout: nn.Module
         if check_one_of("readout", readout, READOUTS) == "linear":
-            self.readout = make_linear(sizes[-1], out_features, device, dtype)
+            last: nn.Module = make_linear(sizes[-2], sizes[-1], device, dtype)
         else:
-            self.readout = DendriticLayer(
-                sizes[-1], out_features, branching=AUTO, wiring="shared", root_activation=False, **common
-            )
-        self.output = make_output(output, out_features)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Probabilities (or logits) of the classes."""
-        y: Tensor = self.output(self.readout(self.hidden(x)))
-        return y
+            last = DendriticLayer(*sizes[-2:], root_activation=False, **common)
+        super().__init__(steps, last, output)
 
 
 @register("dense-network", example={"in_features": 16, "hidden": [6], "out_features": 3})
-class DenseNetwork(nn.Module):
+class DenseNetwork(Network):
     """Hidden layers of perceptrons that read everything, and a linear read-out: an MLP of any depth.
 
     Args:
         in_features: number of inputs.
         hidden: neurons of each hidden layer.
         out_features: number of outputs.
-        norm: `"batch"` or `"layer"` normalisation after each hidden layer, or None.
+        norm: `"batch"` or `"layer"` normalization after each hidden layer, or None.
         dropout: probability of silencing a hidden neuron's output while training.
         activation: of the hidden neurons, as in `DendriticLayer`.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 
     Example:
@@ -146,32 +139,24 @@ class DenseNetwork(nn.Module):
         norm: str | None = None,
         dropout: float = 0.0,
         activation: Activation = "relu",
-        output: str = "probabilities",
+        output: str = "logits",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        sizes = check_sizes(in_features, hidden)
-        out_features = check_int("out_features", out_features)
+        sizes = check_sizes(in_features, hidden, out_features)
         steps: list[nn.Module] = []
-        for inputs, neurons in itertools.pairwise(sizes):
+        for inputs, neurons in itertools.pairwise(sizes[:-1]):
             steps += [make_linear(inputs, neurons, device, dtype), make_activation(activation)]
             steps += between(neurons, norm, dropout, device, dtype)
-        self.hidden = nn.Sequential(*steps)
-        self.readout = make_linear(sizes[-1], out_features, device, dtype)
-        self.output = make_output(output, out_features)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Probabilities (or logits) of the classes."""
-        y: Tensor = self.output(self.readout(self.hidden(x)))
-        return y
+        super().__init__(steps, make_linear(sizes[-2], sizes[-1], device, dtype), output)
 
 
-def check_sizes(in_features: int, hidden: Sequence[int]) -> list[int]:
-    """Inputs, then the neurons of each hidden layer."""
+def check_sizes(in_features: int, hidden: Sequence[int], out_features: int) -> list[int]:
+    """Inputs, the neurons of each hidden layer, outputs."""
     if isinstance(hidden, str) or not isinstance(hidden, Sequence) or not len(hidden):
         raise OptionError(f"hidden must be a list with the neurons of one layer or more: got {hidden!r}")
-    return [check_int("in_features", in_features), *(check_int("hidden", size) for size in hidden)]
+    sizes = [check_int("in_features", in_features), *(check_int("hidden", size) for size in hidden)]
+    return [*sizes, check_int("out_features", out_features)]
 
 
 def between(
@@ -202,7 +187,7 @@ def _one_per_layer(name: str, value: Any, layers: int) -> list[Any]:
     return list(value)
 
 
-def _wirings(wiring: str | Wiring | Sequence[str | Wiring], layers: int) -> list[Wiring]:
+def _wirings(wiring: Wirings, layers: int) -> list[Wiring]:
     """The wiring of each hidden layer: an image is there for the first one only."""
     if isinstance(wiring, str | Wiring):
         wiring = [wiring, *["random"] * (layers - 1)]

@@ -1,14 +1,14 @@
-"""What a classifier returns: probabilities, as in the paper, or logits."""
+"""What models share: their sizes and what they make of their logits."""
 
 from __future__ import annotations
 
 from torch import nn
 
-from ..errors import check_one_of
+from ..errors import check_int, check_one_of, check_probability
+from .chain import Chain
 
-__all__ = ["OUTPUTS", "make_output"]
-
-OUTPUTS = ("probabilities", "logits")
+OUTPUTS = ("logits", "probabilities")
+"""What a classifier gives; probabilities are the paper's."""
 
 
 def make_output(output: str, out_features: int) -> nn.Module:
@@ -20,3 +20,14 @@ def make_output(output: str, out_features: int) -> nn.Module:
     if check_one_of("output", output, OUTPUTS) == "logits":
         return nn.Identity()
     return nn.Sigmoid() if out_features == 1 else nn.Softmax(dim=-1)
+
+
+class Classifier(Chain):
+    """A model of checked sizes, with dropout somewhere inside and an output step."""
+
+    def __init__(self, in_features: int, out_features: int, dropout: float, output: str) -> None:
+        super().__init__()
+        self.in_features = check_int("in_features", in_features)
+        self.out_features = check_int("out_features", out_features)
+        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        self.output = make_output(output, self.out_features)

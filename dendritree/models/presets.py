@@ -14,9 +14,7 @@ from . import DendriticNetwork, create_model
 from .registry import register_function
 from .sizing import fill_budget, parameters_of, parse_count
 
-__all__ = ["dendritic_preset", "preset_options"]
-
-NEURONS = ("tree", "sparse")
+PRESET_NEURONS = ("tree", "sparse")
 MANY_OUTPUTS = 50
 """From here on a wide read-out is what costs, and somas that merge dendrites make it cheaper."""
 MERGED_DENDRITES = 6
@@ -34,7 +32,7 @@ def dendritic_preset(
     image_shape: Sequence[int] | None = None,
     neurons: str = "tree",
     dropout: float = 0.0,
-    output: str = "probabilities",
+    output: str = "logits",
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> DendriticNetwork:
@@ -48,7 +46,7 @@ def dendritic_preset(
         neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did as well on images of ten classes and
             better on the table of people's incomes.
         dropout: probability of silencing a hidden neuron's output while training.
-        output: `"probabilities"` or `"logits"`.
+        output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 
     Example:
@@ -78,7 +76,7 @@ def preset_options(
     """
     in_features, out_features = check_int("in_features", in_features), check_int("out_features", out_features)
     budget = parse_count("budget", budget)
-    check_one_of("neurons", neurons, NEURONS)
+    check_one_of("neurons", neurons, PRESET_NEURONS)
     shape = check_image_shape(image_shape if image_shape is None else tuple(image_shape))
     branching, wiring = _architecture(in_features, out_features, budget, shape, neurons)
     options: dict[str, Any] = {

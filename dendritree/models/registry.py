@@ -13,8 +13,6 @@ from torch import nn
 
 from ..errors import OptionError, check_one_of
 
-__all__ = ["ModelEntry", "create_model", "list_models", "model_entry", "model_origin", "register", "register_function"]
-
 ModelClass = TypeVar("ModelClass", bound=type[nn.Module])
 ModelFunction = TypeVar("ModelFunction", bound=Callable[..., nn.Module])
 

@@ -12,8 +12,6 @@ from torch import nn
 from ..errors import OptionError, check_int
 from .registry import create_model
 
-__all__ = ["check_budget", "fill_budget", "parameters_of", "parse_count"]
-
 
 def parameters_of(model: nn.Module) -> int:
     """The number of a model's parameters, each once.

@@ -1,7 +1,7 @@
 """Pictures of trees, of what they read and learned, and of what they are worth. Needs matplotlib: the extra `plot`.
 
-Every function returns a matplotlib Figure of its own, which pyplot does not know of, takes `theme="light"` or `"dark"`
-and writes an .svg, .png or .pdf file if `path` is given. What is drawn is computed first, by `layout` and `fields`.
+Every function returns a new matplotlib Figure, unknown to pyplot, takes `theme="light"` or `"dark"`, and writes an
+.svg, .png or .pdf file if `path` is given. The numbers behind the drawings come from `layout` and `fields`.
 """
 
 from .curves import plot_comparison, plot_efficiency, plot_history, plot_pruning

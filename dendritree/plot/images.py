@@ -7,27 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
-from ..errors import OptionError, import_extra
-from .fields import (
-    SOMA,
-    as_image,
-    branches_of,
-    check_neuron,
-    effective_weights,
-    fields,
-    image_of_inputs,
-    layer_of,
-    reads,
-)
-from .style import NORMAL, SMALL, Theme, check_suffix, finish, new_figure, one_sided, style_axes, theme_of, two_sided
-
-__all__ = ["colour_bar", "draw_image", "draw_signed", "plot_weights", "plot_wiring"]
+from ..errors import OptionError, check_index, import_extra
+from .fields import SOMA, as_image, branches_of, effective_weights, fields, image_of_inputs, layer_of, reads
+from .style import NORMAL, SMALL, Picture, caption, draw_image, draw_signed, image_bar, one_sided
 
 MOST_BRANCHES = 12
-"""Of a neuron, that are shown one by one."""
+"""Branches of a neuron that are shown one by one."""
 
 
 def plot_wiring(
@@ -53,39 +40,45 @@ def plot_wiring(
         >>> [axes.get_title() for axes in plot_wiring(layer).axes[:3]]
         ['branch 0', 'branch 1', 'branch 2']
     """
-    layer, look = layer_of(layer), theme_of(theme)
-    check_suffix(path)
+    layer, picture = layer_of(layer), Picture(theme, path)
     shape, counts = image_of_inputs(layer, image_shape), reads(layer, neuron)
-    images, nodes = as_image(counts, shape), branches_of(layer, neuron).nodes
+    images, branches = as_image(counts, shape), branches_of(layer.forest, neuron)
     shown = min(len(images), MOST_BRANCHES)
     rows = 1 if shown <= 4 else 2 if shown <= 8 else 3
     columns = -(-shown // rows)
-    figure = new_figure(
-        1.25 * columns + 2.6 * min(rows, 2) / 1.6 + 0.6, 1.4 * rows + 0.35 + (0.5 if rows == 1 else 0), look
+    figure = picture.figure(
+        1.25 * columns + 2.6 * min(rows, 2) / 1.6 + 0.6, 1.4 * rows + 0.35 + (0.5 if rows == 1 else 0)
     )
-    side = max(1.7, 1.15 * rows)
-    grid = figure.add_gridspec(rows, columns + 1, width_ratios=[*[1] * columns, side])
+    grid = figure.add_gridspec(rows, columns + 1, width_ratios=[*[1] * columns, max(1.7, 1.15 * rows)])
+    colors = one_sided(picture.theme)
     for place in range(shown):
         axes = figure.add_subplot(grid[place // columns, place % columns])
-        draw_image(axes, np.minimum(images[place], 1), one_sided(look), (0, 1), look)
-        axes.set_title(_branch_name(int(nodes[place]), place, nodes), fontsize=SMALL, color=look.pale, pad=3)
-        window = None if layer.windows is None or nodes[place] == SOMA else layer.windows[nodes[place]]
-        if window is not None and window.any():
-            _outline(axes, window, look)
+        draw_image(axes, np.minimum(images[place], 1), picture.theme, colors=colors, ends=(0, 1))
+        caption(axes, branches.names[place], picture.theme)
+        node = branches.nodes[place]
+        if layer.windows is not None and node != SOMA and layer.windows[node].any():
+            _outline(axes, layer.windows[node].tolist(), picture.theme.ink)
     axes = figure.add_subplot(grid[:, columns])
     coverage = as_image(layer.coverage().numpy(), shape)
-    drawn = draw_image(axes, coverage, one_sided(look), (0, max(1, int(coverage.max()))), look)
-    axes.set_title("synapses of all neurons", fontsize=SMALL, color=look.pale, pad=3)
-    colour_bar(axes, drawn, look)
+    drawn = draw_image(axes, coverage, picture.theme, colors=colors, ends=(0, max(1, int(coverage.max()))))
+    caption(axes, "synapses of all neurons", picture.theme)
+    image_bar(axes, drawn, picture.theme)
     unread = int((coverage == 0).sum())
     more = "" if shown == len(images) else f", {shown} of {len(images)} shown"
     figure.suptitle(
         f"neuron {neuron}: {int(counts.sum())} synapses in {len(images)} branches{more}; "
         f"{unread or 'no'} pixel{'' if unread == 1 else 's'} unread",
         fontsize=NORMAL,
-        color=look.ink,
+        color=picture.theme.ink,
     )
-    return finish(figure, path)
+    return picture.finish(figure)
+
+
+def _outline(axes: Any, window: Sequence[int], color: str) -> None:
+    patches = import_extra("matplotlib.patches", extra="plot")
+    top, left, height, width = window
+    corner = (left - 0.5, top - 0.5)
+    axes.add_patch(patches.Rectangle(corner, width, height, fill=False, edgecolor=color, linewidth=0.8))
 
 
 def plot_weights(
@@ -113,68 +106,26 @@ def plot_weights(
         >>> len(plot_weights(DendriticLayer(64, 2, branching=8, wiring="shared")).axes)  # two neurons, 1 + 6 each
         14
     """
-    layer, look = layer_of(layer), theme_of(theme)
-    check_suffix(path)
-    shape = image_of_inputs(layer, image_shape)
-    chosen = range(min(10, layer.out_features)) if neurons is None else [check_neuron(layer, n) for n in neurons]
+    layer, picture = layer_of(layer), Picture(theme, path)
+    shape, count = image_of_inputs(layer, image_shape), layer.out_features
+    chosen = range(min(10, count)) if neurons is None else [check_index("neuron", n, count) for n in neurons]
     if not len(chosen):
         raise OptionError("neurons must name at least one: got none")
     weights = effective_weights(layer, examples)
     found = [as_image(fields(layer, neuron, weights=weights), shape) for neuron in chosen]  # (branches, height, width)
-    columns = min(6, max(map(len, found)))
-    if max(map(len, found)) == 1:
-        columns = 0  # a neuron of one branch is that branch
-    figure = new_figure(1.0 * (columns + 1) + 0.5, 1.0 * len(chosen) + 0.35, look)
+    most = max(map(len, found))
+    columns = min(6, most) if most > 1 else 0  # a neuron of one branch is that branch
+    figure = picture.figure(1.0 * (columns + 1) + 0.5, 1.0 * len(chosen) + 0.35)
     grid = figure.add_gridspec(len(chosen), columns + 1)
     for row, (neuron, branches) in enumerate(zip(chosen, found, strict=True)):
-        whole = branches.sum(0)
         axes = figure.add_subplot(grid[row, 0])
-        draw_signed(axes, whole, look)
-        axes.set_ylabel(f"neuron {neuron}", fontsize=SMALL, color=look.ink)
+        draw_signed(axes, branches.sum(0), picture.theme)
+        axes.set_ylabel(f"neuron {neuron}", fontsize=SMALL, color=picture.theme.ink)
         if row == 0:
-            axes.set_title("whole", fontsize=SMALL, color=look.pale, pad=3)
+            caption(axes, "whole", picture.theme)
         order = np.argsort(-np.abs(branches).sum((1, 2)), kind="stable")[:columns]
         for column, branch in enumerate(order):
             axes = figure.add_subplot(grid[row, 1 + column])
-            draw_signed(axes, branches[branch], look)
-            axes.set_title(f"branch {branch}", fontsize=SMALL - 1, color=look.pale, pad=2)
-    return finish(figure, path)
-
-
-def draw_image(axes: Any, image: npt.NDArray[Any], colours: Any, ends: tuple[float, float] | None, theme: Theme) -> Any:
-    """Show values by pixel; `ends` are those of the scale."""
-    low, high = ends or (float(image.min()), float(image.max()))
-    drawn = axes.imshow(image, cmap=colours, vmin=low, vmax=high, interpolation="nearest")
-    style_axes(axes, theme, frame=False)
-    return drawn
-
-
-def draw_signed(axes: Any, image: npt.NDArray[Any], theme: Theme) -> Any:
-    """Show signed values by pixel, zero in the middle of the scale."""
-    most = float(np.abs(image).max()) or 1.0
-    return draw_image(axes, image, two_sided(theme, area=True), (-most, most), theme)
-
-
-def colour_bar(axes: Any, drawn: Any, theme: Theme) -> None:
-    """A scale beside an image."""
-    bar = axes.figure.colorbar(drawn, ax=axes, shrink=0.8, aspect=22, pad=0.03)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(colors=theme.pale, labelsize=SMALL - 1, length=0)
-    ticker = import_extra("matplotlib.ticker", extra="plot")
-    whole = np.issubdtype(np.asarray(drawn.get_array()).dtype, np.integer)
-    bar.locator = ticker.MaxNLocator(5, integer=whole)
-    bar.update_ticks()
-
-
-def _outline(axes: Any, window: npt.NDArray[Any], theme: Theme) -> None:
-    patches = import_extra("matplotlib.patches", extra="plot")
-    top, left, height, width = (int(part) for part in window)
-    axes.add_patch(
-        patches.Rectangle((left - 0.5, top - 0.5), width, height, fill=False, edgecolor=theme.ink, linewidth=0.8)
-    )
-
-
-def _branch_name(node: int, place: int, nodes: npt.NDArray[Any]) -> str:
-    if node == SOMA:
-        return "soma"
-    return f"branch {place - int(nodes[0] == SOMA)}"
+            draw_signed(axes, branches[branch], picture.theme)
+            caption(axes, f"branch {branch}", picture.theme, size=SMALL - 1, pad=2)
+    return picture.finish(figure)

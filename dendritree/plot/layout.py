@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OptionError, check_int, check_one_of
-from ..tree import Forest
-
-__all__ = ["FORMS", "MOST_LAYERED", "TreeLayout", "lay_out"]
+from ..errors import check_index, check_one_of
+from ..tree import BoolArray, Forest
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -21,7 +19,7 @@ FORMS = ("auto", "layered", "radial")
 MOST_LAYERED = 48
 """Synapses up to which `auto` is layered: more than that are too close together in a column."""
 GAP = 0.7
-"""Extra room between the synapses of two dendrites, in rooms of a synapse."""
+"""Extra room between the synapses of two dendrites; a synapse has room 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +38,12 @@ class TreeLayout:
     reads: Integers
     """What each edge reads: the number of an input, or -1 for a dendrite."""
     nodes: Integers
-    """The forest's nodes that belong to the neuron, the root first."""
+    """The forest's nodes that belong to the neuron, in the order of a walk from the root."""
     places: Floats
     """Where each node stands, shape (nodes, 2)."""
 
     @property
-    def is_synapse(self) -> npt.NDArray[np.bool_]:
+    def is_synapse(self) -> BoolArray:
         """Whether each edge is a synapse."""
         return self.reads >= 0
 
@@ -67,79 +65,61 @@ def lay_out(forest: Forest, neuron: int = 0, form: str = "auto") -> TreeLayout:
     ('layered', [2, 0, 1], [1.0, 0.5])
     """
     check_one_of("form", form, FORMS)
-    if check_int("neuron", neuron, least=0) >= forest.neurons:
-        raise OptionError(f"neuron must be one of 0 ... {forest.neurons - 1}: got {neuron}")
-    inputs, offsets = forest.in_features, forest.offsets
-    nodes = [int(forest.roots[neuron])]
-    edges: list[int] = []
-    depth_of_edge: list[int] = []
-    parents: list[int] = []
-    pending, depth = [(nodes[0], 1)], {nodes[0]: 0}
-    while pending:  # depth first, so that edges come in the order of a walk
-        node, below = pending.pop()
-        for edge in range(offsets[node], offsets[node + 1]):
-            edges.append(edge)
-            depth_of_edge.append(below)
-            parents.append(node)
-        children = [int(row) - inputs for row in forest.source[offsets[node] : offsets[node + 1]] if row >= inputs]
-        for child in reversed(children):
-            depth[child] = below
-            pending.append((child, below + 1))
-        nodes += children
-    slots = _slots(forest, nodes[0])
-    total = slots.pop("total")
-    reads = forest.source[edges].astype(np.int64)
-    deepest = max(depth_of_edge)
-    is_radial = form == "radial" or (form == "auto" and int((reads < inputs).sum()) > MOST_LAYERED)
+    root = int(forest.roots[check_index("neuron", neuron, forest.neurons)])
+    nodes, synapses = _walk(forest, root)
+    inputs, first, last = forest.in_features, forest.offsets[:-1], forest.offsets[1:] - 1
+    depth = np.zeros(forest.nodes, dtype=np.int64)
+    for _, child, parent in forest.descend():
+        depth[child] = depth[parent] + 1
+    rooms = np.zeros(forest.edges)  # where each edge begins, along the row of synapses
+    steps = np.ones((len(synapses), 2))
+    steps[0], steps[1:, 1] = (0.5, 0), GAP * (np.diff(forest.node_of_edge[synapses]) != 0)
+    rooms[synapses] = np.cumsum(steps)[1::2]
+    total = float(rooms.max()) + 0.5
+    middle = np.zeros(forest.nodes)
+    for level, span, _ in forest.ascend():
+        is_node = forest.source[span] >= inputs
+        rooms[span][is_node] = middle[forest.source[span][is_node] - inputs]
+        middle[level] = (rooms[first[level]] + rooms[last[level]]) / 2
+    edges = np.concatenate([np.arange(first[node], last[node] + 1) for node in nodes])
+    owner = forest.node_of_edge[edges]
+    deepest = depth[owner].max() + 1
+    is_radial = form == "radial" or (form == "auto" and len(synapses) > MOST_LAYERED)
 
-    def place(slot: float, level: int) -> tuple[float, float]:
+    def places(along: Floats, depths: Integers) -> Floats:
         if not is_radial:
-            return 1 - level / deepest, 1 - slot / total
-        angle, radius = np.pi / 2 - 2 * np.pi * slot / (total + GAP), level / deepest
-        return float(radius * np.cos(angle)), float(radius * np.sin(angle))
+            return np.stack([1 - depths / deepest, 1 - along / total], axis=1)
+        angle, radius = np.pi / 2 - 2 * np.pi * along / (total + GAP), depths / deepest
+        return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
-    at = {node: place(slots["node", node], depth[node]) for node in nodes}
-    starts = [
-        place(slots["edge", edge], level) if row < inputs else at[int(row) - inputs]
-        for edge, level, row in zip(edges, depth_of_edge, reads, strict=True)
-    ]
     return TreeLayout(
         "radial" if is_radial else "layered",
-        np.array(edges),
-        np.array(starts),
-        np.array([at[parent] for parent in parents]),
-        np.array(depth_of_edge),
-        np.where(reads < inputs, reads, -1),
-        np.array(nodes),
-        np.array([at[node] for node in nodes]),
+        edges=edges,
+        starts=places(rooms[edges], depth[owner] + 1),
+        ends=places(middle[owner], depth[owner]),
+        depths=depth[owner] + 1,
+        reads=np.where(forest.source[edges] < inputs, forest.source[edges], -1).astype(np.int64),
+        nodes=np.array(nodes),
+        places=places(middle[nodes], depth[nodes]),
     )
 
 
-def _slots(forest: Forest, root: int) -> dict[Any, float]:
-    """Rooms along the leaves: of each synapse (by edge) and each node (amid its children), and how many in all."""
-    inputs, offsets = forest.in_features, forest.offsets
-    slots: dict[Any, float] = {}
-    position, owner = 0.5, root
-    pending: list[tuple[int, int]] = [(root, int(offsets[root]))]  # a node, and the next of its edges
-    spans: dict[int, list[float]] = {root: []}
+def _walk(forest: Forest, root: int) -> tuple[list[int], list[int]]:
+    """The nodes of a tree and the edges of its synapses, in the order of a depth-first walk from the root."""
+    nodes: list[int] = []
+    synapses: list[int] = []
+    pending: list[int] = []
+
+    def enter(node: int) -> None:
+        nodes.append(node)
+        pending.extend(range(forest.offsets[node + 1] - 1, forest.offsets[node] - 1, -1))  # the first is on top
+
+    enter(root)
     while pending:
-        node, edge = pending.pop()
-        if edge == offsets[node + 1]:
-            slots["node", node] = (spans[node][0] + spans[node][-1]) / 2
-            if pending:
-                spans[pending[-1][0]].append(slots["node", node])
-            continue
-        pending.append((node, edge + 1))
+        edge = pending.pop()
         row = int(forest.source[edge])
-        if row >= inputs:
-            spans[row - inputs] = []
-            pending.append((row - inputs, int(offsets[row - inputs])))
-            continue
-        if node != owner and spans[owner]:
-            position += GAP
-        owner = node
-        slots["edge", edge] = position
-        spans[node].append(position)
-        position += 1
-    slots["total"] = position - 0.5
-    return slots
+        if row < forest.in_features:
+            synapses.append(edge)
+        else:
+            enter(row - forest.in_features)
+    return nodes, synapses

@@ -1,16 +1,16 @@
-"""How pictures look: paper and ink, light and dark; figures that no other code sees; files written whole."""
+"""What all pictures share: figures that pyplot does not know, quiet axes, color maps, and files written whole."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import OptionError, check_one_of, import_extra
 from ..files import whole_file
-
-__all__ = ["FORMATS", "THEMES", "Theme", "finish", "lighter", "new_figure", "style_axes", "theme_of", "two_sided"]
+from ..report.palette import THEMES, Theme
 
 FORMATS = (".svg", ".png", ".pdf")
 """Files that pictures can be written to."""
@@ -18,54 +18,45 @@ DOTS_PER_INCH = 100
 SMALL, NORMAL = 7.5, 8.5  # points
 
 
-@dataclass(frozen=True)
-class Theme:
-    """The colours of a picture, apart from those of models, which the palette has."""
+class Picture:
+    """A picture in the making: its theme and its file, both checked before anything is drawn.
 
-    name: str
-    paper: str
-    ink: str
-    pale: str
-    """Of ticks, small words and thin lines."""
-    grid: str
-    positive: str
-    negative: str
-    zero: str
-    """Between the two, for lines: near the paper, but to be seen on it."""
-    field: str
-    """Between the two, for areas."""
-    dropped: str
-    """Red, as in the paper's diagram."""
-
-
-THEMES = {
-    "light": Theme(
-        "light", "#ffffff", "#333840", "#6b7280", "#e6e8eb", "#0063a8", "#d98200", "#d3d8de", "#f1f3f5", "#d4002a"
-    ),
-    "dark": Theme(
-        "dark", "#14181f", "#e6e9ee", "#9aa4b2", "#2b323d", "#56b4e9", "#f0b03f", "#3d4653", "#232a34", "#ff5d6c"
-    ),
-}
-"""By name; what `theme=` takes."""
-
-
-def theme_of(name: str) -> Theme:
-    """The theme of a name.
-
-    >>> theme_of("dark").paper
+    >>> Picture("dark", None).theme.paper
     '#14181f'
     """
-    return THEMES[check_one_of("theme", name, THEMES)]
+
+    def __init__(self, theme: str, path: str | os.PathLike[str] | None) -> None:
+        self.theme = THEMES[check_one_of("theme", theme, THEMES)]
+        self.path = None if path is None else Path(path)
+        if self.path and self.path.suffix.lower() not in FORMATS:
+            raise OptionError(f"a picture's path must end in {', '.join(FORMATS)}: got {str(path)!r}")
+
+    def figure(self, width: float, height: float) -> Any:
+        """A figure of that many inches, unknown to pyplot."""
+        figures = import_extra("matplotlib.figure", extra="plot")
+        options = {"facecolor": self.theme.paper, "layout": "constrained"}
+        return figures.Figure(figsize=(width, height), dpi=DOTS_PER_INCH, **options)
+
+    def axes(self, given: Any, width: float, height: float) -> Any:
+        """The given axes, or those of a new figure."""
+        return self.figure(width, height).add_subplot() if given is None else given
+
+    def finish(self, figure: Any) -> Any:
+        """Write the figure if there is a path, whole or not at all, in the format of its suffix; and return it."""
+        if self.path is None:
+            return figure
+        matplotlib = import_extra("matplotlib", extra="plot")
+        metadata: dict[str, Any] = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+        kind = self.path.suffix.lower()
+        # Text stays text in SVG files, and the same picture has the same bytes
+        settings = {"svg.fonttype": "none", "svg.hashsalt": self.path.stem}
+        with whole_file(self.path, "a picture") as scratch, matplotlib.rc_context(settings):
+            figure.savefig(scratch, format=kind[1:], dpi=2 * DOTS_PER_INCH, metadata=metadata[kind])
+        return figure
 
 
-def new_figure(width: float, height: float, theme: Theme) -> Any:
-    """A figure of that many inches that belongs to nobody else: pyplot does not know of it."""
-    figures = import_extra("matplotlib.figure", extra="plot")
-    return figures.Figure(figsize=(width, height), dpi=DOTS_PER_INCH, facecolor=theme.paper, layout="constrained")
-
-
-def style_axes(axes: Any, theme: Theme, *, grid: bool = True, frame: bool = True) -> None:
-    """Quiet axes. Everything is set on the axes themselves, so that a figure looks the same whoever draws it later."""
+def style_axes(axes: Any, theme: Theme, *, frame: bool = True) -> None:
+    """Quiet axes. Everything is set on the axes themselves, so that a figure looks the same wherever it is shown."""
     axes.set_facecolor("none")
     axes.spines[:].set_visible(False)
     if not frame:
@@ -76,53 +67,56 @@ def style_axes(axes: Any, theme: Theme, *, grid: bool = True, frame: bool = True
         axes.spines[:].set_color(theme.grid)
         axes.tick_params(colors=theme.pale, labelsize=SMALL, length=3)
         axes.set_axisbelow(True)
-        axes.grid(grid, color=theme.grid, linewidth=0.8)
+        axes.grid(True, color=theme.grid, linewidth=0.8)
     for label in (axes.xaxis.label, axes.yaxis.label, axes.title):
         label.set_color(theme.ink)
         label.set_fontsize(NORMAL)
 
 
+def caption(axes: Any, text: str, theme: Theme, *, size: float = SMALL, pad: float = 3) -> None:
+    """A small pale title."""
+    axes.set_title(text, fontsize=size, color=theme.pale, pad=pad)
+
+
+def draw_image(axes: Any, image: Any, theme: Theme, *, colors: Any, ends: tuple[float, float] | None = None) -> Any:
+    """Show values by pixel; `ends` are those of the scale."""
+    low, high = ends or (float(image.min()), float(image.max()))
+    drawn = axes.imshow(image, cmap=colors, vmin=low, vmax=high, interpolation="nearest")
+    style_axes(axes, theme, frame=False)
+    return drawn
+
+
+def draw_signed(axes: Any, image: Any, theme: Theme) -> Any:
+    """Show signed values by pixel, zero in the middle of the scale."""
+    most = float(np.abs(image).max()) or 1.0
+    return draw_image(axes, image, theme, colors=two_sided(theme, area=True), ends=(-most, most))
+
+
 def two_sided(theme: Theme, *, area: bool = False) -> Any:
-    """The colour map of signed values: negative, zero, positive; of lines, or of areas."""
-    colors, zero = import_extra("matplotlib.colors", extra="plot"), theme.field if area else theme.zero
-    return colors.LinearSegmentedColormap.from_list("two-sided", [theme.negative, zero, theme.positive])
+    """The color map of signed values: negative, zero, positive; of lines, or of areas."""
+    return _color_map("two-sided", theme.negative, theme.field if area else theme.zero, theme.positive)
 
 
 def one_sided(theme: Theme) -> Any:
-    """The colour map of counts: from the paper to the colour of positive values."""
-    colors = import_extra("matplotlib.colors", extra="plot")
-    return colors.LinearSegmentedColormap.from_list("one-sided", [theme.field, theme.positive])
+    """The color map of counts: from the paper to the color of positive values."""
+    return _color_map("one-sided", theme.field, theme.positive)
 
 
-def lighter(colour: str, theme: Theme) -> str:
-    """A colour of the palette, made for white paper, as it is readable on this theme's.
-
-    >>> lighter("#0072B2", THEMES["light"]), lighter("#0072B2", THEMES["dark"])
-    ('#0072B2', '#73b1d5')
-    """
-    if theme.name == "light":
-        return colour
-    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
-    return "#" + "".join(f"{round(part + 0.45 * (255 - part)):02x}" for part in parts)
+def _color_map(name: str, *colors: str) -> Any:
+    return import_extra("matplotlib.colors", extra="plot").LinearSegmentedColormap.from_list(name, colors)
 
 
-def finish(figure: Any, path: str | os.PathLike[str] | None) -> Any:
-    """Write a figure to a file if a path is given, whole or not at all, and return it. Its format is the suffix."""
-    if path is None:
-        return figure
-    target = Path(path)
-    check_suffix(target)
-    matplotlib = import_extra("matplotlib", extra="plot")
-    metadata: dict[str, Any] = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    kind = target.suffix.lower()
-    # Text stays text in SVG files, and the same picture has the same bytes
-    settings = {"svg.fonttype": "none", "svg.hashsalt": target.stem}
-    with whole_file(target, "a picture") as scratch, matplotlib.rc_context(settings):
-        figure.savefig(scratch, format=kind[1:], dpi=2 * DOTS_PER_INCH, metadata=metadata[kind])
-    return figure
+def color_bar(axes: Any, drawn: Any, theme: Theme, *, size: float = SMALL - 1, **options: Any) -> Any:
+    """A scale beside the axes, without a frame."""
+    bar = axes.figure.colorbar(drawn, ax=axes, pad=0.03, **options)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(colors=theme.pale, labelsize=size, length=0)
+    return bar
 
 
-def check_suffix(path: str | os.PathLike[str] | None) -> None:
-    """Refuse a path whose format nobody draws, before anything is drawn."""
-    if path is not None and Path(path).suffix.lower() not in FORMATS:
-        raise OptionError(f"a picture's path must end in {', '.join(FORMATS)}: got {str(path)!r}")
+def image_bar(axes: Any, drawn: Any, theme: Theme) -> None:
+    """A scale beside an image, with whole numbers for counts."""
+    bar = color_bar(axes, drawn, theme, shrink=0.8, aspect=22)
+    whole = np.issubdtype(np.asarray(drawn.get_array()).dtype, np.integer)
+    bar.locator = import_extra("matplotlib.ticker", extra="plot").MaxNLocator(5, integer=whole)
+    bar.update_ticks()

@@ -10,21 +10,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..errors import OptionError, ShapeError, check_probability, import_extra
+from ..errors import OptionError, ShapeError, check_index, check_probability, import_extra
 from ..layers import DendriticLayer
 from ..ops.reference import masked_levels
-from .fields import check_neuron, layer_of
+from ..report.palette import Theme
+from ..tree import BoolArray
+from .fields import Floats, input_names, layer_of
 from .layout import TreeLayout, lay_out
-from .style import NORMAL, SMALL, Theme, check_suffix, finish, lighter, new_figure, style_axes, theme_of, two_sided
-
-__all__ = ["draw_tree", "plot_masks", "plot_tree"]
+from .style import NORMAL, SMALL, Picture, color_bar, style_axes, two_sided
 
 MOST_LABELS = 40
 MOST_MASKED = 64
-"""Synapses up to which masks are drawn: cells become specks, and the reference stores them densely."""
+"""Synapses up to which masks are drawn: with more, cells become specks, and the reference stores them densely."""
 WIDEST, THINNEST = 5.0, 0.35  # points
-FAMILY = ("#0072B2", "#009E73", "#8A7A00", "#AA4499", "#56B4E9", "#D55E00", "#332288", "#117733")
-"""Colours of the dendrites in a mask figure: Okabe and Ito's, and Paul Tol's."""
+DENDRITES = ("#0072B2", "#009E73", "#8A7A00", "#AA4499", "#56B4E9", "#D55E00", "#332288", "#117733")
+"""Colors of the dendrites in a mask figure: Okabe and Ito's, and Paul Tol's."""
 
 
 def plot_tree(
@@ -40,14 +40,14 @@ def plot_tree(
     ax: Any = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Any:
-    """The tree of a neuron, its edges as wide and coloured as their weights; synapses that dropout silences are red.
+    """The tree of a neuron, edges as wide and as strongly colored as their weights; dropped synapses are red.
 
     Args:
         layer: a `DendriticLayer`, or a model, whose first one is drawn.
         neuron: whose tree it is.
         form: `"layered"`, synapses at the left; `"radial"`, the root in the middle; `"auto"` by the number of synapses.
         values: drawn instead of the weights, one for each edge of the layer: contributions, importances.
-        dropout: share of synapses to silence, in one draw. None is that of a layer in training mode, and 0 else.
+        dropout: share of synapses to drop, in one draw. None is that of a layer in training mode, and otherwise 0.
         seed: of the draw.
         names: of the inputs; `x0`, `x1` ... by default.
         theme: `"light"` or `"dark"`.
@@ -62,25 +62,24 @@ def plot_tree(
         >>> len(figure.axes)  # the tree and its scale
         2
     """
-    layer, look = layer_of(layer), theme_of(theme)
-    check_suffix(path)
+    layer, picture = layer_of(layer), Picture(theme, path)
     tree = lay_out(layer.forest, neuron, form)
     shown = _values(layer, values)[tree.edges]
     p = (layer.dropout if layer.training else 0.0) if dropout is None else check_probability("dropout", dropout)
-    if names is not None and len(names) != layer.in_features:
-        raise ShapeError(f"names must be one for each of {layer.in_features} inputs: got {len(names)}")
-    if ax is None:
-        count = int(tree.is_synapse.sum())
-        size = (5.2, 5.2) if tree.form == "radial" else (4.6, max(2.4, 0.6 + 0.17 * count))
-        ax = new_figure(*size, look).add_subplot()
-    # Every synapse drops on its own, so a draw for one neuron is a draw
+    labels = input_names(names, layer.in_features)
+    size = (5.2, 5.2) if tree.form == "radial" else (4.6, max(2.4, 0.6 + 0.17 * int(tree.is_synapse.sum())))
+    ax = picture.axes(ax, *size)
+    # Synapses drop independently, so a draw for one neuron is a draw
     dropped = tree.is_synapse & (np.random.default_rng(seed).random(len(tree.edges)) < p)
-    draw_tree(ax, tree, shown, look, dropped=dropped, names=names)
-    _add_scale(ax, np.abs(shown).max(initial=0.0), look, "weight" if values is None else "value", bool(dropped.any()))
-    return finish(ax.figure, path)
+    draw_tree(ax, tree, shown, labels, picture.theme, dropped=dropped)
+    bar = _add_scale(ax, np.abs(shown).max(initial=0.0), "weight" if values is None else "value", picture.theme)
+    if dropped.any():
+        style = {"color": picture.theme.dropped, "fontsize": SMALL, "va": "center", "xycoords": "axes fraction"}
+        bar.ax.annotate("\N{BLACK CIRCLE} dropped", (1.06, 0.5), **style)
+    return picture.finish(ax.figure)
 
 
-def _values(layer: DendriticLayer, values: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
+def _values(layer: DendriticLayer, values: npt.ArrayLike | None) -> Floats:
     if values is None:
         return np.asarray(layer.weight.detach().double().cpu().numpy())
     given = np.asarray(values.detach().cpu() if isinstance(values, torch.Tensor) else values, dtype=np.float64)
@@ -92,20 +91,20 @@ def _values(layer: DendriticLayer, values: npt.ArrayLike | None) -> npt.NDArray[
 def draw_tree(
     axes: Any,
     tree: TreeLayout,
-    values: npt.NDArray[np.float64],
+    values: Floats,
+    names: Sequence[str],
     theme: Theme,
     *,
-    dropped: npt.NDArray[np.bool_] | None = None,
-    names: Sequence[str] | None = None,
-    colours: Sequence[str] | None = None,
+    dropped: BoolArray | None = None,
+    colors: npt.NDArray[Any] | None = None,
 ) -> None:
-    """Draw a tree that is laid out: edges by their values (or in given colours), dendrites as dots."""
+    """Draw a tree that is laid out: edges by their values (or in given colors), dendrites as dots."""
     collections = import_extra("matplotlib.collections", extra="plot")
     dropped = np.zeros(len(tree.edges), dtype=bool) if dropped is None else dropped
     most = np.abs(values).max(initial=0.0) or 1.0
     room = _room(axes, tree)
     widths = THINNEST + np.abs(values) / most * (np.minimum(WIDEST, 0.85 * room) - THINNEST).clip(0)
-    shades = two_sided(theme)(0.5 + 0.5 * values / most) if colours is None else np.array(colours, dtype=object)
+    shades = two_sided(theme)(0.5 + 0.5 * values / most) if colors is None else colors
     order = np.argsort(np.abs(values), kind="stable")  # the strong ones on top
     for chosen, style in ((order[~dropped[order]], {}), (order[dropped[order]], {"linestyles": (0, (3, 1.5))})):
         axes.add_collection(
@@ -113,12 +112,12 @@ def draw_tree(
                 np.stack([tree.starts, tree.ends], axis=1)[chosen],
                 linewidths=widths[chosen].clip(1.0 if style and len(tree.edges) <= 128 else 0),
                 colors=theme.dropped if style else list(shades[chosen]),
-                capstyle="round" if not style else "butt",
+                capstyle="butt" if style else "round",
                 zorder=2 if style else 1,
                 **style,
             )
         )
-    _add_dots(axes, tree, dropped, theme)
+    _add_dots(axes, tree, room, dropped, theme)
     if tree.is_synapse.sum() <= MOST_LABELS:
         _add_names(axes, tree, names, dropped, theme)
     style_axes(axes, theme, frame=False)
@@ -128,65 +127,48 @@ def draw_tree(
         axes.set(xlim=(-0.06, 1.06), ylim=(0, 1))
 
 
-def _room(axes: Any, tree: TreeLayout) -> npt.NDArray[np.float64]:
-    """Points that each edge may take where it begins: the space between neighbours of its depth."""
-    box, figure = axes.get_position(), axes.figure
-    width, height = (72 * side for side in figure.get_size_inches())
-    length = box.height * height
+def _room(axes: Any, tree: TreeLayout) -> Floats:
+    """Points that each edge may take where it begins: the space between neighbors of its depth."""
+    box, (width, height) = axes.get_position(), axes.figure.get_size_inches()
+    width, height = 72 * width * box.width, 72 * height * box.height
     counts = np.bincount(tree.depths)[tree.depths]
     if tree.form == "radial":
-        around = np.pi * min(box.width * width, box.height * height) / 1.12
+        around = np.pi * min(width, height) / 1.12
         return np.asarray(around * tree.depths / tree.depth / counts)
-    return np.asarray(length / counts)
+    return np.asarray(height / counts)
 
 
-def _add_dots(axes: Any, tree: TreeLayout, dropped: npt.NDArray[np.bool_], theme: Theme) -> None:
+def _add_dots(axes: Any, tree: TreeLayout, room: Floats, dropped: BoolArray, theme: Theme) -> None:
     """Dots as large as there is room: none where they would touch, since rows of dots hide the edges."""
-    room = _room(axes, tree)
     sizes = np.minimum(5.0, 0.4 * room)  # points across
-    for chosen, colour in ((tree.is_synapse & ~dropped & (sizes > 1), theme.pale), (dropped, theme.dropped)):
-        axes.scatter(*tree.starts[chosen].T, s=sizes[chosen].clip(0.8) ** 2, color=colour, linewidths=0, zorder=3)
+    for chosen, color in ((tree.is_synapse & ~dropped & (sizes > 1), theme.pale), (dropped, theme.dropped)):
+        axes.scatter(*tree.starts[chosen].T, s=sizes[chosen].clip(0.8) ** 2, color=color, linewidths=0, zorder=3)
     inner = ~tree.is_synapse & (sizes > 1.5)
     style = {"color": theme.paper, "edgecolors": theme.ink, "linewidths": 0.9}
     axes.scatter(*tree.starts[inner].T, s=(1.2 * sizes[inner]) ** 2, zorder=4, **style)
     axes.scatter(*tree.places[:1].T, s=49, color=theme.ink, linewidths=0, zorder=5)  # the root
 
 
-def _add_names(
-    axes: Any, tree: TreeLayout, names: Sequence[str] | None, dropped: npt.NDArray[np.bool_], theme: Theme
-) -> None:
+def _add_names(axes: Any, tree: TreeLayout, names: Sequence[str], dropped: BoolArray, theme: Theme) -> None:
     for edge in np.flatnonzero(tree.is_synapse):
-        (x, y), number = tree.starts[edge], int(tree.reads[edge])
-        text = f"x{number}" if names is None else names[number]
-        colour = theme.dropped if dropped[edge] else theme.pale
-        style = {"color": colour, "fontsize": SMALL, "textcoords": "offset points"}
+        x, y = tree.starts[edge]
+        shift, side = (-6, 0), "right"
         if tree.form == "radial":
-            out = 7 * np.array([x, y]) / max(float(np.hypot(x, y)), 1e-9)
-            axes.annotate(text, (x, y), tuple(out), ha="center", va="center", **style)
-        else:
-            axes.annotate(text, (x, y), (-6, 0), ha="right", va="center", annotation_clip=False, **style)
+            shift, side = tuple(7 * np.array([x, y]) / max(float(np.hypot(x, y)), 1e-9)), "center"
+        color = theme.dropped if dropped[edge] else theme.pale
+        style = {"textcoords": "offset points", "fontsize": SMALL, "ha": side, "va": "center", "color": color}
+        axes.annotate(names[tree.reads[edge]], (x, y), shift, annotation_clip=False, **style)
 
 
-def _add_scale(axes: Any, most: float, theme: Theme, label: str, dropped: bool) -> None:
-    """A small bar of colours with its ends in numbers."""
+def _add_scale(axes: Any, most: float, label: str, theme: Theme) -> Any:
+    """A small bar of colors with its ends in numbers."""
     mappable = import_extra("matplotlib.cm", extra="plot").ScalarMappable
-    colors = import_extra("matplotlib.colors", extra="plot")
     most = most or 1.0
-    scale = mappable(colors.Normalize(-most, most), two_sided(theme))
-    bar = axes.figure.colorbar(scale, ax=axes, orientation="horizontal", shrink=0.4, aspect=28, pad=0.03)
-    bar.outline.set_visible(False)
+    scale = mappable(import_extra("matplotlib.colors", extra="plot").Normalize(-most, most), two_sided(theme))
+    bar = color_bar(axes, scale, theme, size=SMALL, orientation="horizontal", shrink=0.4, aspect=28)
     bar.set_ticks([-most, 0, most], labels=[f"{-most:.2g}".replace("-", "\N{MINUS SIGN}"), "0", f"{most:.2g}"])
-    bar.ax.tick_params(colors=theme.pale, labelsize=SMALL, length=0)
     bar.set_label(label, color=theme.ink, fontsize=SMALL)
-    if dropped:
-        bar.ax.annotate(
-            "\N{BLACK CIRCLE} dropped",
-            (1.06, 0.5),
-            xycoords="axes fraction",
-            color=theme.dropped,
-            fontsize=SMALL,
-            va="center",
-        )
+    return bar
 
 
 # -------------------------------------------------------------------------------------------------------------- masks
@@ -195,9 +177,9 @@ def _add_scale(axes: Any, most: float, theme: Theme, label: str, dropped: bool) 
 def plot_masks(
     layer: Any, *, neuron: int | None = None, theme: str = "light", path: str | os.PathLike[str] | None = None
 ) -> Any:
-    """The paper's mask figure: trees at the left, the mask of every level at the right, one colour a dendrite.
+    """The paper's mask figure: trees at the left, the mask of every level at the right, one color per dendrite.
 
-    Coloured lines and cells are weights that exist; dashed grey lines and empty cells those that the masks remove.
+    Colored lines and cells are weights that exist; dashed gray lines and empty cells those that the masks remove.
 
     Args:
         layer: a `DendriticLayer` of at most 64 synapses, or a model, whose first one is drawn.
@@ -210,32 +192,27 @@ def plot_masks(
         >>> [axes.get_title() for axes in figure.axes]
         ['', 'level 1: 2 x 4', 'level 2: 1 x 2']
     """
-    layer, look = layer_of(layer), theme_of(theme)
-    check_suffix(path)
-    forest = layer.forest
+    layer, picture = layer_of(layer), Picture(theme, path)
+    forest, names = layer.forest, input_names(None, layer.in_features)
     if forest.synapses > MOST_MASKED:
         raise OptionError(f"masks are drawn for at most {MOST_MASKED} synapses: got {forest.synapses}")
-    neurons = [*range(forest.neurons)][:4] if neuron is None else [check_neuron(layer, neuron)]
-    levels = masked_levels(torch.ones(forest.edges), None, forest)
-    colours = np.array([lighter(FAMILY[n % len(FAMILY)], look) for n in range(forest.nodes)], dtype=object)
-    shapes = [tuple(level.mask.shape) for level in levels]
-    height = max(2.2, 0.13 * forest.synapses + 0.4)
-    figure = new_figure(2.6 + 2.4 * len(levels), height, look)
-    grid = figure.add_gridspec(
-        len(neurons), 1 + len(levels), width_ratios=[1.3, *(max(0.5, s[1] / shapes[0][1]) for s in shapes)]
-    )
+    neurons = range(forest.neurons)[:4] if neuron is None else [check_index("neuron", neuron, forest.neurons)]
+    masks = [level.mask.numpy() for level in masked_levels(torch.ones(forest.edges), None, forest)]
+    colors = np.array([picture.theme.adapt(DENDRITES[n % len(DENDRITES)]) for n in range(forest.nodes)], dtype=object)
+    figure = picture.figure(2.6 + 2.4 * len(masks), max(2.2, 0.13 * forest.synapses + 0.4))
+    widths = [1.3, *(max(0.5, mask.shape[1] / masks[0].shape[1]) for mask in masks)]
+    grid = figure.add_gridspec(len(neurons), 1 + len(masks), width_ratios=widths)
     for row, each in enumerate(neurons):
-        axes = figure.add_subplot(grid[row, 0])
-        tree = lay_out(forest, each, "layered")
-        _add_masked(axes, tree, look)
-        draw_tree(axes, tree, np.full(len(tree.edges), 0.45), look, colours=colours[forest.node_of_edge[tree.edges]])
-    for number, (level, mask) in enumerate(zip(forest.levels, levels, strict=True)):
-        axes = figure.add_subplot(grid[:, 1 + number])
-        _draw_mask(axes, mask.mask.numpy(), colours[level], look)
-        axes.set_title(
-            f"level {number + 1}: {shapes[number][0]} x {shapes[number][1]}", fontsize=NORMAL, color=look.ink
-        )
-    return finish(figure, path)
+        axes, tree = figure.add_subplot(grid[row, 0]), lay_out(forest, each, "layered")
+        _add_masked(axes, tree, picture.theme)
+        shades = colors[forest.node_of_edge[tree.edges]]
+        draw_tree(axes, tree, np.full(len(tree.edges), 0.45), names, picture.theme, colors=shades)
+    for number, (level, mask) in enumerate(zip(forest.levels, masks, strict=True), start=1):
+        axes = figure.add_subplot(grid[:, number])
+        _draw_mask(axes, mask, colors[level], picture.theme)
+        title = f"level {number}: {mask.shape[0]} x {mask.shape[1]}"
+        axes.set_title(title, fontsize=NORMAL, color=picture.theme.ink)
+    return picture.finish(figure)
 
 
 def _add_masked(axes: Any, tree: TreeLayout, theme: Theme) -> None:
@@ -246,26 +223,21 @@ def _add_masked(axes: Any, tree: TreeLayout, theme: Theme) -> None:
         at = np.flatnonzero(tree.depths == depth)
         ends = np.unique(tree.ends[at], axis=0)
         if len(at) * len(ends) > 256:
-            continue  # more of them would be a grey sheet
+            continue  # more of them would be a gray sheet
         lines += [(tree.starts[e], end) for e in at for end in ends if not np.array_equal(end, tree.ends[e])]
-    axes.add_collection(
-        collections.LineCollection(lines, linewidths=0.7, colors=theme.pale, linestyles=(0, (4, 3)), alpha=0.55)
-    )
+    style = {"linewidths": 0.7, "colors": theme.pale, "linestyles": (0, (4, 3)), "alpha": 0.55}
+    axes.add_collection(collections.LineCollection(lines, **style))
 
 
-def _draw_mask(axes: Any, mask: npt.NDArray[Any], colours: npt.NDArray[Any], theme: Theme) -> None:
+def _draw_mask(axes: Any, mask: npt.NDArray[Any], colors: npt.NDArray[Any], theme: Theme) -> None:
     patches = import_extra("matplotlib.patches", extra="plot")
     rows, columns = mask.shape
-    for row in range(rows):
-        for column in range(columns):
-            kept = bool(mask[row, column])
-            axes.add_patch(
-                patches.Rectangle(
-                    (column, row), 1, 1, facecolor=colours[row] if kept else "none", edgecolor=theme.pale, linewidth=0.5
-                )
-            )
-            if rows * columns <= 64:
-                colour = theme.paper if kept else theme.pale
-                axes.text(column + 0.5, row + 0.5, int(kept), ha="center", va="center", fontsize=SMALL, color=colour)
+    for row, column in np.ndindex(rows, columns):
+        kept = bool(mask[row, column])
+        style = {"facecolor": colors[row] if kept else "none", "edgecolor": theme.pale, "linewidth": 0.5}
+        axes.add_patch(patches.Rectangle((column, row), 1, 1, **style))
+        if rows * columns <= 64:
+            text = {"ha": "center", "va": "center", "fontsize": SMALL, "color": theme.paper if kept else theme.pale}
+            axes.text(column + 0.5, row + 0.5, int(kept), **text)
     style_axes(axes, theme, frame=False)
     axes.set(xlim=(-0.05, columns + 0.05), ylim=(rows + 0.05, -0.05), aspect="equal")

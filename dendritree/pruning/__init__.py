@@ -1,4 +1,4 @@
-"""Smaller trees: weak synapses and whole branches go, and what they answered to a reference input stays as a bias."""
+"""Smaller trees: weak synapses and whole branches are replaced by biases, their response to a reference input."""
 
 from .curve import PruningPoint, pruning_curve
 from .importance import importances

@@ -1,10 +1,9 @@
 """How much every edge of a tree matters.
 
-The *importance* of an edge is how far it moves its dendrite, times what the neuron's answer makes of that. Without
-examples both are read off the weights: every input is taken to move by 1, every activation to have slope 1. With
-examples they are means over these: of how far the edge moves its dendrite away from where it is at the reference input,
-and of the secant slopes on the way to the output. Where the importance is 0, nothing changes without the edge: for any
-input, or for any of the examples.
+The *importance* of an edge is how far it moves its dendrite, times how far that moves the output. Without examples both
+follow from the weights: every input moves by 1, every activation has slope 1. With examples they are means over these:
+of how far the edge moves its dendrite away from its value at the reference input, and of the secant slopes on the way
+to the output. Removing an edge of importance 0 changes nothing: for any input, or for any of the examples.
 """
 
 from __future__ import annotations
@@ -21,34 +20,32 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError
-from ..explanation import NEAR, chain, explain, run_chain, secant
+from ..explanation import NEAR, explain, secant
 from ..layers import DendriticLayer, trace
-from ..tree import Forest
-
-__all__ = ["Measured", "importances", "measure"]
+from ..models.chain import chain_of, run_chain
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A layer, how important its edges are, and how it answers the reference input."""
+    """A layer, the importance of its edges, and its response to the reference input."""
 
     layer: DendriticLayer
     edges: Floats
     """The importance of each edge."""
     synapses: Floats
-    """The least importance on the way from each synapse to its root: a branch goes with all that it carries."""
+    """The least importance on the way from each synapse to its root: a branch is removed with all that it carries."""
     rows: Floats
-    """Inputs and dendrites at the reference."""
+    """Values of inputs and dendrites at the reference."""
     sums: Floats
-    """What each dendrite adds up at the reference."""
+    """The sum of each dendrite, before its activation, at the reference."""
 
 
 def importances(
     layer: DendriticLayer, examples: Tensor | None = None, reference: float | Tensor | None = None
 ) -> Tensor:
-    """The importance of each edge of a layer, shape (edges,), by which `prune` chooses. Arguments as there.
+    """The importance of each edge of a layer, shape (edges,), by which `prune` selects. Arguments as in `prune`.
 
     >>> layer = DendriticLayer(4, 1, branching=2)
     >>> _ = layer.weight.data.copy_(torch.tensor([1.0, 2.0, 3.0, 4.0, 0.5, -2.0]))
@@ -56,33 +53,32 @@ def importances(
     [0.5, 1.0, 6.0, 8.0, 1.5, 14.0]
     """
     if not isinstance(layer, DendriticLayer):
-        raise OptionError(f"importances are those of a DendriticLayer: got {type(layer).__name__}")
+        raise OptionError(f"importances must be those of a DendriticLayer: got {type(layer).__name__}")
     return torch.from_numpy(measure(layer, examples, reference)[0].edges)
 
 
 @torch.no_grad()
 def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor | None) -> list[Measured]:
     """Every dendritic layer of a model, measured."""
-    layers = [step for step in chain(model) if isinstance(step, DendriticLayer)]
+    layers = [step for step in chain_of(model) if isinstance(step, DendriticLayer)]
     if not layers:
-        raise OptionError(f"a model that is pruned must have dendritic layers: {type(model).__name__} has none")
+        raise OptionError(f"a model to be pruned must have dendritic layers: {type(model).__name__} has none")
     layer, times = Counter(layers).most_common(1)[0]
     if times > 1:
         raise OptionError(
-            f"a model that is pruned must use each dendritic layer once: {type(model).__name__} uses a"
+            f"a model to be pruned must use each dendritic layer once: {type(model).__name__} uses a"
             f" {type(layer).__name__} of {layer.in_features} inputs and {layer.out_features} neurons {times} times"
         )
     if examples is None:
         if not isinstance(model, DendriticLayer):
-            raise OptionError("a model is pruned by what its synapses contribute to examples: give examples")
+            raise OptionError("a model is pruned by what its synapses contribute to examples: got no examples")
         whole = copy.deepcopy(model).double().eval()
         start = _reference(0.0 if reference is None else reference, model.in_features, model.weight)
-        weight, forest = whole.weight.abs().cpu().numpy(), whole.forest
-        drive = weight * _moved_at_most(forest, weight)[forest.source]
-        return [_measured(model, whole, start, drive, np.ones(forest.nodes), np.ones(forest.neurons))]
+        ones = np.ones(whole.forest.nodes), np.ones(whole.forest.neurons)
+        return [_measured(model, whole, start, _moved_at_most(whole), *ones)]
     if not isinstance(examples, Tensor) or examples.dim() != 2 or not len(examples):
         raise ShapeError(f"examples must be a tensor of shape (n, in_features): got {_shape(examples)}")
-    steps, x = chain(copy.deepcopy(model).double().eval()), examples.to(layers[0].weight.device).double()
+    steps, x = chain_of(copy.deepcopy(model).double().eval()), examples.to(layers[0].weight.device).double()
     base = _reference(x.mean(0) if reference is None else reference, x.shape[-1], x)
     effects: Sequence[Tensor] = [torch.ones(1, 1, layers[0].out_features)]
     if not isinstance(model, DendriticLayer):
@@ -98,28 +94,23 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
         away = (rows - still).abs()
         away[away <= NEAR * (1 + still.abs())] = 0.0  # the mean of equal numbers is one of them but for rounding
         moved = away.mean(0).cpu().numpy()
-        drive = step.weight.abs().cpu().numpy() * moved[step.forest.source]
         effect = effects[len(measured)].abs().sum(1).mean(0).cpu().numpy()  # of a neuron, on all outputs
-        measured.append(_measured(layers[len(measured)], step, there, drive, slopes, effect))
+        measured.append(_measured(layers[len(measured)], step, there, moved, slopes, effect))
     return measured
 
 
 def _measured(
-    layer: DendriticLayer, whole: DendriticLayer, start: Tensor, drive: Floats, slopes: Floats, effect: Floats
+    layer: DendriticLayer, whole: DendriticLayer, start: Tensor, moved: Floats, slopes: Floats, effect: Floats
 ) -> Measured:
-    """Importances from what edges pass on, slopes of dendrites and effects of neurons: down from the roots."""
+    """Importances from how far rows move, slopes of dendrites and effects of neurons, from the roots down."""
     forest, weight = layer.forest, whole.weight.abs().cpu().numpy()
+    drive = weight * moved[forest.source]
     factor, least = np.zeros(forest.nodes), np.full(forest.nodes, np.inf)
     factor[forest.roots] = slopes[forest.roots] * effect
-    edges = np.zeros(forest.edges)
-    for level in reversed(forest.levels):  # parents before children
-        span = np.arange(forest.offsets[level.start], forest.offsets[level.stop])
-        parent = forest.node_of_edge[span]
-        edges[span] = factor[parent] * drive[span]
-        inner = forest.source[span] >= forest.in_features
-        child = forest.source[span][inner] - forest.in_features
-        factor[child] = factor[parent[inner]] * weight[span[inner]] * slopes[child]
-        least[child] = np.minimum(least[parent[inner]], edges[span[inner]])
+    for edge, child, parent in forest.descend():
+        factor[child] = factor[parent] * weight[edge] * slopes[child]
+        least[child] = np.minimum(least[parent], factor[parent] * drive[edge])
+    edges = factor[forest.node_of_edge] * drive
     synapses = np.minimum(edges, least[forest.node_of_edge])[forest.synapse_edges]
     at = trace(whole, start)
     rows = np.concatenate([start[0].cpu().numpy(), at.values[0].cpu().numpy()])
@@ -138,12 +129,10 @@ def _shape(value: Any) -> str:
     return f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
 
 
-def _moved_at_most(forest: Forest, weight: Floats) -> Floats:
-    """How far inputs and dendrites move if every input moves by 1, and all pull the same way."""
-    moved = np.ones(forest.in_features + forest.nodes)
-    for level in forest.levels:
-        span = slice(forest.offsets[level.start], forest.offsets[level.stop])
-        pulls = weight[span] * moved[forest.source[span]]
-        first = forest.offsets[level] - forest.offsets[level.start]
-        moved[forest.in_features + level.start : forest.in_features + level.stop] = np.add.reduceat(pulls, first)
-    return moved
+def _moved_at_most(layer: DendriticLayer) -> Floats:
+    """How far inputs and dendrites move if every input moves by 1 and all effects add up."""
+    forest, weight = layer.forest, layer.weight.abs().cpu().numpy()
+    rows = np.ones(forest.in_features + forest.nodes)
+    for level, edges, begin in forest.ascend():
+        rows[forest.in_features :][level] = np.add.reduceat(weight[edges] * rows[forest.source[edges]], begin)
+    return rows

@@ -1,25 +1,23 @@
-"""Trees with parts removed: what these answered to the reference input stays, in the biases."""
+"""Trees with parts removed: the response of these to the reference input stays, in the biases."""
 
 from __future__ import annotations
 
+import bisect
 import copy
 import math
 from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError
-from ..explanation import chain
 from ..layers import DendriticLayer
+from ..models.chain import chain_of
 from ..models.sizing import check_budget, parameters_of
-from ..tree import Forest
+from ..tree import BoolArray, Forest
 from .importance import Measured, measure
-
-__all__ = ["cut_to_budget", "prune"]
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -34,20 +32,20 @@ def prune(
 ) -> Model:
     """A smaller copy of a layer or model, without the synapses and branches that matter least.
 
-    What goes is replaced by its answer to the reference input, folded into biases, so that the smaller layer answers
-    the reference as the whole one does. A dendrite without children goes too; a neuron that loses everything answers a
-    constant, and keeps one synapse of weight 0. Trees become unequal; `save`, `load`, `state_dict` and training work as
-    for any other layer.
+    A removed part is replaced by its response to the reference input, added to a bias, so that the smaller layer
+    responds to the reference as the whole one does. A dendrite without children is removed too; a neuron that loses
+    everything becomes constant, and keeps one synapse of weight 0. Trees become unequal; `save`, `load`, `state_dict`
+    and training work as for any other layer.
 
     Args:
         model: a `DendriticLayer`, or a model that `explain` takes and that uses each dendritic layer once. All of them
             are pruned.
-        budget: parameters to be left at most, of the whole model: a number, as 400 or "2k", or a share as a float.
-        threshold: edges up to this importance go; 0 removes what contributes nothing.
-        examples: inputs by which importance is measured, shape (n, in_features); a model needs them. Without, a layer
-            is judged by its weights.
-        reference: what inputs are compared with: a number or a tensor of shape (in_features,). By default the mean of
-            the examples, or 0 without any.
+        budget: parameters of the whole model to keep at most: a number, as 400 or "2k", or a share as a float.
+        threshold: edges up to this importance are removed; 0 removes what contributes nothing.
+        examples: inputs on which importance is measured, shape (n, in_features); required for a model. A layer without
+            examples is pruned by its weights.
+        reference: the input to compare with: a number or a tensor of shape (in_features,). By default the mean of the
+            examples, or 0 without any.
 
     Example:
         >>> layer = DendriticLayer(64, 1, branching=8)
@@ -67,37 +65,32 @@ def prune(
     return _cut(model, measured, [part.synapses > threshold for part in measured])
 
 
-def _cut(model: Model, measured: Sequence[Measured], keep: Sequence[npt.NDArray[np.bool_]]) -> Model:
+def _cut(model: Model, measured: Sequence[Measured], keep: Sequence[BoolArray]) -> Model:
     """A copy of a model whose layers keep these synapses."""
     small = copy.deepcopy(model)
-    layers = [step for step in chain(small) if isinstance(step, DendriticLayer)]
+    layers = [step for step in chain_of(small) if isinstance(step, DendriticLayer)]
     for layer, part, kept in zip(layers, measured, keep, strict=True):
         _cut_layer(layer, part, kept)
     return small
 
 
 @torch.no_grad()
-def _cut_layer(layer: DendriticLayer, part: Measured, keep: npt.NDArray[np.bool_]) -> None:
-    forest, old = layer.forest, layer.weight.detach().double().cpu().numpy()
+def _cut_layer(layer: DendriticLayer, part: Measured, keep: BoolArray) -> None:
+    forest, weight = layer.forest, layer.weight.detach().double().cpu().numpy().copy()
     edges, nodes = _kept(forest, keep)
     bias = np.zeros(forest.nodes) if layer.bias is None else layer.bias.detach().double().cpu().numpy().copy()
     gone = ~edges & nodes[forest.node_of_edge]
-    np.add.at(bias, forest.node_of_edge[gone], old[gone] * part.rows[forest.source[gone]])
+    np.add.at(bias, forest.node_of_edge[gone], weight[gone] * part.rows[forest.source[gone]])
     silent = forest.roots[~nodes[forest.roots]]  # neurons that lost everything
     bias[silent] = part.sums[silent]
-    weight, source = old.copy(), forest.source.copy()
+    source = forest.source.copy()
     for root in silent:  # a node needs an edge: the first one, on the input of its tree's strongest synapse
         first, neuron = forest.offsets[root], forest.neuron_of_node[root]
         own = np.flatnonzero(forest.neuron_of_synapse == neuron)
         source[first] = forest.synapse_inputs[own[part.synapses[own].argmax()]]
         weight[first], edges[first] = 0.0, True
     nodes[silent] = True
-    number = np.cumsum(nodes) - 1  # of each node that stays
-    inner = source >= forest.in_features
-    source[inner] = forest.in_features + number[source[inner] - forest.in_features]
-    fan_ins = np.bincount(forest.node_of_edge[edges], minlength=forest.nodes)[nodes]
-    offsets = np.concatenate([[0], np.cumsum(fan_ins)]).astype(np.int32)
-    pruned = Forest(forest.in_features, source[edges], offsets, number[forest.roots].astype(np.int32))
+    pruned = forest.part(nodes, edges, source)
     windows = None
     if layer.windows is not None:
         reads = np.bincount(pruned.node_of_edge[pruned.synapse_edges], minlength=pruned.nodes) > 0
@@ -109,19 +102,17 @@ def _cut_layer(layer: DendriticLayer, part: Measured, keep: npt.NDArray[np.bool_
         layer.bias.copy_(torch.from_numpy(bias[nodes]))
 
 
-def _kept(forest: Forest, keep: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _kept(forest: Forest, keep: BoolArray) -> tuple[BoolArray, BoolArray]:
     """The edges and nodes that stay with these synapses."""
-    edges, nodes = np.zeros(forest.edges, dtype=bool), np.zeros(forest.nodes, dtype=bool)
-    edges[forest.synapse_edges] = keep
-    for level in forest.levels:
-        span = slice(forest.offsets[level.start], forest.offsets[level.stop])
-        inner = forest.source[span] >= forest.in_features
-        edges[span] |= inner & nodes[(forest.source[span] - forest.in_features).clip(0)]
-        nodes[level] = np.logical_or.reduceat(edges[span], forest.offsets[level] - forest.offsets[level.start])
+    edges, rows = np.zeros(forest.edges, dtype=bool), np.zeros(forest.in_features + forest.nodes, dtype=bool)
+    edges[forest.synapse_edges], nodes = keep, rows[forest.in_features :]
+    for level, span, begin in forest.ascend():
+        edges[span] |= rows[forest.source[span]]
+        nodes[level] = np.logical_or.reduceat(edges[span], begin)
     return edges, nodes
 
 
-def _size(part: Measured, keep: npt.NDArray[np.bool_]) -> int:
+def _size(part: Measured, keep: BoolArray) -> int:
     """Parameters of a layer that keeps these synapses, at most: one without biases may need none for its constants."""
     edges, nodes = _kept(part.layer.forest, keep)
     silent = int((~nodes[part.layer.forest.roots]).sum())
@@ -136,21 +127,18 @@ def cut_to_budget(model: Model, measured: Sequence[Measured], budget: int) -> Mo
     ends = np.cumsum([len(part.synapses) for part in measured])[:-1]
     rest = parameters_of(model) - sum(parameters_of(part.layer) for part in measured)
 
-    def kept(removed: int) -> list[npt.NDArray[np.bool_]]:
+    def kept(removed: int) -> list[BoolArray]:
         keep = np.ones(len(order), dtype=bool)
         keep[order[:removed]] = False
         return np.split(keep, ends)
 
-    def fits(removed: int) -> bool:
-        return rest + sum(map(_size, measured, kept(removed))) <= budget
+    def size(removed: int) -> int:
+        return rest + sum(map(_size, measured, kept(removed)))
 
-    low, high = 0, len(order)  # fewer synapses are never more parameters: a search by halves
-    if not fits(high):
-        least = rest + sum(map(_size, measured, kept(high)))
+    if (least := size(len(order))) > budget:
         raise OptionError(
             f"budget must be at least the {least} parameters of silent neurons and the rest: got {budget}"
         )
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle + 1, high)
-    return copy.deepcopy(model) if low == 0 else _cut(model, measured, kept(low))
+    # Fewer synapses are never more parameters
+    removed = bisect.bisect_left(range(len(order)), True, key=lambda removed: size(removed) <= budget)
+    return _cut(model, measured, kept(removed)) if removed else copy.deepcopy(model)

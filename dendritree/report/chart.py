@@ -1,12 +1,10 @@
-"""What a chart is made of: lines in panels. Data only; `report.figures` and `plot_efficiency` draw it."""
+"""The data of a chart: lines in panels. `report.figures` and `plot_efficiency` draw it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ..errors import check_one_of
-
-__all__ = ["Chart", "Line", "Panel"]
 
 
 @dataclass(frozen=True)
@@ -15,7 +13,7 @@ class Line:
 
     label: str
     family: str
-    """One of the palette's; with the size it fixes the colour, everywhere the same."""
+    """One of the palette's; with the size it determines the color, the same everywhere."""
     size: int
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -24,7 +22,7 @@ class Line:
     faint: bool = False
     """Thin and pale, without an entry in the legend: training beside validation."""
     level: bool = False
-    """Also a thin line across the chart, for a model of one size that others are compared with."""
+    """Also a thin line across the chart: a model of one size that others are compared with."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Panel:
     limits: tuple[float, float] | None = None
     """Ends of the y axis, the same in charts to be compared; None fits the lines."""
     scale: str = "linear"
-    """`linear`, or `errors`: for accuracies, where half the errors are the same step everywhere."""
+    """`linear`, or `errors` for accuracies: halving the errors is the same step everywhere."""
 
     def __post_init__(self) -> None:
         check_one_of("scale", self.scale, ("linear", "errors"))
@@ -50,14 +48,14 @@ class Chart:
     """The anchor in the page, unique in the report."""
     title: str
     alt: str
-    """What the picture shows, for those who do not see it."""
+    """A description of the picture, for those who do not see it."""
     x_label: str
     panels: tuple[Panel, ...]
     form: str = "curves"
     """`curves` (line and band), `sweep` (marked line and bars), `points` (marks and bars), `scaling` (marked line and
     band over a logarithmic axis, its label at its end) or `shares` (a bar for each line's x, with its label)."""
     group: str = ""
-    """Title over neighbouring charts that share it."""
+    """A title over adjacent charts that share it."""
 
     def __post_init__(self) -> None:
         check_one_of("form", self.form, ("curves", "sweep", "points", "scaling", "shares"))

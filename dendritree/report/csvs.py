@@ -9,8 +9,6 @@ from typing import Any
 
 from .layout import PARTS, Column, Report, Section
 
-__all__ = ["csv_files", "section_csv"]
-
 POINTS_HEADER = ("chart", "panel", "model", "curve", "x", "y", "low", "high")
 
 

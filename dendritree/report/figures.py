@@ -1,4 +1,4 @@
-"""Charts drawn as SVG or PNG, small enough for a phone. The same data gives the same bytes."""
+"""Charts as SVG or PNG, small enough for a phone. The same data gives the same bytes."""
 
 from __future__ import annotations
 
@@ -6,34 +6,31 @@ import functools
 import html
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import import_extra
 from .chart import Chart, Line
-from .palette import FAMILIES, Look
+from .palette import FAMILIES, LIGHT, Look, Looks
 from .scaling import label_ends, set_scales
-from .shares import SHARES_LEFT, add_shares, shares_height
-
-__all__ = ["draw", "draw_png"]
 
 WIDTH = 340  # pixels: what a phone of 360 shows without scrolling
-PANEL_HEIGHT = 170
-LEGEND_LINE = 17
-SCALING_BOX = (220, 58, 56)  # height of a panel, and room for long numbers and for labels at its sides
-TOP, BOTTOM, LEFT, RIGHT, BETWEEN = 10, 42, 58, 10, 16  # pixels around and between the panels
+LEGEND_LINE, BAR_HEIGHT = 17, 20
+PANEL = (170, 58, 10)  # height of a panel, and room at its left and right, in pixels
+SCALING_PANEL = (220, 58, 56)  # with labels at the ends of its lines
+TOP, BOTTOM, BETWEEN = 10, 42, 16  # pixels around and between the panels
+BARS_LEFT = 132  # pixels for the names of bars
 DOTS_PER_INCH = 100  # so that one unit of matplotlib's inch is 100 pixels
 POINTS = 72 / DOTS_PER_INCH  # of one pixel
 
 ROUND_STEPS = (1, 2, 2.5, 5, 10)  # of ticks
-INK, PALE_INK, GRID = "#333840", "#6b7280", "#e6e8eb"
 SETTINGS = {
     "svg.fonttype": "none",  # text stays text: searchable, small, in the page's own type
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # shipped with matplotlib, so that every machine lays out alike
     "font.size": 11 * POINTS,
     "axes.edgecolor": "#b6bbc2",
-    "axes.labelcolor": INK,
+    "axes.labelcolor": LIGHT.ink,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -42,10 +39,10 @@ SETTINGS = {
     "axes.formatter.useoffset": False,
     "axes.facecolor": "none",  # the page's own, light or dark
     "figure.facecolor": "none",
-    "grid.color": GRID,
+    "grid.color": LIGHT.grid,
     "grid.linewidth": 0.8,
-    "xtick.color": PALE_INK,
-    "ytick.color": PALE_INK,
+    "xtick.color": LIGHT.pale,
+    "ytick.color": LIGHT.pale,
     "xtick.major.size": 3,
     "ytick.major.size": 0,
     "legend.frameon": False,
@@ -53,7 +50,7 @@ SETTINGS = {
 }
 
 
-def draw(chart: Chart, models: Mapping[tuple[str, int], Look]) -> str:
+def draw(chart: Chart, models: Looks) -> str:
     """A chart as an `<svg>` element, with its title and its own ids, to stand in a page among others.
 
     >>> from dendritree.report.chart import Panel
@@ -66,7 +63,7 @@ def draw(chart: Chart, models: Mapping[tuple[str, int], Look]) -> str:
     return _drawn(chart, _used(chart, models))
 
 
-def draw_png(chart: Chart, models: Mapping[tuple[str, int], Look]) -> bytes:
+def draw_png(chart: Chart, models: Looks) -> bytes:
     """A chart as a PNG file on white, for text that cannot hold an `<svg>`.
 
     >>> from dendritree.report.palette import looks
@@ -77,7 +74,7 @@ def draw_png(chart: Chart, models: Mapping[tuple[str, int], Look]) -> bytes:
     return _rendered(chart, dict(_used(chart, models)), format="png", **options)
 
 
-def _used(chart: Chart, models: Mapping[tuple[str, int], Look]) -> tuple[tuple[tuple[str, int], Look], ...]:
+def _used(chart: Chart, models: Looks) -> tuple[tuple[tuple[str, int], Look], ...]:
     used = {(line.family, line.size) for panel in chart.panels for line in panel.lines}
     return tuple((model, models[model]) for model in sorted(used))
 
@@ -88,18 +85,18 @@ def _drawn(chart: Chart, models: tuple[tuple[tuple[str, int], Look], ...]) -> st
     return _as_element(_rendered(chart, dict(models), format="svg", metadata=metadata).decode(), chart)
 
 
-def _rendered(chart: Chart, models: Mapping[tuple[str, int], Look], **options: Any) -> bytes:
+def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
     """The bytes of a file; options as for matplotlib's `savefig`."""
     matplotlib = import_extra("matplotlib", extra="report")
     figures = import_extra("matplotlib.figure", extra="report")
     named = [line for panel in chart.panels for line in panel.lines if not line.faint]
-    labels = list(
-        dict.fromkeys(line.label for line in sorted(named, key=lambda of: (FAMILIES.index(of.family), of.size)))
-    )
+    named.sort(key=lambda line: (list(FAMILIES).index(line.family), line.size))
+    labels = list(dict.fromkeys(line.label for line in named))
     scaling, shares = chart.form == "scaling", chart.form == "shares"
-    panel_height, left, right = SCALING_BOX if scaling else (PANEL_HEIGHT, LEFT, RIGHT)
+    panel_height, left, right = SCALING_PANEL if scaling else PANEL
     if shares:
-        panel_height, left = shares_height(chart), SHARES_LEFT
+        bars = max((len(panel.lines) for panel in chart.panels), default=0)
+        panel_height, left = BAR_HEIGHT * max(1, bars), BARS_LEFT
     legend_height = 0 if scaling or shares else LEGEND_LINE * -(-len(labels) // 2)
     count = len(chart.panels)
     height = TOP + count * panel_height + (count - 1) * BETWEEN + BOTTOM + legend_height
@@ -111,7 +108,7 @@ def _rendered(chart: Chart, models: Mapping[tuple[str, int], Look], **options: A
             box = (left / WIDTH, 1 - (top + panel_height) / height)
             axes = figure.add_axes((*box, (WIDTH - left - right) / WIDTH, panel_height / height))
             if shares:
-                add_shares(axes, chart.x_label, panel.lines, models, size=10 * POINTS)
+                _add_bars(axes, chart.x_label, panel.lines, models)
                 continue
             for line in panel.lines:
                 _add(axes, line, models[line.family, line.size], chart.form)
@@ -131,22 +128,35 @@ def _rendered(chart: Chart, models: Mapping[tuple[str, int], Look], **options: A
 def _add(axes: Any, line: Line, look: Look, form: str) -> None:
     """Draw one model into the axes."""
     if line.faint:
-        axes.plot(line.x, line.y, color=look.colour, linewidth=0.8, alpha=0.75, dashes=look.dash or (None, None))
+        axes.plot(line.x, line.y, linewidth=0.8, alpha=0.75, **look.stroke)
         return
-    style: dict[str, Any] = {"color": look.colour, "label": line.label, "linewidth": 1.5}
+    style = {"linewidth": 1.5, **look.stroke} if form != "points" else {"linestyle": "none", "color": look.color}
     if form != "curves":
         style |= {"marker": look.mark, "markersize": 6 if form == "points" else 5, "markeredgewidth": 0}
-    if form == "points":
-        style["linestyle"] = "none"
-    elif look.dash:
-        style["dashes"] = look.dash
-    axes.plot(line.x, line.y, **style)
+    axes.plot(line.x, line.y, label=line.label, **style)
     if line.level:
-        axes.axhline(line.y[0], color=look.colour, linewidth=0.8, dashes=look.dash or (None, None))
+        axes.axhline(line.y[0], linewidth=0.8, **look.stroke)
     if line.low and form in ("curves", "scaling") and len(line.x) > 1:  # a band around one point has no width
-        axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=0.13, linewidth=0)
+        axes.fill_between(line.x, line.low, line.high, color=look.color, alpha=0.13, linewidth=0)
     elif line.low:
-        axes.vlines(line.x, line.low, line.high, colors=look.colour, linewidth=1.1, alpha=0.7)
+        axes.vlines(line.x, line.low, line.high, colors=look.color, linewidth=1.1, alpha=0.7)
+
+
+def _add_bars(axes: Any, x_label: str, lines: Sequence[Line], models: Looks) -> None:
+    """Draw a whole cut into shares: a bar per line, the first on top, with its value at its end."""
+    places = range(len(lines) - 1, -1, -1)
+    values = [line.x[0] for line in lines]
+    axes.barh(places, values, height=0.62, color=[models[line.family, line.size].color for line in lines])
+    axes.set_yticks(list(places), [line.label for line in lines])
+    axes.set_xlim(0, 1.18 * max([*values, 0.01]))  # room for the values
+    axes.set_ylim(-0.5, len(lines) - 0.5)
+    axes.grid(visible=False, axis="y")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.tick_params(labelsize=10 * POINTS)
+    axes.set_xlabel(x_label, labelpad=3)
+    style = {"textcoords": "offset points", "fontsize": 10 * POINTS, "color": LIGHT.ink, "va": "center"}
+    for place, value in zip(places, values, strict=True):
+        axes.annotate(f"{value:.0%}", (value, place), (2.5, 0), **style)
 
 
 def _label(axes: Any, chart: Chart, y_label: str, *, last: bool) -> None:
@@ -167,7 +177,7 @@ def _label(axes: Any, chart: Chart, y_label: str, *, last: bool) -> None:
 
 
 def _add_legend(figure: Any, labels: Sequence[str]) -> None:
-    """One entry a model, though every panel has it."""
+    """One entry per model, though every panel has it."""
     found: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, text in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -180,7 +190,7 @@ def _add_legend(figure: Any, labels: Sequence[str]) -> None:
         ncols=2,
         fontsize=10 * POINTS,
         handlelength=2.6,
-        labelcolor=INK,
+        labelcolor=LIGHT.ink,
         borderpad=0.2,
         labelspacing=0.3,
     )
@@ -191,14 +201,14 @@ def _as_element(text: str, chart: Chart) -> str:
     start = text.index("<svg")
     body = text[text.index(">", start) + 1 :]
     (box,) = re.findall(r'viewBox="([^"]+)"', text[start : text.index(">", start)])
-    body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # it would speak for the whole page
+    body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # it would apply to the whole page
     body = re.sub(r'<g id="[^"]*"', "<g", body)  # nothing refers to groups
     body = body.replace(' id="', f' id="{chart.name}-').replace("url(#", f"url(#{chart.name}-")
     body = body.replace('xlink:href="#', f'href="#{chart.name}-')
-    # A hundredth of a point is less than a pixel sees, and half the bytes; numbers that are read are not in tags
+    # A hundredth of a point is less than a pixel, and half the bytes; numbers that people read are not in tags
     body = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), body)
     body = re.sub(r"\s+", " ", body).replace("> <", "><").strip()
-    # Matplotlib names the type it measured with; the page's own is calmer and never wider
+    # Matplotlib names the font that it measured with; the page's own is calmer and never wider
     body = re.sub(r"font: ([0-9.]+px) [^;\"]*", r"font-size: \1", body)
     title = f'<title id="{chart.name}-title">{html.escape(chart.alt)}</title>'
     return f'<svg class="chart" role="img" viewBox="{box}" aria-labelledby="{chart.name}-title">{title}{body}'

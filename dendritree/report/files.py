@@ -14,8 +14,6 @@ from .layout import Report
 from .markdown import markdown
 from .palette import looks
 
-__all__ = ["ReportFiles", "write_report"]
-
 
 @dataclass(frozen=True)
 class ReportFiles:

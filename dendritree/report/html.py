@@ -10,17 +10,11 @@ from itertools import groupby
 from string import Template
 from typing import Any
 
+from .chart import Chart
 from .figures import draw
-from .layout import Chart, Column, Group, Report, Section, show
+from .layout import Column, Group, Report, Section, mood, show
 from .palette import Look, looks
 
-__all__ = ["html_page"]
-
-BADGES = {
-    "good": ("holds", "within", "ahead", "whole"),
-    "bad": ("does not hold", "outside", "behind"),
-    "open": ("undecided", "partial"),
-}
 LONG_TABLE = 40
 """Rows from which a table is folded."""
 LONG_TEXT, LONG_NAME = 40, 20
@@ -97,8 +91,7 @@ def _cells(section: Section, row: tuple[Any, ...]) -> Iterator[str]:
             folds = ' class="long"' if len(text) > LONG_NAME else ""
             yield f'<th scope="row"{folds}>{escape(text)}</th>'
         elif column.form == "badge" and value is not None:
-            kind = next((kind for kind, words in BADGES.items() if value in words), "plain")
-            yield f'<td><span class="badge {kind}">{escape(text)}</span></td>'
+            yield f'<td><span class="badge {mood(value)}">{escape(text)}</span></td>'
         elif column.form == "evidence" and value and value.removesuffix(".") != text:
             yield f'<td class="long"><details><summary>{escape(text)}</summary>{escape(value)}</details></td>'
         elif column.numeric:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from ..errors import check_one_of
-from .chart import Chart, Line, Panel
-
-__all__ = ["FORMS", "Chart", "Column", "Group", "Line", "Panel", "Report", "Section", "listed", "show", "show_seconds"]
+from .chart import Chart
 
 ABSENT = "\N{EN DASH}"
 """Shown where there is no value."""
@@ -19,6 +18,13 @@ NUMBERS = ("count", "number", "difference", "p", "seconds", "ratio", "bounded", 
 FORMS = (*TEXTS, *NUMBERS)
 """How the values of a column are shown. `evidence` is a text whose part before the first colon stands for it."""
 
+
+BADGES = {
+    "good": ("holds", "within", "ahead", "whole"),
+    "bad": ("does not hold", "outside", "behind"),
+    "open": ("undecided", "partial"),
+}
+"""Words of verdicts and states by their mood; any other word is plain."""
 
 PARTS = {"spread": ("", "_sd"), "interval": ("_low", "_high"), "bounded": ("", "_bound")}
 """Of a form whose values are pairs: what each part adds to the column's name in a CSV file."""
@@ -39,6 +45,8 @@ class Column:
     """Digits after the point, where the form has any."""
     detail: bool = False
     """Left out where there is no room for all, as on a narrow terminal."""
+    value: str | Callable[[Any], Any] = ""
+    """Reads the column off what a row is about: a function, or attributes as `row.model`; by default its name."""
 
     def __post_init__(self) -> None:
         check_one_of("form", self.form, FORMS)
@@ -51,6 +59,14 @@ class Column:
         True
         """
         return self.form in NUMBERS
+
+    def read(self, item: Any) -> Any:
+        """The column's value for what a row is about.
+
+        >>> Column("real", "real part").read(3 + 4j), Column("size", value=abs).read(3 + 4j)
+        (3.0, 5.0)
+        """
+        return self.value(item) if callable(self.value) else attrgetter(self.value or self.name)(item)
 
 
 @dataclass(frozen=True)
@@ -79,6 +95,36 @@ class Section:
     """Shown instead of a table without rows."""
     brief: bool = True
     """Whether a short report, as on a terminal, has the section."""
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        title: str,
+        text: str,
+        columns: tuple[Column, ...],
+        items: Iterable[Any],
+        *,
+        by: Callable[[Any], tuple[str, str]] = lambda _: ("table", ""),
+        **options: Any,
+    ) -> Section:
+        """A section whose rows are about items, in groups.
+
+        Args:
+            name, title, text, columns: as in the class.
+            items: what the rows are about; every column reads its value off each.
+            by: the end of the anchor and the title of an item's group.
+            options: further fields.
+
+        >>> columns = (Column("real", "real"), Column("imag", "imaginary"))
+        >>> list(Section.of("numbers", "Numbers", "", columns, [1j, 2 + 0j]).rows)
+        [(0.0, 1.0), (2.0, 0.0)]
+        """
+        groups: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
+        for item in items:
+            groups.setdefault(by(item), []).append(tuple(column.read(item) for column in columns))
+        made = (Group(f"{name}-{anchor}", heading, tuple(rows)) for (anchor, heading), rows in groups.items())
+        return cls(name, title, text, columns, tuple(made), **options)
 
     @property
     def shown(self) -> list[tuple[int, Column]]:
@@ -115,6 +161,15 @@ class Report:
         """
         known = {section.name: section for section in self.sections}
         return known[check_one_of("section", name, known)]
+
+
+def mood(word: Any) -> str:
+    """The mood of a badge's word.
+
+    >>> mood("ahead"), mood("one trial")
+    ('good', 'plain')
+    """
+    return next((mood for mood, words in BADGES.items() if word in words), "plain")
 
 
 def show(value: Any, column: Column) -> str:

@@ -8,8 +8,6 @@ from itertools import groupby
 
 from .layout import Report, Section, show
 
-__all__ = ["markdown"]
-
 
 def markdown(report: Report, pictures: Mapping[str, str] | None = None) -> str:
     """The whole report as one Markdown text.

@@ -1,82 +1,111 @@
-"""One look for one model, in every chart: a colour, a dash and a mark."""
+"""The colors of pictures: a look per model, the same in every chart, and light and dark themes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from .chart import Chart
 
-__all__ = ["FAMILIES", "Look", "looks"]
 
-# Dendritic models are cool colours and full lines, MLPs warm and dashed, perceptrons grey and dotted: with the marks,
-# charts can be read without telling hues apart. The colours are from Okabe and Ito's and Paul Tol's safe sets. Five
-# warm ones are enough: sizes take them in turn, and no task of the paper then has two MLPs of one colour.
-COLOURS = {
-    "dendritic": ("#56B4E9", "#009E73", "#0072B2", "#332288"),
-    "mlp": ("#E69F00", "#D55E00", "#CC79A7", "#882255", "#8A7A00"),
-    "perceptrons": ("#555555",),
-    # The families of a comparison, dark enough for their own names
-    "tree": ("#00775A",),
-    "sparse": ("#0072B2",),
-    "dense": ("#C24E00",),
-    "linear": ("#555555",),
-    "ktree": ("#332288",),
-    "denn": ("#882255",),
-    "dnm": ("#8A7A00",),
-    "dmnn": ("#A8438C",),
-    "dann": ("#117799",),
-}
-DASHES: dict[str, tuple[float, ...]] = {
-    "dendritic": (),
-    "mlp": (4, 1.6),
-    "perceptrons": (1.2, 1.2),
-    "tree": (),
-    "sparse": (),
-    "dense": (4, 1.6),
-    "linear": (1.2, 1.2),
-    **dict.fromkeys(("ktree", "denn", "dnm", "dmnn", "dann"), (2.4, 1.0)),
-}
-MARKS = {
-    "dendritic": ("o", "s", "D", "h"),
-    "mlp": ("^", "v", "<", ">", "P"),
-    "perceptrons": ("X",),
-    "tree": ("o",),
-    "sparse": ("s",),
-    "dense": ("^",),
-    "linear": ("X",),
-    "ktree": ("D",),
-    "denn": ("v",),
-    "dnm": ("P",),
-    "dmnn": ("<",),
-    "dann": ("h",),
-}
-# Every size of the paper and of our extra rows: a partial run then has the colours of a whole one.
-KNOWN_SIZES = {
-    "dendritic": (2, 4, 16, 32),
-    "mlp": (2, 3, 11, 14, 16, 29, 30),
-    "perceptrons": (0,),
-    "tree": (0,),
-    "sparse": (0,),
-    "dense": (0,),
-    "linear": (0,),
-    **dict.fromkeys(("ktree", "denn", "dnm", "dmnn", "dann"), (0,)),
-}
+@dataclass(frozen=True)
+class Theme:
+    """The colors of a picture, except for those of models."""
+
+    name: str
+    paper: str
+    ink: str
+    pale: str
+    """For ticks, small words and thin lines."""
+    grid: str
+    positive: str
+    negative: str
+    zero: str
+    """Between the two, for lines: near the paper, but visible on it."""
+    field: str
+    """Between the two, for areas."""
+    dropped: str
+    """Red, as in the paper's diagram."""
+
+    def adapt(self, color: str) -> str:
+        """A color chosen for white paper, as it is readable on this theme's.
+
+        >>> THEMES["light"].adapt("#0072B2"), THEMES["dark"].adapt("#0072B2")
+        ('#0072B2', '#73b1d5')
+        """
+        if self.name == "light":
+            return color
+        parts = (int(color[place : place + 2], 16) for place in (1, 3, 5))
+        return "#" + "".join(f"{round(part + 0.45 * (255 - part)):02x}" for part in parts)
 
 
-FAMILIES = tuple(KNOWN_SIZES)
-"""In the order of legends."""
+LIGHT = Theme(
+    "light", "#ffffff", "#333840", "#6b7280", "#e6e8eb", "#0063a8", "#d98200", "#d3d8de", "#f1f3f5", "#d4002a"
+)
+DARK = Theme("dark", "#14181f", "#e6e9ee", "#9aa4b2", "#2b323d", "#56b4e9", "#f0b03f", "#3d4653", "#232a34", "#ff5d6c")
+THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
+"""By name; what `theme=` takes."""
 
 
 @dataclass(frozen=True)
 class Look:
     """How a model is drawn."""
 
-    colour: str
+    color: str
     dash: tuple[float, ...]
-    """Lengths of ink and gap in line widths; empty for a full line."""
+    """Lengths of ink and gap in line widths; empty for a solid line."""
     mark: str
-    """Matplotlib's letter for the mark."""
+    """Matplotlib's letter for the marker."""
+
+    @property
+    def stroke(self) -> dict[str, Any]:
+        """Color and dashes, as matplotlib's options of a line."""
+        return {"color": self.color, "dashes": self.dash or (None, None)}
+
+    def on(self, theme: Theme) -> Look:
+        """The look on the paper of a theme."""
+        return replace(self, color=theme.adapt(self.color))
+
+
+Looks: TypeAlias = Mapping[tuple[str, int], Look]
+"""The look of each model, by family and size."""
+
+
+@dataclass(frozen=True)
+class FamilyLook:
+    """The looks of a family of models, one per size."""
+
+    colors: tuple[str, ...]
+    marks: str
+    dash: tuple[float, ...] = ()
+    sizes: tuple[int, ...] = (0,)
+    """Every size of the paper and of our extra rows: a partial run then has the colors of a whole one."""
+
+
+DASHED, DOTTED, SHORT_DASHED = (4, 1.6), (1.2, 1.2), (2.4, 1.0)
+
+# Dendritic models have cool colors and solid lines, MLPs warm colors and dashes, perceptrons are gray and dotted: with
+# the marks, charts can be read without telling hues apart. The colors are from Okabe and Ito's and Paul Tol's safe
+# sets. Five warm ones are enough: sizes take them in turn, and no task of the paper then has two MLPs of one color.
+FAMILIES = {
+    "dendritic": FamilyLook(("#56B4E9", "#009E73", "#0072B2", "#332288"), "osDh", sizes=(2, 4, 16, 32)),
+    "mlp": FamilyLook(
+        ("#E69F00", "#D55E00", "#CC79A7", "#882255", "#8A7A00"), "^v<>P", DASHED, (2, 3, 11, 14, 16, 29, 30)
+    ),
+    "perceptrons": FamilyLook(("#555555",), "X", DOTTED),
+    # The families of a comparison, dark enough for their own names
+    "tree": FamilyLook(("#00775A",), "o"),
+    "sparse": FamilyLook(("#0072B2",), "s"),
+    "dense": FamilyLook(("#C24E00",), "^", DASHED),
+    "linear": FamilyLook(("#555555",), "X", DOTTED),
+    "ktree": FamilyLook(("#332288",), "D", SHORT_DASHED),
+    "denn": FamilyLook(("#882255",), "v", SHORT_DASHED),
+    "dnm": FamilyLook(("#8A7A00",), "P", SHORT_DASHED),
+    "dmnn": FamilyLook(("#A8438C",), "<", SHORT_DASHED),
+    "dann": FamilyLook(("#117799",), "h", SHORT_DASHED),
+}
+"""In the order of legends."""
 
 
 def looks(charts: Iterable[Chart]) -> dict[tuple[str, int], Look]:
@@ -87,9 +116,9 @@ def looks(charts: Iterable[Chart]) -> dict[tuple[str, int], Look]:
     """
     drawn = {(line.family, line.size) for chart in charts for panel in chart.panels for line in panel.lines}
     found: dict[tuple[str, int], Look] = {}
-    for family, known in KNOWN_SIZES.items():
-        others = sorted({size for of, size in drawn if of == family} - set(known))
-        for place, size in enumerate([*known, *others]):
-            colours, marks = COLOURS[family], MARKS[family]
-            found[family, size] = Look(colours[place % len(colours)], DASHES[family], marks[place % len(marks)])
+    for family, of in FAMILIES.items():
+        others = sorted({size for name, size in drawn if name == family} - set(of.sizes))
+        for place, size in enumerate([*of.sizes, *others]):
+            color, mark = of.colors[place % len(of.colors)], of.marks[place % len(of.marks)]
+            found[family, size] = Look(color, of.dash, mark)
     return found

@@ -1,34 +1,33 @@
-"""Charts of how a score grows with a size: logarithmic axes, accuracies by their errors, labels at the lines' ends."""
+"""Charts of a score against a size: logarithmic axes, accuracies by their errors, labels at the ends of lines."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import import_extra
 from .chart import Line, Panel
-from .palette import Look
-
-__all__ = ["apart", "label_ends", "set_scales", "show_size"]
+from .palette import Looks
 
 LEAST_ERROR = 5e-4
-"""An accuracy above that is drawn here: the axis of errors has no end."""
+"""Accuracies with fewer errors are drawn here: the axis of errors has no end."""
 ROUND_ACCURACIES = (0.9, 0.99, 0.999, 0.5, 0.95, 0.98, 0.8, 0.995, 0.998, 0.7, 0.97, 0.6, 0.4, 0.2, 0.85, 0.96, 0.985)
-"""Ticks of accuracies, those that people know best first."""
+"""Ticks of accuracies, the most familiar first."""
 MOST_TICKS = 7
 TICK_SPACE = 18
 LABEL_SPACE, LABEL_LENGTH = 13, 44
-"""Pixels that a tick or a label needs for itself."""
+"""Pixels that a tick or a label needs."""
 MARGIN = 0.06
 FAR = 2.0
-"""How many times longer the axis may become to show a level line."""
+"""The factor by which the axis may become longer to show a level line."""
 
 
 def set_scales(axes: Any, panel: Panel) -> None:
-    """Logarithmic sizes below, and at the side the panel's own scale, both with ticks that people read at once."""
+    """Set a logarithmic axis of sizes and the panel's own scale, both with round ticks."""
     ticker = import_extra("matplotlib.ticker", extra="plot")
     lines = [line for line in panel.lines if not line.level] or panel.lines
     _set_sizes(axes, np.log([x for line in lines for x in line.x]))
@@ -37,7 +36,7 @@ def set_scales(axes: Any, panel: Panel) -> None:
     ends = np.array([(values.min(), values.max()) for values in map(to_steps, map(_heights, lines))])
     low, high = ends[:, 0].min(), ends[:, 1].max()
     for level in to_steps([line.y[0] for line in panel.lines if line.level]):
-        # A line far from the others would take their room: its label says where it is
+        # A line far from the others would take their room: its label tells where it is
         if max(high, level) - min(low, level) < FAR * (high - low):
             low, high = min(low, level), max(high, level)
     margin = MARGIN * (high - low) or MARGIN
@@ -67,7 +66,7 @@ def _heights(line: Line) -> Any:
 
 
 def _round_ticks(axes: Any) -> list[float]:
-    """The best known accuracies between the ends of the axis that leave each other room."""
+    """The most familiar accuracies between the ends of the axis that leave each other room."""
     low, high = axes.get_ylim()
     heights = {v: axes.transData.transform((1.0, v))[1] for v in ROUND_ACCURACIES if low <= v <= high}
     ticks: list[float] = []
@@ -86,7 +85,7 @@ def _of_steps(steps: Any) -> Any:
 
 
 def show_size(value: float) -> str:
-    """A size as an axis has it.
+    """A size as axes show it.
 
     >>> [show_size(value) for value in (128, 2000, 50_000, 1_000_000)]
     ['128', '2k', '50k', '1M']
@@ -97,10 +96,10 @@ def show_size(value: float) -> str:
     return f"{value:g}"
 
 
-def label_ends(axes: Any, lines: Sequence[Line], models: Mapping[tuple[str, int], Look], *, size: float) -> None:
-    """The name of each line where it ends, in its colour, moved so that none covers another.
+def label_ends(axes: Any, lines: Sequence[Line], models: Looks, *, size: float) -> None:
+    """Write the name of each line where it ends, in its color, moved so that none covers another.
 
-    A level line that lies outside has an arrow that says on which side.
+    A level line outside of the axes has an arrow that shows on which side.
     """
     named = [line for line in lines if not line.faint]
     right, box = axes.get_xlim()[1], axes.bbox
@@ -115,7 +114,7 @@ def label_ends(axes: Any, lines: Sequence[Line], models: Mapping[tuple[str, int]
             end,
             (3 * points if line.level else 6 * points, (after - before) * points),
             textcoords="offset points",
-            color=models[line.family, line.size].colour,
+            color=models[line.family, line.size].color,
             fontsize=size,
             fontweight="bold",
             verticalalignment="center",
@@ -124,7 +123,7 @@ def label_ends(axes: Any, lines: Sequence[Line], models: Mapping[tuple[str, int]
 
 
 def apart(places: Sequence[tuple[float, float]]) -> list[float]:
-    """Heights of labels at these places, in pixels, that are moved no more than they must to leave each other room.
+    """Heights of labels at these places, in pixels, moved no more than they must to leave each other room.
 
     >>> apart([(10.0, 50.0), (10.0, 50.0), (200.0, 50.0)])
     [43.5, 56.5, 50.0]
@@ -132,14 +131,12 @@ def apart(places: Sequence[tuple[float, float]]) -> list[float]:
     heights = [height for _, height in places]
     order = sorted(range(len(places)), key=lambda place: (heights[place], place))
     for _ in range(100):
-        moved = False
-        for rank, lower in enumerate(order):
-            for upper in order[rank + 1 :]:
-                lack = LABEL_SPACE - (heights[upper] - heights[lower])
-                if abs(places[upper][0] - places[lower][0]) < LABEL_LENGTH and lack > 1e-9:
-                    heights[lower] -= lack / 2
-                    heights[upper] += lack / 2
-                    moved = True
-        if not moved:
+        before = [*heights]
+        for lower, upper in itertools.combinations(order, 2):
+            lack = LABEL_SPACE - (heights[upper] - heights[lower])
+            if abs(places[upper][0] - places[lower][0]) < LABEL_LENGTH and lack > 1e-9:
+                heights[lower] -= lack / 2
+                heights[upper] += lack / 2
+        if heights == before:
             break
     return heights

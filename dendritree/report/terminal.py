@@ -6,25 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import import_extra
-from .layout import Column, Group, Report, Section, show
+from .layout import Column, Group, Report, Section, mood, show
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["print_report"]
 
-COLOURS = {
-    "holds": "green",
-    "within": "green",
-    "ahead": "green",
-    "whole": "green",
-    "does not hold": "red",
-    "outside": "red",
-    "behind": "red",
-    "undecided": "yellow",
-    "partial": "yellow",
-}
-"""Of the badges that have one; the word itself is always there."""
+COLORS = {"good": "green", "bad": "red", "open": "yellow", "plain": ""}
+"""Of badges by their mood; the word itself is always there."""
 
 
 def print_report(report: Report, console: Console | None = None, *, whole: bool = False) -> None:
@@ -87,7 +76,5 @@ def _rich_table(shown: Sequence[tuple[int, Column]], group: Group) -> Any:
         table.add_column(column.label, justify="right" if column.numeric else "left", no_wrap=whole, overflow="fold")
     for row in group.rows:
         cells = [(show(row[place], column), column.form) for place, column in shown]
-        table.add_row(
-            *(text.Text(cell, style=COLOURS.get(cell, "") if form == "badge" else "") for cell, form in cells)
-        )
+        table.add_row(*(text.Text(cell, style=COLORS[mood(cell)] if form == "badge" else "") for cell, form in cells))
     return table

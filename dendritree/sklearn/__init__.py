@@ -1,10 +1,11 @@
-"""Dendritic networks for people with scikit-learn habits: estimators, and models of a user's own table.
+"""Dendritic networks as scikit-learn estimators, and models of a user's own table.
 
-The estimators extend scikit-learn's classes, so whoever asks for one needs the extra `sklearn`.
+The estimators extend scikit-learn's classes: importing one needs the extra `sklearn`.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,14 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DendriticClassifier", "DendriticRegressor"]
 
+MODULES = {"DendriticClassifier": ".classifier", "DendriticRegressor": ".regressor"}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "DendriticClassifier":
-        from .classifier import DendriticClassifier
-
-        return DendriticClassifier
-    if name == "DendriticRegressor":
-        from .regressor import DendriticRegressor
-
-        return DendriticRegressor
+    if name in MODULES:
+        return getattr(importlib.import_module(MODULES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

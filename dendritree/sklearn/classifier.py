@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,41 +11,44 @@ from numpy.typing import ArrayLike
 from ..errors import OptionError, import_extra
 from .base import Array, DendriticEstimator, rows_that_count
 
-__all__ = ["DendriticClassifier"]
-
 _sklearn = import_extra("sklearn.base", extra="sklearn")
+_class_weight = import_extra("sklearn.utils.class_weight", extra="sklearn")
+_extmath = import_extra("sklearn.utils.extmath", extra="sklearn")
+_multiclass = import_extra("sklearn.utils.multiclass", extra="sklearn")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type: ignore[misc, name-defined]
-    """A network of dendritic neurons that tells classes apart; good untouched on a new table of numbers.
+    """A classifier made of dendritic neurons, with defaults that do well on a new table of numbers.
 
-    Inputs are standardised inside and cut off at five deviations. Trained with AdamW and one cycle of learning rates.
-    The result depends on `random_state` alone, and torch's own random numbers are left as they were.
+    Inputs are standardized and clipped at five standard deviations. Training uses AdamW and a one-cycle learning
+    rate. The result depends on `random_state` alone, and torch's own generator is left as it was.
 
     Args:
         budget: most parameters the network may have, as 5000 or `"5k"`; by default nine tenths of what scikit-learn's
             `MLPClassifier()` has, or an eighth of the number of rows if that is more, up to 20,000.
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
-        epochs: passes over the rows; by default as many as make about two thousand steps, 15 at least.
-        batch_size: rows a step; by default 64, or 256 from 8,000 rows on. A few less, or more, where one would be left.
+        epochs: passes over the rows; by default as many as make about two thousand steps, at least 15.
+        batch_size: rows per step; by default 64, or 256 from 8,000 rows on. Adjusted so that no batch has one row.
         lr: highest learning rate of the cycle, and the constant one of `partial_fit`.
         weight_decay: of AdamW; by default 500 divided by the number of rows, from 0.01 to 1.
         dropout: probability of silencing a hidden neuron while training.
-        class_weight: a weight for each class, or `"balanced"`, for `fit` alone; all alike by default.
-        early_stopping: keep a part of the rows to stop by, and the weights of the best epoch by its loss.
-        validation_fraction: share of the rows kept for that.
+        class_weight: a weight for each class, or `"balanced"` (`fit` only); all equal by default.
+        early_stopping: set aside some rows to decide when to stop, and keep the weights of the epoch with the lowest
+            loss on them.
+        validation_fraction: share of the rows set aside for that.
         n_iter_no_change: epochs without a lower validation loss after which training stops.
         random_state: a number for the same result every time.
-        verbose: write a line on the way, about twenty times.
+        verbose: write a line of progress about twenty times.
         device: of the network, as in PyTorch.
 
     Attributes:
         classes_: the classes, in the order of `predict_proba`'s columns.
-        network_: the trained `nn.Module`, which takes standardised inputs.
-        n_parameters_: parameters of the network.
-        n_iter_: epochs trained.
-        loss_curve_: mean training loss of each epoch; `validation_loss_curve_` beside it with early stopping.
+        network_: the trained `nn.Module`, which takes standardized inputs.
+        n_parameters_: number of parameters of the network.
+        n_iter_: number of epochs trained.
+        loss_curve_: mean training loss of each epoch; with early stopping also `validation_loss_curve_`.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
 
     Example:
@@ -55,50 +59,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         (True, True)
     """
 
-    def __init__(
-        self,
-        *,
-        budget: int | str = "auto",
-        neurons: str = "tree",
-        epochs: int | str = "auto",
-        batch_size: int | str = "auto",
-        lr: float = 0.01,
-        weight_decay: float | str = "auto",
-        dropout: float = 0.0,
-        class_weight: Any = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 20,
-        random_state: Any = None,
-        verbose: bool = False,
-        device: str = "cpu",
-    ) -> None:
-        self.budget = budget
-        self.neurons = neurons
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.dropout = dropout
-        self.class_weight = class_weight
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
-
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
-        """Train a new network on rows of numbers and their classes."""
-        with self._draft() as draft:
-            rows = draft._checked(X, y, sample_weight, reset=True)
-            draft.classes_ = np.unique(rows[1])
-            if len(draft.classes_) < 2:
-                raise ValueError(
-                    f"y must have at least two classes to tell apart: got one class, {draft.classes_[0]!r}"
-                )
-            draft._fit(*draft._with_class_weight(*rows))
-        return self
+    class_weight: Any = None
 
     def partial_fit(
         self,
@@ -107,72 +68,65 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from some more rows, in one pass at a constant rate; the first call must be told all `classes`.
+        """Train on some more rows, in one pass at a constant rate; the first call needs all `classes`.
 
-        The scale of the inputs is that of all rows seen so far. At least two rows at a time, of any of the classes;
-        `class_weight="balanced"` is therefore refused.
+        The scale of the inputs is that of all rows seen so far. Each call needs at least two rows, of any of the
+        classes; `class_weight="balanced"` is therefore rejected.
         """
         if self.class_weight == "balanced":
             raise OptionError(
                 "class_weight must be None or a weight for each class in partial_fit, which does not see all rows at "
                 "once; scikit-learn's compute_class_weight gives balanced ones from a sample of y: got 'balanced'"
             )
-        first = not hasattr(self, "classes_")
-        if classes is not None:
-            given = np.unique(np.asarray(classes))
-            if not first and not np.array_equal(given, self.classes_):
-                raise OptionError(f"classes must stay those of the first call, {self.classes_}: got {given}")
-        elif first:
-            raise OptionError("classes must be given in the first call of partial_fit: got None")
-        if first and len(given) < 2:
-            raise OptionError(f"classes must be at least two to tell apart: got {given}")
         with self._draft() as draft:
-            rows = draft._checked(X, y, sample_weight, reset=first)
-            if first:
-                draft.classes_ = given
-            unknown = np.setdiff1d(rows[1], draft.classes_)
-            if len(unknown):
-                raise OptionError(f"y must hold classes of {draft.classes_} alone: got {unknown}")
-            draft._partial_fit(*draft._with_class_weight(*rows))
+            draft.classes_ = self._checked_classes(classes)
+            draft._partial_fit(*draft._checked(X, y, sample_weight, partial=True))
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """The most probable class of each row."""
         probabilities = self.predict_proba(X)
-        chosen: Array = self.classes_[probabilities.argmax(1)]
-        return chosen
+        return np.asarray(self.classes_[probabilities.argmax(1)])
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
-        """Probabilities of the classes, one row each, in the order of `classes_`."""
+        """Probabilities of the classes for each row, in the order of `classes_`."""
         logits = self._outputs(X)
         if len(self.classes_) == 2:
             logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
-        powers = np.exp(logits - logits.max(1, keepdims=True))
-        probabilities: Array = powers / powers.sum(1, keepdims=True)
-        return probabilities
+        return np.asarray(_extmath.softmax(logits))
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Array, Array, Array]:  # noqa: N803
-        validation = import_extra("sklearn.utils.validation", extra="sklearn")
-        multiclass = import_extra("sklearn.utils.multiclass", extra="sklearn")
-        x, labels = validation.validate_data(self, X, y, dtype=np.float64, reset=reset)
-        multiclass.check_classification_targets(labels)
-        return rows_that_count(x, labels, validation._check_sample_weight(sample_weight, x, dtype=np.float64))
+    def _checked_classes(self, classes: ArrayLike | None) -> Array:
+        """The classes of `partial_fit`: given with the first call, the same ones or None afterwards."""
+        known: Array | None = getattr(self, "classes_", None)
+        if classes is None:
+            if known is None:
+                raise OptionError("classes must be given in the first call of partial_fit: got None")
+            return known
+        given = np.unique(np.asarray(classes))
+        if known is not None and not np.array_equal(given, known):
+            raise OptionError(f"classes must stay those of the first call, {known}: got {given}")
+        if len(given) < 2:
+            raise OptionError(f"classes must be at least two to tell apart: got {given}")
+        return given
 
-    def _with_class_weight(self, x: Array, labels: Array, weights: Array) -> tuple[Array, Array, Array]:
+    def _checked(self, X: Any, y: Any, sample_weight: Any, *, partial: bool = False) -> tuple[Array, Array, Array]:  # noqa: N803
+        x, labels, weights = super()._checked(X, y, sample_weight, partial=partial)
+        _multiclass.check_classification_targets(labels)
+        if not partial:
+            self.classes_ = np.unique(labels)
+            if len(self.classes_) < 2:
+                raise ValueError(f"y must have at least two classes to tell apart: got one class, {self.classes_[0]!r}")
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(unknown):
+            raise OptionError(f"y must hold classes of {self.classes_} alone: got {unknown}")
         if self.class_weight is None:
             return x, labels, weights
-        compute = import_extra("sklearn.utils.class_weight", extra="sklearn").compute_class_weight
-        of_class = compute(self.class_weight, classes=self.classes_, y=labels)
-        return rows_that_count(x, labels, weights * of_class[np.searchsorted(self.classes_, labels)])
+        per_class = _class_weight.compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+        return rows_that_count(x, labels, weights * per_class[np.searchsorted(self.classes_, labels)])
 
     def _targets(self, y: Array, weight: Array, *, first: bool) -> Array:
         return np.searchsorted(self.classes_, y).astype(np.int64)
 
-    def _out_features(self) -> int:
-        return len(self.classes_) if len(self.classes_) > 2 else 1
-
-    def _loss(self) -> str:
-        return "cross-entropy" if len(self.classes_) > 2 else "binary-logits"
-
-    def _stratify(self, y: Array) -> Array | None:
-        return y
+    def _head(self) -> tuple[int, str]:
+        classes = len(self.classes_)
+        return (classes, "cross-entropy") if classes > 2 else (1, "binary-logits")

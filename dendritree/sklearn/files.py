@@ -1,80 +1,77 @@
-"""Estimators on disk: the folder of a model, with what the estimator knows besides in its config. No pickle.
-
-model/
-  config.json          format and version, estimator, its options, classes, names of columns, the network's config
-  weights.safetensors  the network's state dict, scales of inputs and targets
-"""
+"""Estimators as descriptions: options, classes, names of columns and scales, and the description of the network."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import FormatError, OptionError, check_one_of, import_extra
-from ..storage.folders import CONFIG_FILE, ESTIMATOR_FORMAT, FORMAT_VERSION, check_format, model_folder, read_json
-from ..storage.models import build_model, check_config, load_state, model_config, read_tensors, write_files
+from ..errors import OptionError, check_one_of, import_extra
+from ..storage import folders
 from .base import DendriticEstimator
 from .classifier import DendriticClassifier
 from .regressor import DendriticRegressor
-from .scaling import Standardiser
-
-__all__ = ["load_estimator", "save_estimator", "write_estimator"]
+from .scaling import Standardizer
 
 ESTIMATORS: dict[str, type[DendriticEstimator]] = {
     "DendriticClassifier": DendriticClassifier,
     "DendriticRegressor": DendriticRegressor,
 }
+NETWORK = "network."
+"""Prefix of the network's tensors."""
+LEARNED = {"n_features": "n_features_in_", "epochs": "n_iter_", "loss_curve": "loss_curve_", "seed": "_seed"}
+"""Entries of the config and the attributes that they are."""
 
 
-def save_estimator(estimator: DendriticEstimator, folder: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to a folder, which `load_estimator` reads back; `dendritree.save` calls this."""
-    config, state = _described(estimator)
-    with model_folder(folder) as fresh:
-        write_files(fresh, config, state)
-
-
-def write_estimator(estimator: DendriticEstimator, folder: Path) -> None:
-    """Write a fitted estimator's files into a folder that is there."""
-    write_files(folder, *_described(estimator))
-
-
-def _described(estimator: DendriticEstimator) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    import_extra("sklearn.utils.validation", extra="sklearn").check_is_fitted(estimator)
+def describe(estimator: DendriticEstimator) -> folders.Description:
+    """What a fitted estimator was given and has learned."""
     name = type(estimator).__name__
     if ESTIMATORS.get(name) is not type(estimator):
         raise OptionError(f"an estimator must be one of {', '.join(ESTIMATORS)} to be saved: got {name}")
+    import_extra("sklearn.utils.validation", extra="sklearn").check_is_fitted(estimator)
+    network, state = folders.describe(estimator.network_)
     names = getattr(estimator, "feature_names_in_", None)
-    scales = {"inputs": estimator._scaling}
     config: dict[str, Any] = {
-        "format": ESTIMATOR_FORMAT,
-        "version": FORMAT_VERSION,
         "estimator": name,
         "options": {key: _plain(key, value) for key, value in estimator.get_params().items()},
-        "n_features": int(estimator.n_features_in_),
         "feature_names": None if names is None else [str(each) for each in names],
-        "epochs": int(estimator.n_iter_),
-        "loss_curve": [float(loss) for loss in estimator.loss_curve_],
-        "seed": estimator._seed,
-        "network": model_config(estimator.network_),
+        **{key: getattr(estimator, attribute) for key, attribute in LEARNED.items()},
+        "network": network,
     }
+    tensors = {f"{NETWORK}{key}": value for key, value in state.items()} | _scale_tensors("inputs", estimator._scaling)
     if isinstance(estimator, DendriticClassifier):
         kind = "str" if estimator.classes_.dtype.kind in "UO" else str(estimator.classes_.dtype)
         config["classes"] = {"dtype": kind, "values": [_plain("classes", each) for each in estimator.classes_]}
     else:
         config["one_target"] = estimator._one_target
-        scales["targets"] = estimator._target_scaling
-    state = {f"network.{key}": value for key, value in estimator.network_.state_dict().items()}
-    for part, scaling in scales.items():
-        state[f"{part}.total"] = torch.tensor(scaling.total, dtype=torch.float64)
-        state[f"{part}.mean"] = torch.from_numpy(scaling.mean)
-        state[f"{part}.squares"] = torch.from_numpy(scaling.squares)
-    return config, state
+        tensors |= _scale_tensors("targets", estimator._target_scaling)
+    return config, tensors
+
+
+def rebuild(
+    config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None
+) -> DendriticEstimator:
+    """The estimator of a description."""
+    options = {key: _option(value) for key, value in config["options"].items()}
+    estimator_class = ESTIMATORS[check_one_of("estimator", config["estimator"], ESTIMATORS)]
+    estimator = estimator_class(**options | ({} if device is None else {"device": str(device)}))
+    for key, attribute in LEARNED.items():
+        setattr(estimator, attribute, config[key])
+    if config["feature_names"] is not None:
+        estimator.feature_names_in_ = np.array(config["feature_names"], dtype=object)
+    estimator.validation_loss_curve_ = estimator._optimizer = None
+    estimator._scaling = _scaling("inputs", tensors)
+    if isinstance(estimator, DendriticClassifier):
+        estimator.classes_ = np.array(config["classes"]["values"], dtype=np.dtype(config["classes"]["dtype"]))
+    else:
+        estimator._one_target = config["one_target"]
+        estimator._target_scaling = _scaling("targets", tensors)
+    state = {key.removeprefix(NETWORK): tensor for key, tensor in tensors.items() if key.startswith(NETWORK)}
+    estimator.network_ = folders.rebuild(config["network"], state, folders.MODEL_FORMAT, device=estimator.device)
+    return estimator
 
 
 def _plain(key: str, value: Any) -> Any:
@@ -88,52 +85,14 @@ def _plain(key: str, value: Any) -> Any:
     raise OptionError(f"{key} must be a plain value to be saved: got {value!r:.80}")
 
 
-def load_estimator(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> DendriticEstimator:
-    """Read an estimator that `save_estimator` wrote; `dendritree.load` calls this.
-
-    It predicts as it did. `partial_fit` goes on from its weights, with a new optimizer.
-    """
-    path = Path(folder) / CONFIG_FILE
-    config = read_json(Path(folder), CONFIG_FILE)
-    check_format(config, path, ESTIMATOR_FORMAT)
-    tensors = read_tensors(folder)
-    try:
-        return _rebuilt(config, tensors, Path(folder), device)
-    except (KeyError, TypeError, AttributeError, OptionError) as error:
-        raise FormatError(f"{path} does not describe an estimator: {type(error).__name__} {error}") from None
-
-
-def _rebuilt(
-    config: Mapping[str, Any], tensors: Mapping[str, Tensor], folder: Path, device: torch.device | str | None
-) -> DendriticEstimator:
-    name = check_one_of("estimator", config["estimator"], ESTIMATORS)
-    options = {key: _option(value) for key, value in config["options"].items()}
-    estimator = ESTIMATORS[name](**options | ({} if device is None else {"device": str(device)}))
-    estimator.n_features_in_ = config["n_features"]
-    if config["feature_names"] is not None:
-        estimator.feature_names_in_ = np.array(config["feature_names"], dtype=object)
-    estimator.n_iter_, estimator.loss_curve_ = config["epochs"], list(config["loss_curve"])
-    estimator.validation_loss_curve_ = None
-    estimator._seed, estimator._optimizer = config["seed"], None
-    estimator._scaling = _scaling(tensors, "inputs")
-    if isinstance(estimator, DendriticClassifier):
-        estimator.classes_ = np.array(config["classes"]["values"], dtype=np.dtype(config["classes"]["dtype"]))
-    else:
-        estimator._one_target = config["one_target"]
-        estimator._target_scaling = _scaling(tensors, "targets")
-    network = build_model(check_config(config["network"], folder / CONFIG_FILE), folder)
-    prefix = "network."
-    state = {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
-    load_state(network, state, folder, config["network"])
-    estimator.network_ = network.to(estimator.device).eval()
-    return estimator
-
-
 def _option(value: Any) -> Any:
     return dict(map(tuple, value["pairs"])) if isinstance(value, dict) else value
 
 
-def _scaling(tensors: Mapping[str, Tensor], part: str) -> Standardiser:
-    return Standardiser(
-        float(tensors[f"{part}.total"]), tensors[f"{part}.mean"].numpy(), tensors[f"{part}.squares"].numpy()
-    )
+def _scale_tensors(part: str, scaling: Standardizer) -> dict[str, Tensor]:
+    return {f"{part}.{name}": torch.as_tensor(value, dtype=torch.float64) for name, value in vars(scaling).items()}
+
+
+def _scaling(part: str, tensors: Mapping[str, Tensor]) -> Standardizer:
+    total, mean, squares = (tensors[f"{part}.{name}"].numpy() for name in ("total", "mean", "squares"))
+    return Standardizer(float(total), mean, squares)

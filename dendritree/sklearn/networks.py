@@ -1,4 +1,4 @@
-"""The network of an estimator, and how large and how long it is where nobody says."""
+"""The network of an estimator, and the defaults for its size and training."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import Any
 
 from torch import nn
 
-from ..budget import count
 from ..errors import OptionError, check_one_of
 from ..models import create_model
 from ..models.presets import preset_options
-from ..models.sizing import fill_budget
+from ..models.sizing import fill_budget, parameters_of
 
-__all__ = ["NEURONS", "auto_batch_size", "auto_budget", "auto_epochs", "auto_weight_decay", "make_network"]
-
-NEURONS = ("tree", "sparse", "dense", "linear")
+FAMILIES = ("tree", "sparse", "dense", "linear")
+"""Of networks: with and without dendrites, and their controls."""
 HIDDEN = 90
 ROWS_PER_PARAMETER = 8
 MOST_PARAMETERS = 20_000
@@ -27,7 +25,7 @@ MOST_DECAY, LEAST_DECAY, DECAYED_ROWS = 1.0, 0.01, 500
 
 
 def auto_budget(rows: int, in_features: int, out_features: int) -> int:
-    """Parameters for a table: what an MLP of 90 hidden neurons has, or one for eight rows of a long table.
+    """Parameters for a table: those of an MLP with 90 hidden neurons, or one per eight rows of a long table.
 
     >>> auto_budget(150, in_features=4, out_features=3), auto_budget(40_000, in_features=8, out_features=1)
     (720, 5000)
@@ -36,7 +34,7 @@ def auto_budget(rows: int, in_features: int, out_features: int) -> int:
 
 
 def auto_batch_size(rows: int) -> int:
-    """Examples a step, such that none is ever alone: batch normalisation cannot learn from one.
+    """Rows per step, such that no batch has one row: batch normalization cannot learn from it.
 
     >>> auto_batch_size(1000), auto_batch_size(129)
     (64, 63)
@@ -45,7 +43,7 @@ def auto_batch_size(rows: int) -> int:
 
 
 def no_leftover(rows: int, batch_size: int) -> int:
-    """The batch size, or the next smaller one that leaves no single row over; where there is none, the next larger.
+    """The batch size, or the next smaller one without a last batch of one row; if there is none, the next larger.
 
     >>> no_leftover(129, 64), no_leftover(129, 2)
     (63, 3)
@@ -55,7 +53,7 @@ def no_leftover(rows: int, batch_size: int) -> int:
 
 
 def auto_epochs(rows: int, batch_size: int) -> int:
-    """Epochs that make about two thousand steps; never very few, never very many.
+    """Epochs that make about two thousand steps, from 15 to 200.
 
     >>> auto_epochs(1500, batch_size=64), auto_epochs(40_000, batch_size=256)
     (84, 15)
@@ -64,7 +62,7 @@ def auto_epochs(rows: int, batch_size: int) -> int:
 
 
 def auto_weight_decay(rows: int) -> float:
-    """Weight decay that is strong for few rows and next to nothing for many.
+    """Weight decay that is strong for few rows and weak for many.
 
     On tables of a few hundred rows 1.0 was worth up to six points of accuracy over 0.01, on California housing it cost
     two hundredths of R² (docs/tables.md).
@@ -76,22 +74,22 @@ def auto_weight_decay(rows: int) -> float:
 
 
 def make_network(neurons: str, in_features: int, out_features: int, budget: int, dropout: float = 0.0) -> nn.Module:
-    """A network that gives logits or numbers, with at most `budget` parameters; one linear unit has what it has.
+    """A network that gives logits or numbers, with at most `budget` parameters; a linear one has a fixed size.
 
     >>> sum(p.numel() for p in make_network("dense", 8, 1, budget=500).parameters())
     493
     """
-    if check_one_of("neurons", neurons, NEURONS) == "linear":
-        return create_model(
-            "perceptrons", in_features=in_features, out_features=out_features, dropout=dropout, output="logits"
-        )
-    sizes: dict[str, Any] = {"in_features": in_features, "out_features": out_features}
-    if neurons != "dense":
-        options = preset_options(**sizes, budget=budget, neurons=neurons, dropout=dropout)
-        return create_model("dendritic-network", **options, output="logits")
-    options = {**sizes, "norm": "batch", "dropout": dropout, "output": "logits"}
+    check_one_of("neurons", neurons, FAMILIES)
+    options: dict[str, Any] = {"in_features": in_features, "out_features": out_features, "dropout": dropout}
+    if neurons in ("tree", "sparse"):
+        preset = preset_options(**options, budget=budget, neurons=neurons)
+        return create_model("dendritic-network", **preset, output="logits")
+    options["output"] = "logits"
+    if neurons == "linear":
+        return create_model("perceptrons", **options)
+    options["norm"] = "batch"
     hidden = fill_budget("dense-network", options, (1.0,), budget)
     if hidden is None:
-        least = count(create_model("dense-network", **options, hidden=[2], device="meta")).total
+        least = parameters_of(create_model("dense-network", **options, hidden=[2], device="meta"))
         raise OptionError(f"budget must be at least {least:,} parameters for these sizes: got {budget:,}")
     return create_model("dense-network", **options, hidden=hidden)

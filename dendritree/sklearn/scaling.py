@@ -1,4 +1,4 @@
-"""Columns brought to mean 0 and deviation 1, from all rows at once or a few at a time."""
+"""Columns scaled to mean 0 and standard deviation 1, from all rows at once or a few at a time."""
 
 from __future__ import annotations
 
@@ -7,32 +7,30 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CLIP", "Standardiser"]
-
 CLIP = 5.0
-"""Standardised inputs end here: one value beyond reason must not rule a whole column."""
+"""Standardized inputs are clipped here, so that one absurd value does not dominate its column."""
 
 Array = NDArray[np.float64]
 
 
 @dataclass
-class Standardiser:
-    """Mean and deviation of columns, each row by its weight.
+class Standardizer:
+    """Weighted mean and standard deviation of columns.
 
-    >>> numbers = Standardiser.of(np.array([[1.0], [3.0]]))
+    >>> numbers = Standardizer.of(np.array([[1.0], [3.0]]))
     >>> numbers.apply(np.array([[3.0], [900.0]]), clip=CLIP).tolist()
     [[1.0], [5.0]]
     """
 
     total: float
-    """Weights of all rows seen."""
+    """Sum of the weights of all rows seen."""
     mean: Array
     squares: Array
     """Weighted sums of squared distances from the mean."""
 
     @classmethod
-    def of(cls, columns: Array, weight: Array | None = None) -> Standardiser:
-        """That of some rows."""
+    def of(cls, columns: Array, weight: Array | None = None) -> Standardizer:
+        """The scaling of some rows."""
         weight = np.ones(len(columns)) if weight is None else weight
         total = float(weight.sum())
         with np.errstate(over="ignore", invalid="ignore"):
@@ -40,26 +38,26 @@ class Standardiser:
             squares = np.sum(weight[:, None] * (columns - mean) ** 2, axis=0)
         return cls(total, mean, squares)
 
-    def updated(self, columns: Array, weight: Array | None = None) -> Standardiser:
-        """That of the rows seen before and these (Chan, Golub and LeVeque's pairwise update)."""
-        more = Standardiser.of(columns, weight)
+    def updated(self, columns: Array, weight: Array | None = None) -> Standardizer:
+        """The scaling of the rows seen before and these (Chan, Golub and LeVeque's pairwise update)."""
+        more = Standardizer.of(columns, weight)
         total = self.total + more.total
         gap = more.mean - self.mean
         mean = self.mean + gap * (more.total / total)
         squares = self.squares + more.squares + gap**2 * (self.total * more.total / total)
-        return Standardiser(total, mean, squares)
+        return Standardizer(total, mean, squares)
 
     @property
     def scale(self) -> Array:
-        """Deviations; 1 for a constant column, rounding errors of its mean apart, and beyond the range of floats."""
+        """Standard deviations; 1 for a column that is constant up to rounding errors or beyond the range of floats."""
         scale = np.sqrt(self.squares / self.total)
         smallest = 10 * np.finfo(np.float64).eps * np.abs(self.mean)
         return np.where(np.isfinite(scale) & (scale > smallest), scale, 1.0)
 
     def apply(self, columns: Array, clip: float = np.inf) -> Array:
-        """The columns, standardised."""
+        """Standardize columns."""
         return np.clip((columns - self.mean) / self.scale, -clip, clip)
 
-    def undo(self, standardised: Array) -> Array:
-        """What `apply` without a clip was given."""
-        return standardised * self.scale + self.mean
+    def undo(self, standardized: Array) -> Array:
+        """The inverse of `apply` without a clip."""
+        return standardized * self.scale + self.mean

@@ -1,83 +1,179 @@
-"""The folder of a model: its files, its format and version."""
+"""The folder of a model: its files, its format, and the module that rebuilds what it describes.
+
+    model/
+      config.json          format, version, and all that rebuilds the object besides its tensors
+      weights.safetensors  its tensors: the state dict of a network, trees and wiring included
+
+An object is described by a config (plain JSON values) and named tensors. A description may hold another one: that of an
+estimator holds its network's, that of a model of a table its estimator's.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import FormatError
-from ..files import whole_folder
+import torch
+from torch import Tensor
 
-__all__ = [
-    "COLUMNS_FILE",
-    "CONFIG_FILE",
-    "ESTIMATOR_FORMAT",
-    "FORMAT_VERSION",
-    "MODEL_FORMAT",
-    "WEIGHTS_FILE",
-    "check_format",
-    "check_version",
-    "folder_format",
-    "model_folder",
-    "read_json",
-]
+from ..errors import DendritreeError, FormatError, MissingExtraError, OptionError, import_extra
+from ..files import whole_folder
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "weights.safetensors"
 COLUMNS_FILE = "columns.json"
-"""Beside an estimator: the columns of the table that it reads; `dendritree.sklearn.tables` writes and reads it."""
-MODEL_FILES = (CONFIG_FILE, WEIGHTS_FILE, COLUMNS_FILE)
-MODEL_FORMAT = "dendritree-model"
-FORMAT_VERSION = 1
-ESTIMATOR_FORMAT = "dendritree-estimator"
-"""A network inside a scikit-learn estimator; `dendritree.sklearn` writes and reads it."""
+"""Version 1 only: the columns of a model of a table, beside the config of its estimator."""
+
+MODEL_FORMAT, ESTIMATOR_FORMAT, TABLE_FORMAT = "dendritree-model", "dendritree-estimator", "dendritree-table"
+FORMATS = {
+    MODEL_FORMAT: "dendritree.storage.models",
+    ESTIMATOR_FORMAT: "dendritree.sklearn.files",
+    TABLE_FORMAT: "dendritree.sklearn.tables.model",
+}
+"""Formats, and the modules that `describe` and `rebuild` their objects, imported when one is needed."""
+
+VERSION = 2
+"""In version 1 models gave probabilities unless their arguments said otherwise, and tables had a file of columns."""
+
+Description = tuple[dict[str, Any], dict[str, Tensor]]
 
 
-def folder_format(folder: Path) -> str:
-    """The format that a folder's config names: `MODEL_FORMAT` or `ESTIMATOR_FORMAT`, else `FormatError`."""
-    config = read_json(folder, CONFIG_FILE)
-    return check_format(config, folder / CONFIG_FILE, MODEL_FORMAT, ESTIMATOR_FORMAT)
+def save(model: Any, folder: str | os.PathLike[str]) -> None:
+    """Write a registered model, a fitted `DendriticClassifier` or `DendriticRegressor`, or a `TableModel` to a folder.
 
+    `load` reads it back. An existing model folder is replaced; any other existing path raises `FormatError`. The folder
+    appears whole or not at all.
 
-def check_format(config: Any, path: Path, *formats: str) -> str:
-    """The format that a file names, if it is one of `formats` in this version."""
-    found = config.get("format") if isinstance(config, dict) else None
-    if found not in formats:
-        raise FormatError(f"{path} must have format {' or '.join(map(repr, formats))}: got {found!r:.60}")
-    check_version(config, path)
-    return str(found)
-
-
-def check_version(config: dict[str, Any], path: Path) -> None:
-    """Refuse a file of another version than ours."""
-    version = config.get("version")
-    if version != FORMAT_VERSION or not isinstance(version, int) or version is True:
-        raise FormatError(f"{path} must have version {FORMAT_VERSION}: got {version!r}")
-
-
-def read_json(folder: Path, file: str) -> Any:
-    """What a JSON file of a model folder says."""
-    path = folder / file
-    if not path.is_file():
-        raise FormatError(f"a model folder must hold {file}: none in {folder}")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise FormatError(f"{path} must be JSON: {error}") from None
-
-
-@contextlib.contextmanager
-def model_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new folder for a model's files, in the place of an earlier one; what `save` did not write is refused."""
-    target = Path(folder)
+    >>> import tempfile, dendritree
+    >>> net = dendritree.create_model("mln", in_features=16, out_features=3, branching=4)
+    >>> folder = Path(tempfile.mkdtemp()) / "net"
+    >>> save(net, folder)
+    >>> sorted(path.name for path in folder.iterdir())
+    ['config.json', 'weights.safetensors']
+    """
+    import_extra("safetensors.torch", extra="save")
+    description, target = describe(model), Path(folder)
     if target.exists():
         try:
             folder_format(target)
         except FormatError as error:
-            raise FormatError(f"save replaces model folders only: {target} exists and is none ({error})") from None
-    with whole_folder(target, replaces=MODEL_FILES) as fresh:
-        yield fresh
+            raise FormatError(f"save replaces model folders only: {target} exists and is not one ({error})") from None
+    with whole_folder(target, replaces=(CONFIG_FILE, WEIGHTS_FILE, COLUMNS_FILE)) as fresh:
+        _write(fresh, *description)
+
+
+def write_files(model: Any, folder: Path) -> None:
+    """Write the files of `save` into a folder that exists."""
+    _write(folder, *describe(model))
+
+
+def read_folder(folder: str | os.PathLike[str], *formats: str, device: torch.device | str | None = None) -> Any:
+    """The object in a folder, of one of these formats or any."""
+    with _named(folder):
+        config = _read_config(Path(folder))
+        check_format(config, *formats or FORMATS)
+        return rebuild(config, _read_tensors(Path(folder) / WEIGHTS_FILE), device=device)
+
+
+def folder_format(folder: str | os.PathLike[str]) -> str:
+    """The format of a folder; anything that is not a model folder raises `FormatError`."""
+    with _named(folder):
+        return check_format(_read_config(Path(folder)), *FORMATS)
+
+
+@contextlib.contextmanager
+def _named(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the folder in errors about its files."""
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(f"{error} (in {os.fspath(folder)})") from error
+
+
+# ---------------------------------------------------------------------------------------------------- descriptions
+
+
+def describe(thing: Any) -> Description:
+    """The config and the tensors that `rebuild` makes the object from."""
+    kind = getattr(thing, "folder_format", ESTIMATOR_FORMAT if hasattr(thing, "get_params") else MODEL_FORMAT)
+    config, tensors = importlib.import_module(FORMATS[kind]).describe(thing)
+    for key, value in config.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except ValueError:
+            raise OptionError(f"{key} must be finite to be saved: got {value!r:.200}") from None
+    return {"format": kind, "version": VERSION, **config}, tensors
+
+
+def rebuild(config: Any, tensors: Mapping[str, Tensor], *formats: str, device: torch.device | str | None = None) -> Any:
+    """The object of a description, of one of these formats or any. Torch's random state is left as it was."""
+    kind = check_format(config, *formats or FORMATS)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            return importlib.import_module(FORMATS[kind]).rebuild(config, tensors, device)
+    except (FormatError, MissingExtraError):
+        raise
+    except (KeyError, TypeError, AttributeError, DendritreeError) as error:
+        raise FormatError(f"{CONFIG_FILE} must describe a {kind}: {type(error).__name__} {error}") from None
+
+
+def check_format(config: Any, *formats: str) -> str:
+    """The format of a config, if it is one of `formats` and of a version that we read."""
+    kind = config.get("format") if isinstance(config, dict) else None
+    if kind not in formats:
+        raise FormatError(f"{CONFIG_FILE} must have format {' or '.join(map(repr, formats))}: got {kind!r:.60}")
+    version = config.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        hint = "; a newer dendritree wrote it" if type(version) is int and version > VERSION else ""
+        raise FormatError(f"{CONFIG_FILE} must have version 1 or {VERSION}: got {version!r}{hint}")
+    return str(kind)
+
+
+# ----------------------------------------------------------------------------------------------------------- files
+
+
+def _write(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    plain = {key: value.detach().cpu().clone(memory_format=torch.contiguous_format) for key, value in tensors.items()}
+    import_extra("safetensors.torch", extra="save").save_file(plain, folder / WEIGHTS_FILE)
+    text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (folder / CONFIG_FILE).write_text(text, encoding="utf-8")
+    (folder / WEIGHTS_FILE).chmod((folder / CONFIG_FILE).stat().st_mode)  # safetensors writes for the owner alone
+
+
+def _read_config(folder: Path) -> Any:
+    config = _read_json(folder / CONFIG_FILE)
+    is_estimator = isinstance(config, dict) and (config.get("format"), config.get("version")) == (ESTIMATOR_FORMAT, 1)
+    if is_estimator and (folder / COLUMNS_FILE).is_file():
+        columns = _read_json(folder / COLUMNS_FILE)
+        if not isinstance(columns, dict) or columns.get("format") != TABLE_FORMAT:
+            raise FormatError(f"{COLUMNS_FILE} must have format {TABLE_FORMAT!r}: got {columns!r:.60}")
+        return {**columns, "estimator": config}
+    return config
+
+
+def _read_json(path: Path) -> Any:
+    text = _present(path).read_bytes()
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise FormatError(f"{path.name} must be JSON: {error}") from None
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    safetensors = import_extra("safetensors.torch", extra="save")
+    try:
+        tensors: dict[str, Tensor] = safetensors.load_file(_present(path))
+    except import_extra("safetensors", extra="save").SafetensorError as error:
+        raise FormatError(f"{path.name} does not hold the weights that {CONFIG_FILE} describes: {error}") from error
+    return tensors
+
+
+def _present(path: Path) -> Path:
+    if not path.is_file():
+        raise FormatError(f"a model folder must hold {path.name}: found none")
+    return path

@@ -18,8 +18,6 @@ from ..layers import DendriticLayer
 from ..ops.reference import MaskedLevel, masked_levels
 from ..wiring import Shared, Wiring, resolve_wiring
 
-__all__ = ["from_masked", "load_masked", "to_masked"]
-
 
 def to_masked(layer: DendriticLayer) -> dict[str, Tensor]:
     """The dense matrices of a layer in the authors' layout, zero outside the masks.
@@ -46,24 +44,17 @@ def load_masked(layer: DendriticLayer, state: Mapping[str, Tensor]) -> None:
     >>> torch.equal(old.weight, new.weight)
     True
     """
-    state, levels = _without_prefix(state), _balanced_levels(layer)
-    expected = {f"weights.{i}.weight": level.weight.shape for i, level in enumerate(levels)}
-    if layer.bias is not None:
-        expected |= {f"weights.{i}.bias": level.bias.shape for i, level in enumerate(levels) if level.bias is not None}
+    state, expected = _without_prefix(state), to_masked(layer)
     for key in sorted(expected.keys() | state.keys()):
-        ours, theirs = expected.get(key), state[key].shape if key in state else None
+        ours, theirs = (tuple(part[key].shape) if key in part else "none" for part in (expected, state))
         if ours != theirs:
-            raise FormatError(f"{key} must have shape {_shape(ours)} for this layer: got {_shape(theirs)}")
-    weights, biases = [], []
-    for i, level in enumerate(levels):
-        dense = state[f"weights.{i}.weight"].to(layer.weight)
-        rows, columns = level.mask.nonzero(as_tuple=True)  # row by row: the order of the edges in a balanced tree
-        weights.append(dense[rows, columns])
-        if layer.bias is not None:
-            biases.append(state[f"weights.{i}.bias"].to(layer.bias))
+            raise FormatError(f"{key} must have shape {ours} for this layer: got {theirs}")
+    # Row by row, as a mask picks them, is the order of the edges in a balanced tree.
+    masks = [level.mask.bool() for level in _balanced_levels(layer)]
+    weights = [state[f"weights.{i}.weight"].to(layer.weight)[mask] for i, mask in enumerate(masks)]
     layer.weight.copy_(torch.cat(weights))
     if layer.bias is not None:
-        layer.bias.copy_(torch.cat(biases))
+        layer.bias.copy_(torch.cat([state[f"weights.{i}.bias"].to(layer.bias) for i in range(len(masks))]))
 
 
 def from_masked(state: Mapping[str, Tensor], *, wiring: str | Wiring = "partition", **options: Any) -> DendriticLayer:
@@ -103,6 +94,7 @@ def from_masked(state: Mapping[str, Tensor], *, wiring: str | Wiring = "partitio
 
 
 def _balanced_levels(layer: DendriticLayer) -> list[MaskedLevel]:
+    """The levels of a layer as masked matrices."""
     bias = None if layer.bias is None else layer.bias.detach()
     levels = masked_levels(layer.weight.detach(), bias, layer.forest)
     if any(len(level.carried) for level in levels):
@@ -117,7 +109,3 @@ def _without_prefix(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         raise FormatError(f"the state dict must hold one layer, one weights.0.weight: got {len(prefixes)} of them")
     prefix = prefixes[0] if prefixes else ""
     return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
-
-
-def _shape(shape: torch.Size | None) -> str:
-    return "none" if shape is None else str(tuple(shape))

@@ -18,18 +18,16 @@ from ..errors import DendritreeError, OptionError, ShapeError, check_module, imp
 from ..files import write_whole
 from ..models.modes import evaluating
 
-__all__ = ["TOLERANCE", "OnnxFile", "to_onnx"]
-
 TOLERANCE = 1e-5
-"""How far the outputs of onnxruntime may be from those of the model, relative to the largest where that is over 1."""
+"""Largest difference between the outputs of onnxruntime and of the model, relative to the largest output above 1."""
 MOST_BYTES = 2**31 - 2**20
-"""A protobuf file ends at 2 GiB."""
-NAMES = ("input", "output")
+"""A protobuf file holds less than 2 GiB."""
+INPUT, OUTPUT = "input", "output"
 
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """What `to_onnx` wrote."""
+    """The file that `to_onnx` wrote."""
 
     path: Path
     input_shape: tuple[int, ...]
@@ -38,18 +36,18 @@ class OnnxFile:
     opset: int
     """Version of ONNX's operators."""
     difference: float | None
-    """Largest difference between onnxruntime's outputs and the model's; None where onnxruntime is not installed."""
+    """Largest difference between the outputs of onnxruntime and of the model; None if onnxruntime is not installed."""
 
 
 def to_onnx(model: nn.Module, path: str | os.PathLike[str], example: Tensor | None = None) -> OnnxFile:
     """Write a model in evaluation mode to an ONNX file, for any batch size.
 
-    Where onnxruntime is installed, the file is run beside the model on batches of other sizes first, and is kept only
-    if the outputs agree to `TOLERANCE`. It appears whole or not at all. Needs the extra `onnx`.
+    If onnxruntime is installed, the exported model is first run on batches of several sizes, and the file is written
+    only if the outputs agree with the model's to `TOLERANCE`. It appears whole or not at all. Needs the extra `onnx`.
 
     Args:
-        model: takes one tensor with the batch first, and gives one.
-        path: the file, replaced if it is there. The folder must exist.
+        model: takes one tensor with the batch first, and returns one.
+        path: the file, replaced if it exists. Its folder must exist.
         example: a batch of inputs; not needed if the model or its first layer states `in_features` or `input_shape`.
 
     Example:
@@ -81,7 +79,7 @@ def to_onnx(model: nn.Module, path: str | os.PathLike[str], example: Tensor | No
 
 
 def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
-    """Two samples to trace with: of one, the exporter would take the batch for a constant."""
+    """Two samples to trace with: with one, the exporter would take the batch size for a constant."""
     parameters = list(model.parameters())
     if not parameters or any(p.is_meta or p.dtype not in (torch.float32, torch.float64) for p in parameters):
         found = sorted({f"{p.dtype} on {p.device}" for p in parameters}) or ["none"]
@@ -101,7 +99,7 @@ def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
 
 
 def _program(model: nn.Module, sample: Tensor) -> Any:
-    """The exporter's result. What it says about packages that are not needed here is kept from the user."""
+    """The exported program. The exporter's messages about packages that are not needed here are silenced."""
     chatter = logging.getLogger("torch.onnx")
     level = chatter.level
     try:
@@ -113,8 +111,8 @@ def _program(model: nn.Module, sample: Tensor) -> Any:
                 (sample,),
                 dynamo=True,
                 dynamic_shapes=({0: torch.export.Dim("batch")},),
-                input_names=NAMES[:1],
-                output_names=NAMES[1:],
+                input_names=[INPUT],
+                output_names=[OUTPUT],
                 verbose=False,
             )
     except Exception as error:  # the exporter wraps whatever went wrong in errors of its own
@@ -129,7 +127,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _difference(model: nn.Module, sample: Tensor, content: bytes) -> float | None:
-    """Run the file on batches of one, two and five; the largest difference from the model's own outputs."""
+    """Largest difference from the model's outputs on batches of 1, 2 and 5; None without onnxruntime."""
     if importlib.util.find_spec("onnxruntime") is None:
         return None
     onnxruntime = import_extra("onnxruntime", extra="onnx")
@@ -139,16 +137,12 @@ def _difference(model: nn.Module, sample: Tensor, content: bytes) -> float | Non
         wanted = model(x).cpu()
         try:
             session = session or onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-            found = torch.from_numpy(session.run(None, {NAMES[0]: x.cpu().numpy()})[0])
+            found = torch.from_numpy(session.run(None, {INPUT: x.cpu().numpy()})[0])
+            if found.shape != wanted.shape:
+                raise ShapeError(f"{tuple(found.shape)}, not {tuple(wanted.shape)}")
         except Exception as error:  # onnxruntime has a class for each of its own
-            raise DendritreeError(
-                f"an ONNX file must take any batch: of {len(rows)}, onnxruntime says {_first_line(error)}"
-            ) from error
-        if found.shape != wanted.shape:
-            raise DendritreeError(
-                f"an ONNX file must take any batch: of {len(rows)} it makes {tuple(found.shape)}, not "
-                f"{tuple(wanted.shape)}"
-            )
+            rule = "an ONNX file must take any batch"
+            raise DendritreeError(f"{rule}: of {len(rows)}, onnxruntime gives {_first_line(error)}") from error
         scale = max(1.0, wanted.abs().max().item())
         worst = max(worst, (found - wanted).abs().max().item() / scale)
     return worst

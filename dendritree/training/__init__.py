@@ -1,4 +1,4 @@
-"""The one training loop of this project, its config, its losses and what a run gave."""
+"""The training loop, its config, losses, callbacks and history; checkpoints, rewiring and distillation."""
 
 from ..data import Examples, Split
 from .config import OPTIMIZERS, SCHEDULES, FitConfig, make_optimizer

@@ -1,4 +1,4 @@
-"""What is wrong with data or a model before the first step of training, said in words."""
+"""Checks of data and model before the first step of training."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ from torch import nn
 from ..data import Examples, Split
 from ..errors import OptionError
 
-__all__ = ["check_output", "check_split", "check_targets"]
-
-GIVES_PROBABILITIES = (nn.Softmax, nn.Sigmoid)
-
 
 def check_split(split: Any, loss: str) -> None:
-    """Refuse what is no split, or whose targets do not fit the loss; warn of inputs that are no numbers.
+    """Raise for anything that is not a split, or whose targets do not fit the loss; warn of inputs that are not finite.
 
     >>> check_split(Split(*[Examples(torch.rand(5, 3), torch.zeros(5).long())] * 3), "cross-entropy")
     """
@@ -33,7 +29,7 @@ def check_split(split: Any, loss: str) -> None:
 
 
 def check_targets(y: torch.Tensor, loss: str, name: str = "y") -> None:
-    """Refuse targets that do not fit a loss.
+    """Raise for targets that do not fit a loss.
 
     >>> check_targets(torch.tensor([0, 2, 1]), "cross-entropy")
     """
@@ -48,20 +44,21 @@ def check_targets(y: torch.Tensor, loss: str, name: str = "y") -> None:
 
 
 def check_output(model: nn.Module, loss: str) -> None:
-    """Refuse a model whose last step is known not to fit the loss; warn of a second softmax.
+    """Raise for a model whose output is known not to fit the loss; warn of a second softmax.
 
     >>> check_output(nn.Sequential(nn.Linear(3, 1), nn.Sigmoid()), "binary-probabilities")
     """
     last = model[-1] if isinstance(model, nn.Sequential) and len(model) else getattr(model, "output", None)
-    if not isinstance(last, GIVES_PROBABILITIES):
-        return
-    name = type(model).__name__
-    if loss == "binary-logits":
+    gives = "probabilities" if isinstance(last, nn.Softmax | nn.Sigmoid) else None
+    if isinstance(last, nn.Identity) and hasattr(model, "model_name"):  # one of ours, whose last step is its output
+        gives = "logits"
+    name, wanted = type(model).__name__, loss.removeprefix("binary-")
+    if (gives, wanted) in (("probabilities", "logits"), ("logits", "probabilities")):
         raise OptionError(
-            f"binary-logits takes logits, and {name} gives probabilities: build it with output='logits', or take the "
-            "loss 'binary-probabilities'"
+            f"{loss} takes {wanted}, and {name} gives {gives}: build it with output={wanted!r}, or take the loss "
+            f"'binary-{gives}'"
         )
-    if loss == "cross-entropy":
+    if gives == "probabilities" and loss == "cross-entropy":
         warnings.warn(
             f"cross-entropy takes logits, and {name} gives probabilities: a second softmax is applied, as in the paper,"
             " and training is slow; build it with output='logits'",

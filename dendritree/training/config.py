@@ -11,8 +11,6 @@ from torch import nn
 from ..errors import OptionError, check_int, check_one_of
 from .losses import LOSSES
 
-__all__ = ["OPTIMIZERS", "SCHEDULES", "FitConfig", "make_optimizer", "make_scheduler"]
-
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
@@ -33,7 +31,7 @@ class FitConfig:
     epochs: int = 20
     """Passes over the training examples."""
     batch_size: int | None = 128
-    """Examples a step; None takes all of them in every step."""
+    """Examples per step; None takes all of them in every step."""
     optimizer: str = "adam"
     """One of `OPTIMIZERS`."""
     lr: float = 0.01
@@ -45,7 +43,7 @@ class FitConfig:
     seed: int = 0
     """Governs the order of examples and dropout."""
     restore_best: bool = True
-    """Leave the model with the weights of its best epoch by validation loss, else with those of the last."""
+    """Leave the model with the weights of its best epoch by validation loss; otherwise with those of the last."""
 
     def __post_init__(self) -> None:
         check_one_of("loss", self.loss, LOSSES)
@@ -85,7 +83,7 @@ def make_optimizer(model: nn.Module, config: FitConfig) -> torch.optim.Optimizer
 def make_scheduler(
     optimizer: torch.optim.Optimizer, config: FitConfig, examples: int
 ) -> torch.optim.lr_scheduler.LRScheduler | None:
-    """The learning rate's schedule for so many training examples; None for a constant rate."""
+    """The learning rate's schedule for this many training examples; None for a constant rate."""
     if config.schedule == "constant":
         return None
     steps = config.epochs * (1 if config.batch_size is None else math.ceil(examples / config.batch_size))

@@ -1,4 +1,4 @@
-"""What a run gave, epoch by epoch, and what a callback sees of it."""
+"""The figures of a run, epoch by epoch, and what a callback sees of it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from torch import Tensor, nn
 from ..errors import OptionError, check_int
 from .config import FitConfig
 
-__all__ = ["Callback", "EarlyStopping", "Epoch", "History", "Run"]
-
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch gave. Training figures are averages over its own steps, in training mode."""
+    """The figures of one epoch. Training figures are averages over its steps, in training mode."""
 
     epoch: int
     train_loss: float
@@ -36,7 +34,7 @@ class History:
     epochs: list[Epoch] = field(default_factory=list)
     best_state: dict[str, Tensor] = field(default_factory=dict, repr=False)
     interrupted: bool = False
-    """The run was stopped by Ctrl-C; everything before that is here."""
+    """The run was stopped by Ctrl-C; everything before that is in the history."""
 
     @property
     def best(self) -> Epoch:

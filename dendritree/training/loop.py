@@ -1,4 +1,4 @@
-"""The one training loop of this project."""
+"""The training loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 import torch
 from torch import Tensor, nn
@@ -20,8 +19,6 @@ from .config import FitConfig, make_optimizer, make_scheduler
 from .history import Callback, Epoch, History, Run
 from .losses import LOSSES, Loss
 
-__all__ = ["evaluate", "fit"]
-
 
 def fit(
     model: nn.Module,
@@ -32,31 +29,30 @@ def fit(
     checkpoint: str | os.PathLike[str] | None = None,
     optimizer: torch.optim.Optimizer | None = None,
 ) -> History:
-    """Train a model in place and return what happened.
+    """Train a model in place and return its history.
 
-    The result depends on the model's initial weights, the data and `config` alone: torch's random state is seeded
-    for the run and put back afterwards. Ctrl-C ends the run between two steps; the history so far is returned with
+    The result depends only on the model's initial weights, the data and `config`: torch's random state is seeded for
+    the run and restored afterwards. Ctrl-C ends the run between two steps; the history so far is returned with
     `interrupted` set.
 
     Args:
-        model: gives outputs that fit `config.loss`.
-        split: `train` is trained on, `val` evaluated after each epoch; `test` is not looked at. Weights of examples,
-            where there are any, count in the loss and in all figures. Without validation examples there is no best
-            epoch: they may be absent with `restore_best=False` only, and their figures are NaN.
+        model: returns outputs that fit `config.loss`.
+        split: `train` is trained on, `val` evaluated after each epoch; `test` is not used. Weights of examples count in
+            the loss and in all figures. Without validation examples there is no best epoch: they may be absent only
+            with `restore_best=False`, and their figures are NaN.
         config: how to train.
         callbacks: called with the `Run` after each epoch, in this order: progress, early stopping.
-        checkpoint: a file that is written after each epoch. If it is there the run goes on from it, with the same
-            result as without a stop. A file of another model, other data or another config is refused, as is a damaged
-            one, with `FormatError` and without a change to the model. What callbacks remember by themselves is not
-            kept. Needs the extra `save`.
-        optimizer: of the model's parameters, with what it remembers, to go on with where an earlier run ended; by
+        checkpoint: a file that is written after each epoch. If it exists, the run resumes from it, with the same result
+            as an uninterrupted run. A file of another model, other data or another config raises `FormatError`, as does
+            a damaged one, and the model is unchanged. The state of callbacks is not kept. Needs the extra `save`.
+        optimizer: an optimizer of the model's parameters, to continue with its state where an earlier run ended; by
             default a new one, as `config` says.
 
     Example:
         >>> from dendritree import MLNClassifier
-        >>> from dendritree.data import load
+        >>> from dendritree.data import load_dataset
         >>> net = MLNClassifier(64, 10, branching=8, output="logits")
-        >>> history = fit(net, load("digits"), FitConfig(epochs=2))
+        >>> history = fit(net, load_dataset("digits"), FitConfig(epochs=2))
         >>> [epoch.epoch for epoch in history.epochs]
         [0, 1]
     """
@@ -71,27 +67,20 @@ def fit(
     scheduler = make_scheduler(optimizer, config, len(train))
     run = Run(model, optimizer, History(config))
     order = torch.Generator().manual_seed(config.seed)
-    kept: Checkpoint | None = None
-    if checkpoint is not None:
-        data = {"train.x": split.train.x, "train.y": split.train.y, "val.x": split.val.x, "val.y": split.val.y}
-        weights = {"train.weight": split.train.weight, "val.weight": split.val.weight}
-        data |= {name: weight for name, weight in weights.items() if weight is not None}
-        kept = Checkpoint(checkpoint, model, optimizer, scheduler, order, config=asdict(config), data=data)
+    kept = None if checkpoint is None else Checkpoint(checkpoint, run, scheduler, order, split)
+    after_epoch: Sequence[Callback] = callbacks if kept is None else [*callbacks, kept]
     with modes_kept(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(config.seed)
         if kept is not None:
-            done = kept.go_on(Epoch)
-            run.history.epochs, run.history.best_state, run.stop = done.epochs, done.best_state, done.stop
+            kept.resume()
         try:
             for epoch in range(len(run.history.epochs), 0 if run.stop else config.epochs):
                 start = time.perf_counter()
                 train_loss, train_acc = _train_epoch(run, train, loss, scheduler, order)
                 val_loss, val_acc = evaluate(model, val, config.loss) if len(val) else (math.nan, math.nan)
                 _record(run, Epoch(epoch, train_loss, val_loss, train_acc, val_acc, time.perf_counter() - start))
-                for callback in callbacks:
+                for callback in after_epoch:
                     callback(run)
-                if kept is not None:
-                    kept.write([asdict(each) for each in run.history.epochs], run.history.best_state, run.stop)
                 if run.stop:
                     break
         except KeyboardInterrupt:
@@ -119,8 +108,8 @@ def _train_epoch(
 ) -> tuple[float, float]:
     """One pass over the training examples; mean loss and accuracy in training mode."""
     run.model.train()
-    totals = torch.zeros(3, dtype=torch.float64)  # read once an epoch: a sync per step would cost more than a step
-    # Divided by the mean of all weights, not by the batch's own: an example then counts alike in whatever company.
+    totals = torch.zeros(3, dtype=torch.float64)  # read once per epoch: a sync per step would cost more than a step
+    # Divided by the mean of all weights, not by the batch's own, so that an example counts the same in any batch.
     mean_weight = 1.0 if train.weight is None else train.weight.mean()
     for batch in _batches(train, run.history.config.batch_size, order):
         out = run.model(batch.x)
@@ -141,13 +130,13 @@ def evaluate(
 ) -> tuple[float, float]:
     """Mean loss and accuracy (NaN for regression) of a model in evaluation mode.
 
-    >>> from dendritree import Perceptrons
-    >>> from dendritree.data import load
-    >>> loss, accuracy = evaluate(Perceptrons(64, 10, output="logits"), load("digits").test)
+    >>> from dendritree.models import Perceptrons
+    >>> from dendritree.data import load_dataset
+    >>> loss, accuracy = evaluate(Perceptrons(64, 10, output="logits"), load_dataset("digits").test)
     >>> 0 <= accuracy <= 1
     True
     """
-    judge = LOSSES[check_one_of("loss", loss, LOSSES)]
+    figures = LOSSES[check_one_of("loss", loss, LOSSES)]
     batch_size = check_int("batch_size", batch_size)
     if not len(examples):
         raise OptionError("evaluate needs at least one example: got none")
@@ -156,7 +145,7 @@ def evaluate(
     with evaluating(model):
         for batch in _batches(examples.to(_device(model)), batch_size, None):
             out = model(batch.x)
-            totals += _totals(judge, out, judge.per_example(out, batch.y), batch)
+            totals += _totals(figures, out, figures.per_example(out, batch.y), batch)
     return _means(totals)
 
 
@@ -183,8 +172,7 @@ def _batches(examples: Examples, batch_size: int | None, order: torch.Generator 
     shuffled = None if order is None else torch.randperm(total, generator=order).to(examples.x.device)
     for start in range(0, total, batch_size):
         pick = slice(start, start + batch_size) if shuffled is None else shuffled[start : start + batch_size]
-        weight = None if examples.weight is None else examples.weight[pick]
-        yield Examples(examples.x[pick], examples.y[pick], weight)
+        yield examples.select(pick)
 
 
 def _record(run: Run, epoch: Epoch) -> None:

@@ -1,4 +1,4 @@
-"""What is made small: losses by name, and how to read a prediction off the same output."""
+"""Losses by name, each with the prediction that is read off the same output."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..errors import OptionError
-
-__all__ = ["LOSSES", "Loss"]
 
 
 @dataclass(frozen=True)

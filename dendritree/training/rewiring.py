@@ -1,13 +1,14 @@
-"""Structural plasticity: while a model trains, its weakest synapses let go and attach to other inputs.
+"""Rewiring (structural plasticity): while a model trains, its weakest synapses move to other inputs.
 
-The number of parameters never changes. What a moved synapse had learned is forgotten: its weight starts at 0 and the
-optimizer's memory of it is cleared.
+The number of parameters never changes. A synapse that moved starts anew: its weight is 0, the optimizer's state of it
+is cleared.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,6 @@ from ..layers import DendriticLayer
 from ..tree import Forest, IntArray
 from ..wiring.base import dendrite_of_synapse
 
-__all__ = ["Rewiring", "rewire"]
-
 WHERE = ("anywhere", "window")
 
 
@@ -29,22 +28,22 @@ WHERE = ("anywhere", "window")
 class Rewiring:
     """A callback for `dendritree.fit`: after an epoch, move the weakest synapses of every neuron.
 
-    The share that moves falls along a cosine from `fraction` to nothing. What moves depends on the seed, the epoch and
-    the weights alone, so a run that was stopped and resumed moves the same. After the last epoch nothing moves, since
-    nothing could be learned from it.
+    The share that moves falls along a cosine from `fraction` to 0. Which synapses move depends only on the seed, the
+    epoch and the weights, so a resumed run moves the same ones. Nothing moves after the last epoch, when nothing more
+    is learned.
 
     Args:
         fraction: share of a neuron's synapses that move after the first epoch.
-        until: share of the run's epochs after which nothing moves any more.
+        until: share of the run's epochs after which nothing moves.
         every: epochs between two moves.
-        where: `"anywhere"`, or `"window"`: inputs of the dendrite's own window, in layers of wiring `Local` alone.
+        where: `"anywhere"`, or `"window"`: to inputs of the dendrite's own window, only in layers of wiring `Local`.
         seed: of the new inputs.
 
     Example:
         >>> from dendritree import DendriticNetwork, FitConfig, fit
-        >>> from dendritree.data import load
+        >>> from dendritree.data import load_dataset
         >>> net = DendriticNetwork(64, [20], 10, fan_in=8, output="logits")
-        >>> history = fit(net, load("digits"), FitConfig(epochs=2), callbacks=[Rewiring(0.2)])
+        >>> history = fit(net, load_dataset("digits"), FitConfig(epochs=2), callbacks=[Rewiring(0.2)])
     """
 
     fraction: float = 0.1
@@ -55,7 +54,8 @@ class Rewiring:
 
     def __post_init__(self) -> None:
         check_probability("fraction", self.fraction)
-        _check_until(self.until)
+        if not (isinstance(self.until, Real) and not isinstance(self.until, bool) and 0 < self.until <= 1):
+            raise OptionError(f"until must be a share of the run in (0, 1]: got {self.until!r}")
         check_int("every", self.every)
         check_one_of("where", self.where, WHERE)
         check_int("seed", self.seed, least=0)
@@ -71,7 +71,7 @@ class Rewiring:
                 rewire(layer, share, run.optimizer, where=self.where, random=random)
 
     def _layers(self, model: nn.Module) -> list[DendriticLayer]:
-        """The layers whose synapses can move; a model without any is refused."""
+        """The layers whose synapses can move; a model without any raises."""
         layers = [m for m in model.modules() if isinstance(m, DendriticLayer) and _is_drawn(m)]
         if not layers:
             raise OptionError("a model that is rewired must have layers wired 'random', 'local' or custom: got none")
@@ -91,15 +91,6 @@ class Rewiring:
         return self.fraction * (1 + math.cos(math.pi * progress)) / 2 if progress < 1 else 0.0
 
 
-def _check_until(until: Any) -> None:
-    try:
-        number = math.nan if isinstance(until, bool | str) else float(until)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0 < number <= 1:  # written so that NaN fails
-        raise OptionError(f"until must be a share of the run in (0, 1]: got {until!r}")
-
-
 def _is_drawn(layer: DendriticLayer) -> bool:
     return all(wiring.drawn for wiring in layer.wirings)
 
@@ -112,14 +103,14 @@ def rewire(
     where: str = "anywhere",
     random: np.random.Generator | None = None,
 ) -> Tensor:
-    """Move the weakest synapses of each neuron, that share of them, to inputs which their dendrites do not read yet.
+    """Move a share of each neuron's synapses, the weakest ones, to inputs that their dendrites do not read yet.
 
     Args:
         layer: wired `"random"`, `"local"` or by hand.
         fraction: share of the synapses of each neuron, rounded down.
-        optimizer: whose memory of the moved synapses is cleared.
+        optimizer: its state of the moved synapses is cleared.
         where: `"anywhere"`, or `"window"`: inside `layer.windows`, for wiring `Local`.
-        random: draws the new inputs; None is seeded from torch's generator.
+        random: draws the new inputs; by default a generator seeded from torch's.
 
     Returns:
         The edges of `layer.weight` that moved.
@@ -164,15 +155,15 @@ def _check_layer(layer: Any, where: str) -> None:
 
 @torch.no_grad()
 def _forget(weight: nn.Parameter, edges: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
-    """Begin anew with these weights: at 0, without a gradient or an optimizer's memory of what they were."""
-    memories = [] if optimizer is None else list(optimizer.state.get(weight, {}).values())
-    for value in (weight, weight.grad, *memories):
+    """Set these weights, their gradients and their optimizer state to 0."""
+    states = [] if optimizer is None else list(optimizer.state.get(weight, {}).values())
+    for value in (weight, weight.grad, *states):
         if isinstance(value, Tensor) and value.shape == weight.shape:
             value[edges] = 0
 
 
 def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt.NDArray[np.int64]:
-    """The weakest synapses of each neuron, as numbers of synapses."""
+    """The indices of the weakest synapses of each neuron."""
     neuron = forest.neuron_of_synapse
     order = np.lexsort((strength[forest.synapse_edges], neuron))
     first = np.cumsum(forest.fan_in_of_neuron) - forest.fan_in_of_neuron
@@ -183,12 +174,13 @@ def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt
 def _new_inputs(
     layer: DendriticLayer, moving: npt.NDArray[np.int64], windows: IntArray | None, random: np.random.Generator
 ) -> IntArray:
-    """An input for each moving synapse, chosen dendrite by dendrite.
+    """An input for each moving synapse, drawn dendrite by dendrite.
 
-    A dendrite takes inputs that it does not read yet; then those which it lets go of just now; then any.
+    A dendrite takes inputs that it does not read yet; if these are too few, those that its moving synapses leave; then
+    any.
     """
     forest = layer.forest
-    index, dendrite = forest.synapse_inputs, dendrite_of_synapse(forest)  # both go dendrite after dendrite
+    index, dendrite = forest.synapse_inputs, dendrite_of_synapse(forest)  # both in the order of the dendrites
     first = np.searchsorted(dendrite, np.arange(forest.nodes + 1))
     stays = np.ones(forest.synapses, dtype=bool)
     stays[moving] = False
@@ -196,20 +188,20 @@ def _new_inputs(
     if windows is not None:
         pixels = pixels.reshape(layer.wiring.image(forest.in_features))  # (channels, height, width)
     found = index.copy()
-    reluctance = np.zeros(forest.in_features, dtype=np.int8)  # of the dendrite at hand, to take up each input
+    rank = np.zeros(forest.in_features, dtype=np.int8)  # of each input for the current dendrite, the best first
     for movers in np.split(moving, np.flatnonzero(np.diff(dendrite[moving])) + 1):
         node = dendrite[movers[0]]
         its_own = slice(first[node], first[node + 1])
         read = index[its_own]
         if windows is None:
-            enough = min(len(read) + len(movers), forest.in_features)  # to find an unread one for each, if there are
+            enough = min(len(read) + len(movers), forest.in_features)  # to find an unread one for each
             shuffled = random.choice(forest.in_features, enough, replace=False)
         else:
             top, left, height, width = windows[node]
             shuffled = random.permutation(pixels[:, top : top + height, left : left + width].ravel())
-        reluctance[read] = 1
-        reluctance[read[stays[its_own]]] = 2
-        best_first = shuffled[np.argsort(reluctance[shuffled], kind="stable")]
-        found[movers] = best_first[np.arange(len(movers)) % len(best_first)]  # over again if they are too few
-        reluctance[read] = 0
+        rank[read] = 1
+        rank[read[stays[its_own]]] = 2
+        best_first = shuffled[np.argsort(rank[shuffled], kind="stable")]
+        found[movers] = best_first[np.arange(len(movers)) % len(best_first)]  # repeated if they are too few
+        rank[read] = 0
     return found[moving]

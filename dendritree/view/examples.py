@@ -1,4 +1,4 @@
-"""Examples for the page: which data set a model was trained on, as far as its sizes and its answers tell."""
+"""Examples for the page: the data set that a model was trained on, as far as its sizes and its outputs tell."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from functools import lru_cache
 
 from torch import nn
 
-from ..data import DATASETS, Examples, load
+from ..data import DATASETS, Examples, load_dataset
 from ..errors import MissingDataError, MissingExtraError, OptionError, ShapeError, check_one_of
 from .exhibit import Exhibit, Sample
 from .pixels import Pixels
 from .trees import tree_layers
 
-__all__ = ["class_names", "exhibit_of", "samples_of"]
-
-JUDGED = 500
-"""Test examples by which a data set and its pixels are told: enough to tell right from wrong, done in milliseconds."""
+TRIED = 500
+"""Test examples by which a data set and its pixels are recognized: enough to tell, and evaluated in milliseconds."""
 SURE = 0.5
-"""A model that is right this often was trained on such examples: other data sets are not tried."""
+"""A model of this accuracy was trained on such examples: other data sets are not tried."""
 ROUNDS = 4
 MOST_SAMPLES = 40
 PAPER_SIDE = 32
 SMALLEST_IMAGE = 64
-"""Inputs from which a square number of them is taken for an image."""
+"""Inputs from which on a square number of them is taken for an image."""
 
 NAMES = {
     "mnist-4-9": ("4", "9"),
@@ -38,7 +36,7 @@ NAMES = {
 
 
 def class_names(name: str) -> tuple[str, ...]:
-    """What the classes of a data set are called; nothing for a quantity.
+    """The names of a data set's classes; none for a quantity.
 
     >>> class_names("mnist-4-9"), class_names("california-housing")
     (('4', '9'), ())
@@ -47,13 +45,10 @@ def class_names(name: str) -> tuple[str, ...]:
 
 
 @lru_cache
-def test_examples(name: str) -> tuple[Examples, tuple[str, ...]]:
-    """The first test examples of a data set, of those that are on this machine, and the names of its columns."""
-    split = load(name, download=False)
-    return Examples(split.test.x[:JUDGED].clone(), split.test.y[:JUDGED].clone()), split.features
-
-
-test_examples.__test__ = False  # type: ignore[attr-defined]  # a name that pytest would take for a test
+def examples_of(name: str) -> tuple[Examples, tuple[str, ...]]:
+    """The first test examples of a data set on this machine, and the names of its columns."""
+    split = load_dataset(name, download=False)
+    return Examples(split.test.x[:TRIED].clone(), split.test.y[:TRIED].clone()), split.features
 
 
 def samples_of(examples: Examples, names: Sequence[str]) -> list[Sample]:
@@ -78,36 +73,36 @@ def exhibit_of(
     *,
     image: tuple[int, int, int] | str | None = None,
     data: str | None = None,
-    normalised: bool | None = None,
+    normalized: bool | None = None,
 ) -> Exhibit:
-    """Show a model, with what can be told of its inputs.
+    """A model to be shown, with what can be found out about its inputs.
 
     The image is that of its wiring or of its size. The data set is the one on this machine, of that size, on which the
-    model does best; with its images come what was done to their pixels, the way under which it does best.
+    model is best, with the preparation of pixels under which it is best.
 
     Args:
         name: of the model, for the page.
         model: a registered model.
         image: (channels, height, width); `"none"` for plain vectors; None to find out.
         data: name of a data set; None to find out.
-        normalised: whether pixels were normalised as in the paper; None to find out.
+        normalized: whether pixels were normalized as in the paper; None to find out.
 
     >>> from dendritree import MLNClassifier
     >>> exhibit_of("trees", MLNClassifier(64, 10, branching=8)).pixels.image_shape
     (1, 8, 8)
     """
-    known = None if data is None else check_one_of("--data", data, DATASETS)
-    candidates = list(_pixels(model, image, normalised))
-    best: tuple[float, Exhibit] | None = None
+    known = None if data is None else check_one_of("data", data, DATASETS)
+    candidates = list(_pixels(model, image, normalized))
+    best, accuracy = None, -1.0
     for each in [known] if known else DATASETS:
-        if best and best[0] >= SURE:
+        if accuracy >= SURE:
             break
         for pixels in candidates:
             fitting = _with_data(name, model, pixels, each, must=bool(known))
-            if fitting and (best is None or fitting[0] > best[0]):
-                best = fitting
+            if fitting and fitting[0] > accuracy:
+                accuracy, best = fitting
     if best:
-        return best[1]
+        return best
     if known:
         found = DATASETS[known].image_shape or "no images"
         raise ShapeError(f"the data must fit the model's inputs and outputs: {known} has {found}")
@@ -117,17 +112,16 @@ def exhibit_of(
 def _with_data(
     name: str, model: nn.Module, pixels: Pixels | None, data: str, *, must: bool
 ) -> tuple[float, Exhibit] | None:
-    """The model with the examples of a data set, and how often it is right; None if they do not fit or are not here."""
+    """The model with the examples of a data set, and its accuracy; None if they do not fit or are not available."""
     data_set = DATASETS[data]
     if data_set.image_shape != (pixels.image_shape if pixels else None):
         return None
     exhibit = Exhibit(name, model, pixels, classes=class_names(data))
-    if exhibit.outputs != data_set.classes and (exhibit.outputs, data_set.classes) not in ((1, 2), (1, None)):
-        return None
-    if exhibit.gives_probabilities != (data_set.classes is not None):
+    sizes_fit = exhibit.outputs == data_set.classes or (exhibit.outputs, data_set.classes) in ((1, 2), (1, None))
+    if not sizes_fit or exhibit.gives_probabilities != (data_set.classes is not None):
         return None
     try:
-        examples, features = test_examples(data)
+        examples, features = examples_of(data)
     except (MissingDataError, MissingExtraError):
         if must:
             raise
@@ -139,21 +133,21 @@ def _with_data(
         exhibit.notes = [f"Examples: {data}."]
         return SURE, exhibit
     accuracy = exhibit.accuracy(examples.x, examples.y)
-    exhibit.notes = [f"Examples: {data}. {accuracy:.1%} of {len(examples)} test examples are recognised."]
+    exhibit.notes = [f"Examples: {data}. {accuracy:.1%} of {len(examples)} test examples are recognized."]
     return accuracy, exhibit
 
 
 def _pixels(
-    model: nn.Module, image: tuple[int, int, int] | str | None, normalised: bool | None
+    model: nn.Module, image: tuple[int, int, int] | str | None, normalized: bool | None
 ) -> Iterator[Pixels | None]:
-    """What the model's inputs may be, the likeliest first: None for a plain vector."""
+    """What the model's inputs may be, the most probable first: None for a plain vector."""
     shape, as_image = _shape(model, image)
     if shape is None:
         yield None
         return
     paper = shape == (1, PAPER_SIDE, PAPER_SIDE)
-    ways = (True, False) if paper else (False, True)  # only the paper's images are enlarged, and they are normalised
-    for way in ways if normalised is None else (normalised,):
+    ways = (True, False) if paper else (False, True)  # only the paper's images are enlarged, and they are normalized
+    for way in ways if normalized is None else (normalized,):
         yield Pixels((1, 28, 28) if paper else shape, way, PAPER_SIDE if paper else None, as_image)
 
 
@@ -162,24 +156,19 @@ def _shape(model: nn.Module, image: tuple[int, int, int] | str | None) -> tuple[
     own: tuple[int, int, int] | None = getattr(model, "input_shape", None)
     if own is not None:
         if image not in (None, own):
-            raise OptionError(f"--image must be that of the model, {'x'.join(map(str, own))}: got {image}")
+            raise OptionError(f"image must be that of the model, {'x'.join(map(str, own))}: got {image}")
         return own, True
-    first = tree_layers(model)[:1]
-    if not first:
+    layers = tree_layers(model)
+    if not layers:
         raise OptionError(f"a model must have dendritic or linear layers to be shown: got {model!r:.80}")
-    inputs = first[0].in_features
+    inputs = layers[0].in_features
     if isinstance(image, tuple):
         if math.prod(image) != inputs:
-            raise ShapeError(f"--image must have as many pixels as the model has inputs, {inputs}: got {image}")
+            raise ShapeError(f"image must have as many pixels as the model has inputs, {inputs}: got {image}")
         return image, False
     if image is not None:
         return None, False
-    wired = first[0].image_shape()
-    if wired is not None and math.prod(wired) == inputs:
-        return wired, False
-    shapes = [each.image_shape for each in DATASETS.values() if each.image_shape]
-    fitting = [shape for shape in shapes if math.prod(shape) == inputs]
     side = math.isqrt(inputs)
-    if not fitting and side * side == inputs >= SMALLEST_IMAGE:
-        fitting = [(1, side, side)]
-    return (fitting[0] if fitting else None), False
+    square = (1, side, side) if inputs >= SMALLEST_IMAGE else None
+    shapes = [layers[0].image_shape(), *(each.image_shape for each in DATASETS.values()), square]
+    return next((shape for shape in shapes if shape and math.prod(shape) == inputs), None), False

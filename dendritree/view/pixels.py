@@ -1,4 +1,4 @@
-"""From a drawing to the input of a model: through the steps that its training images went through."""
+"""From a drawing to the input of a model, through the steps that its training images went through."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..data import normalise, upsample
+from ..data import normalize, upsample
 from ..errors import OptionError, ShapeError
 
-__all__ = ["Pixels", "parse_image_shape", "resample"]
-
-Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
 
 RASTER = 112
-"""Pixels of the longer side of a drawing, at least: four for each of MNIST's 28, besides the canvas's own greys."""
+"""Pixels of the longer side of a drawing, at least: four for each of MNIST's 28, besides the canvas's own grays."""
 MNIST_BOX = 20 / 28
-"""Share of an image that MNIST's digits were scaled to fill, before their centre of mass was put in the middle."""
+"""Share of an image that MNIST's digits were scaled to fill, before their center of mass was put in the middle."""
 TYPICAL = 0.75
-"""Share of the canvas that people's drawings fill, about."""
+"""Share of the canvas that drawings typically fill."""
 INK_WIDTH = {8: 0.16}
 """Width of the strokes in the images themselves, as a share of the side: scikit-learn's digits, by their mean ink."""
 MNIST_INK_WIDTH = 0.081
@@ -30,15 +28,15 @@ MNIST_INK_WIDTH = 0.081
 
 @dataclass(frozen=True)
 class Pixels:
-    """What images a model was trained on, and what was done to them before it saw them.
+    """The images that a model was trained on, and how they were prepared.
 
-    >>> Pixels((1, 28, 28), normalised=True, side=32).raster, Pixels((1, 28, 28), side=32).in_features
+    >>> Pixels((1, 28, 28), normalized=True, side=32).raster, Pixels((1, 28, 28), side=32).in_features
     ((112, 112), 1024)
     """
 
     image_shape: tuple[int, int, int]
-    """(channels, height, width) of the images as they are in the data set; a drawing is grey in every channel."""
-    normalised: bool = False
+    """(channels, height, width) of the images as they are in the data set; a drawing is gray in every channel."""
+    normalized: bool = False
     """Whether they were shifted and scaled by MNIST's mean and standard deviation, as in the paper."""
     side: int | None = None
     """The side that images of 28x28 were enlarged to; 32 in the paper."""
@@ -56,12 +54,12 @@ class Pixels:
 
     @property
     def in_features(self) -> int:
-        """How many pixels that are."""
+        """The number of pixels that the model sees."""
         return math.prod(self.shape)
 
     @property
     def raster(self) -> tuple[int, int]:
-        """Height and width of a drawing: a multiple of the image, so that an image drawn as squares comes back."""
+        """Height and width of a drawing: a multiple of the image, so that an image drawn as squares is recovered."""
         _, height, width = self.image_shape
         scale = max(1, -(-RASTER // max(height, width)))
         return height * scale, width * scale
@@ -72,8 +70,8 @@ class Pixels:
         return 1.0 if self.image_shape == (1, 8, 8) else MNIST_BOX
 
     @property
-    def centres(self) -> bool:
-        """Whether a drawing is one thing that can be centred: two digits side by side are not."""
+    def centers(self) -> bool:
+        """Whether a drawing is one object that can be centered: two digits side by side are not."""
         return self.image_shape[1] == self.image_shape[2]
 
     @property
@@ -81,24 +79,24 @@ class Pixels:
         """Width of a brush, as a share of the drawing's shorter side, that gives strokes as wide as in the images."""
         return INK_WIDTH.get(min(self.image_shape[1:]), MNIST_INK_WIDTH) * TYPICAL / self.box
 
-    def shrink(self, drawing: npt.NDArray[np.uint8], *, centred: bool) -> Floats:
+    def shrink(self, drawing: npt.NDArray[np.uint8], *, centered: bool) -> npt.NDArray[np.float32]:
         """The image, (height, width) in [0, 1], of a drawing with 0 for paper and 255 for ink.
 
         Args:
             drawing: of shape `raster`.
-            centred: scale it to the box that digits fill and put its centre of mass in the middle, as MNIST does; as
-                far as all of it stays in sight.
+            centered: scale it to the box that digits fill and put its center of mass in the middle, as MNIST does, as
+                far as all of it stays inside.
         """
         if drawing.shape != self.raster:
             raise ShapeError(f"a drawing must have {self.raster[0]} x {self.raster[1]} pixels: got {drawing.shape}")
         ink = drawing.astype(np.float64) / 255
         spans = [(0.0, float(length)) for length in ink.shape]
-        if centred and self.centres and drawing.any():
-            spans = self._centred(ink)
+        if centered and self.centers and drawing.any():
+            spans = self._centered(ink)
         return resample(resample(ink, *spans[0], self.image_shape[1]).T, *spans[1], self.image_shape[2]).T.astype("f4")
 
-    def _centred(self, ink: npt.NDArray[np.float64]) -> list[tuple[float, float]]:
-        """The part of the drawing, beyond its edges perhaps, that the image shows: from and to, on each axis."""
+    def _centered(self, ink: Floats) -> list[tuple[float, float]]:
+        """The part of the drawing, perhaps beyond its edges, that the image shows: from and to, on each axis."""
         edges, middles = [], []
         for axis in (0, 1):
             profile = ink.sum(axis=1 - axis)
@@ -120,34 +118,34 @@ class Pixels:
         return images if self.side is None else upsample(images, self.side)
 
     def to_input(self, images: Tensor) -> Tensor:
-        """What the model takes, from images (n, pixels) in [0, 1] as they are in the data set.
+        """The model's input, from images (n, pixels) in [0, 1] as they are in the data set.
 
-        >>> Pixels((1, 28, 28), normalised=True, side=32, as_image=True).to_input(torch.zeros(2, 784)).shape
+        >>> Pixels((1, 28, 28), normalized=True, side=32, as_image=True).to_input(torch.zeros(2, 784)).shape
         torch.Size([2, 1, 32, 32])
         """
-        x = self.to_unit(normalise(images) if self.normalised else images)
+        x = self.to_unit(normalize(images) if self.normalized else images)
         return x.reshape(len(x), *self.shape) if self.as_image else x
 
-    def of_drawing(self, drawing: npt.NDArray[np.uint8], *, centred: bool) -> Tensor:
+    def of_drawing(self, drawing: npt.NDArray[np.uint8], *, centered: bool) -> Tensor:
         """The image (1, pixels) in [0, 1] of a drawing, the same in every channel."""
-        grey = torch.from_numpy(self.shrink(drawing, centred=centred)).clamp_(0, 1).reshape(1, -1)
-        return grey.repeat(1, self.image_shape[0])
+        gray = torch.from_numpy(self.shrink(drawing, centered=centered)).clamp_(0, 1).reshape(1, -1)
+        return gray.repeat(1, self.image_shape[0])
 
     def describe(self) -> str:
         """The steps, in words.
 
-        >>> Pixels((1, 28, 28), normalised=True, side=32).describe()
-        '28x28 pixels, enlarged to 32x32, normalised with mean 0.1307 and deviation 0.3081'
+        >>> Pixels((1, 28, 28), normalized=True, side=32).describe()
+        '28x28 pixels, enlarged to 32x32, normalized with mean 0.1307 and deviation 0.3081'
         """
         steps = [f"{self.image_shape[1]}x{self.image_shape[2]} pixels"]
         if self.side is not None:
             steps.append(f"enlarged to {self.side}x{self.side}")
-        steps.append("normalised with mean 0.1307 and deviation 0.3081" if self.normalised else "from 0 to 1")
+        steps.append("normalized with mean 0.1307 and deviation 0.3081" if self.normalized else "from 0 to 1")
         return ", ".join(steps)
 
 
-def resample(values: npt.NDArray[np.float64], start: float, stop: float, count: int) -> npt.NDArray[np.float64]:
-    """Means of the rows of `values` over `count` equal parts of `start ... stop`; beyond the rows there is nothing.
+def resample(values: Floats, start: float, stop: float, count: int) -> Floats:
+    """Means of the rows of `values` over `count` equal parts of `start ... stop`; beyond the rows values are 0.
 
     >>> resample(np.array([[0.0], [1.0], [1.0], [0.0]]), 0, 4, 2).tolist()
     [[0.5], [0.5]]
@@ -157,8 +155,7 @@ def resample(values: npt.NDArray[np.float64], start: float, stop: float, count: 
     borders = np.linspace(start, stop, count + 1)
     rows = np.arange(len(values))
     overlap = np.minimum(borders[1:, None], rows + 1) - np.maximum(borders[:-1, None], rows)  # (parts, rows)
-    means: npt.NDArray[np.float64] = overlap.clip(0) @ values * (count / (stop - start))
-    return means
+    return np.asarray(overlap.clip(0) @ values * (count / (stop - start)))
 
 
 def parse_image_shape(text: str) -> tuple[int, int, int]:
@@ -169,6 +166,6 @@ def parse_image_shape(text: str) -> tuple[int, int, int]:
     """
     parts = text.lower().split("x")
     if len(parts) not in (2, 3) or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise OptionError(f"--image must be as 28x28 (height, width), 3x32x32, or none: got {text!r}")
+        raise OptionError(f"image must be as 28x28 (height, width), 3x32x32, or none: got {text!r}")
     sizes = [int(part) for part in parts]
     return (1, *sizes) if len(sizes) == 2 else tuple(sizes)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""The page's server: static files and a little JSON, on this machine alone."""
+"""The page's server: static files and a little JSON, for this machine only."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from ..errors import DendritreeError, OptionError, import_extra
+from ..errors import DendritreeError, OptionError, check_index, import_extra
+from .exhibit import Exhibit
 from .sources import Gallery
+from .trees import tree_json
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["HOST", "make_app", "open_socket", "serve"]
-
 HOST = "127.0.0.1"
 MOST_BYTES = 1 << 20
-"""Of a drawing; the largest raster is a fraction of it."""
+"""Of a drawing, at most; the largest raster is a fraction of it."""
 HEADERS = {
-    # The page fetches from itself alone, and no other page may frame it or read from it
+    # The page fetches only from itself, and no other page may frame it or read from it
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -45,89 +44,75 @@ HEADERS = {
 def make_app(gallery: Gallery) -> Starlette:
     """The web application that shows a gallery. It needs the extra `view`.
 
-    Models run one after the other in one thread with one core: an answer takes a millisecond or two, so ten people who
-    draw at once wait less for each other than for threads that change places.
+    Models run one after the other in one thread on one core: an answer takes a millisecond or two, so ten people who
+    draw at once wait less for each other than they would for switching threads.
     """
-    starlette = import_extra("starlette.applications", extra="view")
-    routing = import_extra("starlette.routing", extra="view")
-    middleware = import_extra("starlette.middleware", extra="view")
-    trusted = import_extra("starlette.middleware.trustedhost", extra="view")
+    starlette, routing, middleware, trusted = (
+        import_extra(f"starlette.{part}", extra="view")
+        for part in ("applications", "routing", "middleware", "middleware.trustedhost")
+    )
     worker = ThreadPoolExecutor(1, "dendritree-view", initializer=torch.set_num_threads, initargs=(1,))
-    answers = Answers(gallery)
 
-    def route(path: str, answer: Callable[..., bytes], method: str = "GET") -> Any:
+    def route(path: str, answer: Callable[[Exhibit, dict[str, Any], bytes], Any], method: str = "GET") -> Any:
+        """What is at a path below one model, as JSON."""
+
         async def endpoint(request: Request) -> Response:
-            body = await _body(request)
-            call = partial(answer, {**request.path_params, **request.query_params}, body)
-            try:
-                content = await asyncio.get_running_loop().run_in_executor(worker, call)
-            except DendritreeError as error:
-                return _response(json.dumps({"error": str(error)}).encode(), "application/json", 400)
-            return _response(content, "application/json")
+            asked, body = {**request.path_params, **request.query_params}, await _body(request)
 
-        return routing.Route(path, endpoint, methods=[method])
+            def content() -> bytes:
+                return _json(answer(gallery[asked["model"]], asked, body))
+
+            try:
+                return _response(await asyncio.get_running_loop().run_in_executor(worker, content))
+            except DendritreeError as error:
+                return _response(_json({"error": str(error)}), status=400)
+
+        return routing.Route(f"/api/models/{{model:int}}{path}", endpoint, methods=[method])
+
+    async def models(_: Request) -> Response:
+        return _response(_json({"title": gallery.title, "models": list(gallery.names)}))
 
     return starlette.Starlette(  # type: ignore[no-any-return]
         routes=[
             routing.Route("/", _file),
             routing.Route("/static/{name}", _file),
-            route("/api/models", answers.models),
-            route("/api/models/{model:int}", answers.model),
-            route("/api/models/{model:int}/samples", answers.samples),
-            route("/api/models/{model:int}/tree", answers.tree),
-            route("/api/models/{model:int}/activity", answers.activity, "POST"),
+            routing.Route("/api/models", models),
+            route("", lambda exhibit, *_: exhibit.describe()),
+            route("/samples", _samples),
+            route("/tree", lambda exhibit, asked, _: tree_json(exhibit.tree(*_neuron(asked)))),
+            route("/activity", _activity, "POST"),
         ],
-        # A page of somebody else's whose name was pointed at this machine asks with its own name: refused
+        # Another page whose host name was pointed at this machine asks with its own name, and is rejected
         middleware=[
             middleware.Middleware(trusted.TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False)
         ],
     )
 
 
-class Answers:
-    """What the page may ask, each answered with JSON."""
+def _samples(exhibit: Exhibit, *_: Any) -> list[list[float]]:
+    """The examples of a model's data set: pixels from 0 to 255, or features."""
+    if exhibit.pixels:
+        return [(sample.x[0] * 255).round().int().tolist() for sample in exhibit.samples]
+    return [sample.x[0].round(decimals=4).tolist() for sample in exhibit.samples]
 
-    def __init__(self, gallery: Gallery) -> None:
-        self.gallery = gallery
 
-    def models(self, asked: dict[str, Any], body: bytes) -> bytes:
-        """The names of all models."""
-        return _json({"title": self.gallery.title, "models": list(self.gallery.names)})
+def _activity(exhibit: Exhibit, asked: dict[str, Any], body: bytes) -> dict[str, Any]:
+    """What a drawing, or a sample, does in the model."""
+    if "sample" in asked:
+        x = exhibit.samples[check_index("sample", _number(asked, "sample"), len(exhibit.samples))].x
+    elif exhibit.pixels is None:
+        x = torch.zeros(1, exhibit.in_features)
+    else:
+        height, width = exhibit.pixels.raster
+        if len(body) != height * width:
+            raise OptionError(f"a drawing must have {height * width} bytes, one per pixel: got {len(body)}")
+        drawing = np.frombuffer(body, dtype=np.uint8).reshape(height, width)
+        x = exhibit.pixels.of_drawing(drawing, centered=asked.get("centred") == "1")
+    return exhibit.activity(x, *_neuron(asked))
 
-    def model(self, asked: dict[str, Any], body: bytes) -> bytes:
-        """What one model is."""
-        return _json(self.gallery[asked["model"]].describe())
 
-    def samples(self, asked: dict[str, Any], body: bytes) -> bytes:
-        """The examples of a model's data set: pixels from 0 to 255, or features."""
-        exhibit = self.gallery[asked["model"]]
-        scale = 255 if exhibit.pixels else 1
-        values = [
-            (sample.x[0] * scale).round(decimals=0 if exhibit.pixels else 4).tolist() for sample in exhibit.samples
-        ]
-        return _json([list(map(int, each)) if exhibit.pixels else each for each in values])
-
-    def tree(self, asked: dict[str, Any], body: bytes) -> bytes:
-        """The tree of a neuron."""
-        return _json(self.gallery[asked["model"]].tree(_number(asked, "layer"), _number(asked, "neuron")).as_json())
-
-    def activity(self, asked: dict[str, Any], body: bytes) -> bytes:
-        """What a drawing, or a sample, does in the model."""
-        exhibit = self.gallery[asked["model"]]
-        if "sample" in asked:
-            number = _number(asked, "sample")
-            if number >= len(exhibit.samples):
-                raise OptionError(f"sample must be one of 0 ... {len(exhibit.samples) - 1}: got {number}")
-            x = exhibit.samples[number].x
-        elif exhibit.pixels is None:
-            x = torch.zeros(1, exhibit.in_features)
-        else:
-            height, width = exhibit.pixels.raster
-            if len(body) != height * width:
-                raise OptionError(f"a drawing must have {height * width} bytes, one a pixel: got {len(body)}")
-            drawing = np.frombuffer(body, dtype=np.uint8).reshape(height, width)
-            x = exhibit.of_drawing(drawing, centred=asked.get("centred") == "1")
-        return _json(exhibit.activity(x, _number(asked, "layer"), _number(asked, "neuron")))
+def _neuron(asked: dict[str, Any]) -> tuple[int, int]:
+    return _number(asked, "layer"), _number(asked, "neuron")
 
 
 def _number(asked: dict[str, Any], name: str) -> int:
@@ -146,7 +131,7 @@ async def _body(request: Request) -> bytes:
     async for part in request.stream():
         body += part
         if len(body) > MOST_BYTES:
-            return body  # too long for any raster, which is what the answer will say
+            return body  # too long for any raster, as the answer will say
     return body
 
 
@@ -159,7 +144,7 @@ async def _file(request: Request) -> Response:
     return _response(files[name].read_bytes(), mimetypes.guess_type(name)[0] or "text/plain")
 
 
-def _response(content: bytes, kind: str, status: int = 200) -> Response:
+def _response(content: bytes, kind: str = "application/json", status: int = 200) -> Response:
     responses = import_extra("starlette.responses", extra="view")
     return responses.Response(content, status, HEADERS, media_type=kind)  # type: ignore[no-any-return]
 
@@ -168,7 +153,7 @@ def _response(content: bytes, kind: str, status: int = 200) -> Response:
 
 
 def open_socket(port: int | None = None) -> socket.socket:
-    """A socket of this machine alone, at a port, or at any free one.
+    """A socket for this machine only, at a port, or at any free one.
 
     >>> with open_socket() as free:
     ...     free.getsockname()[0]
@@ -183,7 +168,7 @@ def open_socket(port: int | None = None) -> socket.socket:
     except (OSError, OverflowError) as error:
         opened.close()
         reason = getattr(error, "strerror", None) or error
-        raise OptionError(f"--port must be a free port of this machine: got {port} ({reason})") from None
+        raise OptionError(f"port must be a free port of this machine: got {port} ({reason})") from None
     return opened
 
 
@@ -200,7 +185,7 @@ def serve(
     """
     uvicorn = import_extra("uvicorn", extra="view")
     with open_socket(port) as listening:
-        gallery[0]  # what is wrong with the model is said now, not in a page; and its kernels are compiled
+        gallery[0]  # an error of the model is raised now, not in the page; and its kernels are compiled
         app = make_app(gallery)
         url = f"http://{HOST}:{listening.getsockname()[1]}/"
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1, lifespan="off")
@@ -210,9 +195,9 @@ def serve(
         try:
             uvicorn.Server(config).run(sockets=[listening])
         except KeyboardInterrupt:
-            return  # uvicorn has let go of everything and then passes the signal on
+            return  # uvicorn has released everything and then passes the signal on
 
 
 def _has_screen() -> bool:
-    """Whether a browser has where to open: without a screen, a text browser would take the terminal."""
+    """Whether there is a screen for a browser: without one, a text browser would take the terminal."""
     return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -12,18 +12,16 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ..data import Examples, Split, load
-from ..errors import DendritreeError, FormatError, OptionError
+from ..data import Examples, Split, load_dataset
+from ..errors import DendritreeError, FormatError, OptionError, check_index
 from ..models import create_model
+from ..storage import load_model
 from ..storage.folders import CONFIG_FILE
-from ..storage.models import load as load_model
 from ..training import FitConfig, fit
 from ..wiring import Local
-from .examples import class_names, exhibit_of, samples_of, test_examples
+from .examples import class_names, examples_of, exhibit_of, samples_of
 from .exhibit import Exhibit
 from .pixels import Pixels
-
-__all__ = ["Gallery", "demo_gallery", "open_gallery"]
 
 MOST_MODELS = 500
 DEMO: dict[str, dict[str, Any]] = {
@@ -41,7 +39,7 @@ DEMO: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Gallery:
-    """The models that can be looked at. Each is opened when somebody looks, and kept.
+    """The models that can be shown. Each is opened when it is first asked for, and kept.
 
     >>> gallery = Gallery("none", ["a", "b"], lambda number: None)
     >>> gallery[7]
@@ -57,9 +55,7 @@ class Gallery:
         object.__setattr__(self, "opener", lru_cache(16)(self.opener))
 
     def __getitem__(self, number: int) -> Exhibit:
-        if not 0 <= number < len(self.names):
-            raise OptionError(f"model must be one of 0 ... {len(self.names) - 1}: got {number}")
-        return self.opener(number)
+        return self.opener(check_index("model", number, len(self.names)))
 
 
 def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
@@ -67,7 +63,7 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
 
     Args:
         path: the folder.
-        options: `image`, `data` and `normalised` of `exhibit_of`, for saved models; a run knows them itself.
+        options: `image`, `data` and `normalized` of `exhibit_of`, for saved models; a run has them recorded.
 
     >>> open_gallery("nowhere")
     Traceback (most recent call last):
@@ -81,9 +77,8 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
         if given:
             raise OptionError(f"a run knows how its models were trained: got {given}")
         return _run_gallery(folder)
-    if (folder / CONFIG_FILE).is_file():
-        folders = [folder]
-    else:
+    folders = [folder]
+    if not (folder / CONFIG_FILE).is_file():
         folders = sorted(found.parent for found in folder.rglob(CONFIG_FILE))[:MOST_MODELS]
     if not folders:
         raise FormatError(f"there must be a model ({CONFIG_FILE}) or a run ({STORE_FILE}) to view: none in {folder}")
@@ -94,48 +89,44 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
 def _run_gallery(folder: Path) -> Gallery:
     from ..studies.engine.export import kept_model
     from ..studies.engine.store import RunStore
+    from ..studies.paper.reproduce import records_of
 
     with RunStore.open_for_reading(folder) as store:
-        kept = [record for record in store.records(with_weights=True) if record.weights is not None]
+        kept = [record for record in records_of(store, with_weights=True) if record.weights is not None]
     if not kept:
         raise FormatError(f"a run must have kept models to be viewed: none in {folder}")
     kept.sort(key=lambda record: (not record.row.dendritic, record.row.task != "multiclass", record.row.table))
     names = [f"{each.row.task}: {each.row.model}, p={each.row.dropout:g}, {each.protocol}" for each in kept]
 
     def opened(number: int) -> Exhibit:
-        record = kept[number]
-        model = kept_model(record)
-        as_image = hasattr(model, "input_shape")
-        pixels = Pixels((1, 28, 28), normalised=True, side=32, as_image=as_image)
-        names_of_classes = class_names(record.dataset)
-        exhibit = Exhibit(names[number], model, pixels, classes=names_of_classes)
-        exhibit.notes = [
-            f"Trained on {record.dataset}, {record.at_best('val_acc'):.1%} of its validation images right."
-        ]
+        record, samples = kept[number], []
+        model, classes = kept_model(record.as_trial()), class_names(record.dataset)
+        pixels = Pixels((1, 28, 28), normalized=True, side=32, as_image=hasattr(model, "input_shape"))
+        notes = [f"Trained on {record.dataset}, {record.at_best('val_acc'):.1%} of its validation images right."]
         try:
-            exhibit.samples = samples_of(test_examples(record.dataset)[0], names_of_classes)
+            samples = samples_of(examples_of(record.dataset)[0], classes)
         except DendritreeError as error:
-            exhibit.notes = [*exhibit.notes, f"No samples: {error}"]
-        return exhibit
+            notes.append(f"No samples: {error}")
+        return Exhibit(names[number], model, pixels, classes, samples, notes=notes)
 
     return Gallery(folder.resolve().name, names, opened)
 
 
 def demo_gallery(epochs: int = 12) -> Gallery:
-    """Two small models, trained now on scikit-learn's digits: a few seconds on a quiet core."""
-    split = _with_shifts(load("digits"))
+    """Two small models, trained on scikit-learn's digits when they are opened: a few seconds on a quiet core."""
+    split = _with_shifts(load_dataset("digits"))
     return Gallery("demonstration", list(DEMO), partial(_demo, split, epochs))
 
 
 def _demo(split: Split, epochs: int, number: int) -> Exhibit:
-    """Train one of them. Torch's random state is left as it was."""
+    """Train one of them. Torch's random state is not changed."""
     name = list(DEMO)[number]
     options = dict(DEMO[name])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = create_model(str(options.pop("model")), in_features=64, out_features=10, output="logits", **options)
         fit(model, split, FitConfig(epochs=epochs, lr=0.03, schedule="one-cycle"))
-    return exhibit_of(name, model, data="digits", normalised=False)
+    return exhibit_of(name, model, data="digits", normalized=False)
 
 
 def _with_shifts(split: Split) -> Split:

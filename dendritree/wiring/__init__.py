@@ -1,7 +1,7 @@
 """Wirings: which input each synapse reads.
 
-A wiring is a small frozen object. It says how many synapses a neuron of a layer has (`fan_in`) and names the
-input of each of them (`index`). Nothing is ever copied: kernels read the inputs through the index.
+A wiring is a small frozen object. It sets how many synapses a neuron of a layer has (`fan_in`) and which input each of
+them reads (`index`). Nothing is ever copied: kernels read the inputs through the index.
 """
 
 from __future__ import annotations
@@ -58,17 +58,13 @@ def resolve_wiring(wiring: str | Wiring) -> Wiring:
 def with_image(
     wiring: str | Wiring | Sequence[str | Wiring], image_shape: tuple[int, int, int]
 ) -> Wiring | list[Wiring]:
-    """A wiring, or several, told of the image that the inputs are, if it is one for images and knows of no other.
+    """A wiring, or several: those for images that have no `image_shape` of their own get this one.
 
     >>> with_image("rows", (16, 4, 4))
     Rows(image_shape=(16, 4, 4))
     """
     if not isinstance(wiring, str | Wiring) and isinstance(wiring, Sequence):
-        return [_with_image(each, image_shape) for each in wiring]
-    return _with_image(wiring, image_shape)
-
-
-def _with_image(wiring: str | Wiring, image_shape: tuple[int, int, int]) -> Wiring:
+        return [with_image(each, image_shape) for each in wiring]  # type: ignore[misc]
     found = resolve_wiring(wiring)
     if getattr(found, "image_shape", image_shape) is None:
         return dataclasses.replace(found, image_shape=image_shape)  # type: ignore[call-arg]

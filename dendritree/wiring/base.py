@@ -1,23 +1,24 @@
-"""What a wiring is, and what all of them share."""
+"""The base class of wirings, and helpers that several of them share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from ..errors import OptionError, ShapeError, check_int
 from ..tree import Forest, IntArray
 
-__all__ = ["Attachment", "Wiring", "check_seed", "dendrite_of_synapse", "generator", "rank_in_neuron"]
+Integers = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Attachment:
-    """What a wiring says of a forest: where its synapses attach, and where they could."""
+    """Where a wiring attaches the synapses of a forest, and where it could have attached them."""
 
     inputs: IntArray
     """The input each synapse reads, in edge order."""
@@ -32,20 +33,20 @@ class Wiring(ABC):
 
     name: ClassVar[str]
     drawn: ClassVar[bool] = False
-    """Whether synapses are attached by chance or by hand: then a state dict may bring another wiring of this kind."""
+    """Whether synapses are attached at random or by hand: then a state dict may bring another wiring of this kind."""
     any_fan_in: ClassVar[bool] = False
-    """Whether a neuron may have any number of synapses, so that its tree is ragged by nature."""
+    """Whether a neuron may have any number of synapses, so that its tree may be ragged."""
 
-    @abstractmethod
     def fan_in(self, in_features: int, out_features: int) -> int:
-        """Synapses of each neuron in a layer of these sizes, if the user does not say."""
+        """Synapses per neuron in a layer of these sizes unless the user sets it: all inputs."""
+        return in_features
 
     @abstractmethod
     def index(self, forest: Forest, in_features: int) -> IntArray:
         """The input each synapse of an unwired `forest` reads, in edge order."""
 
     def attach(self, forest: Forest, in_features: int) -> Attachment:
-        """The inputs of an unwired `forest`, and their windows if this wiring has any: both of one draw."""
+        """The inputs of an unwired `forest`, and their windows if this wiring has any: both from one draw."""
         return Attachment(self.index(forest, in_features), None)
 
     def image(self, in_features: int) -> tuple[int, int, int] | None:
@@ -53,7 +54,7 @@ class Wiring(ABC):
         return None
 
     def check_fan_in(self, fan_in: int, in_features: int, out_features: int) -> int:
-        """Return a fan-in that the user asked for, or say which this wiring takes."""
+        """Return the fan-in that the user asked for, or raise an error that names the one this wiring takes."""
         fan_in = check_int("fan_in", fan_in)
         if not self.any_fan_in and fan_in != (only := self.fan_in(in_features, out_features)):
             raise ShapeError(
@@ -63,32 +64,43 @@ class Wiring(ABC):
         return fan_in
 
 
-def rank_in_neuron(forest: Forest) -> IntArray:
-    """For each synapse, how many synapses of its neuron come before it."""
-    return _rank(forest.neuron_of_synapse)
-
-
 def dendrite_of_synapse(forest: Forest) -> IntArray:
     """For each synapse, the node it belongs to."""
     return forest.node_of_edge[forest.synapse_edges]
 
 
-def _rank(group: IntArray) -> IntArray:
-    """For each item, how many items of its group come before it."""
-    order = np.argsort(group, kind="stable")
+def rank_in_neuron(forest: Forest) -> IntArray:
+    """For each synapse, how many synapses of its neuron come before it."""
+    return rank_in_group(forest.neuron_of_synapse)
+
+
+def rank_in_group(group: Integers) -> IntArray:
+    """For each item, how many items of its group come before it.
+
+    >>> rank_in_group(np.array([0, 1, 0, 0, 1])).tolist()
+    [0, 0, 1, 2, 1]
+    """
     counts = np.bincount(group)
-    first = np.cumsum(counts) - counts
-    rank = np.empty(len(group), dtype=np.int32)
-    rank[order] = np.arange(len(group)) - first[group[order]]
-    return rank
+    return ungrouped(group, np.arange(len(group)) - np.repeat(np.cumsum(counts) - counts, counts))
+
+
+def ungrouped(group: Integers, values: Integers) -> IntArray:
+    """Values that are given group after group, each moved to its item.
+
+    >>> ungrouped(np.array([0, 1, 0, 0, 1]), np.array([10, 11, 12, 20, 21])).tolist()
+    [10, 20, 11, 12, 21]
+    """
+    placed = np.empty(len(group), dtype=np.int32)
+    placed[np.argsort(group, kind="stable")] = values
+    return placed
 
 
 def check_seed(seed: int | None) -> None:
-    """A seed is None or an integer of at least 0."""
+    """Reject a seed that is neither None nor an integer in 0 ... 2**63 - 1."""
     if seed is not None and check_int("seed", seed, least=0) >= 2**63:
         raise OptionError(f"seed must be less than 2**63: got {seed}")
 
 
 def generator(seed: int | None) -> np.random.Generator:
-    """Random numbers from a seed; from torch's generator, which `torch.manual_seed` governs, for None."""
+    """A generator with this seed; for None one seeded from torch's generator, which `torch.manual_seed` controls."""
     return np.random.default_rng(int(torch.randint(2**62, (1,), device="cpu")) if seed is None else seed)

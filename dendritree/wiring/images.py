@@ -1,4 +1,4 @@
-"""Wirings that know the input is an image: neurons read all pixels, in an order that keeps neighbours together."""
+"""Wirings for images: neurons read all pixels, in an order that keeps neighbors together."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from ..errors import OptionError, ShapeError, check_int
 from ..tree import Forest, IntArray
 from .base import Wiring, rank_in_neuron
 
-__all__ = ["Columns", "ImageOrder", "Morton", "Patches", "Rows", "check_image_shape", "image_of"]
-
 
 def check_image_shape(shape: Any) -> tuple[int, int, int] | None:
     """None, or (channels, height, width); (height, width) is one channel."""
@@ -30,13 +28,14 @@ def check_image_shape(shape: Any) -> tuple[int, int, int] | None:
     return (1, *sizes) if len(sizes) == 2 else sizes  # type: ignore[return-value]
 
 
-def image_of(shape: tuple[int, int, int] | None, in_features: int, name: str) -> tuple[int, int, int]:
-    """The image that the inputs are: as given, or a square one of one channel."""
+def image_of(shape: tuple[int, int, int] | None, in_features: int, name: str = "") -> tuple[int, int, int]:
+    """The image that the inputs form: as given, or a square one of one channel. `name` is the wiring that asks."""
     if shape is None:
         side = math.isqrt(in_features)
         if side * side != in_features:
+            reader = f"wiring {name!r}" if name else "a picture"
             raise ShapeError(
-                f"wiring {name!r} takes a square image unless image_shape is given: got {in_features} inputs; "
+                f"{reader} takes a square image unless image_shape is given: got {in_features} inputs; "
                 f"{side * side} or {(side + 1) ** 2} would fit"
             )
         return 1, side, side
@@ -47,16 +46,12 @@ def image_of(shape: tuple[int, int, int] | None, in_features: int, name: str) ->
 
 @dataclass(frozen=True)
 class ImageOrder(Wiring):
-    """Base of wirings by which every neuron reads all pixels, in one order."""
+    """Base of wirings in which every neuron reads all pixels, in one order."""
 
     image_shape: tuple[int, int, int] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "image_shape", check_image_shape(self.image_shape))
-
-    def fan_in(self, in_features: int, out_features: int) -> int:
-        """All pixels."""
-        return in_features
 
     def index(self, forest: Forest, in_features: int) -> IntArray:
         """The pixels in this wiring's order, for each neuron."""
@@ -68,7 +63,7 @@ class ImageOrder(Wiring):
 
     @abstractmethod
     def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[npt.NDArray[Any], ...]:
-        """What pixels are sorted by, the most important first."""
+        """The keys that pixels are sorted by, the most important first."""
 
 
 @dataclass(frozen=True)

@@ -1,37 +1,32 @@
-"""Locality: each dendrite, or each neuron, reads pixels of a small window of its own."""
+"""Local wiring: each dendrite, or each neuron, reads pixels of its own small window."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import check_int, check_one_of
 from ..tree import Forest, IntArray
-from .base import Attachment, Wiring, check_seed, dendrite_of_synapse, generator
+from .base import Attachment, Integers, Wiring, check_seed, dendrite_of_synapse, generator, ungrouped
 from .images import check_image_shape, image_of
 from .sampled import deal
-
-__all__ = ["Local"]
-
-Integers = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
 class Local(Wiring):
     """Each dendrite (or neuron) reads pixels of its own random window, all channels; windows may overlap.
 
-    Pixels are drawn without repetition within a window while it has any left. Windows lie inside the image; their
-    places are dealt so that all are used about equally often. Pixels near an edge, which fewer windows hold, are read
-    less often than those in the middle.
+    Pixels are drawn without repetition until a window has none left. Windows lie inside the image; their places are
+    dealt so that all are used about equally often. Pixels near an edge lie in fewer windows, and are read less often
+    than those in the middle.
 
     Args:
         window: side of the square window, in pixels; the whole side of an image that is smaller.
         per: what has a window: each `"dendrite"` with synapses, or each `"neuron"`.
         place: for windows per dendrite: `"near"` puts those of a neuron within a window's side of each other,
-            `"free"` anywhere.
+            `"free"` puts them anywhere.
         image_shape: (channels, height, width); a square image of one channel by default.
         seed: of the draw; None draws it from torch's generator.
 
@@ -63,7 +58,7 @@ class Local(Wiring):
         return channels * min(self.window, height) * min(self.window, width)
 
     def image(self, in_features: int) -> tuple[int, int, int]:
-        """The image that the inputs are: as given, or a square one of one channel."""
+        """The image that the inputs form: as given, or a square one of one channel."""
         return image_of(self.image_shape, in_features, self.name)
 
     def index(self, forest: Forest, in_features: int) -> IntArray:
@@ -80,17 +75,14 @@ class Local(Wiring):
         random, side = generator(self.seed), (min(self.window, height), min(self.window, width))
         dendrite = dendrite_of_synapse(forest)
         unit = dendrite if self.per == "dendrite" else forest.neuron_of_synapse
-        owners, owner = np.unique(unit, return_inverse=True)  # those with synapses, renumbered
+        owners, owner = np.unique(unit, return_inverse=True)  # of windows: those with synapses, renumbered
         places = (height - side[0] + 1, width - side[1] + 1)
         if self.per == "dendrite" and self.place == "near":
-            neuron = forest.neuron_of_node[owners]
-            top, left = _near(neuron, forest.neurons, places, side, random)
+            top, left = _near(forest.neuron_of_node[owners], forest.neurons, places, side, random)
         else:
             top, left = _dealt(len(owners), places, random)
-        order = np.argsort(owner, kind="stable")
-        pixel = np.empty(forest.synapses, dtype=np.int64)  # number of the pixel in its window
-        pixel[order] = _hands(np.bincount(owner), channels * side[0] * side[1], random)
-        channel, rest = np.divmod(pixel, side[0] * side[1])
+        pixel = ungrouped(owner, _hands(np.bincount(owner), channels * side[0] * side[1], random))  # in its window
+        channel, rest = np.divmod(pixel.astype(np.int64), side[0] * side[1])
         y, x = np.divmod(rest, side[1])
         inputs = (channel * height * width + (top[owner] + y) * width + left[owner] + x).astype(np.int32)
         windows = np.zeros((forest.nodes, 4), dtype=np.int32)
@@ -118,9 +110,8 @@ def _near(
 
 
 def _hands(sizes: Integers, cards: int, random: np.random.Generator) -> Integers:
-    """A hand from a whole deck of its own for each; larger hands take several decks."""
-    most = int(sizes.max())
-    decks = -(-most // cards)
+    """Hands of these sizes, each from its own shuffled deck; hands larger than a deck take several."""
+    decks = -(-int(sizes.max()) // cards)
     keys = random.random((len(sizes), decks, cards))
     hands = np.argsort(keys, axis=2).reshape(len(sizes), -1)  # (owners, cards dealt)
     return hands[np.arange(decks * cards)[None, :] < sizes[:, None]]

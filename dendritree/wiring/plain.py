@@ -1,4 +1,4 @@
-"""Wirings that need no image and no chance: slices, all inputs, combs, and one given by hand."""
+"""Wirings without an image and without randomness: slices, all inputs, combs, and a wiring given by hand."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import numpy as np
 
 from ..errors import OptionError, ShapeError
 from ..tree import Forest, IntArray
-from .base import Wiring, _rank, dendrite_of_synapse, rank_in_neuron
-
-__all__ = ["Custom", "Partition", "Shared", "Strided"]
+from .base import Wiring, dendrite_of_synapse, rank_in_group, rank_in_neuron, ungrouped
 
 
 @dataclass(frozen=True)
@@ -37,23 +35,18 @@ class Partition(Wiring):
 
     def index(self, forest: Forest, in_features: int) -> IntArray:
         """Each neuron's slice, in order."""
-        first_input = np.cumsum(forest.fan_in_of_neuron) - forest.fan_in_of_neuron
-        return (first_input[forest.neuron_of_synapse] + rank_in_neuron(forest)).astype(np.int32)
+        return ungrouped(forest.neuron_of_synapse, np.arange(forest.synapses))
 
 
 @dataclass(frozen=True)
 class Shared(Wiring):
-    """The paper's classifier: every neuron reads all inputs, in their order.
+    """The paper's classifier: every neuron reads all inputs, in order.
 
     >>> Shared().index(Forest.grow(2, fan_in=2, neurons=2), 2).tolist()
     [0, 1, 0, 1]
     """
 
     name: ClassVar[str] = "shared"
-
-    def fan_in(self, in_features: int, out_features: int) -> int:
-        """All inputs."""
-        return in_features
 
     def index(self, forest: Forest, in_features: int) -> IntArray:
         """All inputs in order, for each neuron."""
@@ -62,9 +55,9 @@ class Shared(Wiring):
 
 @dataclass(frozen=True)
 class Strided(Wiring):
-    """Combs: every dendrite spans the whole input, its synapses far apart, those of its neighbours in between.
+    """Combs: every dendrite spans the whole input, its synapses far apart, those of its neighbors in between.
 
-    With fewer synapses than inputs a neuron reads inputs at equal distances, and each neuron begins at another one.
+    With fewer synapses than inputs a neuron reads inputs at equal distances, and each neuron starts at another one.
 
     >>> Strided().index(Forest.grow([2, 2]), 4).tolist()  # two dendrites of two synapses
     [0, 2, 1, 3]
@@ -73,18 +66,14 @@ class Strided(Wiring):
     name: ClassVar[str] = "strided"
     any_fan_in: ClassVar[bool] = True
 
-    def fan_in(self, in_features: int, out_features: int) -> int:
-        """All inputs."""
-        return in_features
-
     def index(self, forest: Forest, in_features: int) -> IntArray:
         """For each neuron the first synapses of all dendrites, then the second ones, ... along the inputs."""
         neuron, dendrite = forest.neuron_of_synapse, dendrite_of_synapse(forest)
-        along = np.lexsort((dendrite, _rank(dendrite), neuron))  # synapses in the order of their inputs
+        along = np.lexsort((dendrite, rank_in_group(dendrite), neuron))  # synapses in the order of their inputs
         step = np.empty(forest.synapses, dtype=np.int64)
-        step[along] = rank_in_neuron(forest)[np.argsort(neuron, kind="stable")]
+        step[along] = rank_in_group(neuron[along])
         fan_in = forest.fan_in_of_neuron.astype(np.int64)[neuron]
-        # The distance between two inputs of a neuron, cut into as many parts as there are neurons: where each begins.
+        # The distance between two inputs of a neuron, cut into as many parts as there are neurons: where each starts.
         begin = neuron.astype(np.int64) * in_features // (fan_in * forest.neurons)
         return ((step * in_features // fan_in + begin) % in_features).astype(np.int32)
 
@@ -107,15 +96,15 @@ class Custom(Wiring):
 
     def __post_init__(self) -> None:
         try:
-            flat = np.asarray(self.inputs)
+            given = np.asarray(self.inputs)
         except ValueError:
-            flat = np.empty(0)
-        if flat.ndim not in (1, 2) or not flat.size or not np.issubdtype(flat.dtype, np.integer):
+            given = np.empty(0)
+        if given.ndim not in (1, 2) or not given.size or not np.issubdtype(given.dtype, np.integer):
             raise OptionError(f"inputs must be integers of shape (neurons, fan_in): got {self.inputs!r:.80}")
-        if flat.min() < 0 or flat.max() >= 2**31:
-            raise OptionError(f"inputs must be numbers of inputs, 0 ... 2**31 - 1: got {flat.min()} ... {flat.max()}")
-        rows = tuple(tuple(map(int, row)) for row in flat.reshape(-1, flat.shape[-1]))
-        object.__setattr__(self, "inputs", rows if flat.ndim == 2 else rows[0])
+        if given.min() < 0 or given.max() >= 2**31:
+            raise OptionError(f"inputs must be numbers of inputs, 0 ... 2**31 - 1: got {given.min()} ... {given.max()}")
+        rows = tuple(tuple(map(int, row)) for row in given.reshape(-1, given.shape[-1]))
+        object.__setattr__(self, "inputs", rows if given.ndim == 2 else rows[0])
 
     def __repr__(self) -> str:
         return f"Custom({np.asarray(self.inputs).size} inputs)"
@@ -130,7 +119,7 @@ class Custom(Wiring):
         return given.size // out_features
 
     def check_fan_in(self, fan_in: int, in_features: int, out_features: int) -> int:
-        """What was given."""
+        """Only the fan-in that was given."""
         if fan_in != (only := self.fan_in(in_features, out_features)):
             raise ShapeError(f"fan_in must be {only}, as the custom wiring gives: got {fan_in}")
         return only
@@ -140,6 +129,4 @@ class Custom(Wiring):
         given = np.asarray(self.inputs).ravel()
         if len(given) != forest.synapses:
             raise ShapeError(f"a custom wiring must give {forest.synapses} inputs: got {len(given)}")
-        index = np.empty(forest.synapses, dtype=np.int32)
-        index[np.argsort(forest.neuron_of_synapse, kind="stable")] = given
-        return index
+        return ungrouped(forest.neuron_of_synapse, given)

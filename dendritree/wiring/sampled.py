@@ -1,22 +1,19 @@
-"""Inputs dealt by chance: every input about equally often, none twice in a neuron where that is possible."""
+"""Random wirings: every input about equally often, and none twice within a neuron where that is possible."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..tree import Forest, IntArray
-from .base import Wiring, check_seed, dendrite_of_synapse, generator
-
-__all__ = ["Random", "deal"]
+from .base import Integers, Wiring, check_seed, dendrite_of_synapse, generator, ungrouped
 
 
 @dataclass(frozen=True)
 class Random(Wiring):
-    """Each neuron reads inputs dealt from shuffled decks.
+    """Each neuron reads inputs dealt from shuffled decks; by default as many as there are, in its own order.
 
     Args:
         seed: of the deal; None draws it from torch's generator.
@@ -33,22 +30,14 @@ class Random(Wiring):
     def __post_init__(self) -> None:
         check_seed(self.seed)
 
-    def fan_in(self, in_features: int, out_features: int) -> int:
-        """All inputs, in an order of the neuron's own."""
-        return in_features
-
     def index(self, forest: Forest, in_features: int) -> IntArray:
-        """Deal to neuron after neuron; to dendrite after dendrite where neurons have more synapses than inputs."""
-        unit = forest.neuron_of_synapse
-        if forest.fan_in_of_neuron.max() > in_features:
-            unit = dendrite_of_synapse(forest)
-        order = np.argsort(unit, kind="stable")
-        index = np.empty(forest.synapses, dtype=np.int32)
-        index[order] = deal(np.bincount(unit[order]), in_features, generator(self.seed))
-        return index
+        """Deal to neuron after neuron; to dendrite after dendrite if a neuron has more synapses than inputs."""
+        crowded = forest.fan_in_of_neuron.max() > in_features
+        hand = dendrite_of_synapse(forest) if crowded else forest.neuron_of_synapse
+        return ungrouped(hand, deal(np.bincount(hand), in_features, generator(self.seed)))
 
 
-def deal(sizes: npt.NDArray[np.integer[Any]], cards: int, random: np.random.Generator) -> IntArray:
+def deal(sizes: Integers, cards: int, random: np.random.Generator) -> IntArray:
     """Hands of these sizes from shuffled decks of `cards`, one after the other; no card twice in a hand that fits one.
 
     >>> deal(np.array([2, 2]), 2, np.random.default_rng(0)).reshape(2, 2).sum(1).tolist()
@@ -61,12 +50,12 @@ def deal(sizes: npt.NDArray[np.integer[Any]], cards: int, random: np.random.Gene
     for begin, end in zip(ends - sizes, ends, strict=True):
         edge = -(-begin // cards) * cards  # where the next deck begins
         if begin < edge < end <= begin + cards:
-            _part(dealt[begin:edge], dealt[edge : edge + cards], end - edge)
+            _keep_apart(dealt[begin:edge], dealt[edge : edge + cards], end - edge)
     return dealt[:total]
 
 
-def _part(before: IntArray, deck: IntArray, needed: int) -> None:
-    """Reorder a deck so that its first `needed` cards are none of those `before`."""
+def _keep_apart(before: IntArray, deck: IntArray, needed: int) -> None:
+    """Reorder a deck so that none of its first `needed` cards is among those `before`."""
     fresh = ~np.isin(deck, before)
     first = np.flatnonzero(fresh)[:needed]
     rest = np.setdiff1d(np.arange(len(deck)), first, assume_unique=True)

@@ -7,11 +7,11 @@ import time
 
 import pytest
 from command_runs import CommandRun, wait_until
-from small_paper import TRIALS, install, small_tables
+from small_paper import TRIALS, small_tables
 
-from dendritree.cli.report import make_report
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
+from dendritree.studies.paper.report import report_of_run
 from dendritree.studies.paper.reproduce import RunPlan, reproduce
 
 pytestmark = pytest.mark.slow
@@ -21,24 +21,18 @@ TIMED = {"machine.csv", "timing.csv", "missing.csv"}
 
 
 @pytest.fixture(scope="module")
-def installed(real_data, tmp_path_factory):
-    real_data("mnist")
-    return install(tmp_path_factory.mktemp("installed"))
-
-
-@pytest.fixture(scope="module")
 def quiet(real_data, tmp_path_factory):
     """The folder of a run that nobody disturbed, in this process."""
     real_data("mnist")
     folder = tmp_path_factory.mktemp("quiet")
     specs = small_tables(folder / "specs")
-    reproduce(folder / "run", RunPlan.make(specs=specs), pool=Pool("here"))
+    reproduce(folder / "run", RunPlan.make(specs=specs), workers=Workers("here"))
     return folder / "run"
 
 
 def contents(folder):
     with RunStore.open_for_reading(folder) as store:
-        return [dataclasses.replace(record, seconds=0.0) for record in store.records(with_weights=True)]
+        return [dataclasses.replace(trial, seconds=0.0) for trial in store.trials(with_weights=True)]
 
 
 def tables(folder):
@@ -49,17 +43,15 @@ def tables(folder):
 def test_killed_and_resumed_again_and_again_a_run_is_that_of_a_quiet_one(installed, quiet, tmp_path):
     run, moments = tmp_path / "run", random.Random(4)
     for stored in (None, 6, 20, 33):  # the first one is killed as soon as there is a file, while workers start
-        with CommandRun(installed, run) as killed:
+        with CommandRun(run, "reproduce", root=installed) as killed:
             if stored is None:
                 assert wait_until((run / STORE_FILE).exists, 60)
             else:
                 assert killed.reaches(stored)
             time.sleep(moments.uniform(0, 0.3))
             assert killed.process.poll() is None
-            killed.process.kill()
-            killed.process.wait()
-            assert wait_until(lambda: not killed.processes(), 15), "workers outlive their parent"
-    with CommandRun(installed, run) as last:
+            assert killed.kill(), "workers outlive their parent"
+    with CommandRun(run, "reproduce", root=installed) as last:
         status, out, errors = last.finish()
     assert status == 0, errors
     connection = sqlite3.connect(run / STORE_FILE)
@@ -67,11 +59,11 @@ def test_killed_and_resumed_again_and_again_a_run_is_that_of_a_quiet_one(install
     assert connection.execute("SELECT count(*), count(DISTINCT trial) FROM epoch").fetchone() == (100 * TRIALS, TRIALS)
     connection.close()
     assert contents(run) == contents(quiet)  # bit for bit, weights too
-    make_report(quiet)
-    make_report(run)
+    report_of_run(quiet)
+    report_of_run(run)
     assert tables(run) == tables(quiet)
     assert len(tables(run)) >= 6
 
-    lines = errors.splitlines()  # no terminal: a line a table
-    assert [line.split(" trials done")[0] for line in lines] == ["binary-dendritic: 35", "binary-mlp: 12"]
+    lines = errors.splitlines()  # no terminal: a line per table
+    assert [line.split(" trials, ")[0] for line in lines] == ["binary-dendritic: 35", "binary-mlp: 12"]
     assert str(run / "report.html") in out

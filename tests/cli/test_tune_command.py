@@ -1,27 +1,24 @@
-"""`dendritree tune` as people run it: in one process, in two on one study, stopped and gone on with."""
+"""`dendritree tune` as people run it: in one process, in two on one study, stopped and resumed."""
 
 import os
 import re
 import signal
 import sqlite3
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
+from command_runs import ROOT, command_line, interrupt_when, wait_until
 
 import dendritree
-from dendritree.cli import main
 
 pytest.importorskip("optuna")
-ROOT = Path(__file__).parents[2]
 SMALL = ["tune", "digits", "--budget", "1k", "--steps", "20"]
 
 
 def start(*arguments, cwd):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", "error", "-m", "dendritree", *SMALL, *map(str, arguments)]
+    command = command_line(*SMALL, *arguments)
     return subprocess.Popen(
         command, env=environment, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -45,13 +42,19 @@ def done(database):
     return found.get("COMPLETE", 0) + found.get("PRUNED", 0)
 
 
-def test_a_search_says_what_it_found_and_leaves_model_report_and_study(tmp_path, monkeypatch, capsys):
+def test_a_search_says_what_it_found_and_leaves_model_report_and_study(tmp_path, monkeypatch, call):
     monkeypatch.chdir(tmp_path)
-    assert main([*SMALL, "--trials", "3"]) == 0
-    out, progress = capsys.readouterr()
+    status, out, progress = call(*SMALL, "--trials", "3")
+    assert status == 0
     assert re.search(r"accuracy 0\.\d{4} on the test examples, which was not looked at before", out)
     assert "report: tuned/report.html" in out
-    assert [line.partition(":")[0] for line in progress.splitlines()] == ["1 of 3", "2 of 3", "3 of 3"]
+    assert [line.partition(":")[0] for line in progress.splitlines()] == [
+        f"trials {number} of 3" for number in (1, 2, 3)
+    ]
+    assert re.fullmatch(
+        r"trials 3 of 3: accuracy 0\.\d{4}, \d+ parameters(, stopped early)?; best accuracy 0\.\d{4}",
+        progress.splitlines()[-1],
+    )
     assert sum(p.numel() for p in dendritree.load("tuned/model").parameters()) <= 1000
     page = Path("tuned/report.html").read_text(encoding="utf-8")
     assert "Tuned within 1,000 parameters on digits" in page
@@ -74,57 +77,32 @@ def test_two_processes_share_one_study(tmp_path):
     assert all((tmp_path / name / "model" / "config.json").is_file() for name in ("one", "two"))
 
 
-def test_ctrl_c_ends_in_a_line_and_the_same_command_goes_on(tmp_path):
-    database = tmp_path / "out" / "study.db"
-    process = start("--trials", 400, "--out", tmp_path / "out", cwd=tmp_path)
-    end = time.monotonic() + 300
-    while done(database) < 2 and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=120)
-    assert process.returncode == 130, error
-    assert out == ""
-    assert error.splitlines()[-1] == "dendritree: stopped; what is done is kept, and the same command goes on"
-    assert "Traceback" not in error
-    assert not (tmp_path / "out" / "model").exists()
+STOPPED = "dendritree: stopped; the study keeps what is done, and the same command resumes it"
+
+
+def test_ctrl_c_ends_in_a_line_and_the_same_command_resumes(tmp_path, call):
+    folder, database = tmp_path / "out", tmp_path / "out" / "study.db"
+    with interrupt_when(lambda: done(database) >= 2):
+        status, out, errors = call(*SMALL, "--trials", 400, "--out", folder)
+    assert_stopped(folder, status, out, errors)
     before = done(database)
-    assert before >= 2
-    assert states(database).get("RUNNING", 0) == 0
-    assert main([*SMALL, "--trials", str(before + 1), "--out", str(tmp_path / "out")]) == 0
+    assert call(*SMALL, "--trials", before + 1, "--out", folder)[0] == 0
     assert done(database) == before + 1
 
 
-MISTAKES = [
-    ("tune digits", "--budget"),
-    ("tune digit --budget 1k", "data set must be one of .*: got 'digit'; did you mean 'digits'"),
-    ("tune digits --budget many", "budget must be a whole number of parameters.*'many'"),
-    ("tune digits --budget 20", "budget must leave room for two neurons"),
-    ("tune digits --budget 1k --trials 0", "trials must be an integer of at least 1: got 0"),
-    ("tune digits --budget 1k --storage nowhere", "a database that Optuna can open: got 'nowhere'"),
-    ("tune digits:5000 --budget 1k", "from 1 to the 1197 training examples: got 5000"),
-]
+@pytest.mark.slow
+def test_ctrl_c_ends_a_process_too(tmp_path):
+    process = start("--trials", 400, "--out", tmp_path / "out", cwd=tmp_path)
+    wait_until(lambda: done(tmp_path / "out" / "study.db") >= 2 or process.poll() is not None, 300)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=120)
+    assert_stopped(tmp_path / "out", process.returncode, out, errors)
 
 
-@pytest.mark.parametrize(("command", "message"), MISTAKES, ids=[command for command, _ in MISTAKES])
-def test_a_mistake_is_a_line_or_two_and_leaves_nothing(command, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    try:
-        status = main(command.split())
-    except SystemExit as end:
-        status = end.code
-    out, error = capsys.readouterr()
-    assert (status, out) == (2, "")
-    assert re.search(message, error)
-    assert 1 <= len(error.splitlines()) <= 2
-    left = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert left == []
-
-
-@pytest.mark.parametrize("name", ["tune", "export"])
-def test_the_help_fits_a_small_terminal(name, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        main([name, "--help"])
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 24
-    assert max(map(len, lines)) <= 80
+def assert_stopped(folder, status, out, errors):
+    assert (status, out) == (130, ""), errors
+    assert errors.splitlines()[-1] == STOPPED
+    assert "Traceback" not in errors
+    assert not (folder / "model").exists()
+    assert done(folder / "study.db") >= 2
+    assert states(folder / "study.db").get("RUNNING", 0) == 0

@@ -315,7 +315,7 @@ class Stages(nn.Module):
         return [x := stage(x) for stage in self.stages][-1]
 
 
-def test_a_sequence_within_one_that_is_opened_is_judged_by_itself():
+def test_a_sequence_within_one_that_is_opened_is_read_on_its_own():
     converted, report = convert(Stages())
     assert modules(report) == ["stages.0.0 stages.0.2", "stages.1.0 stages.1.2"]
     assert converted(torch.randn(3, 32)).shape == (3, 32)

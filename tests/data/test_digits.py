@@ -9,7 +9,8 @@ import pytest
 import sklearn.datasets
 import torch
 
-from dendritree.data import load
+from dendritree import data
+from dendritree.data import load_dataset
 from dendritree.errors import MissingExtraError, OptionError
 
 PARTS = {"train": 1197, "val": 300, "test": 300}
@@ -17,7 +18,7 @@ PARTS = {"train": 1197, "val": 300, "test": 300}
 
 @pytest.fixture(scope="module")
 def split():
-    return load("digits")
+    return load_dataset("digits")
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def test_the_split_is_the_same_at_every_load_and_leaves_global_random_state(spli
     np.random.seed(99)  # noqa: NPY002
     random.seed(99)
     before = torch.get_rng_state(), str(np.random.get_state()), random.getstate()  # noqa: NPY002
-    again = load("digits")
+    again = load_dataset("digits")
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (str(np.random.get_state()), random.getstate()) == before[1:]  # noqa: NPY002
     for part in PARTS:
@@ -96,9 +97,9 @@ def test_the_split_is_the_same_at_every_load_and_leaves_global_random_state(spli
 
 
 def test_a_load_does_not_share_memory_with_the_next_one():
-    first = load("digits")
+    first = load_dataset("digits")
     first.train.x.fill_(7.0)
-    assert load("digits").train.x.max() == 1.0
+    assert load_dataset("digits").train.x.max() == 1.0
 
 
 @pytest.mark.parametrize(
@@ -111,13 +112,23 @@ def test_a_load_does_not_share_memory_with_the_next_one():
         (["digits"], r"data set must be one of .*: got \['digits'\]$"),
     ],
 )
-def test_an_unknown_data_set_is_refused_with_the_near_one_named(name, message):
+def test_an_unknown_data_set_is_rejected_with_the_near_one_named(name, message):
     with pytest.raises(OptionError, match=message):
-        load(name)
+        load_dataset(name)
 
 
 def test_without_scikit_learn_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)  # what an absent package looks like
     with pytest.raises(MissingExtraError, match=r"sklearn is needed .*: pip install 'dendritree\[data\]'$") as caught:
-        load("digits")
+        load_dataset("digits")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("old", "new"), [("load", "load_dataset"), ("normalise", "normalize")])
+def test_a_renamed_function_works_under_its_old_name_with_a_warning(old, new):
+    with pytest.warns(DeprecationWarning, match=rf"^dendritree\.data\.{old} is now {new}; ") as caught:
+        assert getattr(data, old) is getattr(data, new)
+    assert caught[0].filename == __file__
+    assert old not in data.__all__
+    with pytest.raises(AttributeError, match=r"module 'dendritree\.data' has no attribute 'loud'"):
+        data.loud  # noqa: B018

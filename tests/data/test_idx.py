@@ -45,6 +45,6 @@ def test_what_is_read_can_be_changed():
         (b"\x00\x00\x08\x03" + b"\xff" * 12, "must have 79228162458924105385300197391 bytes: got 16"),
     ],
 )
-def test_anything_else_is_refused(content, message):
+def test_anything_else_is_rejected(content, message):
     with pytest.raises(FormatError, match=f"^an IDX file .*{message}$"):
         read_idx(content)

@@ -10,7 +10,7 @@ from data_cases import make_arrays, make_contents
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree.data import normalise, read_images, upsample
+from dendritree.data import normalize, read_images, upsample
 from dendritree.data.images import Images, parse_images, split_four_nine, split_images
 from dendritree.errors import OptionError, ShapeError
 
@@ -78,14 +78,14 @@ def test_only_the_two_image_data_sets_are_read_as_images(name):
 @given(value=st.floats(0, 1))
 def test_normalising_takes_the_papers_mean_and_deviation(value):
     x = torch.tensor([value], dtype=torch.float64)
-    assert normalise(x).item() == pytest.approx((value - 0.1307) / 0.3081, rel=1e-12, abs=1e-12)
+    assert normalize(x).item() == pytest.approx((value - 0.1307) / 0.3081, rel=1e-12, abs=1e-12)
     assert x.item() == value  # a new tensor
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.bool])
 def test_whole_numbers_cannot_be_normalised(dtype):
     with pytest.raises(OptionError, match=rf"^x must have floating-point pixels in \[0, 1\]: got {dtype}$"):
-        normalise(torch.ones(3, dtype=dtype))
+        normalize(torch.ones(3, dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.uint8])
@@ -116,7 +116,7 @@ def test_upsampling_does_not_change_its_input_and_has_a_gradient():
 
 
 @pytest.mark.parametrize("shape", [(), (28,), (28, 27), (32, 32), (5, 1024), (784, 2)])
-def test_other_shapes_are_refused(shape):
+def test_other_shapes_are_rejected(shape):
     with pytest.raises(ShapeError, match=r"^x must be images \(..., 28, 28\) or rows of pixels .*: got \("):
         upsample(torch.zeros(shape))
 

@@ -180,7 +180,7 @@ def test_obtained_files_become_images(tmp_path):
     assert images.test_images.shape == (5, 28, 28)
 
 
-def test_a_packed_file_of_the_right_name_but_not_packed_is_refused(tmp_path):
+def test_a_packed_file_of_the_right_name_but_not_packed_is_rejected(tmp_path):
     (tmp_path / f"{NAMES[0]}.gz").write_bytes(CONTENTS[NAMES[0]])
     with pytest.raises(FormatError, match=rf"^{NAMES[0]}.gz must be intact gzip data: .*header"):
         obtain(make_file_set(), data_dir=tmp_path)

@@ -21,8 +21,8 @@ OBTAIN = """
 import encodings.idna  # here, while Python's own files can be read
 import hashlib, os, sys
 from data_cases import make_file_set
-from dendritree.data.mirror import Mirror
 from dendritree.data.obtain import obtain
+from dendritree.data.sources import Mirror
 
 file_set = make_file_set(Mirror(sys.argv[1], "gzip"))
 print("ready", flush=True)
@@ -41,7 +41,7 @@ def start():
     started = []
 
     def launch(url, *options):
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'helpers'}"}
         process = subprocess.Popen(
             [sys.executable, "-W", "error", "-c", OBTAIN, url, *options],
             env=environment,

@@ -1,18 +1,14 @@
-"""Places on this machine: which are looked at, in which order, and how files get into the cache."""
+"""Places on this machine: which are looked at, in which order, and who may write to the cache."""
 
 import gzip
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from data_cases import make_contents, make_file_set, write_files
 
-from dendritree.data.places import Place, cache_folder, find, local_places, locked, read_verified
+from dendritree.data.places import Place, cache_folder, local_places, locked, read_verified
 from dendritree.errors import FormatError, OptionError
-from dendritree.files import write_whole as keep
+from dendritree.files import scratch_beside
 
-ROOT = Path(__file__).parents[2]
 FILE = make_file_set(name="tiny-images").files[1]
 CONTENT = make_contents()[FILE.name]
 
@@ -68,7 +64,7 @@ def test_a_named_folder_must_exist(monkeypatch, tmp_path, named):
 @pytest.mark.parametrize("folder", ["", "tiny-images", "tiny_images"])
 def test_a_named_folder_may_hold_files_directly_or_in_a_folder_of_the_data_set(tmp_path, folder, packed):
     write_files(tmp_path / folder, {FILE.name: CONTENT}, packed)
-    path = find(Place("named", tmp_path, ""), "tiny-images", FILE)
+    path = Place("named", tmp_path, "").find("tiny-images", FILE)
     assert path == tmp_path / folder / (f"{FILE.name}.gz" if packed else FILE.name)
     assert read_verified(FILE, path) == CONTENT
 
@@ -77,72 +73,40 @@ def test_the_folder_of_the_data_set_goes_before_the_named_folder(tmp_path):
     """MNIST's and Fashion-MNIST's files have equal names: a folder of its own says which they are."""
     write_files(tmp_path, {FILE.name: b"of another data set"})
     write_files(tmp_path / "tiny-images", {FILE.name: CONTENT}, packed=True)
-    assert find(Place("named", tmp_path, ""), "tiny-images", FILE).parent.name == "tiny-images"
+    assert Place("named", tmp_path, "").find("tiny-images", FILE).parent.name == "tiny-images"
 
 
 @pytest.mark.parametrize("kind", ["cache", "system"])
 def test_in_the_cache_and_the_systems_folder_only_the_folder_of_the_data_set_counts(tmp_path, kind):
     write_files(tmp_path, {FILE.name: CONTENT})
-    assert find(Place(kind, tmp_path, ""), "tiny-images", FILE) is None
+    assert Place(kind, tmp_path, "").find("tiny-images", FILE) is None
 
 
 def test_a_folder_with_the_name_of_a_file_is_not_it(tmp_path):
     (tmp_path / FILE.name).mkdir()
-    assert find(Place("named", tmp_path, ""), "tiny-images", FILE) is None
+    assert Place("named", tmp_path, "").find("tiny-images", FILE) is None
 
 
-def test_a_wrong_file_is_refused_by_its_path(tmp_path):
+def test_a_wrong_file_is_rejected_by_its_path(tmp_path):
     write_files(tmp_path, {FILE.name: b"wrong"})
     with pytest.raises(FormatError, match=rf"^{FILE.name} must have sha256 \w+: got .*\({tmp_path}/{FILE.name}\)$"):
         read_verified(FILE, tmp_path / FILE.name)
 
 
-def test_a_truncated_packed_file_is_refused_by_its_path(tmp_path):
+def test_a_truncated_packed_file_is_rejected_by_its_path(tmp_path):
     path = tmp_path / f"{FILE.name}.gz"
     path.write_bytes(gzip.compress(CONTENT)[:-9])
     with pytest.raises(FormatError, match=rf"^{FILE.name}.gz must be intact gzip data: .*\({path}\)$"):
         read_verified(FILE, path)
 
 
-# ---------------------------------------------------------------------------------------------------------- writing
-
-
-def test_a_kept_file_replaces_the_old_one_and_leaves_nothing_else(tmp_path):
-    (tmp_path / FILE.name).write_bytes(b"old")
-    assert keep(FILE, CONTENT, tmp_path) == tmp_path / FILE.name
-    assert [path.name for path in tmp_path.iterdir()] == [FILE.name]
-    assert (tmp_path / FILE.name).read_bytes() == CONTENT
-    assert (tmp_path / FILE.name).stat().st_mode & 0o777 == 0o644
-
-
-FULL_DISK = """
-import resource, sys
-from pathlib import Path
-from dendritree.data.content import DataFile
-from dendritree.data.places import keep
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # no file grows beyond, as on a full disk
-try:
-    keep(DataFile("large", 5000, ""), bytes(5000), Path(sys.argv[1]))
-except OSError as error:
-    print(type(error).__name__)
-"""
-
-
-def test_a_file_that_does_not_fit_leaves_the_old_one_and_no_rest(tmp_path):
-    (tmp_path / "large").write_bytes(b"old")
-    command = [sys.executable, "-W", "error", "-c", FULL_DISK, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.stdout, done.stderr) == ("OSError\n", "")
-    assert [path.name for path in tmp_path.iterdir()] == ["large"]
-    assert (tmp_path / "large").read_bytes() == b"old"
-
-
 def test_the_lock_makes_the_folder_and_clears_what_a_killed_process_left(tmp_path):
     folder = tmp_path / "a" / "b"
     folder.mkdir(parents=True)
-    (folder / ".images.x1y2.part").write_bytes(b"half")
+    scratch_beside(folder / "images").write_bytes(b"half")
     (folder / "images").write_bytes(b"whole")
+    (folder / ".notes.of the user").touch()
     said = []
     with locked(folder, said.append):
-        assert sorted(path.name for path in folder.iterdir()) == [".lock", "images"]
+        assert sorted(path.name for path in folder.iterdir()) == [".lock", ".notes.of the user", "images"]
     assert said == []

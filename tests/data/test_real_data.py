@@ -7,40 +7,56 @@ import numpy as np
 import pytest
 import torch
 
-from dendritree.data import DATASETS, load, read_images
-from dendritree.data.catalogue import FILE_SETS
+from dendritree.data import DATASETS, load_dataset, read_images
+from dendritree.data.catalog import FILE_SETS
 from dendritree.data.obtain import obtain
 
 PARTS = ("train", "val", "test")
+IN_FEATURES = {
+    "mnist": 784,
+    "mnist-4-9": 784,
+    "mnist-pairs": 1568,
+    "fashion-mnist": 784,
+    "fashion-pairs": 1568,
+    "digits": 64,
+    "adult": 108,
+    "california-housing": 8,
+}
 SIZES = {
-    "mnist": (50_000, 10_000, 10_000, 784),
-    "fashion-mnist": (50_000, 10_000, 10_000, 784),
-    "mnist-pairs": (50_000, 10_000, 10_000, 1568),
-    "fashion-pairs": (50_000, 10_000, 10_000, 1568),
-    "digits": (1197, 300, 300, 64),
-    "adult": (26_049, 6_512, 16_281, 108),
-    "california-housing": (12_384, 4_128, 4_128, 8),
+    **dict.fromkeys(("mnist", "mnist-pairs", "fashion-mnist", "fashion-pairs"), (50_000, 10_000, 10_000)),
+    "digits": (1197, 300, 300),
+    "adult": (26_049, 6_512, 16_281),
+    "california-housing": (12_384, 4_128, 4_128),
 }
 
 
-@pytest.mark.parametrize("name", DATASETS)
-def test_every_listed_data_set_loads_with_its_sizes(name, real_data):
-    if name in FILE_SETS:
-        real_data(name)
-    split = load(name, download=False)
+@pytest.fixture(scope="module")
+def loaded(request, real_data):
+    """A data set, by name; tests of one data set are run after each other and share it."""
+    if request.param in FILE_SETS:
+        real_data(request.param)
+    return request.param, load_dataset(request.param, download=False)
+
+
+def of(*names):
+    return pytest.mark.parametrize("loaded", names, indirect=True, scope="module")
+
+
+@of(*DATASETS)
+def test_every_listed_data_set_loads_with_its_sizes(loaded):
+    name, split = loaded
     if name in SIZES:
-        assert tuple(len(getattr(split, part)) for part in PARTS) == SIZES[name][:3]
-        assert split.train.x.shape[1] == SIZES[name][3]
-    assert all(getattr(split, part).x.dtype == torch.float32 for part in PARTS)
-    assert all(getattr(split, part).x.isfinite().all() for part in PARTS)
+        assert tuple(map(len, split.parts)) == SIZES[name]
+    assert split.train.x.shape[1] == DATASETS[name].in_features == IN_FEATURES[name]
+    assert all(part.x.dtype == torch.float32 for part in split.parts)
+    assert all(torch.stack(part.x.aminmax()).isfinite().all() for part in split.parts)
     assert len(split.features) == (split.train.x.shape[1] if name in ("adult", "california-housing") else 0)
     shape, classes = DATASETS[name].image_shape, DATASETS[name].classes
     if shape is not None:
         assert split.train.x.shape[1] == math.prod(shape)
         assert (split.train.x.min(), split.train.x.max()) == (0, 1)
-    for part in PARTS:
-        y = getattr(split, part).y
-        assert y.is_floating_point() if classes is None else y.unique().tolist() == list(range(classes))
+    for part in split.parts:
+        assert part.y.is_floating_point() if classes is None else part.y.unique().tolist() == list(range(classes))
 
 
 def test_the_shapes_and_classes_that_models_are_made_for():
@@ -56,11 +72,7 @@ def test_the_shapes_and_classes_that_models_are_made_for():
     }
 
 
-def test_the_files_of_mnist_are_the_official_ones(real_data):
-    real_data("mnist")
-    official = {file.name: file.digest for file in FILE_SETS["mnist"].files}
-    obtained = obtain(FILE_SETS["mnist"], download=False)
-    assert {name: f"md5:{hashlib.md5(file.content).hexdigest()}" for name, file in obtained.items()} == official
+# ----------------------------------------------------------------------------------------------------------- images
 
 
 @pytest.mark.parametrize(
@@ -82,26 +94,53 @@ def test_images_are_read_in_the_order_of_the_files(name, first, counts, real_dat
     assert np.bincount(images.train_labels).tolist() == counts
 
 
-def test_the_pixels_of_mnist_have_the_mean_and_deviation_that_the_paper_normalises_with(real_data):
+def test_the_files_of_mnist_are_the_official_ones_with_the_mean_and_deviation_of_the_paper(real_data):
     real_data("mnist")
-    pixels = read_images("mnist", download=False).train_images / np.float32(255)
-    assert (round(float(pixels.mean()), 4), round(float(pixels.std()), 4)) == (0.1307, 0.3081)
+    official = {file.name: file.digest for file in FILE_SETS["mnist"].files}
+    obtained = obtain(FILE_SETS["mnist"], download=False)
+    assert {name: f"md5:{hashlib.md5(file.content).hexdigest()}" for name, file in obtained.items()} == official
+    pixels = np.frombuffer(obtained["train-images-idx3-ubyte"].content, np.uint8, offset=16)
+    share, value = np.bincount(pixels, minlength=256) / pixels.size, np.arange(256) / 255
+    mean = share @ value
+    assert (round(mean, 4), round(math.sqrt(share @ (value - mean) ** 2), 4)) == (0.1307, 0.3081)
 
 
-def test_fours_and_nines_are_all_of_theirs(real_data):
-    real_data("mnist")
-    split = load("mnist-4-9", download=False)
+@of("mnist-4-9")
+def test_fours_and_nines_are_all_of_theirs(loaded):
+    _, split = loaded
     y = torch.cat([split.train.y, split.val.y])
     assert torch.bincount(y).tolist() == [5842, 5949]
     assert torch.bincount(split.test.y).tolist() == [982, 1009]
-    whole = load("mnist", download=False)
+    whole = load_dataset("mnist", download=False)
     assert torch.equal(split.val.x, whole.val.x[(whole.val.y == 4) | (whole.val.y == 9)])
 
 
-def test_the_people_of_adult(real_data):
+def digests(images):
+    return np.array([hash(image.tobytes()) for image in images.numpy()])
+
+
+@of("mnist-pairs", "fashion-pairs")
+def test_real_pairs_hold_every_image_of_the_parents_part_once_on_either_side(loaded):
+    name, pairs = loaded
+    singles, of_part = load_dataset({"mnist-pairs": "mnist", "fashion-pairs": "fashion-mnist"}[name]), []
+    for single, pair in zip(singles.parts, pairs.parts, strict=True):
+        left, right = (digests(half) for half in pair.x.unflatten(1, (28, 56)).split(28, dim=2))
+        images = sorted(zip(digests(single.x).tolist(), single.y.tolist(), strict=True))
+        assert sorted(zip(left.tolist(), (pair.y // 10).tolist(), strict=True)) == images
+        assert sorted(zip(right.tolist(), (pair.y % 10).tolist(), strict=True)) == images
+        assert not (left == right).any()
+        assert torch.bincount(pair.y).min() > 0
+        of_part.append(np.unique(left))
+    assert sum(map(len, of_part)) == len(np.unique(np.concatenate(of_part))) == 70_000
+
+
+# ----------------------------------------------------------------------------------------------------------- tables
+
+
+@of("adult")
+def test_the_people_of_adult(loaded):
     """7,841 of 32,561 and 3,846 of 16,281 earn more than 50,000 dollars; 1,836 did not say for whom they work."""
-    real_data("adult")
-    split = load("adult", download=False)
+    _, split = loaded
     assert (split.train.y.sum() + split.val.y.sum()).item() == 7841
     assert split.test.y.sum().item() == 3846
     unknown = split.features.index("workclass=?")
@@ -114,10 +153,10 @@ def test_the_people_of_adult(real_data):
     assert (split.val.x[:, categories].sum(1) == 8).all()  # one of each of the eight
 
 
-def test_the_districts_of_california(real_data):
-    real_data("california-housing")
-    split = load("california-housing", download=False)
-    y = torch.cat([getattr(split, part).y for part in PARTS])
+@of("california-housing")
+def test_the_districts_of_california(loaded):
+    _, split = loaded
+    y = torch.cat([part.y for part in split.parts])
     assert y.dtype == torch.float32
     assert (y.min().item(), y.max().item()) == pytest.approx((0.14999, 5.00001))
     assert y.double().mean().item() == pytest.approx(2.06855817, abs=1e-6)

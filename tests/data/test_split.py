@@ -38,7 +38,7 @@ def test_parts_may_differ_in_size_and_be_empty():
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("targets", [0, 4, 6])
-def test_a_part_with_more_or_fewer_targets_than_inputs_is_refused_by_name(place, targets):
+def test_a_part_with_more_or_fewer_targets_than_inputs_is_rejected_by_name(place, targets):
     parts = [make_examples(5, 4) for _ in range(3)]
     parts[place] = make_examples(5, 4, targets=targets)
     name = ("train", "val", "test")[place]
@@ -48,7 +48,7 @@ def test_a_part_with_more_or_fewer_targets_than_inputs_is_refused_by_name(place,
 
 @pytest.mark.parametrize("place", [1, 2])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2), (4, 1)])
-def test_a_part_with_inputs_of_another_shape_is_refused_by_name(place, shape):
+def test_a_part_with_inputs_of_another_shape_is_rejected_by_name(place, shape):
     parts = [make_examples(5, 4) for _ in range(3)]
     parts[place] = make_examples(5, *shape)
     name = ("train", "val", "test")[place]
@@ -71,7 +71,7 @@ def test_features_name_each_column_of_the_inputs_or_none():
 
 
 @pytest.mark.parametrize("features", [("width",), ("width", "height", "depth")])
-def test_too_few_or_too_many_names_are_refused(features):
+def test_too_few_or_too_many_names_are_rejected(features):
     parts = [make_examples(5, 2) for _ in range(3)]
     message = rf"^features must name each column of x, or none: got {len(features)} names, x \(5, 2\)$"
     with pytest.raises(ShapeError, match=message):
@@ -132,7 +132,7 @@ def test_a_count_may_be_one_of_numpys_integers():
 
 
 @pytest.mark.parametrize("count", [0, -1, 11, 10**9, 2.0, 0.5, True, "4", None])
-def test_more_examples_than_there_are_or_none_are_refused(count):
+def test_more_examples_than_there_are_or_none_are_rejected(count):
     with pytest.raises(ShapeError) as caught:
         first_examples(numbered_split(10), count)
     assert str(caught.value) == f"count must be an integer from 1 to the 10 training examples: got {count!r}"

@@ -90,7 +90,7 @@ def bytes_after_two_epochs(path):
     return path.read_bytes()
 
 
-def refused(path, message, *, model=None, split=None, config=THREE_EPOCHS, error=FormatError):
+def rejected(path, message, *, model=None, split=None, config=THREE_EPOCHS, error=FormatError):
     """Going on from a file fails with the message, and neither the model nor the file changes."""
     model = model or make_network("plain", 5)
     before = {key: value.clone() for key, value in model.state_dict().items()}

@@ -1,17 +1,21 @@
-"""`dendritree reproduce` as a process of its own, with all that it starts."""
+"""Commands that are interrupted: in this process, or as processes of their own with all that they start."""
 
+import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 import uuid
 from pathlib import Path
 
-from small_paper import command, environment
+import torch
 
+import dendritree
 from dendritree.errors import DendritreeError
 from dendritree.studies.engine.store import RunStore
 
+ROOT = Path(dendritree.__file__).parents[1]
 MARK = "DENDRITREE_TEST_RUN"
 """A variable that every process of a run inherits."""
 
@@ -23,7 +27,7 @@ def wait_until(condition, seconds):
     return met
 
 
-def trials_in(folder):
+def count_trials(folder):
     """How many trials a run has, 0 while it has no file."""
     try:
         with RunStore.open_for_reading(folder) as store:
@@ -32,16 +36,54 @@ def trials_in(folder):
         return 0
 
 
-class CommandRun:
-    """A running `dendritree reproduce`, the leader of a process group; a context manager that leaves none behind."""
+@contextlib.contextmanager
+def interrupt_when(condition):
+    """Ctrl-C in this process, in the first step of any training after `condition` holds."""
 
-    def __init__(self, installed, folder, *arguments, **options):
+    def press(module, _inputs):
+        if module.training and condition():
+            handle.remove()
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start us with it ignored
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(press)
+    try:
+        yield
+    finally:
+        handle.remove()
+        signal.signal(signal.SIGINT, before)
+
+
+def run_process(*arguments, root=ROOT, **options):
+    """`python -m dendritree` of the package in `root`, to its end; warnings are errors."""
+    options = {"capture_output": True} | options
+    environment = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": "80"}
+    return subprocess.run(
+        command_line(*arguments), env=environment, cwd=root, text=True, timeout=120, check=False, **options
+    )
+
+
+def command_line(*arguments):
+    return [sys.executable, "-W", "error", "-m", "dendritree", *map(str, arguments)]
+
+
+class CommandRun:
+    """A running command, the leader of a process group; a context manager that leaves no process behind.
+
+    Args:
+        folder: of the run.
+        arguments: the command line, without `--run`.
+        root: where the package is.
+        options: for `Popen`.
+    """
+
+    def __init__(self, folder, *arguments, root=ROOT, **options):
         self.folder, self.mark = folder, uuid.uuid4().hex
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
         self.process = subprocess.Popen(
-            command("reproduce", "--run", folder, *arguments),
-            env=environment(installed) | {MARK: self.mark},
-            cwd=installed,
+            command_line(*arguments, "--run", folder),
+            env={**os.environ, "PYTHONPATH": str(root), "COLUMNS": "80", MARK: self.mark},
+            cwd=root,
             start_new_session=True,
             **options,
         )
@@ -61,12 +103,19 @@ class CommandRun:
 
     def reaches(self, trials, seconds=120):
         """Whether it comes to have so many trials while it runs."""
-        wait_until(lambda: trials_in(self.folder) >= trials or self.process.poll() is not None, seconds)
+        wait_until(lambda: count_trials(self.folder) >= trials or self.process.poll() is not None, seconds)
         return self.process.poll() is None
 
+    def kill(self):
+        """As `kill -9` does; whether its workers end too."""
+        self.process.kill()
+        self.process.wait()
+        return wait_until(lambda: not self.processes(), 30)
+
     def interrupt(self):
-        """Ctrl-C: the terminal sends it to the whole group."""
+        """Ctrl-C: the terminal sends it to the whole group. Returns exit status, output and errors."""
         os.killpg(self.process.pid, signal.SIGINT)
+        return self.finish(60)
 
     def finish(self, seconds=180):
         """Exit status, output and errors."""

@@ -3,23 +3,17 @@
 import dataclasses
 import math
 
-from dendritree.studies.engine.records import CURVES, TrialRecord
 from dendritree.studies.engine.store import RunStore
+from dendritree.studies.engine.trial import CURVES, Trial
 from dendritree.studies.fair.plan import ComparisonPlan
-from dendritree.studies.fair.tasks import Task
+from dendritree.studies.fair.trials import STUDY
 
-COLUMNS = {"adult": 108, "california-housing": 8}
-"""Inputs of the tables; images say theirs."""
 SMALL = {"budgets": [500], "trials": 3, "seeds": 2, "steps": 1, "test_steps": 8}
 """A comparison of a second."""
 
 
 def small_plan(*tasks, **options):
     return ComparisonPlan.make(tasks or ["digits:128"], **{**SMALL, **options})
-
-
-def inputs_of(task: Task) -> int:
-    return math.prod(task.image_shape) if task.image_shape else COLUMNS[task.dataset]
 
 
 # ---------------------------------------------------------------------------------------------------------- counting
@@ -46,7 +40,7 @@ def auto_tree_by_hand(inputs):
 
 def parameters_by_hand(choice, hidden=None):
     """Parameters of a choice, or of the same one with other hidden layers."""
-    config = choice.config
+    config = choice.arguments
     ins, outs = config["in_features"], config["out_features"]
     if choice.network == "perceptrons":
         return (ins + 1) * outs
@@ -72,24 +66,13 @@ def one_wider(hidden):
 # ----------------------------------------------------------------------------------------------------------- records
 
 
-def records_in(folder, protocol=None):
+def trials_in(folder, **wanted):
     """What a run has, without the time it took, which no two runs share."""
     with RunStore.open_for_reading(folder) as store:
-        return [dataclasses.replace(record, seconds=0.0) for record in store.records(protocol)]
+        return [dataclasses.replace(trial, seconds=0.0) for trial in store.trials(**wanted)]
 
 
-def made_record(job, *, val_loss, val_acc):
-    """A record of a job that was never done, with any curves one likes."""
+def made_trial(job, *, val_loss, val_acc):
+    """A trial of a job that was never done, with any curves one likes."""
     curves = dict.fromkeys(CURVES, [0.5] * len(val_loss)) | {"val_loss": val_loss, "val_acc": val_acc}
-    return TrialRecord(
-        protocol=job.phase,
-        row=job.row,
-        index=job.index,
-        seed=job.seed,
-        dataset=job.task.name,
-        lr=job.choice.lr,
-        parameters=parameters_by_hand(job.choice),
-        seconds=0.1,
-        history=curves,
-        model_config=job.choice.as_stored(),
-    )
+    return Trial(STUDY, job.key, job.seed, vars(job.choice), parameters_by_hand(job.choice), 0.1, curves)

@@ -6,22 +6,21 @@ import math
 import numpy as np
 
 from dendritree.models import create_model
-from dendritree.studies.engine.records import CURVES, TrialRecord
-from dendritree.studies.fair.families import Choice
-from dendritree.studies.fair.plan import Cell, ComparisonPlan
-from dendritree.studies.fair.tasks import Task
-from dendritree.studies.fair.trials import SEARCH, TEST, CompareJob
+from dendritree.studies.engine.choice import Choice
+from dendritree.studies.engine.task import Task
+from dendritree.studies.engine.trial import CURVES, Trial
+from dendritree.studies.fair.plan import ComparisonPlan
+from dendritree.studies.fair.trials import SEARCH, STUDY, TEST, Cell, FairJob
 from dendritree.wiring import Local, Random
 
 CONFIG = ComparisonPlan.make(["digits"], trials=2, seeds=2, steps=20, test_steps=40).as_config()
-COLUMNS = {"digits": 64, "adult": 108, "california-housing": 8}  # of tables; images know theirs
 
 
 @functools.cache
 def choice_and_parameters(cell):
     """A model of the family as large as the budget, about, without a search; and its parameters."""
     task, shape, outputs = cell.task, cell.task.image_shape, cell.task.out_features
-    inputs = math.prod(shape) if shape else COLUMNS[task.dataset]
+    inputs = task.in_features
     config = {"in_features": inputs, "out_features": outputs, "output": "logits", "dropout": 0.1}
     network, synapses = "dendritic-network", 9 if shape else 4
     if cell.family == "linear":
@@ -46,24 +45,12 @@ def made_up_cell(task, family, budget, scores, *, searched=2, parameters=None):
     for phase, numbers in ((SEARCH, [0.5] * searched), (TEST, scores)):
         for index, score in enumerate(numbers):
             choice, real = choice_and_parameters(cell)
-            job = CompareJob(phase, cell.task, family, cell.budget, index, choice, 20)
-            regression = cell.task.metric == "rmse"
-            records.append(
-                TrialRecord(
-                    protocol=phase,
-                    row=job.row,
-                    index=index,
-                    seed=job.seed,
-                    dataset=cell.task.name,
-                    lr=choice.lr,
-                    parameters=parameters or real,
-                    seconds=0.5 + real / 10_000,
-                    history={curve: [0.5] for curve in CURVES},
-                    test_loss=None if phase == SEARCH else score**2 if regression else 1.0,
-                    test_acc=None if phase == SEARCH or regression else score,
-                    model_config=dict(choice.config),
-                )
-            )
+            job = FairJob(phase, cell, index, choice, 20)
+            accuracy, loss = (math.nan, score**2) if cell.task.metric == "rmse" else (score, 1.0)
+            scores = {} if phase == SEARCH else {"test_loss": loss, "test_acc": accuracy}
+            curves, seconds = {curve: [0.5] for curve in CURVES}, 0.5 + real / 10_000
+            size = parameters or real
+            records.append(Trial(STUDY, job.key, job.seed, vars(choice), size, seconds, curves, scores))
     return records
 
 

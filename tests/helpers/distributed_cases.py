@@ -59,7 +59,8 @@ def main(rank, folder):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    from dendritree import DendriticLayer, share_wiring
+    from dendritree import DendriticLayer
+    from dendritree.layers import share_wiring
 
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     x, y = data()

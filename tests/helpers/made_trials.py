@@ -1,6 +1,7 @@
 """Trials made up for tests: any numbers one likes, without training."""
 
-from dendritree.studies.engine.records import CURVES, Row, TrialRecord
+from dendritree.studies.engine.trial import CURVES, Trial
+from dendritree.studies.paper.records import Row, TrialRecord
 
 TREE = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0)
 MLP = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
@@ -31,3 +32,11 @@ def scored_trials(row, accuracies, *, protocol="paper", loss=1.0, train_acc=1.0,
         )
         for index, accuracy in enumerate(accuracies)
     ]
+
+
+def kept_trial(index=0, *, epochs=3, task="mnist", family="mlp", **options):
+    """A trial of some study as the store keeps it; its curves depend on its index, so that no two are equal."""
+    curves = {c: [(i + 1) / (epoch + index + 2) for epoch in range(epochs)] for i, c in enumerate(CURVES)}
+    key = {"task": task, "budget": 9000, "family": family, "trial": index}
+    defaults = {"seed": 100 + index, "parameters": 11_395, "seconds": 0.25, "config": {"network": "mlp", "lr": 0.01}}
+    return Trial(**{"study": "fair", "key": key, "curves": curves, **defaults, **options})

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from dendritree.studies.engine.records import Row
 from dendritree.studies.paper.protocol import PAPER
+from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.trials import Job, run_job
 
 DROPOUTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)

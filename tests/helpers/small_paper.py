@@ -1,8 +1,6 @@
 """A paper of two small tables, read as an installed package reads its own: runs of it take seconds, not minutes."""
 
-import os
 import shutil
-import sys
 from pathlib import Path
 
 import dendritree
@@ -70,19 +68,9 @@ def install(folder):
     """A copy of the package with the small paper inside; the compiled kernels go with it."""
     package = folder / "dendritree"
     shutil.copytree(PACKAGE, package)
-    paper = package / "experiments" / "paper"
+    paper = package / "studies" / "paper" / "published"
     if paper.is_dir():  # dendritree itself is installed
         shutil.rmtree(paper)
     small_tables(paper / "specs")
     shutil.copytree(paper_folder() / "expected", paper / "expected")
     return folder
-
-
-def command(*arguments):
-    """The command line, warnings being errors."""
-    return [sys.executable, "-W", "error", "-m", "dendritree", *map(str, arguments)]
-
-
-def environment(installed):
-    """Variables for a process that is to use the copy in `installed`."""
-    return {**os.environ, "PYTHONPATH": str(installed), "COLUMNS": "80"}

@@ -11,9 +11,55 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import DendriticLayer, DendritreeError, OptionError, Partition, ShapeError, Shared
+from dendritree import DendriticLayer, Partition, Shared
+from dendritree.errors import DendritreeError, OptionError, ShapeError
 
 # ------------------------------------------------------------------------------------------------------- sizes
+
+PAPER = {"branching": 2, "wiring": "partition"}
+
+
+@pytest.mark.parametrize("sizes", [(784, 10), (768, 768), (100, 10), (3, 1), (1, 1), (2, 5)])
+def test_two_sizes_are_enough_as_for_nn_linear(sizes):
+    layer, linear = DendriticLayer(*sizes), nn.Linear(*sizes)
+    x = torch.randn(3, sizes[0])
+    assert layer(x).shape == linear(x).shape
+    assert layer.wirings == (Shared(),)
+    assert layer.coverage().tolist() == [sizes[1]] * sizes[0]  # every neuron reads every input
+
+
+def test_without_out_features_it_is_the_papers_layer():
+    assert DendriticLayer(16, branching=2, depth=2).wirings == (Partition(),)
+    assert DendriticLayer(16, branching=[4, 2]).out_features == 2
+
+
+def test_one_neuron_has_one_forest_whatever_the_wiring():
+    assert DendriticLayer(1024, 1, branching=32).forest == DendriticLayer(1024, branching=32, depth=2).forest
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options"),
+    [
+        ((160, 10), {"branching": 2, "depth": 4}),
+        ((160, 10), {"branching": 2}),
+        ((160, 10), {"branching": [4, 4]}),
+        ((160, 10), {"branching": 2, "fan_in": 16}),
+        ((160, 10), {"branching": [8, [8]]}),
+        ((1024, 4), {"branching": 2, "depth": 8}),
+    ],
+)
+def test_where_the_papers_layer_would_fit_the_error_names_it(sizes, options):
+    hint = f"wiring='partition' would fit: each of {sizes[1]} neurons then reads its own {sizes[0] // sizes[1]} inputs$"
+    with pytest.raises(ShapeError, match=f"must be .*got .*; {hint}"):
+        DendriticLayer(*sizes, **options)
+    assert DendriticLayer(*sizes, **options, wiring="partition").out_features == sizes[1]
+
+
+@pytest.mark.parametrize("options", [{"branching": 2}, {"branching": 16, "fan_in": 32}, {"branching": [1, [2]]}])
+def test_where_no_wiring_would_fit_none_is_named(options):
+    with pytest.raises(ShapeError) as error:
+        DendriticLayer(161, 10, **options)
+    assert "partition" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -24,14 +70,14 @@ from dendritree import DendriticLayer, DendritreeError, OptionError, Partition, 
         ({"in_features": 1024, "out_features": 1, "branching": 4}, 1, 5, 1705),
         ({"in_features": 1024, "branching": 2, "depth": 4}, 64, 4, 64 * 45),
         ({"in_features": 10240, "branching": 8, "depth": 2}, 160, 2, 160 * 81),
-        ({"in_features": 160, "out_features": 10, "branching": 2, "depth": 4}, 10, 4, 10 * 45),
+        ({"in_features": 160, "out_features": 10, "branching": 2, "depth": 4, "wiring": "partition"}, 10, 4, 10 * 45),
         ({"in_features": 250, "branching": 5, "depth": 3}, 2, 3, 2 * (125 + 25 + 5 + 31)),
         ({"in_features": 256, "branching": [16, 8]}, 2, 2, 2 * (128 + 8 + 9)),
         ({"in_features": 128, "out_features": 1, "branching": [16, 8], "depth": 2}, 1, 2, 128 + 8 + 9),
         ({"in_features": 1024, "out_features": 10, "branching": 32, "wiring": "shared"}, 10, 2, 10890),
         ({"in_features": 784, "out_features": 1, "branching": 2, "ragged": True}, 1, 10, 2357),
-        ({"in_features": 20, "out_features": 2, "branching": 3, "ragged": True}, 2, 3, 46),
-        ({"in_features": 3, "out_features": 3, "branching": 2, "ragged": True}, 3, 1, 6),
+        ({"in_features": 20, "out_features": 2, "branching": 3, "ragged": True, "wiring": "partition"}, 2, 3, 46),
+        ({"in_features": 3, "out_features": 3, "branching": 2, "ragged": True, "wiring": "partition"}, 3, 1, 6),
         ({"in_features": 7, "out_features": 2, "branching": 3, "wiring": "shared", "ragged": True}, 2, 2, 2 * 14),
     ],
 )
@@ -45,23 +91,44 @@ def test_sizes_follow_the_papers_law(arguments, out_features, depth, parameters)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((784, 10), r"in_features must be out_features \* branching \*\* depth: got in_features 784, out_features 10"),
-        ((784, 10), r"640 or 1280 inputs would fit, or ragged=True"),
-        ((1024, 10), r"got in_features 1024, out_features 10, branching 2; 640 or 1280 inputs would fit"),
-        ((1024,), r"give out_features or depth, got neither"),
+        ((784, 10, PAPER), r"in_features must be out_features \* branching \*\* depth: got in_features 784, out_feat"),
+        ((784, 10, PAPER), r"640 or 1280 inputs would fit, or ragged=True"),
+        ((1024, 10, PAPER), r"got in_features 1024, out_features 10, branching 2; 640 or 1280 inputs would fit"),
+        ((1024, {"branching": 2}), r"give out_features or depth, got neither"),
+        ((1024,), r"out_features must be given for branching 'auto': got None"),
+        ((1024, None, {"depth": 4}), r"out_features must be given for branching 'auto': got None"),
+        ((6, None, {"branching": [1, [2]]}), r"out_features must be given for branching \[1, \[2\]\]: got None"),
+        (
+            (784, 10, {"branching": 2}),
+            r"fan_in must be branching \*\* depth: got fan_in 784.*512 or 1024 would fit, or r",
+        ),
+        ((160, 10, {"depth": 4}), r"depth must be left out for branching 'auto', which grows 2 levels.*: got 4"),
+        ((3, 1, {"depth": 2}), r"depth must be left out for branching 'auto', which grows 1 levels.*: got 2"),
         ((1024, 10, {"wiring": "shared", "branching": 3}), r"fan_in 1024, branching 3; 729 or 2187 would fit"),
         ((1024, None, {"wiring": "shared"}), r"out_features is required for wiring 'shared': got None"),
-        ((1024, 1, {"depth": 9}), r"branching \*\* depth: .*depth 9; 512 inputs would fit"),
-        ((1000, None, {"depth": 4}), r"in_features 1000, branching 2, depth 4; 992 or 1008 inputs would fit"),
-        ((8, None, {"depth": 4}), r"in_features 8, branching 2, depth 4; 16 inputs would fit"),
-        ((100, 1, {"branching": [16, 8]}), r"the product of branching: got in_features 100.*128 inputs would fit"),
+        ((1024, 1, {**PAPER, "depth": 9}), r"branching \*\* depth: .*depth 9; 512 inputs would fit"),
+        (
+            (1000, None, {"branching": 2, "depth": 4}),
+            r"in_features 1000, branching 2, depth 4; 992 or 1008 inputs would fit",
+        ),
+        ((8, None, {"branching": 2, "depth": 4}), r"in_features 8, branching 2, depth 4; 16 inputs would fit"),
+        (
+            (100, 1, {**PAPER, "branching": [16, 8]}),
+            r"the product of branching: got in_features 100.*128 inputs would fit",
+        ),
         ((128, 1, {"branching": [16, 8], "depth": 3}), r"depth must be the number of levels: got depth 3"),
-        ((785, 2, {"ragged": True}), r"multiple of out_features for wiring 'partition': got 785 and 2; 784 or 786"),
-        ((784, 1, {"ragged": True, "depth": 3}), r"got depth 3, but fan_in 784 with branching 2 has depth 10"),
-        ((4, 4), r"got in_features 4, out_features 4, branching 2; 8 inputs would fit, or ragged=True"),
+        (
+            (785, 2, {**PAPER, "ragged": True}),
+            r"multiple of out_features for wiring 'partition': got 785 and 2; 784 or 786",
+        ),
+        (
+            (784, 1, {"branching": 2, "ragged": True, "depth": 3}),
+            r"got depth 3, but fan_in 784 with branching 2 has depth 10",
+        ),
+        ((4, 4, PAPER), r"got in_features 4, out_features 4, branching 2; 8 inputs would fit, or ragged=True"),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused_with_what_would(arguments, message):
+def test_sizes_that_do_not_fit_are_rejected_with_what_would(arguments, message):
     *sizes, options = arguments if isinstance(arguments[-1], dict) else (*arguments, {})
     with pytest.raises((ShapeError, OptionError), match=message):
         DendriticLayer(*sizes, **options)
@@ -108,12 +175,6 @@ def test_bad_options_are_refused_by_rule_and_value(options, message):
 def test_nothing_is_allocated_before_sizes_are_checked():
     with pytest.raises(ShapeError, match=r"fewer than 2\*\*31"):
         DendriticLayer(2**31, 2**15, branching=2, wiring="shared")
-
-
-@pytest.mark.parametrize("shape", [(), (5,), (3, 5), (4, 3)])
-def test_inputs_of_another_width_are_refused(shape):
-    with pytest.raises(ShapeError, match=r"last dimension of the input must be in_features 4: got"):
-        DendriticLayer(4, 1)(torch.zeros(shape))
 
 
 def test_inputs_of_another_type_are_refused():
@@ -216,7 +277,7 @@ def test_a_learned_activation_counts_as_parameter():
 
 def test_weights_start_from_the_density_gain_law_at_every_level():
     torch.manual_seed(0)
-    layer = DendriticLayer(64 * 1024, 64, branching=[16, 4, 16])
+    layer = DendriticLayer(64 * 1024, branching=[16, 4, 16])
     forest = layer.forest
     for level, children in zip(forest.levels, (16, 4, 16), strict=True):
         weights = layer.weight[forest.offsets[level.start] : forest.offsets[level.stop]].detach()
@@ -228,7 +289,9 @@ def test_weights_start_from_the_density_gain_law_at_every_level():
 
 def test_ragged_nodes_start_by_their_own_number_of_children():
     torch.manual_seed(0)
-    layer = DendriticLayer(5 * 4096, 4096, branching=3, ragged=True)  # dendrites of 3 and 2 synapses
+    layer = DendriticLayer(
+        5 * 4096, 4096, branching=3, wiring="partition", ragged=True
+    )  # dendrites of 3 and 2 synapses
     fan_ins = np.repeat(layer.forest.fan_ins, layer.forest.fan_ins)
     for children in (2, 3):
         weights = layer.weight.detach()[torch.as_tensor(fan_ins == children)]
@@ -240,7 +303,7 @@ def test_init_is_governed_by_torchs_seed_and_leaves_numpys_alone():
     weights = []
     for _ in range(2):
         torch.manual_seed(7)
-        weights.append(DendriticLayer(64, 4, branching=4).weight)
+        weights.append(DendriticLayer(64, 4).weight)
     assert torch.equal(*weights)
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
 
@@ -272,11 +335,11 @@ def test_dropout_per_input_is_the_same_for_all_neurons():
 # ----------------------------------------------------------------------------------- behaves as nn.Linear does
 
 
-def test_repr_shows_how_it_was_made():
+def test_repr_shows_how_it_was_made_and_what_was_grown():
     layer = DendriticLayer(16, 2, branching=4, wiring="shared", dropout=0.2, bias=False, root_activation=False)
     assert repr(layer).splitlines()[1].strip() == (
-        "16, 2, branching=4, depth=2, wiring=Shared(), bias=False, dropout=0.2, dropout_per='synapse', "
-        "root_activation=False"
+        "16, 2, branching=4, wiring=Shared(), bias=False, dropout=0.2, dropout_per='synapse', "
+        "root_activation=False; 2 trees of 16 synapses, 4 + 1 dendrites; 40 parameters"
     )
 
 
@@ -337,7 +400,7 @@ def test_functional_call_with_a_state_dict():
 
 
 def test_stack_of_layers_with_different_branching():
-    stack = nn.Sequential(DendriticLayer(10240, branching=8, depth=2), DendriticLayer(160, 10, branching=2, depth=4))
+    stack = nn.Sequential(DendriticLayer(10240, branching=8, depth=2), DendriticLayer(160, branching=2, depth=4))
     assert stack(torch.randn(3, 10240)).shape == (3, 10)
     assert sum(p.numel() for p in stack.parameters()) == 160 * 81 + 10 * 45
 

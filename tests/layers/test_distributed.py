@@ -4,8 +4,9 @@ import pytest
 import torch
 from distributed_cases import run_two
 
-from dendritree import DendriticLayer, share_wiring
+from dendritree import DendriticLayer
 from dendritree.errors import OptionError
+from dendritree.layers import share_wiring
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """DMNN: the source's equations loop by loop, boxes from data, the contract of nn.Linear."""
 
-import copy
 import math
-import pickle
 
 import pytest
 import torch
@@ -10,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from dendritree import DMNN, DendritreeError, OptionError, ShapeError, count
+from dendritree import DMNN, count
+from dendritree.errors import OptionError, ShapeError
 from dendritree.ops.neurons import products
 
 XOR = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), torch.tensor([0, 1, 1, 0])
@@ -249,8 +248,6 @@ def test_data_that_boxes_cannot_be_drawn_from_is_refused(options, x, y, error, m
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"in_features": 0}, r"in_features must be an integer of at least 1: got 0"),
-        ({"out_features": True}, r"out_features must be an integer of at least 1: got True"),
         ({"dendrites": 2.0}, r"dendrites must be an integer of at least 1: got 2\.0"),
         ({"reduce": "mix"}, r"reduce must be one of 'max', 'min': got 'mix'"),
         ({"temperature": 0}, r"temperature must be a positive number: got 0"),
@@ -266,38 +263,11 @@ def test_data_that_boxes_cannot_be_drawn_from_is_refused(options, x, y, error, m
         ({"signs": [1]}, r"signs must be 1 or -1, .* got \[1\]"),
         ({"signs": "+-"}, r"signs must be 1 or -1, .* got '\+-'"),
         ({"signs": 1.5}, r"signs must be 1 or -1, .* got 1\.5"),
-        ({"dtype": torch.int8}, r"dtype must be a floating-point torch.dtype: got torch.int8"),
     ],
 )
 def test_bad_options_are_refused_by_rule_and_value(options, message):
     with pytest.raises(OptionError, match=message):
         DMNN(**{"in_features": 4, "out_features": 1, "dendrites": 2, **options})
-
-
-@pytest.mark.parametrize("shape", [(), (5,), (3, 5), (4, 3)])
-def test_inputs_of_another_width_are_refused(shape):
-    with pytest.raises(ShapeError, match=r"last dimension of the input must be in_features 4: got"):
-        DMNN(4, 1, dendrites=1)(torch.zeros(shape))
-
-
-def test_inputs_of_another_type_are_refused_unless_autocast_is_on():
-    layer = DMNN(4, 1, dendrites=1)
-    with pytest.raises(DendritreeError, match=r"type of the weights, torch.float32: got torch.float64"):
-        layer(torch.zeros(4, dtype=torch.float64))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert layer(torch.zeros(4, dtype=torch.bfloat16)).dtype == torch.float32
-
-
-@pytest.mark.parametrize("temperature", [None, 0.1])
-def test_bfloat16_loses_no_more_than_its_own_rounding(temperature):
-    torch.manual_seed(0)
-    small = DMNN(64, 3, dendrites=2, temperature=temperature, dtype=torch.bfloat16)
-    x = torch.rand(6, 64).bfloat16()
-    y, exact = small(x), copy.deepcopy(small).double()(x.double())
-    assert y.dtype == torch.bfloat16
-    torch.testing.assert_close(y.double(), exact, rtol=0.03, atol=0.03)
-    y.sum().backward()
-    assert small.low.grad.dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
@@ -343,28 +313,11 @@ def test_it_says_what_it_is_and_counts_what_it_does(options, text):
     assert (count(layer).total, count(layer).multiply_adds) == (faces, layer.multiply_adds)
 
 
-def test_state_dict_copies_pickles_and_meta_layers():
-    layer, x = DMNN(5, 2, dendrites=3, signs=[1, -1, 1]), torch.rand(4, 5)
-    assert sorted(layer.state_dict()) == ["high", "low", "sign"]
-    other = DMNN(5, 2, dendrites=3)
+def test_a_state_dict_brings_its_signs():
+    layer, other, x = DMNN(5, 2, dendrites=3, signs=[1, -1, 1]), DMNN(5, 2, dendrites=3), torch.rand(4, 5)
     other.load_state_dict(layer.state_dict())
-    meta = DMNN(5, 2, dendrites=3, device="meta")
-    assert meta(torch.zeros(4, 5, device="meta")).shape == (4, 2)
-    assert repr(meta) == "DMNN(5, 2, dendrites=3, reduce='max')"
-    meta.load_state_dict(layer.state_dict(), assign=True)
-    for twin in (other, meta, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        assert torch.equal(twin(x), layer(x))
-
-
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's own, of its compiler
-@pytest.mark.parametrize("temperature", [None, 0.1])
-def test_it_compiles_and_exports(temperature):
-    layer, x = DMNN(6, 2, dendrites=2, temperature=temperature), torch.rand(3, 6)
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    gradients = [torch.autograd.grad(net(x).square().sum(), layer.parameters()) for net in (compiled, layer)]
-    torch.testing.assert_close(*gradients)
-    exported = torch.export.export(layer.eval(), (x,)).module()
-    torch.testing.assert_close(exported(x), layer(x))
+    assert torch.equal(other(x), layer(x))
+    assert repr(DMNN(5, 2, dendrites=3, device="meta")) == "DMNN(5, 2, dendrites=3, reduce='max')"
 
 
 def test_the_first_boxes_lie_around_the_middle_of_the_inputs_range():

@@ -1,8 +1,6 @@
 """DNM: the source's equations loop by loop, the log domain, the contract of nn.Linear."""
 
-import copy
 import math
-import pickle
 
 import pytest
 import torch
@@ -10,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from dendritree import DNM, DendritreeError, OptionError, ShapeError, count
+from dendritree import DNM, count
+from dendritree.errors import OptionError
 from dendritree.ops.neurons import products
 
 XOR = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0], [1.0], [1.0], [0.0]])
@@ -169,8 +168,6 @@ def test_784_inputs_train():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"in_features": 0}, r"in_features must be an integer of at least 1: got 0"),
-        ({"out_features": 1.5}, r"out_features must be an integer of at least 1: got 1\.5"),
         ({"dendrites": 0}, r"dendrites must be an integer of at least 1: got 0"),
         ({"dendrites": [2]}, r"dendrites must be an integer of at least 1: got \[2\]"),
         ({"k": 0}, r"k must be a positive number: got 0"),
@@ -181,39 +178,11 @@ def test_784_inputs_train():
         ({"soma_threshold": math.inf}, r"soma_threshold must be a finite number: got inf"),
         ({"soma_threshold": 0.0, "soma": "log"}, r"soma_threshold must be a positive number: got 0\.0"),
         ({"soma": "sigmod"}, r"soma must be one of .*got 'sigmod'; did you mean 'sigmoid'\?"),
-        ({"dtype": torch.int64}, r"dtype must be a floating-point torch.dtype: got torch.int64"),
     ],
 )
 def test_bad_options_are_refused_by_rule_and_value(options, message):
     with pytest.raises(OptionError, match=message):
         DNM(**{"in_features": 4, "out_features": 1, "dendrites": 2, **options})
-
-
-@pytest.mark.parametrize("shape", [(), (5,), (3, 5), (4, 3)])
-def test_inputs_of_another_width_are_refused(shape):
-    with pytest.raises(ShapeError, match=r"last dimension of the input must be in_features 4: got"):
-        DNM(4, 1, dendrites=1)(torch.zeros(shape))
-
-
-def test_inputs_of_another_type_are_refused_unless_autocast_is_on():
-    layer = DNM(4, 1, dendrites=1)
-    with pytest.raises(DendritreeError, match=r"type of the weights, torch.float32: got torch.bfloat16"):
-        layer(torch.zeros(4, dtype=torch.bfloat16))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert layer(torch.zeros(4, dtype=torch.bfloat16)).dtype == torch.float32
-
-
-@pytest.mark.parametrize("soma", ["sigmoid", "logit", "log"])
-def test_bfloat16_loses_no_more_than_its_own_rounding(soma):
-    torch.manual_seed(0)
-    small = DNM(256, 3, dendrites=2, soma=soma, dtype=torch.bfloat16)
-    x = torch.rand(6, 256).bfloat16()
-    exact = copy.deepcopy(small).double()(x.double())
-    y = small(x)
-    assert y.dtype == torch.bfloat16
-    torch.testing.assert_close(y.double(), exact, rtol=0.03, atol=0.03)
-    y.sum().backward()
-    assert small.weight.grad.dtype == torch.bfloat16
 
 
 def test_it_says_what_it_is_and_counts_what_it_does():
@@ -224,19 +193,9 @@ def test_it_says_what_it_is_and_counts_what_it_does():
     assert (count(layer).total, count(layer).multiply_adds) == (2 * synapses, layer.multiply_adds)
 
 
-def test_state_dict_copies_pickles_and_meta_layers():
-    layer, x = DNM(5, 2, dendrites=3), torch.rand(4, 5)
-    assert sorted(layer.state_dict()) == ["threshold", "weight"]
-    other = DNM(5, 2, dendrites=3)
-    assert not torch.equal(other(x), layer(x))
-    other.load_state_dict(layer.state_dict())
-    meta = DNM(5, 2, dendrites=3, device="meta")
-    assert meta(torch.zeros(4, 5, device="meta")).shape == (4, 2)
-    meta.load_state_dict(layer.state_dict(), assign=True)
-    for twin in (other, meta, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        assert torch.equal(twin(x), layer(x))
+def test_a_state_dict_of_other_dendrites_is_rejected():
     with pytest.raises(RuntimeError, match="size mismatch for weight"):
-        DNM(5, 2, dendrites=2).load_state_dict(layer.state_dict())
+        DNM(5, 2, dendrites=2).load_state_dict(DNM(5, 2, dendrites=3).state_dict())
 
 
 def test_the_first_weights_follow_their_law_and_torchs_seed():
@@ -249,13 +208,3 @@ def test_the_first_weights_follow_their_law_and_torchs_seed():
     weight, threshold = layers[0].weight.detach(), layers[0].threshold.detach() + math.log(128) / 5
     assert 0.95 * reach < weight.abs().max() <= reach
     assert 0.45 * reach < threshold.abs().max() <= 0.5 * reach + 1e-6
-
-
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's own, of its compiler
-def test_it_compiles_and_exports():
-    layer, x = DNM(6, 2, dendrites=2), torch.rand(3, 6)
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    gradients = [torch.autograd.grad(net(x).square().sum(), layer.parameters()) for net in (compiled, layer)]
-    torch.testing.assert_close(*gradients)
-    exported = torch.export.export(layer.eval(), (x,)).module()
-    torch.testing.assert_close(exported(x), layer(x))

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from dendritree import DNM, DendritreeError, OptionError, ShapeError
+from dendritree import DNM
+from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.layers.dnm_pruning import STATES
 
 

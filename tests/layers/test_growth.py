@@ -105,7 +105,7 @@ def test_nested_trees_for_wirings_that_read_all_inputs():
             shapes(in_features=9, out_features=2, branching=[2, [3, [4]]], wiring=wiring)
             == [written_out([2, [3, [4]]])] * 2
         )
-    assert as_lists(DendriticLayer(6, 2, branching=[[2], 1]).forest) == [[[0, 1], 2], [[3, 4], 5]]
+    assert as_lists(DendriticLayer(6, 2, branching=[[2], 1], wiring="partition").forest) == [[[0, 1], 2], [[3, 4], 5]]
 
 
 # ------------------------------------------------------------------------------------------------------------- levels
@@ -149,7 +149,10 @@ def test_check_shape_returns_what_a_layer_takes():
         ({"branching": [3, [2]], "wiring": "shared"}, r"^fan_in must be the 5 synapses of the nested tree: got 16$"),
         ({"fan_in": 7, "wiring": "partition"}, r"^fan_in must be 8 for wiring 'partition' .*: got 7; wirings"),
         ({"fan_in": 16, "depth": 3}, r"^depth must be what .*: got depth 3, but fan_in 16 .* has depth 2$"),
-        ({"branching": "auto", "depth": 3}, r"^depth must be the number of levels: got depth 3 "),
+        (
+            {"branching": "auto", "depth": 3},
+            r"^depth must be left out for branching 'auto', which grows 2 levels here: got 3",
+        ),
         ({"branching": "atuo"}, r"^branching must be one of 'auto': got 'atuo'; did you mean 'auto'\?$"),
         ({"branching": None}, r"^branching must be an integer of at least 2: got None$"),
         ({"branching": [2, "4"]}, r"^branching of a level must be an integer of at least 2: got '4'$"),
@@ -160,7 +163,7 @@ def test_check_shape_returns_what_a_layer_takes():
         ({"out_features": None}, r"^out_features is required for wiring 'random': got None$"),
         (
             {"out_features": None, "wiring": "partition", "branching": "auto"},
-            r"^out_features is required for branching 'auto': got None$",
+            r"^out_features must be given for branching 'auto': got None; the number of neurons follows",
         ),
         ({"branching": 2, "depth": 40}, r"^a tree must have fewer than 2\*\*31 synapses: got 2 \*\* 40$"),
     ],
@@ -200,5 +203,6 @@ def test_very_deep_trees_grow_or_are_refused_by_a_rule():
 )
 def test_the_repr_is_a_call_that_grows_the_same_trees(options):
     layer = DendriticLayer(16, 2, **{"wiring": "random", **options})
-    again = eval(f"DendriticLayer({layer.extra_repr()})", vars(wirings) | {"DendriticLayer": DendriticLayer})
+    call, *_ = layer.extra_repr().split(";")
+    again = eval(f"DendriticLayer({call})", vars(wirings) | {"DendriticLayer": DendriticLayer})
     assert [shape(tree) for tree in as_lists(again.forest)] == [shape(tree) for tree in as_lists(layer.forest)]

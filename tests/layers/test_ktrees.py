@@ -90,7 +90,7 @@ def test_names_in_a_list_draw_anew_for_each_tree():
 def test_custom_wirings_and_partition_repeat_too():
     layer = DendriticLayer(4, 2, branching=2, wiring=Custom([[0, 1], [2, 3]]), repeats=2)
     assert as_lists(layer.forest) == [[[0, 1], [0, 1]], [[2, 3], [2, 3]]]
-    assert as_lists(DendriticLayer(4, 2, branching=2, repeats=2).forest) == as_lists(layer.forest)
+    assert as_lists(DendriticLayer(4, 2, branching=2, wiring="partition", repeats=2).forest) == as_lists(layer.forest)
 
 
 def test_the_soma_is_linear_and_the_trees_are_not():

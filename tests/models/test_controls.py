@@ -77,7 +77,7 @@ def test_conv_mlp_feeds_the_cnn_of_conv_mln_to_an_mlp():
 
 
 def test_conv_mlp_probabilities_are_the_softmax_of_its_logits():
-    logits, net = ConvMLP(4, hidden=5, output="logits").eval(), ConvMLP(4, hidden=5).eval()
+    logits, net = ConvMLP(4, hidden=5).eval(), ConvMLP(4, hidden=5, output="probabilities").eval()
     net.load_state_dict(logits.state_dict())
     x = torch.randn(3, 1, 32, 32)
     torch.testing.assert_close(net(x), torch.tensor([probabilities(row) for row in logits(x).tolist()]))
@@ -199,7 +199,7 @@ def test_dropout_must_be_a_probability(model, value):
     ("value", "hint"), [("probability", "; did you mean 'probabilities'"), ("log", "; did you mean 'logits'"), (3, "")]
 )
 def test_output_must_be_known(model, value, hint):
-    with pytest.raises(OptionError, match=rf"output must be one of 'probabilities', 'logits': got {value!r}{hint}"):
+    with pytest.raises(OptionError, match=rf"output must be one of 'logits', 'probabilities': got {value!r}{hint}"):
         BUILD[model](output=value)
 
 

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from dendritree import ConvDNM, ConvMLN, OptionError, count, create_model, load, save
+from dendritree import ConvMLN, count, create_model, load, save
+from dendritree.errors import OptionError
+from dendritree.models import ConvDNM
 
 
 def test_it_has_the_papers_cnn_and_dnm_neurons():
@@ -18,8 +20,8 @@ def test_it_has_the_papers_cnn_and_dnm_neurons():
 @pytest.mark.parametrize("soma", ["log", "logit"])
 def test_probabilities_are_the_softmax_of_logits(soma):
     torch.manual_seed(0)
-    net, x = ConvDNM(4, soma=soma).eval(), torch.randn(3, 1, 32, 32)
-    logits = ConvDNM(4, soma=soma, output="logits").eval()
+    net, x = ConvDNM(4, soma=soma, output="probabilities").eval(), torch.randn(3, 1, 32, 32)
+    logits = ConvDNM(4, soma=soma).eval()
     logits.load_state_dict(net.state_dict())
     torch.testing.assert_close(net(x), logits(x).softmax(-1))
     if soma == "log":  # V over the sum of all V
@@ -46,7 +48,7 @@ def test_a_pruned_classifier_is_saved_and_loaded_with_its_network(tmp_path):
         ({"soma": "sigmoid"}, "soma must be one of 'log', 'logit': got 'sigmoid'"),
         ({"dendrites": 0}, "dendrites must be an integer of at least 1: got 0"),
         ({"dropout": 1.0}, r"dropout must be a probability in \[0, 1\): got 1.0"),
-        ({"output": "softmax"}, "output must be one of 'probabilities', 'logits': got 'softmax'"),
+        ({"output": "softmax"}, "output must be one of 'logits', 'probabilities': got 'softmax'"),
         ({"soma_threshold": 0.0}, "soma_threshold must be a positive number: got 0.0"),
     ],
 )

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from dendritree import DANNClassifier, FitConfig, budget, create_model, fit, load, save
-from dendritree.data import load as load_data
+from dendritree import FitConfig, budget, create_model, fit, load, save
+from dendritree.data import load_dataset
 from dendritree.errors import DendritreeError
+from dendritree.models import DANNClassifier
 
 FIELDS = ["random", "local", "global", "all"]
 
@@ -29,14 +30,16 @@ def test_the_partly_dendritic_control_reads_everything():
 def test_it_learns_digits_and_is_saved_with_its_fields(field, tmp_path):
     torch.manual_seed(0)
     net = DANNClassifier(64, 10, somata=32, dendrites=4, field=field, output="logits")
-    assert fit(net, load_data("digits"), FitConfig(epochs=6, lr=0.01)).best.val_acc > 0.9
+    assert fit(net, load_dataset("digits"), FitConfig(epochs=6, lr=0.01)).best.val_acc > 0.9
     save(net, tmp_path / "net")
     x = torch.randn(5, 64)
     assert torch.equal(load(tmp_path / "net")(x), net.eval()(x))
 
 
 def test_create_model_knows_it():
-    net = create_model("dann", in_features=64, out_features=1, somata=4, field="global", image_shape=(2, 4, 8))
+    net = create_model(
+        "dann", in_features=64, out_features=1, somata=4, field="global", image_shape=(2, 4, 8), output="probabilities"
+    )
     y = net(torch.randn(2, 3, 64))
     assert y.shape == (2, 3, 1)
     assert ((y > 0) & (y < 1)).all()

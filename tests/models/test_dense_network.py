@@ -11,8 +11,7 @@ from torch.nn import functional as F
 
 from dendritree import DenseNetwork, count, create_model, load, save
 from dendritree.errors import OptionError
-from dendritree.models.controls import make_linear
-from dendritree.models.network import BatchNorm
+from dendritree.layers.linear import BatchNorm, make_linear
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +48,7 @@ ACTIVATIONS = {
 def test_a_network_is_its_layers_one_after_the_other(activation, hidden, out_features):
     options = {"activation": activation, "dtype": torch.float64}
     logits = DenseNetwork(5, hidden, out_features, output="logits", **options)
-    net = DenseNetwork(5, hidden, out_features, **options)
+    net = DenseNetwork(5, hidden, out_features, output="probabilities", **options)
     with torch.no_grad():
         for parameter in logits.parameters():
             parameter.normal_()
@@ -147,7 +146,7 @@ def test_parameters_are_those_counted_by_hand(ins, hidden, outs, norm):
 
 
 def test_the_documented_network():
-    net = DenseNetwork(784, [32, 16], 10)
+    net = DenseNetwork(784, [32, 16], 10, output="probabilities")
     found = count(net)
     assert (found.weights, found.biases, found.total) == (784 * 32 + 32 * 16 + 160, 58, 25_818)
     assert found.multiply_adds == found.weights

@@ -167,7 +167,7 @@ def test_a_network_is_its_layers_one_after_the_other(norm, readout, output):
 
 
 def test_one_output_is_a_probability_by_itself():
-    net = DendriticNetwork(16, [6], 1, fan_in=4)
+    net = DendriticNetwork(16, [6], 1, fan_in=4, output="probabilities")
     x = torch.randn(5, 16)
     torch.testing.assert_close(net(x), torch.sigmoid(net.readout(net.hidden(x))))
 

@@ -63,7 +63,7 @@ def test_binary_logit_is_the_hand_computed_tree_with_its_root_activation():
 
 
 def test_every_class_neuron_reads_all_inputs_through_its_own_tree():
-    net = randomize(MLNClassifier(4, 3, branching=2, dtype=torch.float64))
+    net = randomize(MLNClassifier(4, 3, branching=2, output="probabilities", dtype=torch.float64))
     x = torch.randn(20, 4, dtype=torch.float64)
     # Level by level: four synapses and two dendrites of each neuron, then two edges and the root of each.
     weight, bias = net.layer.weight, net.layer.bias
@@ -104,10 +104,10 @@ def test_class_probabilities_are_the_softmax_of_the_logits(build, shape):
     torch.testing.assert_close(y, torch.tensor([softmax(row) for row in logits(x).tolist()]))
 
 
-def test_probabilities_are_the_default():
-    y = MLNBinaryClassifier(16, branching=4)(torch.randn(200, 16) * 100)
+def test_probabilities_are_those_of_classes():
+    y = MLNBinaryClassifier(16, branching=4, output="probabilities")(torch.randn(200, 16) * 100)
     assert 0 <= y.min() < 0.4 < 0.6 < y.max() <= 1
-    y = MLNClassifier(16, 3, branching=4)(torch.randn(200, 16))
+    y = MLNClassifier(16, 3, branching=4, output="probabilities")(torch.randn(200, 16))
     torch.testing.assert_close(y.sum(-1), torch.ones(200))
 
 

@@ -14,7 +14,7 @@ import dendritree.models
 from dendritree.errors import OptionError
 from dendritree.models import MLP, MLNClassifier, create_model, list_models, registry
 from dendritree.models.registry import model_entry, model_origin, register
-from dendritree.storage.models import load, save
+from dendritree.storage import load, save
 
 NAMES = [
     "conv-dnm",
@@ -53,13 +53,13 @@ def example(name, **more):
 
 
 def train_a_step(net, x, labels):
-    """One step of Adam on the probabilities; returns the loss before it."""
+    """One step of Adam on the logits; returns the loss before it."""
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     y = net.train()(x)
     if y.shape[-1] == 1:
-        loss = F.binary_cross_entropy(y.squeeze(-1), torch.arange(len(x)).remainder(2).float())
+        loss = F.binary_cross_entropy_with_logits(y.squeeze(-1), torch.arange(len(x)).remainder(2).float())
     else:
-        loss = F.nll_loss(y.log(), labels)
+        loss = F.cross_entropy(y, labels)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -109,12 +109,30 @@ def test_every_model_copies_and_pickles_and_the_copy_still_saves(name, twin, tmp
 
 
 @pytest.mark.parametrize("name", list_models())
+def test_every_model_gives_logits_unless_asked_for_probabilities(name):
+    net, x, _ = example(name)
+    asked, _, _ = example(name, output="probabilities")
+    asked.load_state_dict(net.state_dict())
+    expected = net(x).sigmoid() if net(x).shape[-1] == 1 else net(x).softmax(-1)
+    torch.testing.assert_close(asked.eval()(x), expected)
+
+
+@pytest.mark.parametrize("name", list_models())
 def test_every_model_has_probabilities_logits_and_dropout(name):
     for output in ("probabilities", "logits"):
         net, x, _ = example(name, output=output, dropout=0.5)
         assert torch.equal(net.eval()(x), net(x))
         assert not torch.equal(net.train()(x), net(x))
         assert model_origin(net)[1]["output"] == output
+
+
+@pytest.mark.parametrize("name", [name for name in list_models() if not name.startswith("conv-")])
+def test_the_chain_of_a_model_is_what_its_forward_runs(name):
+    net, x, _ = example(name, output="probabilities")
+    y = x
+    for step in net.chain():
+        y = step(y)
+    assert torch.equal(net.output(y), net(x))
 
 
 @pytest.mark.parametrize("name", list_models())

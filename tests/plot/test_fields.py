@@ -8,6 +8,7 @@ from forests import NAMED, as_lists, edges_of, flat
 from dendritree import DendriticLayer, Local, MLNClassifier
 from dendritree.errors import OptionError, ShapeError
 from dendritree.plot.fields import branches_of, effective_weights, fields, image_of_inputs, layer_of, reads
+from dendritree.tree import Forest
 
 
 def layer_of_forest(name, **options):
@@ -69,9 +70,10 @@ def test_with_examples_slopes_count():
 
 
 def test_synapses_at_the_root_are_the_soma():
-    found = branches_of(DendriticLayer(8, 1, branching=[3, [2], [3]], fan_in=8, wiring="random"))
+    found = branches_of(Forest.nested([3, [2], [3]]))
     assert found.nodes[0] == -1
     assert np.bincount(found.of_synapse).tolist() == [3, 2, 3]
+    assert found.names == ["soma", "branch 0", "branch 1"]
 
 
 @pytest.mark.parametrize(
@@ -91,9 +93,9 @@ def test_a_model_stands_for_its_first_layer():
     assert layer_of(net) is net.layer
     with pytest.raises(OptionError, match="there must be a DendriticLayer to draw: got Linear"):
         layer_of(torch.nn.Linear(2, 2))
-    with pytest.raises(ShapeError, match="image_shape must be given for inputs that are no square image: got 8"):
+    with pytest.raises(ShapeError, match="a picture takes a square image unless image_shape is given: got 8"):
         image_of_inputs(DendriticLayer(8, 1))
-    with pytest.raises(ShapeError, match=r"must hold all 8 inputs: got \(1, 3, 3\), 9 pixels"):
+    with pytest.raises(ShapeError, match=r"must hold all inputs: got \(1, 3, 3\), 9 pixels for 8"):
         image_of_inputs(DendriticLayer(8, 1), (3, 3))
     with pytest.raises(OptionError, match=r"neuron must be one of 0 ... 1: got 2"):
         reads(net.layer, 2)

@@ -83,10 +83,10 @@ def test_large_trees_are_radial_and_all_is_ready_for_json():
     ("arguments", "rule"),
     [
         ((1,), "neuron must be one of 0 ... 0: got 1"),
-        ((-1,), "neuron must be an integer of at least 0: got -1"),
+        ((-1,), "neuron must be one of 0 ... 0: got -1"),
         ((0, "round"), "form must be one of 'auto', 'layered', 'radial': got 'round'"),
     ],
 )
-def test_what_is_not_there_is_refused(arguments, rule):
+def test_what_is_not_there_is_rejected(arguments, rule):
     with pytest.raises(OptionError, match=rule):
         lay_out(Forest.grow(2, fan_in=4), *arguments)

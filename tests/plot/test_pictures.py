@@ -1,4 +1,4 @@
-"""Pictures: what they show, files, both themes, nobody else's state touched, and refusals."""
+"""Pictures: what they show, files, both themes, nobody else's state touched, and errors."""
 
 import matplotlib as mpl
 import numpy as np
@@ -8,7 +8,7 @@ from comparison_cases import CONFIG, made_up_run
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from dendritree import DendriticLayer, DendriticNetwork, Local, MLNClassifier, PruningPoint, explain
+from dendritree import DendriticLayer, DendriticNetwork, Local, MLNClassifier, explain
 from dendritree.errors import OptionError, ShapeError
 from dendritree.plot import (
     plot_comparison,
@@ -22,9 +22,10 @@ from dendritree.plot import (
     plot_wiring,
 )
 from dendritree.plot.explanation import strongest
-from dendritree.plot.style import THEMES
+from dendritree.pruning import PruningPoint
+from dendritree.report.palette import THEMES
 from dendritree.studies.engine.store import RunStore
-from dendritree.studies.fair import summarise
+from dendritree.studies.fair import summarize
 from dendritree.training import Epoch, FitConfig, History
 
 LAYER = DendriticLayer(16, 2, branching=[4, 2], wiring="random", fan_in=8)
@@ -41,8 +42,8 @@ def records():
 
 DRAWN = {
     "tree": lambda **given: plot_tree(LAYER, 1, dropout=0.4, **given),
-    "large tree": lambda **given: plot_tree(DendriticLayer(128, 1), **given),
-    "masks": lambda **given: plot_masks(DendriticLayer(8, 2), **given),
+    "large tree": lambda **given: plot_tree(DendriticLayer(128, 1, branching=2), **given),
+    "masks": lambda **given: plot_masks(DendriticLayer(8, 2, branching=2, wiring="partition"), **given),
     "wiring": lambda **given: plot_wiring(LOCAL, 2, **given),
     "weights": lambda **given: plot_weights(LOCAL, **given),
     "explanation": lambda **given: plot_explanation(explain(LOCAL, torch.rand(2, 64)), 1, example=1, **given),
@@ -86,24 +87,24 @@ def texts(figure):
 
 
 def segments(figure):
-    """The lines of a tree: (places, colour, width), full ones and dashed ones."""
+    """The lines of a tree: (places, color, width), full ones and dashed ones."""
     full, dashed = figure.axes[0].collections[:2]
     return full, dashed
 
 
-def test_edges_are_as_wide_and_coloured_as_their_weights():
+def test_edges_are_as_wide_and_colored_as_their_weights():
     layer = DendriticLayer(4, 1, branching=2)
     with torch.no_grad():
         layer.weight.copy_(torch.tensor([1.0, -1.0, 0.5, 0.0, 0.25, -0.75]))
     full, dashed = segments(plot_tree(layer))
-    widths, colours = np.array(full.get_linewidths()), full.get_colors()
+    widths, colors = np.array(full.get_linewidths()), full.get_colors()
     assert len(full.get_segments()) == 6
     assert dashed.get_segments() == []
     assert (np.diff(widths) >= -1e-9).all()  # drawn from weak to strong
     positive, negative = (mpl.colors.to_rgb(getattr(THEMES["light"], side)) for side in ("positive", "negative"))
-    by_colour = [tuple(np.round(colour[:3], 3)) for colour in colours]
-    assert tuple(np.round(positive, 3)) in by_colour
-    assert tuple(np.round(negative, 3)) in by_colour
+    by_color = [tuple(np.round(color[:3], 3)) for color in colors]
+    assert tuple(np.round(positive, 3)) in by_color
+    assert tuple(np.round(negative, 3)) in by_color
 
 
 def test_dropped_synapses_are_red_and_only_while_training():
@@ -111,7 +112,7 @@ def test_dropped_synapses_are_red_and_only_while_training():
     full, dashed = segments(plot_tree(layer.train()))
     assert len(full.get_segments()) + len(dashed.get_segments()) == layer.forest.edges
     assert 4 < len(dashed.get_segments()) < 23
-    assert {tuple(colour) for colour in dashed.get_colors()} == {mpl.colors.to_rgba(THEMES["light"].dropped)}
+    assert {tuple(color) for color in dashed.get_colors()} == {mpl.colors.to_rgba(THEMES["light"].dropped)}
     assert "\N{BLACK CIRCLE} dropped" in texts(plot_tree(layer))
     assert segments(plot_tree(layer.eval()))[1].get_segments() == []
     assert len(segments(plot_tree(layer.eval(), dropout=0.9))[1].get_segments()) > 18
@@ -143,8 +144,8 @@ def test_masks_are_those_of_the_reference():
     assert kept == [[1, 1, 0, 0, 0, 0, 1, 1], [1, 1]]
     masked = figure.axes[0].collections[0]
     assert len(masked.get_segments()) == 4  # each synapse to the dendrite that does not read it
-    colours = {mpl.colors.to_hex(p.get_facecolor()) for p in first.patches if p.get_facecolor()[3]}
-    assert len(colours) == 2
+    colors = {mpl.colors.to_hex(p.get_facecolor()) for p in first.patches if p.get_facecolor()[3]}
+    assert len(colors) == 2
 
 
 # -------------------------------------------------------------------------------------------------------------- images
@@ -229,7 +230,7 @@ def test_pruning_is_drawn_by_loss_where_there_is_no_accuracy():
 
 
 def test_a_comparison_is_drawn_from_records_or_summary(records):
-    comparison = summarise(records)
+    comparison = summarize(records)
     figure = plot_comparison(comparison)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert "mnist" in titles
@@ -254,7 +255,7 @@ def test_a_comparison_is_read_from_its_folder(tmp_path):
         plot_comparison(tmp_path / "other")
 
 
-# ------------------------------------------------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------------------------------------------------ errors
 
 
 @pytest.mark.parametrize(
@@ -267,8 +268,8 @@ def test_a_comparison_is_read_from_its_folder(tmp_path):
         (lambda: plot_tree(LAYER, names=["a"]), ShapeError, "names must be one for each of 16 inputs: got 1"),
         (lambda: plot_tree(LAYER, dropout=1.5), OptionError, "dropout must be a probability"),
         (lambda: plot_tree(torch.nn.Linear(2, 2)), OptionError, "there must be a DendriticLayer to draw: got Linear"),
-        (lambda: plot_masks(DendriticLayer(128, 1)), OptionError, "at most 64 synapses: got 128"),
-        (lambda: plot_wiring(DendriticLayer(8, 1)), ShapeError, "image_shape must be given"),
+        (lambda: plot_masks(DendriticLayer(128, 1, branching=2)), OptionError, "at most 64 synapses: got 128"),
+        (lambda: plot_wiring(DendriticLayer(8, 1)), ShapeError, "image_shape is given"),
         (lambda: plot_weights(LOCAL, []), OptionError, "neurons must name at least one: got none"),
         (lambda: plot_weights(LOCAL, [3]), OptionError, "neuron must be one of 0 ... 2: got 3"),
         (lambda: plot_explanation(LOCAL), OptionError, "what dendritree.explain returns: got DendriticLayer"),
@@ -277,12 +278,12 @@ def test_a_comparison_is_read_from_its_folder(tmp_path):
         (
             lambda: plot_explanation(explain(LAYER, torch.ones(16)), image_shape=(3, 3)),
             ShapeError,
-            "hold all 16 inputs",
+            "9 pixels for 16",
         ),
         (lambda: plot_history(History(FitConfig())), OptionError, "history must be what fit returns.*: got a History"),
         (lambda: plot_pruning([]), OptionError, "curve must have at least one point: got none"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(make, error, rule):
+def test_what_cannot_be_drawn_is_rejected(make, error, rule):
     with pytest.raises(error, match=rule):
         make()

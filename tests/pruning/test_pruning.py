@@ -1,4 +1,4 @@
-"""Pruned layers against the whole ones with the same parts silenced, budgets, files and refusals."""
+"""Pruned layers against the whole ones with the same parts silenced, budgets, files and errors."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_a_branch_is_replaced_by_its_answer_to_the_reference():
 
 
 def test_a_neuron_that_loses_everything_answers_a_constant():
-    layer = DendriticLayer(8, 2, branching=2, activation="tanh", **EAGER)
+    layer = DendriticLayer(8, 2, branching=2, wiring="partition", activation="tanh", **EAGER)
     small = prune(layer, threshold=1e9)
     assert as_lists(small.forest)[0][0] in range(4)
     assert (small.forest.edges, small.forest.nodes) == (2, 2)
@@ -207,7 +207,7 @@ def test_a_pruned_model_is_saved_and_loaded(wiring, data, tmp_path):
         assert torch.equal(fresh(data.val.x), small(data.val.x))
 
 
-def test_a_file_whose_trees_are_missing_is_refused(tmp_path):
+def test_a_file_whose_trees_are_missing_is_rejected(tmp_path):
     from safetensors.torch import load_file, save_file
 
     net = prune(MLNClassifier(16, 2, branching=4, backend="eager"), budget=20, examples=torch.rand(9, 16))
@@ -247,7 +247,7 @@ def test_the_curve_falls_from_the_whole_model(data):
     assert trained[0].loss < pruning_curve(net, data, budgets=[200], part="test")[0].loss
 
 
-# ----------------------------------------------------------------------------------------------------------- refusals
+# ----------------------------------------------------------------------------------------------------------- errors
 
 
 LAYER = DendriticLayer(4, 1, branching=2)
@@ -266,7 +266,7 @@ TWICE = "each dendritic layer once: Sequential uses a DendriticLayer of 4 inputs
         (lambda: prune(LAYER, threshold=float("nan")), OptionError, "threshold must be a number"),
         (lambda: prune(LAYER, budget=0), OptionError, "budget must be an integer of at least 1: got 0"),
         (lambda: prune(LAYER, budget=1), OptionError, "budget must be at least the 2 parameters .*: got 1"),
-        (lambda: prune(NET, budget=9), OptionError, "contribute to examples: give examples"),
+        (lambda: prune(NET, budget=9), OptionError, "contribute to examples: got no examples"),
         (lambda: prune(nn.Linear(4, 1), budget=9), OptionError, "must have dendritic layers: Linear has none"),
         (lambda: prune(AGAIN, budget=9, examples=torch.ones(2, 4)), OptionError, TWICE),
         (lambda: prune(AGAIN, threshold=0, examples=torch.ones(2, 4)), OptionError, TWICE),
@@ -279,7 +279,7 @@ TWICE = "each dendritic layer once: Sequential uses a DendriticLayer of 4 inputs
         (lambda: LAYER.regrow(NAMED["balanced"]), ShapeError, "its 4 inputs and 1 neurons: got 8 and 1"),
     ],
 )
-def test_what_cannot_be_pruned_is_refused(make, error, rule):
+def test_what_cannot_be_pruned_is_rejected(make, error, rule):
     with pytest.raises(error, match=rule):
         make()
 

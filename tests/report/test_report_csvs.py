@@ -7,8 +7,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dendritree.report.chart import Chart, Line, Panel
 from dendritree.report.csvs import csv_files, section_csv
-from dendritree.report.layout import Chart, Column, Group, Line, Panel, Report, Section
+from dendritree.report.layout import Column, Group, Report, Section
 
 COLUMNS = (
     Column("name", "name"),

@@ -10,9 +10,9 @@ import pytest
 from made_trials import made_trial
 from report_cases import MATCHES, TABLES, made_up_records
 
+from dendritree.report.chart import Chart, Line, Panel
 from dendritree.report.figures import draw
-from dendritree.report.layout import Chart, Line, Panel
-from dendritree.report.palette import COLOURS, looks
+from dendritree.report.palette import FAMILIES, looks
 from dendritree.studies.paper.analysis import summarise
 from dendritree.studies.paper.report.curves import learning_curves, mean_curve
 from dendritree.studies.paper.report.matched import matched_rows
@@ -89,7 +89,7 @@ def test_a_model_looks_the_same_whatever_else_is_drawn():
     assert alone["dendritic", 32] == among["dendritic", 32]
     assert alone["mlp", 11] == among["mlp", 11]
     new = chart(lines=(Line("MLP h=99", "mlp", 99, EPOCHS, EPOCHS),))
-    assert looks([new])["mlp", 99].colour in COLOURS["mlp"]
+    assert looks([new])["mlp", 99].color in FAMILIES["mlp"].colors
     assert looks([new])["mlp", 11] == alone["mlp", 11]
 
 
@@ -100,7 +100,7 @@ def test_no_task_of_the_paper_has_two_models_of_one_look():
         controls = {control for (of, _), pair in MATCHES.items() if of == task for control in pair}
         models |= {("mlp" if size else "perceptrons", size) for _, size in controls}
         drawn = [known[model] for model in models]
-        assert len({look.colour for look in drawn}) == len({look.mark for look in drawn}) == len(models)
+        assert len({look.color for look in drawn}) == len({look.mark for look in drawn}) == len(models)
 
 
 # ------------------------------------------------------------------------------------------------------------ drawing
@@ -117,7 +117,7 @@ def test_a_chart_is_one_well_formed_element_with_a_title(form):
     assert {"epoch", "accuracy", "loss", "dendritic b=32", "MLP h=11, p=0.3"} <= texts
     strokes = re.findall("stroke: (#[0-9a-f]{6})", svg(chart(form)), re.IGNORECASE)
     if form != "points":
-        assert {looks([])["dendritic", 32].colour.lower(), looks([])["mlp", 11].colour.lower()} <= set(strokes)
+        assert {looks([])["dendritic", 32].color.lower(), looks([])["mlp", 11].color.lower()} <= set(strokes)
 
 
 def test_ticks_are_read_as_they_were_written():
@@ -129,7 +129,9 @@ def test_ticks_are_read_as_they_were_written():
 
 def test_the_same_data_gives_the_same_bytes_in_any_process():
     code = (
-        "import sys; from dendritree.report.layout import *; from dendritree.report.palette import looks\n"
+        "import sys\n"
+        "from dendritree.report.chart import Chart, Line, Panel\n"
+        "from dendritree.report.palette import looks\n"
         "from dendritree.report.figures import draw\n"
         f"chart = {chart()!r}\n"
         "print(draw(chart, looks([chart])), end=''); assert 'matplotlib.pyplot' not in sys.modules"

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError
-from dendritree.report.layout import FORMS, Chart, Column, Group, Report, Section, show, show_seconds
+from dendritree.report.chart import Chart
+from dendritree.report.layout import FORMS, Column, Group, Report, Section, show, show_seconds
 
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"

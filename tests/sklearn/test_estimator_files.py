@@ -101,12 +101,13 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(make, error,
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"version": 2}, "must have version 1: got 2"),
+        ({"version": 3}, "must have version 1 or 2: got 3"),
         ({"format": "other"}, "must have format 'dendritree-model'"),
         ({"estimator": "DendriticClasifier"}, "did you mean 'DendriticClassifier'"),
-        ({"classes": None}, "does not describe an estimator"),
-        ({"options": {"epoch": 3}}, "does not describe an estimator: .*epoch"),
-        ({"network": {"format": "dendritree-model", "version": 9}}, "must have version 1: got 9"),
+        ({"classes": None}, "must describe a dendritree-estimator: TypeError"),
+        ({"options": {"epoch": 3}}, "must describe a dendritree-estimator: .*epoch"),
+        ({"network": {"format": "dendritree-table", "version": 2}}, "must have format 'dendritree-model': got"),
+        ({"network": {"format": "dendritree-model", "version": 9}}, "must have version 1 or 2: got 9"),
     ],
 )
 def test_a_changed_config_is_refused(change, match, tmp_path):

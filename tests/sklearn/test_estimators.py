@@ -12,7 +12,7 @@ from sklearn.preprocessing import MinMaxScaler
 from dendritree import count
 from dendritree.errors import DendritreeError, OptionError
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
-from dendritree.sklearn.networks import NEURONS, auto_budget, make_network, no_leftover
+from dendritree.sklearn.networks import FAMILIES, auto_budget, make_network, no_leftover
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +26,11 @@ def numbers():
 
 
 def quick(**options):
-    return DendriticClassifier(**{"epochs": 15, "budget": 400, "random_state": 0} | options)
+    return DendriticClassifier(**{"epochs": 8, "budget": 400, "random_state": 0} | options)
 
 
 def quick_regressor(**options):
-    return DendriticRegressor(**{"epochs": 15, "budget": 400, "random_state": 0} | options)
+    return DendriticRegressor(**{"epochs": 8, "budget": 400, "random_state": 0} | options)
 
 
 # ------------------------------------------------------------------------------------------------------------ learning
@@ -95,7 +95,7 @@ def test_the_scale_of_inputs_and_targets_does_not_matter(numbers):
 # --------------------------------------------------------------------------------------------------------------- size
 
 
-@pytest.mark.parametrize("neurons", NEURONS)
+@pytest.mark.parametrize("neurons", FAMILIES)
 def test_a_budget_is_kept(neurons, iris):
     x, y = iris
     model = quick(neurons=neurons, budget="0.6k", epochs=1).fit(x, y)
@@ -109,7 +109,7 @@ def test_by_default_a_network_has_fewer_parameters_than_scikit_learns_mlp():
         assert sum(p.numel() for p in make_network("tree", ins, outs, auto_budget(rows, ins, outs)).parameters()) < mlp
 
 
-@pytest.mark.parametrize("rows", [2, 3, 63, 64, 65, 67, 127, 129, 257])
+@pytest.mark.parametrize("rows", [2, 3, 65, 67])  # 65 and 67 would leave one row for 64, 2 and 3
 def test_no_batch_is_ever_one_row(rows):
     x = np.random.default_rng(0).normal(size=(rows, 3))
     for batch_size in ("auto", 2, 3):
@@ -210,7 +210,7 @@ def test_verbose_writes_about_twenty_lines(iris, capsys):
     assert capsys.readouterr().out == ""
 
 
-# ----------------------------------------------------------------------------------------------------------- refusals
+# --------------------------------------------------------------------------------------------------------- rejections
 
 
 @pytest.mark.parametrize(
@@ -226,13 +226,13 @@ def test_verbose_writes_about_twenty_lines(iris, capsys):
         ({"early_stopping": True, "n_iter_no_change": 0}, "n_iter_no_change must be an integer of at least 1: got 0"),
     ],
 )
-def test_bad_options_are_refused_when_fitted(options, match, iris):
+def test_bad_options_are_rejected_when_fitted(options, match, iris):
     x, y = iris
     with pytest.raises(DendritreeError, match=match):
         quick(**options).fit(x, y)
 
 
-def test_bad_data_is_refused(iris):
+def test_bad_data_is_rejected(iris):
     x, y = iris
     with pytest.raises(ValueError, match="at least two classes to tell apart: got one class"):
         quick().fit(x, np.zeros(len(x)))

@@ -1,15 +1,13 @@
 """A few rows at a time: what is learned adds up, and a call that fails or is interrupted changes nothing."""
 
-import contextlib
 import copy
 import pickle
-import signal
 
 import numpy as np
 import pytest
-import torch
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.exceptions import NotFittedError
+from stopping import fail, press_ctrl_c, stopped
 
 from dendritree.errors import OptionError
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
@@ -31,32 +29,6 @@ def quick_regressor(**options):
     return DendriticRegressor(**QUICK | options)
 
 
-@contextlib.contextmanager
-def stopped(stop, *, after):
-    """Call `stop` when a network, any one, is to train on one more batch than `after`."""
-    left = [after]
-
-    def count_down(module, _inputs):
-        if module.training and isinstance(module, torch.nn.BatchNorm1d):
-            left[0] -= 1
-            if left[0] < 0:
-                stop()
-
-    handle = torch.nn.modules.module.register_module_forward_pre_hook(count_down)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-def press_ctrl_c():
-    signal.raise_signal(signal.SIGINT)
-
-
-def fail():
-    raise RuntimeError("out of memory")
-
-
 STOPS = pytest.mark.parametrize(("stop", "error"), [(press_ctrl_c, KeyboardInterrupt), (fail, RuntimeError)])
 
 # ------------------------------------------------------------------------------------------------------------ learning
@@ -72,7 +44,7 @@ def test_partial_fit_learns_from_batch_to_batch():
     assert model.n_iter_ == len(model.loss_curve_) == 90
 
 
-def test_partial_fit_goes_on_after_fit_and_a_copy_goes_on_alike(numbers):
+def test_partial_fit_resumes_after_fit_and_a_copy_resumes_alike(numbers):
     x, y = numbers
     model = quick_regressor().fit(x, y)
     model.partial_fit(x, y)
@@ -123,7 +95,7 @@ def test_a_first_call_that_does_not_end_leaves_nothing(stop, error):
             model.predict(X)
 
 
-def test_a_refused_first_call_can_be_corrected():
+def test_a_rejected_first_call_can_be_corrected():
     model = quick()
     with pytest.raises(OptionError, match="at least 2 rows"):
         model.partial_fit(X[:1], Y[:1], classes=[0, 1])
@@ -135,10 +107,10 @@ def test_a_refused_first_call_can_be_corrected():
     )
 
 
-# ----------------------------------------------------------------------------------------------------------- refusals
+# --------------------------------------------------------------------------------------------------------- rejections
 
 
-def test_classes_and_rows_that_do_not_fit_are_refused():
+def test_classes_and_rows_that_do_not_fit_are_rejected():
     with pytest.raises(OptionError, match="classes must be given in the first call of partial_fit"):
         quick().partial_fit(X, Y)
     for classes in ([], [1]):
@@ -164,7 +136,7 @@ def test_the_number_of_targets_stays(before, now, numbers):
         np.testing.assert_array_equal(model.predict(x), predicted)
 
 
-def test_balanced_classes_are_refused_and_weights_of_classes_are_not():
+def test_balanced_classes_are_rejected_and_weights_of_classes_are_not():
     for model in (quick(class_weight="balanced"), quick(class_weight="balanced").fit(X, Y)):
         with pytest.raises(OptionError, match="class_weight must be None or a weight for each class in partial_fit"):
             model.partial_fit(X[:60], Y[:60], classes=[0, 1, 2])

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import DendriticLayer, FormatError, MLNClassifier, from_masked, load_masked, to_masked
+from dendritree import DendriticLayer, MLNClassifier
+from dendritree.errors import FormatError
+from dendritree.storage.masked import from_masked, load_masked, to_masked
 
 
 class MaskedLayer(nn.Module):
@@ -88,7 +90,7 @@ def test_their_classifier_loads_as_shared(in_features, neurons, branching):
 
 def test_their_classifier_loads_into_the_paper_s_model():
     theirs = balanced(160, 10, 4, repeat=10)
-    net = MLNClassifier(16, 10, branching=4)
+    net = MLNClassifier(16, 10, branching=4, output="probabilities")
     load_masked(net.layer, theirs.state_dict())
     x = torch.randn(20, 16)
     torch.testing.assert_close(net(x), torch.softmax(theirs(x), dim=-1), rtol=1e-6, atol=1e-6)
@@ -173,7 +175,7 @@ def test_their_layer_computes_what_ours_does(branching, neurons, shared, bias):
 
 
 def test_exported_matrices_are_zero_outside_the_masks_and_no_views():
-    layer, theirs = DendriticLayer(16, 2, branching=2), balanced(16, 2, 2)
+    layer, theirs = DendriticLayer(16, 2, branching=2, wiring="partition"), balanced(16, 2, 2)
     nn.init.constant_(layer.weight, 3.0)
     state = to_masked(layer)
     for i, mask in enumerate(theirs.masks):

@@ -107,11 +107,12 @@ def test_the_export_says_how_close_it_is(exported):
 # --------------------------------------------------------------------------------------------- neurons of other authors
 
 
-@pytest.mark.parametrize("soma", ["sigmoid", "logit", "log"])
-def test_neurons_of_other_authors_give_their_numbers_for_any_batch(soma, tmp_path):
-    model = Many(neurons(soma))
-    assert model.layers[1].is_pruned
-    same_numbers(model, tmp_path, (16,))
+def test_neurons_of_other_authors_give_their_numbers_for_any_batch(tmp_path):
+    torch.manual_seed(0)
+    dnms = [dnm for soma in ("sigmoid", "logit", "log") for dnm in whole_and_pruned(soma)]
+    assert [dnm.is_pruned for dnm in dnms] == [False, True] * 3
+    dmnns = [DMNN(16, 3, dendrites=2), DMNN(16, 3, dendrites=2, temperature=0.05)]  # hard and smooth
+    same_numbers(Many([*dnms, *dmnns]), tmp_path, (16,))
 
 
 def test_a_cnn_of_dnm_neurons_gives_its_numbers_for_any_batch(tmp_path):
@@ -120,14 +121,13 @@ def test_a_cnn_of_dnm_neurons_gives_its_numbers_for_any_batch(tmp_path):
     same_numbers(model, tmp_path, stated_input_shape(model))
 
 
-def neurons(soma):
-    """A DNM, whole and pruned, with synapses from 0 to 1, and a DMNN, hard and smooth."""
-    torch.manual_seed(0)
+def whole_and_pruned(soma):
+    """A DNM, whole and pruned, with synapses from 0 to 1."""
     dnm = DNM(16, 3, dendrites=4, soma=soma, soma_k=1.0)
     with torch.no_grad():
         dnm.weight.mul_(8)
         dnm.threshold[1, :3] += 9  # dendrites that go
-    return [dnm, dnm.prune(), DMNN(16, 3, dendrites=2), DMNN(16, 3, dendrites=2, temperature=0.05)]
+    return [dnm, dnm.prune()]
 
 
 def same_numbers(model, folder, shape):

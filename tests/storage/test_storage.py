@@ -13,13 +13,8 @@ from torch import nn
 
 from dendritree.errors import OptionError
 from dendritree.models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
-from dendritree.storage.models import load, save
+from dendritree.storage import load, save
 from dendritree.wiring import Partition, Shared
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
 
 
 def small(**options):
@@ -40,12 +35,12 @@ def round_trip(net, folder):
     return load(folder)
 
 
-def refuse_constant(name):
+def reject_constant(name):
     raise AssertionError(f"{name} is not JSON")
 
 
 def config_of(folder):
-    return json.loads((folder / "config.json").read_text(encoding="utf-8"), parse_constant=refuse_constant)
+    return json.loads((folder / "config.json").read_text(encoding="utf-8"), parse_constant=reject_constant)
 
 
 # ------------------------------------------------------------------------------------------------------ the files
@@ -56,7 +51,7 @@ def test_config_is_plain_versioned_json(tmp_path):
     config = config_of(tmp_path / "net")
     assert (config["format"], config["version"], config["model"], config["dtype"]) == (
         "dendritree-model",
-        1,
+        2,
         "mln",
         "float32",
     )
@@ -233,7 +228,7 @@ def test_numpy_numbers_round_trip(build, tmp_path):
 
 
 def test_infinite_numbers_never_reach_the_json(tmp_path):
-    with contextlib.suppress(OptionError):  # refusing is as good as another spelling
+    with contextlib.suppress(OptionError):  # rejecting is as good as another spelling
         save(small(activation=nn.Hardtanh(0.0, float("inf"))), tmp_path / "net")
     for path in tmp_path.rglob("config.json"):
         config_of(path.parent)

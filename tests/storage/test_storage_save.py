@@ -1,37 +1,18 @@
-"""What save refuses, and what it leaves behind when writing fails."""
+"""What save rejects, and what it leaves behind when writing fails."""
 
 import os
-import resource
-from contextlib import contextmanager
 
 import pytest
 import torch
+from full_disk import files_under, largest_file
 from torch import nn
 
 from dendritree.errors import DendritreeError, FormatError, OptionError
 from dendritree.models import MLP, MLNClassifier, registry
 from dendritree.models.registry import register
-from dendritree.storage.models import load, save
+from dendritree.storage import load, save
 
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A saved model: 16 inputs, three neurons."""
-    save(MLNClassifier(16, 3, branching=4), tmp_path / "net")
-    return tmp_path / "net"
-
-
-def files_under(path):
-    """Everything below a folder, hidden files too: names and bytes."""
-    return {str(p.relative_to(path)): p.read_bytes() if p.is_file() else None for p in path.rglob("*")}
-
-
-# -------------------------------------------------------------------------------------------------- what it refuses
+# -------------------------------------------------------------------------------------------------- what it rejects
 
 
 class Swish(nn.Module):
@@ -51,7 +32,7 @@ class Tanh(nn.Tanh):
     [Swish, Swish(), Tanh, Tanh(), nn.Sequential(nn.Tanh(), nn.Sigmoid())],
     ids=["class", "instance", "namesake class", "namesake instance", "chain"],
 )
-def test_an_activation_that_cannot_be_saved_is_refused_before_anything_is_written(activation, tmp_path):
+def test_an_activation_that_cannot_be_saved_is_rejected_before_anything_is_written(activation, tmp_path):
     net = MLNClassifier(16, 3, branching=4, activation=activation)
     with pytest.raises(OptionError, match=r"activation must be a plain value, a wiring or a module of torch\.nn"):
         save(net, tmp_path / "deep" / "net")
@@ -66,7 +47,7 @@ def test_an_activation_that_cannot_be_saved_leaves_the_old_model_alone(folder):
 
 
 @pytest.mark.parametrize("model", [nn.Linear(4, 2), nn.Sequential(MLP(4, 3, hidden=2))], ids=["linear", "wrapped"])
-def test_a_model_that_is_not_registered_is_refused(model, tmp_path):
+def test_a_model_that_is_not_registered_is_rejected(model, tmp_path):
     with pytest.raises(DendritreeError, match=rf"one of .*perceptrons.*: got {type(model).__name__}"):
         save(model, tmp_path / "net")
     assert files_under(tmp_path) == {}
@@ -101,17 +82,6 @@ def test_a_file_is_never_overwritten(tmp_path):
 
 
 # ----------------------------------------------------------------------------------------------- when writing fails
-
-
-@contextmanager
-def disk_full(limit):
-    """No file may grow beyond `limit` bytes, as when the disk is full."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.fixture
@@ -160,7 +130,7 @@ def noted_class(monkeypatch):
 def test_a_full_disk_leaves_the_old_model_and_no_scratch(folder, noted_class, stage):
     before = files_under(folder.parent)
     large = MLP(400, 10, hidden=20) if stage == "weights" else noted_class("long story " * 500)
-    with disk_full(4000), pytest.raises(Exception, match=r"(?i)file too large"):
+    with largest_file(4000), pytest.raises(Exception, match=r"(?i)file too large"):
         save(large, folder)
     assert files_under(folder.parent) == before
     assert isinstance(load(folder), MLNClassifier)
@@ -169,7 +139,7 @@ def test_a_full_disk_leaves_the_old_model_and_no_scratch(folder, noted_class, st
 
 
 def test_a_full_disk_leaves_nothing_where_nothing_was(tmp_path):
-    with disk_full(4000), pytest.raises(Exception, match=r"(?i)file too large"):
+    with largest_file(4000), pytest.raises(Exception, match=r"(?i)file too large"):
         save(MLP(400, 10, hidden=20), tmp_path / "net")
     assert files_under(tmp_path) == {}
 

@@ -50,7 +50,7 @@ class Unstated(nn.Module):
         self.scale = nn.Parameter(torch.ones(1))
 
 
-REFUSED = {
+REJECTED = {
     "no folder": (lambda: DendriticLayer(4, 1), "absent/model.onnx", {}, OptionError, "a folder that exists"),
     "a folder": (lambda: DendriticLayer(4, 1), "", {}, OptionError, "a folder that exists"),
     "bfloat16": (lambda: DendriticLayer(4, 1).bfloat16(), "m.onnx", {}, OptionError, "float32 or float64.*bfloat16"),
@@ -83,9 +83,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_exported_is_refused_with_the_reason(case, tmp_path):
-    model, path, options, kind, message = REFUSED[case]
+@pytest.mark.parametrize("case", REJECTED)
+def test_what_cannot_be_exported_is_rejected_with_the_reason(case, tmp_path):
+    model, path, options, kind, message = REJECTED[case]
     with pytest.raises(kind, match=message):
         to_onnx(model(), tmp_path / path, **options)
     assert list(tmp_path.iterdir()) == []
@@ -121,7 +121,7 @@ def test_a_saved_model_is_exported_from_the_command_line_and_served_without_torc
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["export", "absent"], r"must hold config.json: none in absent"),
+        (["export", "absent"], r"must hold config.json: found none \(in absent\)"),
         (["export"], "MODEL"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoint_cases import Stopped, make_network, names_in, refused, run_through, stop_by
+from checkpoint_cases import Stopped, make_network, names_in, rejected, run_through, stop_by
 from training_cases import make_split
 
 from dendritree import FitConfig, fit
@@ -17,7 +17,7 @@ UNFINISHED = ".run." + "0123456789abcdef" * 2
 # ---------------------------------------------------------------------------------------------------- not to be written
 
 
-def refused_before_training(path, message, error=OptionError):
+def rejected_before_training(path, message, error=OptionError):
     model = make_network("plain")
     model.register_forward_pre_hook(lambda *_: pytest.fail("was trained"))
     with pytest.raises(error, match=message):
@@ -27,26 +27,26 @@ def refused_before_training(path, message, error=OptionError):
 def test_a_file_in_the_place_of_the_folder(tmp_path):
     (tmp_path / "file").write_text("mine")
     rule = "checkpoint must be a file that can be written: got '.*' "
-    refused_before_training(tmp_path / "file" / "run", rule + r"\(Not a directory\)")
-    refused_before_training(tmp_path / "file" / "deep" / "run", rule + r"\(Not a directory\)")
+    rejected_before_training(tmp_path / "file" / "run", rule + r"\(Not a directory\)")
+    rejected_before_training(tmp_path / "file" / "deep" / "run", rule + r"\(Not a directory\)")
     assert names_in(tmp_path) == ["file"]
 
 
 def test_a_name_that_no_file_can_have(tmp_path):
     rule = "checkpoint must be a file that can be written: got '.*' "
-    refused_before_training(tmp_path / ("n" * 300), rule + r"\(File name too long\)")
-    refused_before_training(tmp_path / "nu\0ll", rule + r"\(embedded null byte\)")
+    rejected_before_training(tmp_path / ("n" * 300), rule + r"\(File name too long\)")
+    rejected_before_training(tmp_path / "nu\0ll", rule + r"\(embedded null byte\)")
     assert names_in(tmp_path) == []
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no folder that even root cannot write to")
 def test_a_folder_of_the_system():
-    refused_before_training("/proc/run", "checkpoint must be a file that can be written: got '/proc/run' ")
+    rejected_before_training("/proc/run", "checkpoint must be a file that can be written: got '/proc/run' ")
 
 
 @pytest.mark.parametrize("path", [3, True, ["run"]])
 def test_what_is_no_path(path):
-    refused_before_training(path, r"checkpoint must be a path or None: got ")
+    rejected_before_training(path, r"checkpoint must be a path or None: got ")
 
 
 @pytest.fixture
@@ -61,8 +61,10 @@ def closed(tmp_path):
 @pytest.mark.parametrize("mode", [0o500, 0o000])
 def test_a_folder_without_permission(mode, tmp_path, closed):
     closed(mode)
-    refused_before_training(tmp_path / "run", r"checkpoint must be a file that can be written: .*\(Permission denied\)")
-    refused_before_training(tmp_path / "new" / "run", r"checkpoint must be a file that can be written: ")
+    rejected_before_training(
+        tmp_path / "run", r"checkpoint must be a file that can be written: .*\(Permission denied\)"
+    )
+    rejected_before_training(tmp_path / "new" / "run", r"checkpoint must be a file that can be written: ")
 
 
 def test_a_run_that_cannot_go_on_in_its_place_is_told_so_and_a_finished_one_is_read(tmp_path, closed):
@@ -70,7 +72,7 @@ def test_a_run_that_cannot_go_on_in_its_place_is_told_so_and_a_finished_one_is_r
         fit(make_network("plain"), make_split(), CONFIG, callbacks=[stop_by(Stopped, 2)], checkpoint=tmp_path / "half")
     finished = run_through("plain", CONFIG, checkpoint=tmp_path / "run")
     closed(0o500)
-    refused(tmp_path / "half", r"must be a file that can be written: .*half'", config=CONFIG, error=OptionError)
+    rejected(tmp_path / "half", r"must be a file that can be written: .*half'", config=CONFIG, error=OptionError)
     assert run_through("plain", CONFIG, checkpoint=tmp_path / "run")[2] == finished[2]
 
 
@@ -78,7 +80,7 @@ def test_a_run_that_cannot_go_on_in_its_place_is_told_so_and_a_finished_one_is_r
 def test_a_checkpoint_that_cannot_be_read(tmp_path):
     run_through("plain", CONFIG, checkpoint=tmp_path / "run")
     (tmp_path / "run").chmod(0)
-    refused_before_training(tmp_path / "run", "a checkpoint must be a safetensors file: .*run", FormatError)
+    rejected_before_training(tmp_path / "run", "a checkpoint must be a safetensors file: .*run", FormatError)
 
 
 def test_a_model_whose_state_is_not_of_tensors(tmp_path):

@@ -1,4 +1,4 @@
-"""The files themselves: written whole or not at all, and anything else refused by name."""
+"""The files themselves: written whole or not at all, and anything else rejected by name."""
 
 import json
 import struct
@@ -6,13 +6,14 @@ import sys
 
 import pytest
 import torch
-from checkpoint_cases import THREE_EPOCHS, bytes_after_two_epochs, make_network, names_in, refused, run_through
+from checkpoint_cases import THREE_EPOCHS, bytes_after_two_epochs, make_network, names_in, rejected, run_through
 from safetensors.torch import save_file
 from training_cases import make_model, make_split, same_state
 
 from dendritree import FitConfig, fit, save
 from dendritree.errors import FormatError, MissingExtraError
-from dendritree.training.checkpoints import optimizer_tensors, put_optimizer_tensors, read_checkpoint, write_checkpoint
+from dendritree.training.checkpoints import optimizer_tensors, put_optimizer_tensors
+from dendritree.training.tensor_file import read_checkpoint, write_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -89,38 +90,38 @@ def test_an_optimizer_without_memory_has_nothing_to_keep():
     assert optimizer_tensors(optimizer) == {}
 
 
-# ------------------------------------------------------------------------------------------- files that are refused
+# ------------------------------------------------------------------------------------------- files that are rejected
 
 
 @pytest.mark.parametrize("kept", [0, 1, 7, 8, 100, 0.5, 0.99, -1])
-def test_a_file_that_was_cut_off_is_refused(kept, whole, tmp_path):
+def test_a_file_that_was_cut_off_is_rejected(kept, whole, tmp_path):
     path = tmp_path / "run"
     path.write_bytes(whole[: int(kept * len(whole)) if isinstance(kept, float) else kept])
-    refused(path, rf"a checkpoint must be a safetensors file: {path} \(.+\)")
+    rejected(path, rf"a checkpoint must be a safetensors file: {path} \(.+\)")
 
 
 @pytest.mark.parametrize("content", [b"hello, world, this is text", b"\x80\x04N." * 10, bytes(64)], ids=repr)
-def test_a_file_of_another_kind_is_refused(content, tmp_path):
+def test_a_file_of_another_kind_is_rejected(content, tmp_path):
     (tmp_path / "run").write_bytes(content)
-    refused(tmp_path / "run", r"a checkpoint must be a safetensors file: .*run \(.+\)")
+    rejected(tmp_path / "run", r"a checkpoint must be a safetensors file: .*run \(.+\)")
 
 
-def test_a_folder_is_refused(tmp_path):
-    refused(tmp_path, r"a checkpoint must be a safetensors file: ")
+def test_a_folder_is_rejected(tmp_path):
+    rejected(tmp_path, r"a checkpoint must be a safetensors file: ")
 
 
 def test_weights_of_a_saved_model_are_no_checkpoint(tmp_path):
     save(make_network("plain"), tmp_path / "net")
     path = tmp_path / "net" / "weights.safetensors"
-    refused(path, rf"{path} must have format 'dendritree-checkpoint', version 1: got ")
+    rejected(path, rf"{path} must have format 'dendritree-checkpoint', version 1: got ")
 
 
 @pytest.mark.parametrize(
     "about", [{"format": "dendritree-checkpoint", "version": "2", "facts": "{}"}, {"format": "mine", "version": "1"}]
 )
-def test_another_format_or_version_is_refused_and_told(about, tmp_path):
+def test_another_format_or_version_is_rejected_and_told(about, tmp_path):
     save_file({"w": torch.ones(1)}, tmp_path / "run", metadata=about)
-    refused(tmp_path / "run", r"must have format 'dendritree-checkpoint', version 1: got .*" + about["format"])
+    rejected(tmp_path / "run", r"must have format 'dendritree-checkpoint', version 1: got .*" + about["format"])
 
 
 def rewritten(whole, change):
@@ -142,9 +143,9 @@ def rewritten(whole, change):
     ],
     ids=["facts that are no JSON", "no facts", "empty facts", "an odd tensor"],
 )
-def test_a_checkpoint_whose_contents_are_spoilt_is_refused(change, whole, tmp_path):
+def test_a_checkpoint_whose_contents_are_spoilt_is_rejected(change, whole, tmp_path):
     (tmp_path / "run").write_bytes(rewritten(whole, change))
-    refused(tmp_path / "run", "run")
+    rejected(tmp_path / "run", "run")
 
 
 @pytest.mark.parametrize("bit", [0, 7])
@@ -177,11 +178,11 @@ def test_no_bit_of_a_file_can_change_unnoticed(bit, tmp_path):
         ),
     ],
 )
-def test_another_config_is_refused_and_the_difference_told(change, difference, whole, tmp_path):
+def test_another_config_is_rejected_and_the_difference_told(change, difference, whole, tmp_path):
     path = tmp_path / "run"
     path.write_bytes(whole)
-    rule = f"a run goes on with the config it was begun with: {path} differs in {difference}$"
-    refused(path, rule, config=FitConfig(**{"epochs": 3, **change}))
+    rule = f"a run resumes with the config it began with: {path} differs in {difference}$"
+    rejected(path, rule, config=FitConfig(**{"epochs": 3, **change}))
 
 
 @pytest.mark.parametrize(
@@ -194,9 +195,9 @@ def test_another_config_is_refused_and_the_difference_told(change, difference, w
     ],
     ids=["of another class", "of other sizes", "of torch", "of another precision"],
 )
-def test_another_model_is_refused_and_left_as_it_was(model, whole, tmp_path):
+def test_another_model_is_rejected_and_left_as_it_was(model, whole, tmp_path):
     (tmp_path / "run").write_bytes(whole)
-    refused(tmp_path / "run", "model", model=model())
+    rejected(tmp_path / "run", "model", model=model())
 
 
 def test_an_absent_extra_is_told_before_any_training(tmp_path, monkeypatch):

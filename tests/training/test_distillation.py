@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from dendritree import FitConfig, convert, distill
-from dendritree.data import Examples, Split, load
+from dendritree.data import Examples, Split, load_dataset
 from dendritree.errors import OptionError, ShapeError
 from dendritree.training import evaluate, fit
 
@@ -38,7 +38,7 @@ def test_the_students_outputs_come_near_the_teachers():
 
 
 def test_accuracy_is_recovered_on_digits_without_labels():
-    split = load("digits")
+    split = load_dataset("digits")
     torch.manual_seed(0)
     teacher = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     fit(teacher, split, FitConfig(epochs=10))
@@ -120,14 +120,14 @@ def test_frozen_parts_of_the_student_stay():
          r"student and teacher must give outputs of one shape: got \(2, 1\) and \(2, 4\)"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_with_the_rule(data, options, error, message):
+def test_bad_input_is_rejected_with_the_rule(data, options, error, message):
     teacher, _ = teacher_and_student(outputs=4 if "output" in options else 3)
     _, student = teacher_and_student()
     with pytest.raises(error, match=message):
         distill(student, teacher, data, **options)
 
 
-def test_an_answer_that_holds_no_known_tensor_is_refused():
+def test_an_answer_that_holds_no_known_tensor_is_rejected():
     teacher, student = teacher_and_student()
-    with pytest.raises(OptionError, match=r"output must say which tensor of a SimpleNamespace to compare: got None"):
+    with pytest.raises(OptionError, match=r"output must select the tensor of a SimpleNamespace to compare: got None"):
         distill(Named(student, "other"), Named(teacher, "other"), torch.randn(9, 6))

@@ -214,7 +214,7 @@ def test_the_layer_s_own_rewire_takes_the_same_trees_alone():
     assert layer.forest is before
 
 
-# ------------------------------------------------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------------------------------------------------ errors
 
 
 @pytest.mark.parametrize("wiring", ["shared", "partition", "strided", "rows", "morton"])
@@ -234,7 +234,7 @@ def test_a_fraction_is_a_share(fraction):
         rewire(make_layer("random"), fraction)
 
 
-def test_a_module_of_another_kind_is_refused():
+def test_a_module_of_another_kind_is_rejected():
     with pytest.raises(OptionError, match=r"a layer that is rewired must be .*: got Linear"):
         rewire(torch.nn.Linear(4, 2), 0.5)
 
@@ -246,7 +246,7 @@ def test_a_module_of_another_kind_is_refused():
         ({"random": 5}, r"random must be a numpy.random.Generator or None: got 5"),
     ],
 )
-def test_helpers_of_another_kind_are_refused_and_nothing_changes(options, message):
+def test_helpers_of_another_kind_are_rejected_and_nothing_changes(options, message):
     layer = make_layer("random")
     before, weight = layer.forest, layer.weight.detach().clone()
     with pytest.raises(OptionError, match=message):

@@ -8,7 +8,7 @@ import torch
 from training_cases import figures, make_split, same_state
 
 from dendritree import DendriticNetwork, FitConfig, MLNClassifier, Rewiring, fit
-from dendritree.data import Split, load
+from dendritree.data import Split, load_dataset
 from dendritree.errors import OptionError
 from dendritree.training import Epoch, History, Run, evaluate
 from dendritree.wiring import Local, Random
@@ -93,7 +93,7 @@ def test_rewiring_is_decided_by_seed_epoch_and_weights():
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
 def test_a_network_that_rewires_still_learns_digits(optimizer):
     torch.manual_seed(0)
-    split = load("digits")
+    split = load_dataset("digits")
     net = DendriticNetwork(64, [40], 10, fan_in=8, output="logits")
     size, lr = sum(p.numel() for p in net.parameters()), {"sgd": 0.3}.get(optimizer, 0.02)
     before = evaluate(net, split.val)[0]
@@ -110,7 +110,7 @@ def test_windows_are_kept_through_a_whole_run():
     net = DendriticNetwork(64, [20], 10, fan_in=8, wiring=Local(window=3, per="neuron"), output="logits")
     config = FitConfig(epochs=3, restore_best=False)
     sources = Sources()
-    fit(net, load("digits"), config, callbacks=[sources, Rewiring(0.4, until=1.0, where="window")])
+    fit(net, load_dataset("digits"), config, callbacks=[sources, Rewiring(0.4, until=1.0, where="window")])
     forest = net.hidden[0].forest
     assert not np.array_equal(sources.seen[0][0], forest.source)
     for neuron in range(20):
@@ -159,10 +159,10 @@ def test_windows_in_the_first_layer_of_several():
     assert moved[1] == 0
 
 
-# ------------------------------------------------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------------------------------------------------ errors
 
 
-def test_a_model_without_layers_to_rewire_is_refused():
+def test_a_model_without_layers_to_rewire_is_rejected():
     net = MLNClassifier(16, 3, branching=4, output="logits", dtype=torch.float64)
     rule = r"a model that is rewired must have layers wired 'random', 'local' or custom: got none"
     with pytest.raises(OptionError, match=rule):
@@ -200,7 +200,7 @@ def test_windows_need_a_layer_that_has_some_even_if_nothing_would_move():
     ],
     ids=repr,
 )
-def test_wrong_options_are_refused_when_the_callback_is_made(options, message):
+def test_wrong_options_are_rejected_when_the_callback_is_made(options, message):
     with pytest.raises(OptionError, match=message):
         Rewiring(**options)
 

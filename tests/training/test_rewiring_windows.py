@@ -203,7 +203,7 @@ def test_a_k_tree_with_windows_by_neuron_keeps_one_for_each_wiring():
     assert max(max(span) for span in spans(inputs_by(layer, 1), (1, 8, 8))) <= 2
 
 
-# ------------------------------------------------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------------------------------------------------ errors
 
 
 @pytest.mark.parametrize("fraction", [0.5, 0.01], ids=["some move", "none would move"])

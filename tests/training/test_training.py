@@ -50,7 +50,7 @@ from dendritree.training import Epoch, evaluate
     ],
     ids=lambda value: ", ".join(f"{k}={v!r:.30}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
-def test_config_refuses_bad_values_and_states_the_rule(options, message):
+def test_config_rejects_bad_values_and_states_the_rule(options, message):
     with pytest.raises(OptionError, match=message):
         FitConfig(**options)
 
@@ -69,7 +69,7 @@ def test_config_cannot_be_changed_after_the_check():
 
 
 @pytest.mark.parametrize(("train", "val"), [(0, 10), (20, 0), (0, 0)])
-def test_a_split_without_training_or_validation_examples_is_refused(train, val):
+def test_a_split_without_training_or_validation_examples_is_rejected(train, val):
     model = make_model()
     before = copy.deepcopy(model.state_dict())
     with pytest.raises(OptionError, match=rf"training and validation examples: got {train} and {val}"):
@@ -77,7 +77,7 @@ def test_a_split_without_training_or_validation_examples_is_refused(train, val):
     assert same_state(before, model.state_dict())
 
 
-def test_a_model_without_parameters_is_refused():
+def test_a_model_without_parameters_is_rejected():
     with pytest.raises(DendritreeError, match="parameter"):
         fit(nn.Flatten(), make_split())
 

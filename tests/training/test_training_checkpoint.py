@@ -23,7 +23,7 @@ from training_cases import figures, make_model, make_split, same_state
 from dendritree import FitConfig, fit
 from dendritree.data import Examples, Split
 from dendritree.training import evaluate
-from dendritree.training.checkpoints import read_checkpoint
+from dendritree.training.tensor_file import read_checkpoint
 
 
 def fit_until(name, config, path, *stops, seed):
@@ -133,10 +133,10 @@ def test_regression_whose_accuracies_are_nan_goes_on(tmp_path):
 
 
 def forbid_training(model):
-    def refuse(module, _inputs):
+    def reject(module, _inputs):
         assert not module.training, "a finished run was trained on"
 
-    model.register_forward_pre_hook(refuse)
+    model.register_forward_pre_hook(reject)
 
 
 @pytest.mark.parametrize("name", ["dropout", "rewired"])

@@ -1,4 +1,4 @@
-"""What `fit` and `evaluate` refuse or warn of before the first step."""
+"""What `fit` and `evaluate` reject or warn of before the first step."""
 
 import copy
 
@@ -33,7 +33,7 @@ def split_of(y, x=X):
         (split_of(CLASSES + 1), r"^the model must have an output for each class: it has 3, and there is class 3$"),
     ],
 )
-def test_data_that_does_not_fit_is_refused_and_the_model_stays(data, message):
+def test_data_that_does_not_fit_is_rejected_and_the_model_stays(data, message):
     model = nn.Linear(16, 3)
     before = copy.deepcopy(model.state_dict())
     with pytest.raises(OptionError, match=message):
@@ -56,12 +56,15 @@ def test_classes_may_be_any_whole_numbers(dtype):
 
 def test_probabilities_are_no_logits():
     yes = (CLASSES > 0).float()
-    with pytest.raises(OptionError, match=r"^binary-logits takes logits, and MLNBinaryClassifier gives probabilities"):
-        fit(MLNBinaryClassifier(16, branching=4), split_of(yes), FitConfig("binary-logits", epochs=1))
-    fit(MLNBinaryClassifier(16, branching=4), split_of(yes), FitConfig("binary-probabilities", epochs=1))
-    fit(MLNBinaryClassifier(16, branching=4, output="logits"), split_of(yes), FitConfig("binary-logits", epochs=1))
+    for given, wanted in (("probabilities", "logits"), ("logits", "probabilities")):
+        net, config = MLNBinaryClassifier(16, branching=4, output=given), FitConfig(f"binary-{wanted}", epochs=1)
+        rule = f"binary-{wanted} takes {wanted}, and MLNBinaryClassifier gives {given}"
+        with pytest.raises(OptionError, match=f"^{rule}: build it with output='{wanted}', or .* 'binary-{given}'$"):
+            fit(net, split_of(yes), config)
+        fit(net, split_of(yes), FitConfig(f"binary-{given}", epochs=1))
+    fit(nn.Sequential(nn.Linear(16, 1), nn.Sigmoid()), split_of(yes), FitConfig("binary-probabilities", epochs=1))
     with pytest.warns(UserWarning, match=r"^cross-entropy takes logits, and MLNClassifier gives probabilities"):
-        fit(MLNClassifier(16, 3, branching=4), split_of(CLASSES), FitConfig(epochs=1))
+        fit(MLNClassifier(16, 3, branching=4, output="probabilities"), split_of(CLASSES), FitConfig(epochs=1))
 
 
 def test_evaluate_says_the_same_of_targets():

@@ -1,6 +1,7 @@
 """Training processes that are killed, at any moment and while they write: the run goes on from the file."""
 
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from checkpoint_cases import assert_same, callbacks_of, make_network, names_in, 
 from training_cases import make_split
 
 from dendritree import FitConfig, fit
-from dendritree.training.checkpoints import read_checkpoint
+from dendritree.training.tensor_file import read_checkpoint
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
 
@@ -85,12 +86,18 @@ def test_whenever_a_run_is_killed_it_goes_on_to_the_same_end(name, tmp_path):
     assert_same(finish(name, path), run_through(name, CONFIG))
 
 
-@pytest.fixture
-def killed_while_writing(tmp_path):
-    process = start(KILLED_WHILE_WRITING, "rewired", tmp_path / "run", 0)
+@pytest.fixture(scope="module")
+def left_by_a_kill(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("killed")
+    process = start(KILLED_WHILE_WRITING, "rewired", folder / "run", 0)
     process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL
-    return tmp_path / "run"
+    return folder
+
+
+@pytest.fixture
+def killed_while_writing(left_by_a_kill, tmp_path):
+    return shutil.copytree(left_by_a_kill, tmp_path / "killed") / "run"
 
 
 def test_a_kill_while_a_checkpoint_is_written_leaves_the_one_before(killed_while_writing):
@@ -99,5 +106,6 @@ def test_a_kill_while_a_checkpoint_is_written_leaves_the_one_before(killed_while
 
 
 def test_what_a_killed_run_left_half_done_is_gone_when_the_run_is_over(killed_while_writing):
+    assert len(names_in(killed_while_writing.parent)) == 2
     finish("rewired", killed_while_writing)
     assert names_in(killed_while_writing.parent) == ["run"]

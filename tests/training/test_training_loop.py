@@ -11,7 +11,7 @@ from torch import nn
 from training_cases import figures, make_examples, make_model, make_split, same_state
 
 from dendritree import DendriticLayer, FitConfig, MLNClassifier, fit
-from dendritree.data import Examples, Split, load
+from dendritree.data import Examples, Split, load_dataset
 
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
 
@@ -196,5 +196,5 @@ def test_a_layer_alone_and_a_foreign_module_can_be_trained():
 def test_a_dendritic_model_learns_the_digits():
     torch.manual_seed(0)
     model = MLNClassifier(64, 10, branching=8, output="logits")
-    history = fit(model, load("digits"), FitConfig(epochs=10, batch_size=128, lr=0.03))
+    history = fit(model, load_dataset("digits"), FitConfig(epochs=10, batch_size=128, lr=0.03))
     assert history.best.val_acc > 0.85

@@ -128,19 +128,19 @@ def test_evaluation_runs_without_dropout_and_without_gradients():
 
 
 @pytest.mark.parametrize("batch_size", [0, -1, 2.5])
-def test_evaluation_refuses_a_bad_batch_size(batch_size):
+def test_evaluation_rejects_a_bad_batch_size(batch_size):
     examples = Examples(torch.tensor(LOGIT_ROWS), torch.tensor(CLASSES))
     with pytest.raises(OptionError, match=rf"batch_size must be an integer of at least 1: got {batch_size}"):
         evaluate(Constant(), examples, batch_size=batch_size)
 
 
-def test_evaluation_of_no_examples_is_refused():
+def test_evaluation_of_no_examples_is_rejected():
     """A mean over nothing is no number, least of all a loss of 0."""
     with pytest.raises(OptionError, match="example"):
         evaluate(Constant(), Examples(torch.empty(0, 3), torch.empty(0, dtype=torch.long)))
 
 
-def test_evaluation_refuses_an_unknown_loss_and_names_the_near_one():
+def test_evaluation_rejects_an_unknown_loss_and_names_the_near_one():
     examples = Examples(torch.tensor(LOGIT_ROWS), torch.tensor(CLASSES))
     with pytest.raises(OptionError, match=r"loss must be one of .*'squared_error'; did you mean 'squared-error'"):
         evaluate(Constant(), examples, "squared_error")

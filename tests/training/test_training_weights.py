@@ -79,7 +79,7 @@ def test_weights_are_kept_when_examples_are_picked_moved_or_limited():
     assert few.weight.tolist() == [place + 1.0 for place in places]
 
 
-def test_weights_of_another_length_are_refused():
+def test_weights_of_another_length_are_rejected():
     with pytest.raises(ShapeError, match=r"one weight for each x, or none: got x \(12, 3\), weight \(5,\)"):
         alone(regression(12, torch.ones(5)))
 
@@ -144,6 +144,6 @@ def test_early_stopping_leaves_the_best_weights():
     torch.testing.assert_close(model.weight, states[0]["weight"])
 
 
-def test_early_stopping_refuses_no_patience():
+def test_early_stopping_rejects_no_patience():
     with pytest.raises(OptionError, match="patience must be an integer of at least 1: got 0"):
         EarlyStopping(0)

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree.data import load
+from dendritree.data import load_dataset
 from dendritree.errors import OptionError, ShapeError
 from dendritree.studies.paper.draws import _rows
 from dendritree.view.pixels import Pixels, parse_image_shape, resample
@@ -15,7 +15,7 @@ MNIST, DIGITS = Pixels((1, 28, 28)), Pixels((1, 8, 8))
 
 
 def middle_of(image):
-    """Row and column of the centre of mass, in pixels from the edge."""
+    """Row and column of the center of mass, in pixels from the edge."""
     return [float(image.sum(1 - axis) @ (np.arange(image.shape[axis]) + 0.5) / image.sum()) for axis in (0, 1)]
 
 
@@ -26,7 +26,7 @@ def test_an_image_that_is_drawn_as_squares_comes_back_as_it_was(shape):
     scale = pixels.raster[0] // shape[1]
     drawing = image.repeat(scale, 0).repeat(scale, 1)
     assert drawing.shape == pixels.raster
-    np.testing.assert_allclose(pixels.shrink(drawing, centred=False), image / 255, atol=1e-6)
+    np.testing.assert_allclose(pixels.shrink(drawing, centered=False), image / 255, atol=1e-6)
 
 
 @given(
@@ -35,7 +35,7 @@ def test_an_image_that_is_drawn_as_squares_comes_back_as_it_was(shape):
 def test_a_centred_drawing_has_mnists_size_and_place_wherever_it_was_drawn(top, left, height, width):
     drawing = np.zeros(MNIST.raster, dtype=np.uint8)
     drawing[top : top + height, left : left + width] = 255
-    image = MNIST.shrink(drawing, centred=True)
+    image = MNIST.shrink(drawing, centered=True)
     np.testing.assert_allclose(middle_of(image), [14, 14], atol=1e-5)
     rows, columns = (image > 0.01).any(1).sum(), (image > 0.01).any(0).sum()
     assert 20 <= max(rows, columns) <= 21  # 20 pixels, which may lie across one more
@@ -46,7 +46,7 @@ def test_the_centre_of_mass_counts_but_nothing_is_cut_off():
     drawing = np.zeros(MNIST.raster, dtype=np.uint8)
     drawing[10:90, 10:13] = 255  # a thin bar of 80 pixels with a heavy foot
     drawing[80:90, 10:60] = 255
-    image = MNIST.shrink(drawing, centred=True)
+    image = MNIST.shrink(drawing, centered=True)
     assert middle_of(image)[1] == pytest.approx(14, abs=0.1)  # ink is counted at the middle of its pixel
     assert image.sum() == pytest.approx((drawing > 0).sum() * (20 / 80) ** 2, rel=1e-4)  # all the ink is there
     assert image[0].sum() > 0 or image[-1].sum() > 0  # pushed to an edge, not over it
@@ -55,28 +55,28 @@ def test_the_centre_of_mass_counts_but_nothing_is_cut_off():
 def test_the_eight_pixels_of_digits_are_filled_as_in_the_data():
     drawing = np.zeros(DIGITS.raster, dtype=np.uint8)
     drawing[20:60, 30:40] = 255
-    image = DIGITS.shrink(drawing, centred=True)
+    image = DIGITS.shrink(drawing, centered=True)
     assert (image.max(1) > 0.3).all()  # from the first row to the last, as nearly all of scikit-learn's are
     assert middle_of(image) == pytest.approx([4, 4])
-    rows = (load("digits").train.x.reshape(-1, 8, 8) > 0.25).any(2)
+    rows = (load_dataset("digits").train.x.reshape(-1, 8, 8) > 0.25).any(2)
     assert rows[:, [0, 7]].all(1).float().mean() > 0.95
 
 
 def test_a_blank_sheet_is_black_whether_centred_or_not():
     for centred in (True, False):
-        assert not MNIST.shrink(np.zeros(MNIST.raster, dtype=np.uint8), centred=centred).any()
+        assert not MNIST.shrink(np.zeros(MNIST.raster, dtype=np.uint8), centered=centred).any()
 
 
 def test_two_digits_side_by_side_are_not_centred():
     pairs = Pixels((1, 28, 56))
     drawing = np.zeros(pairs.raster, dtype=np.uint8)
     drawing[:8, :8] = 255
-    np.testing.assert_array_equal(pairs.shrink(drawing, centred=True), pairs.shrink(drawing, centred=False))
+    np.testing.assert_array_equal(pairs.shrink(drawing, centered=True), pairs.shrink(drawing, centered=False))
 
 
 def test_the_papers_images_are_made_as_in_its_experiments():
     images = np.random.default_rng(0).integers(0, 256, (3, 28, 28), dtype=np.uint8)
-    paper = Pixels((1, 28, 28), normalised=True, side=32)
+    paper = Pixels((1, 28, 28), normalized=True, side=32)
     given_images = torch.from_numpy(images).float().div(255).flatten(1)
     assert torch.equal(paper.to_input(given_images), _rows(images))
     assert Pixels((1, 28, 28), True, 32, as_image=True).to_input(given_images).shape == (3, 1, 32, 32)
@@ -86,7 +86,7 @@ def test_the_papers_images_are_made_as_in_its_experiments():
 def test_a_drawing_is_the_same_in_every_channel():
     pixels = Pixels((3, 4, 4))
     drawing = np.random.default_rng(0).integers(0, 256, pixels.raster, dtype=np.uint8)
-    red, green, blue = pixels.of_drawing(drawing, centred=False).reshape(3, 16)
+    red, green, blue = pixels.of_drawing(drawing, centered=False).reshape(3, 16)
     assert torch.equal(red, green)
     assert torch.equal(green, blue)
 
@@ -102,13 +102,13 @@ def test_resampling_is_the_mean_over_each_part(rows, count, start, length):
 
 
 @pytest.mark.parametrize("text", ["28", "28x", "0x3", "ax3", "1x2x3x4", "", "-1x3", "²x3"])
-def test_an_image_shape_that_is_none_is_refused(text):
-    with pytest.raises(OptionError, match="--image must be as 28x28"):
+def test_an_image_shape_that_is_none_is_rejected(text):
+    with pytest.raises(OptionError, match="image must be as 28x28"):
         parse_image_shape(text)
 
 
-def test_wrong_sizes_are_refused():
+def test_wrong_sizes_are_rejected():
     with pytest.raises(ShapeError, match="only images of 28x28 are enlarged"):
         Pixels((1, 8, 8), side=32)
     with pytest.raises(ShapeError, match="a drawing must have 112 x 112 pixels"):
-        MNIST.shrink(np.zeros((28, 28), dtype=np.uint8), centred=True)
+        MNIST.shrink(np.zeros((28, 28), dtype=np.uint8), centered=True)

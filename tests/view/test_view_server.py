@@ -1,4 +1,4 @@
-"""The server: answers, refusals, and an end without a trace."""
+"""The server: answers, errors, and an end without a trace."""
 
 import os
 import re
@@ -15,13 +15,12 @@ from view_server import ask, serving
 
 from dendritree import MLNClassifier, save
 from dendritree.cli import main
-from dendritree.data import load
+from dendritree.data import load_dataset
 from dendritree.errors import OptionError
 from dendritree.view import open_gallery
 from dendritree.view.examples import exhibit_of
 from dendritree.view.server import open_socket
 from dendritree.view.sources import Gallery
-from dendritree.view.trees import single_tree
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +33,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def port(model):
-    with serving(Gallery("one", ["net"], lambda _: exhibit_of("net", model, data="digits", normalised=False))) as port:
+    with serving(Gallery("one", ["net"], lambda _: exhibit_of("net", model, data="digits", normalized=False))) as port:
         yield port
 
 
@@ -57,12 +56,12 @@ def test_the_page_and_its_files_are_there_and_fetch_from_nowhere_else(port):
 
 
 def test_a_drawing_is_answered_as_the_model_would(port, model):
-    test = load("digits").test
+    test = load_dataset("digits").test
     image = test.x[0]
     status, _, seen = ask(port, "/api/models/0/activity?layer=0&neuron=3", "POST", drawn(image))
     assert status == 200
     with torch.no_grad():
-        expected = model(image[None])[0].numpy()
+        expected = model(image[None])[0].softmax(-1).numpy()
     np.testing.assert_allclose(seen["classes"], expected, atol=2e-3)  # 8 bits a pixel
     np.testing.assert_allclose(seen["image"], image, atol=3e-3)
     assert seen["dendrites"][-1] == pytest.approx(seen["neurons"][0][3], abs=1e-3)
@@ -75,13 +74,14 @@ def test_a_drawing_is_answered_as_the_model_would(port, model):
 
 def test_the_tree_of_a_neuron_has_the_models_weights(port, model):
     _, _, tree = ask(port, "/api/models/0/tree?layer=0&neuron=9")
-    _, _, edges = single_tree(model.layer.forest, 9)
+    forest = model.layer.forest
+    edges = forest.neuron_of_node[forest.node_of_edge] == 9
     np.testing.assert_allclose(tree["weight"], model.layer.weight.detach().numpy()[edges], atol=1e-4)
     assert ask(port, "/api/models")[2] == {"title": "one", "models": ["net"]}
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "0.0.0.0", "[::1]"])
-def test_a_name_that_was_pointed_at_this_machine_is_refused(port, host):
+def test_a_name_that_was_pointed_at_this_machine_is_rejected(port, host):
     for path, method in (("/", "GET"), ("/api/models/0", "GET"), ("/api/models/0/activity", "POST")):
         assert ask(port, path, method, Host=host)[0] == 400
     assert ask(port, "/", Host=f"localhost:{port}")[0] == 200
@@ -95,12 +95,12 @@ def test_a_name_that_was_pointed_at_this_machine_is_refused(port, host):
         ("/api/models/0/tree?neuron=10", None, "neuron must be one of 0 ... 9: got 10"),
         ("/api/models/0/tree?neuron=-1", None, "neuron must be a whole number: got '-1'"),
         ("/api/models/0/tree?layer=x", None, "layer must be a whole number: got 'x'"),
-        ("/api/models/0/activity", b"abc", "a drawing must have 12544 bytes, one a pixel: got 3"),
+        ("/api/models/0/activity", b"abc", "a drawing must have 12544 bytes, one per pixel: got 3"),
         ("/api/models/0/activity", bytes(3 << 20), "a drawing must have 12544 bytes"),
         ("/api/models/0/activity?sample=400", b"", "sample must be one of 0 ... 39: got 400"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused_with_the_rule(port, path, body, message):
+def test_a_question_that_makes_no_sense_is_rejected_with_the_rule(port, path, body, message):
     status, _, answer = ask(port, path, "GET" if body is None else "POST", body)
     assert status == 400
     assert message in answer["error"]
@@ -114,7 +114,7 @@ def test_nothing_else_is_served(port, path):
 
 
 def test_ten_at_once_all_get_their_own_answer(port):
-    images, answers = load("digits").test.x[:10], {}
+    images, answers = load_dataset("digits").test.x[:10], {}
 
     def draw(number):
         for _ in range(3):
@@ -130,12 +130,12 @@ def test_ten_at_once_all_get_their_own_answer(port):
         assert answers[number]["dendrites"][-1] == pytest.approx(answers[number]["neurons"][0][number], abs=1e-3)
 
 
-def test_a_port_that_is_taken_is_refused():
+def test_a_port_that_is_taken_is_rejected():
     with open_socket() as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OptionError, match=f"--port must be a free port of this machine: got {port}"):
+        with pytest.raises(OptionError, match=f"port must be a free port of this machine: got {port}"):
             open_socket(port)
-    with pytest.raises(OptionError, match="--port must be a free port of this machine: got 70000"):
+    with pytest.raises(OptionError, match="port must be a free port of this machine: got 70000"):
         open_socket(70000)
 
 
@@ -145,7 +145,7 @@ def test_a_port_that_is_taken_is_refused():
         ("", "view takes the folder of a model or of a run, or --demo"),
         ("a --demo", "view takes the folder of a model or of a run, or --demo"),
         ("no/such/folder", "there must be a model .* or a run .* to view: none in no/such/folder"),
-        ("a --image 3", "--image must be as 28x28"),
+        ("a --image 3", "image must be as 28x28"),
         ("a --pixels grey", "--pixels"),
         ("a --port x", "--port"),
     ],

@@ -5,17 +5,17 @@ import pytest
 import torch
 
 from dendritree import MLNClassifier, create_model, list_models, save
-from dendritree.data import load, normalise
+from dendritree.data import load_dataset, normalize
 from dendritree.errors import FormatError, OptionError, ShapeError
 from dendritree.models.registry import model_entry
-from dendritree.studies.engine.records import Row, TrialRecord
 from dendritree.studies.engine.store import RunStore
+from dendritree.studies.paper.records import Row, TrialRecord
 from dendritree.training import FitConfig, Split, fit
 from dendritree.view import Exhibit, Pixels, demo_gallery, open_gallery
 from dendritree.view.examples import exhibit_of
 
 
-def test_a_model_without_trees_or_linear_layers_is_refused():
+def test_a_model_without_trees_or_linear_layers_is_rejected():
     with pytest.raises(OptionError, match="a model must have dendritic or linear layers to be shown: got ConvDNM"):
         exhibit_of("conv-dnm", create_model("conv-dnm", **model_entry("conv-dnm").example))
 
@@ -58,7 +58,8 @@ def test_layers_come_in_the_order_in_which_they_run():
 def test_one_output_is_two_classes_and_a_quantity_is_a_number():
     yes_or_no = Exhibit("binary", create_model("mln-binary", in_features=16, branching=4), None, classes=("4", "9"))
     seen = yes_or_no.activity(torch.ones(1, 16), 0, 0)
-    assert seen["classes"] == pytest.approx([1 - seen["output"][0], seen["output"][0]], abs=1e-3)
+    likely = torch.tensor(seen["output"][0]).sigmoid().item()
+    assert seen["classes"] == pytest.approx([1 - likely, likely], abs=1e-3)
     model = create_model("dendritic-network", in_features=8, hidden=[4], out_features=1, output="logits")
     quantity = Exhibit("houses", model, None)
     assert quantity.describe()["classes"] == []
@@ -66,9 +67,9 @@ def test_one_output_is_two_classes_and_a_quantity_is_a_number():
 
 
 def test_pixels_are_told_by_the_models_own_answers(tmp_path):
-    """The same sizes, trained on pixels from 0 to 1 and on normalised ones: each is told from the other."""
-    digits = load("digits")
-    shifted = Split(*(type(part)(normalise(part.x), part.y) for part in (digits.train, digits.val, digits.test)))
+    """The same sizes, trained on pixels from 0 to 1 and on normalized ones: each is recognized."""
+    digits = load_dataset("digits")
+    shifted = Split(*(type(part)(normalize(part.x), part.y) for part in (digits.train, digits.val, digits.test)))
     for name, split in (("plain", digits), ("shifted", shifted)):
         torch.manual_seed(0)
         net = MLNClassifier(64, 10, branching=8, output="logits")
@@ -76,8 +77,8 @@ def test_pixels_are_told_by_the_models_own_answers(tmp_path):
         save(net, tmp_path / name)
     gallery = open_gallery(tmp_path)
     assert gallery.names == ["plain", "shifted"]
-    assert [gallery[number].pixels.normalised for number in (0, 1)] == [False, True]
-    assert open_gallery(tmp_path / "plain", normalised=True)[0].pixels.normalised  # who says so is believed
+    assert [gallery[number].pixels.normalized for number in (0, 1)] == [False, True]
+    assert open_gallery(tmp_path / "plain", normalized=True)[0].pixels.normalized  # who says so is believed
     assert "digits" in gallery[0].notes[0]
     assert len(gallery[0].samples) == 40
     assert [sample.label for sample in gallery[0].samples[:10]] == list("0123456789")
@@ -96,20 +97,20 @@ def kept(weights):
 
 def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
     with RunStore.create_or_open(tmp_path, {}) as store:
-        store.add([kept(weights=True)])
+        store.add([kept(weights=True).as_trial()])
     gallery = open_gallery(tmp_path)
     assert gallery.names == ["multiclass: dendritic b=32, p=0.4, paper"]
     exhibit = gallery[0]
-    assert (exhibit.pixels.normalised, exhibit.pixels.shape) == (True, (1, 32, 32))
+    assert (exhibit.pixels.normalized, exhibit.pixels.shape) == (True, (1, 32, 32))
     assert exhibit.activity(torch.zeros(1, 784), 0, 3)["reads"][0] == pytest.approx(-0.1307 / 0.3081, abs=1e-4)
     assert "50.0%" in exhibit.notes[0]
     with pytest.raises(OptionError, match="a run knows how its models were trained: got data"):
         open_gallery(tmp_path, data="mnist", image=None)
 
 
-def test_a_run_without_models_is_refused(tmp_path):
+def test_a_run_without_models_is_rejected(tmp_path):
     with RunStore.create_or_open(tmp_path, {}) as store:
-        store.add([kept(weights=False)])
+        store.add([kept(weights=False).as_trial()])
     with pytest.raises(FormatError, match="a run must have kept models to be viewed"):
         open_gallery(tmp_path)
 
@@ -118,16 +119,16 @@ def test_a_run_without_models_is_refused(tmp_path):
     ("options", "error", "message"),
     [
         ({"image": (1, 7, 7)}, ShapeError, r"as many pixels as the model has inputs, 64: got \(1, 7, 7\)"),
-        ({"data": "mnst"}, OptionError, "--data must be one of .*did you mean 'mnist'"),
+        ({"data": "mnst"}, OptionError, "data must be one of .*did you mean 'mnist'"),
         ({"data": "adult"}, ShapeError, "the data must fit .* adult has no images"),
     ],
 )
-def test_what_does_not_fit_the_model_is_refused(options, error, message):
+def test_what_does_not_fit_the_model_is_rejected(options, error, message):
     with pytest.raises(error, match=message):
         exhibit_of("net", MLNClassifier(64, 10, branching=8), **options)
 
 
-def test_a_model_without_layers_to_look_into_is_refused():
+def test_a_model_without_layers_to_look_into_is_rejected():
     with pytest.raises(OptionError, match="must have dendritic or linear layers to be shown"):
         exhibit_of("net", torch.nn.ReLU())
 
@@ -137,6 +138,6 @@ def test_the_demonstration_learns_its_digits():
     state = torch.get_rng_state()
     exhibit = gallery[0]
     assert torch.equal(torch.get_rng_state(), state)
-    test = load("digits").test
+    test = load_dataset("digits").test
     assert exhibit.accuracy(test.x, test.y) > 0.8
     assert gallery[0] is exhibit  # trained once

@@ -88,7 +88,7 @@ def test_local_takes_any_fan_in():
 )
 def test_partition_says_why_not_and_what_would_fit(inputs, neurons, fitting):
     with pytest.raises(ShapeError) as error:
-        DendriticLayer(inputs, neurons, branching="auto")
+        DendriticLayer(inputs, neurons, wiring="partition")
     assert str(error.value) == (
         f"in_features must be a multiple of out_features for wiring 'partition': got {inputs} and {neurons}; "
         f"{fitting} inputs would fit"
@@ -112,4 +112,4 @@ def test_wirings_that_read_all_inputs_say_which_take_fewer(wiring):
 
 def test_a_fan_in_that_is_the_wirings_own_is_accepted():
     assert DendriticLayer(784, 10, branching=28, fan_in=784, wiring="shared").fan_in == 784
-    assert DendriticLayer(80, 10, branching=2, fan_in=8).fan_in == 8
+    assert DendriticLayer(80, 10, branching=2, fan_in=8, wiring="partition").fan_in == 8

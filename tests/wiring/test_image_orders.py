@@ -146,13 +146,13 @@ def test_a_shape_must_hold_all_inputs(kind):
         ("44", r"^image_shape must be .*: got "),
     ],
 )
-def test_bad_shapes_are_refused(kind, shape, message):
+def test_bad_shapes_are_rejected(kind, shape, message):
     with pytest.raises(OptionError, match=message):
         kind(image_shape=shape)
 
 
 @pytest.mark.parametrize("side", [0, -1, 2.0, True, "2", None])
-def test_bad_sides_of_patches_are_refused(side):
+def test_bad_sides_of_patches_are_rejected(side):
     with pytest.raises(OptionError) as error:
         Patches(side=side)
     assert str(error.value) == f"side must be an integer of at least 1: got {side!r}"

@@ -216,6 +216,6 @@ def test_the_defaults():
         ({"seed": -1}, r"^seed must be an integer of at least 0: got -1$"),
     ],
 )
-def test_bad_options_are_refused(options, message):
+def test_bad_options_are_rejected(options, message):
     with pytest.raises(OptionError, match=message):
         Local(**options)

@@ -104,7 +104,7 @@ def test_seeds_at_the_edge(seed):
         (2**63, rf"^seed must be less than 2\*\*63: got {2**63}$"),
     ],
 )
-def test_bad_seeds_are_refused(seed, message):
+def test_bad_seeds_are_rejected(seed, message):
     with pytest.raises(OptionError, match=message):
         Random(seed=seed)
 

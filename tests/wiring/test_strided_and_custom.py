@@ -128,7 +128,7 @@ def test_a_custom_wiring_does_not_follow_its_array():
 @pytest.mark.parametrize(
     "inputs", [[], [[]], [[[0]]], 3, None, "01", [0.0, 1.0], [True, False], [[0, 1], [2]], [None], {0: 1}]
 )
-def test_other_inputs_are_refused(inputs):
+def test_other_inputs_are_rejected(inputs):
     with pytest.raises(OptionError, match=r"^inputs must be integers of shape \(neurons, fan_in\): got ") as error:
         Custom(inputs)
     assert repr(inputs) in str(error.value)
@@ -146,24 +146,24 @@ def test_other_inputs_are_refused(inputs):
         ({"branching": [2, [1]]}, r"^fan_in must be 2, as the custom wiring gives: got 3$"),
     ],
 )
-def test_custom_inputs_that_do_not_fit_the_layer_are_refused(options, message):
+def test_custom_inputs_that_do_not_fit_the_layer_are_rejected(options, message):
     with pytest.raises(DendritreeError, match=message):
         DendriticLayer(4, 2, **{"branching": 2, "wiring": Custom([[0, 1], [2, 3]]), **options})
 
 
-def test_custom_inputs_that_do_not_fit_the_forest_are_refused():
+def test_custom_inputs_that_do_not_fit_the_forest_are_rejected():
     with pytest.raises(ShapeError, match=r"^a custom wiring must give 4 inputs: got 3$"):
         Custom([0, 1, 2]).index(Forest.grow(2, fan_in=4), 3)
 
 
 @pytest.mark.parametrize("inputs", [[0, -1], [0, 2**31], [0, 2**40]])
-def test_numbers_that_are_no_inputs_of_any_layer_are_refused(inputs):
+def test_numbers_that_are_no_inputs_of_any_layer_are_rejected(inputs):
     rule = rf"^inputs must be numbers of inputs, 0 \.\.\. 2\*\*31 - 1: got {min(inputs)} \.\.\. {max(inputs)}$"
     with pytest.raises(OptionError, match=rule):
         Custom(inputs)
 
 
-def test_a_custom_wiring_for_two_neurons_is_refused_by_three():
+def test_a_custom_wiring_for_two_neurons_is_rejected_by_three():
     with pytest.raises(
         ShapeError, match=r"^a custom wiring must give each of 3 neurons as many inputs: got shape \(2, 3\)$"
     ):

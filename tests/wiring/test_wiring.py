@@ -38,7 +38,7 @@ def test_shared_gives_every_neuron_all_inputs(in_features, out_features):
     ("in_features", "out_features", "fitting"),
     [(784, 10, "780 or 790"), (11, 5, "10 or 15"), (3, 5, "5"), (7, 4, "4 or 8")],
 )
-def test_partition_refuses_unequal_slices_and_says_what_would_fit(in_features, out_features, fitting):
+def test_partition_rejects_unequal_slices_and_says_what_would_fit(in_features, out_features, fitting):
     rule = "in_features must be a multiple of out_features for wiring 'partition'"
     message = f"{rule}: got {in_features} and {out_features}; {fitting} inputs would fit"
     with pytest.raises(ShapeError) as error:
@@ -120,7 +120,7 @@ def test_a_wiring_never_copies_the_input():
 
 
 @pytest.mark.parametrize(("wiring", "in_features"), [(Partition(), 7), (Shared(), 3)])
-def test_too_few_inputs_for_the_trees_are_refused(wiring, in_features):
+def test_too_few_inputs_for_the_trees_are_rejected(wiring, in_features):
     forest = Forest.grow(2, fan_in=4, neurons=2)
     with pytest.raises(ShapeError, match=rf"a wiring must name inputs 0 \.\.\. {in_features - 1}: got 0 \.\.\. "):
         forest.wired(wiring.index(forest, in_features), in_features)
@@ -179,6 +179,6 @@ def test_a_wiring_gives_the_same_index_every_time(wiring, forest):
         (Shared, r"wiring must be a name or a Wiring object: got <class 'dendritree\.wiring\.plain\.Shared'>"),
     ],
 )
-def test_unknown_wirings_are_refused_with_a_near_match(value, message):
+def test_unknown_wirings_are_rejected_with_a_near_match(value, message):
     with pytest.raises(OptionError, match=message):
         resolve_wiring(value)

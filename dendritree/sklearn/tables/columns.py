@@ -1,25 +1,23 @@
-"""One column of a table as numbers: what was learned of it, and how its cells become inputs of a network."""
+"""One column of a table: what was learned about it, and how its cells become inputs of a network."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import FormatError, OptionError, check_one_of, import_extra
-
-__all__ = ["Column", "learn_column"]
+from ...errors import OptionError, check_one_of, import_extra
 
 KINDS = ("number", "category", "date")
 MOST_CATEGORIES = 30
-"""Of a column; rarer ones share one input."""
+"""With an input of their own; rarer ones share one."""
 UNIQUE_SHARE, UNIQUE_LEAST = 0.9, 20
-"""Texts of which nearly every row has one of its own say nothing about other rows."""
+"""A column with a different text in nearly every row says nothing about other rows."""
 NUMBER_SHARE = 0.95
-"""A column with so many numbers among its cells is one of numbers; others, as "unknown", are missing there."""
+"""Share of numbers from which a column is numeric; its other cells, such as "unknown", are missing."""
 THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?$"
 DAY = 86_400.0  # seconds
 
@@ -27,20 +25,20 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table that a model reads."""
 
     name: str
     kind: str
     """`number`, `category` or `date`."""
     fill: float = 0.0
-    """What stands for a missing number or date: the median of the others."""
+    """Replaces a missing number or date: the median of the others."""
     categories: tuple[str, ...] = ()
     """Those with an input of their own."""
     rare: tuple[str, ...] = ()
     """Those that share one input."""
     missing: bool = False
-    """Whether cells were missing where this was learned; then an input tells so."""
+    """Whether cells were missing in the training rows; then one input tells which are."""
 
     def __post_init__(self) -> None:
         check_one_of("kind", self.kind, KINDS)
@@ -49,7 +47,7 @@ class Column:
     def features(self) -> list[str]:
         """Names of its inputs.
 
-        >>> Column("town", "category", categories=("Delft", "Gouda"), missing=True).features
+        >>> TableColumn("town", "category", categories=("Delft", "Gouda"), missing=True).features
         ['town=Delft', 'town=Gouda', 'town is missing']
         """
         if self.kind == "category":
@@ -62,43 +60,28 @@ class Column:
         return [*names, f"{self.name} is missing"] if self.missing else names
 
     def encode(self, cells: Any) -> tuple[Array, dict[str, int]]:
-        """Inputs, one row a cell, and how many cells held what this column cannot know, which count as missing."""
+        """Inputs, one row per cell, and a count of the cells with an unknown value, which are taken as missing."""
         pandas = import_extra("pandas", extra="tables")
         if self.kind == "category":
-            texts = as_text(cells)
-            codes = pandas.Index([*self.categories, *self.rare]).get_indexer(texts)
-            known = len(self.categories)
-            wide = np.zeros((len(texts), known + bool(self.rare)))
-            rows = np.flatnonzero(codes >= 0)
-            wide[rows, np.minimum(codes[rows], known)] = 1.0
-            absent, unknown = codes < 0, (codes < 0) & texts.notna().to_numpy()
+            codes = pandas.Index([*self.categories, *self.rare]).get_indexer(as_text(cells))  # -1 where absent
+            own = len(self.categories)
+            width = own + bool(self.rare)
+            inputs = np.eye(width + 1, width)[np.minimum(codes, own)]  # -1 takes the last row: zeros
+            absent = codes < 0
         else:
             numbers = as_numbers(cells) if self.kind == "number" else as_days(cells)
             absent = ~np.isfinite(numbers)
-            unknown = absent & cells.notna().to_numpy()
             filled = np.where(absent, self.fill, numbers)
-            wide = filled[:, None] if self.kind == "number" else _date_parts(filled)
+            inputs = filled[:, None] if self.kind == "number" else _date_parts(filled)
         if self.missing:
-            wide = np.concatenate([wide, absent[:, None]], axis=1)
+            inputs = np.concatenate([inputs, absent[:, None]], axis=1)
+        unknown = absent & cells.notna().to_numpy()
         found = as_text(cells[unknown]).value_counts() if unknown.any() else {}
-        return wide.astype(np.float64), {str(cell): int(count) for cell, count in found.items()}
-
-    def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Column:
-        """What `as_dict` described."""
-        try:
-            texts = {key: tuple(map(str, values[key])) for key in ("categories", "rare")}
-            return cls(**values | texts)
-        except (TypeError, KeyError) as error:
-            raise FormatError(f"a column must have the fields of this version: {error}") from None
+        return inputs.astype(np.float64), {str(cell): int(count) for cell, count in found.items()}
 
 
-def learn_column(cells: Any) -> Column | str:
-    """What a model is to know of a column, or why it is left out."""
+def learn_column(cells: Any) -> TableColumn | str:
+    """What a model needs to know about a column, or why it is left out."""
     pandas = import_extra("pandas", extra="tables")
     types = pandas.api.types
     name, present = str(cells.name), cells.dropna()
@@ -110,30 +93,30 @@ def learn_column(cells: Any) -> Column | str:
         raise OptionError(f"cells must be numbers, texts or dates: column {name!r} holds {odd!r:.60}") from None
     if different < (1 if missing else 2):
         return "is empty" if not len(present) else "has one value alone"
-    said = types.is_bool_dtype(cells) or isinstance(cells.dtype, pandas.CategoricalDtype)  # to be categories
-    typed = types.is_numeric_dtype(cells) and not said
-    numbers = np.full(len(present), np.nan) if said else as_numbers(present)
+    categorical = types.is_bool_dtype(cells) or isinstance(cells.dtype, pandas.CategoricalDtype)
+    typed = types.is_numeric_dtype(cells) and not categorical
+    numbers = np.full(len(present), np.nan) if categorical else as_numbers(present)
     finite = np.isfinite(numbers)
     if typed and not finite.any():
         return "has no finite number"
     if typed or finite.mean() >= NUMBER_SHARE:
         if len(cells) > UNIQUE_LEAST and len(present) == len(cells) and (np.diff(numbers) == 1).all():
             return "counts the rows"
-        return Column(name, "number", float(np.median(numbers[finite])), missing=missing or not finite.all())
+        return TableColumn(name, "number", float(np.median(numbers[finite])), missing=missing or not finite.all())
     days = as_days(present)
     if np.isfinite(days).all():
-        return Column(name, "date", float(np.median(days)), missing=missing)
+        return TableColumn(name, "date", float(np.median(days)), missing=missing)
     counts = as_text(present).value_counts()
     if len(counts) > UNIQUE_LEAST and len(counts) > UNIQUE_SHARE * len(present):
         found = f" ({finite.sum():,} of {len(present):,} cells are numbers)" if finite.any() else ""
         return f"has a text of its own in nearly every row, as names and identifiers do{found}"
     ordered = sorted(counts.index, key=lambda text: (-counts[text], text))
     frequent, rare = ordered[:MOST_CATEGORIES], ordered[MOST_CATEGORIES:]
-    return Column(name, "category", categories=tuple(frequent), rare=tuple(rare), missing=missing)
+    return TableColumn(name, "category", categories=tuple(frequent), rare=tuple(rare), missing=missing)
 
 
 def as_text(cells: Any) -> Any:
-    """Cells as texts, missing ones as missing; a whole number has no point, whatever else is in its column."""
+    """Cells as texts, missing ones as missing; a whole number has no decimal point, whatever the type of its column."""
 
     def text(cell: Any) -> str:
         return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
@@ -142,7 +125,7 @@ def as_text(cells: Any) -> Any:
 
 
 def as_numbers(cells: Any) -> Array:
-    """Cells as numbers, NaN where they are none; texts may be numbers, with commas between thousands too."""
+    """Cells as numbers, NaN for anything else; a text may be a number, also with commas between thousands."""
     pandas = import_extra("pandas", extra="tables")
     if not pandas.api.types.is_numeric_dtype(cells):
         cells = as_text(cells).str.replace(THOUSANDS, lambda number: number[0].replace(",", ""), regex=True)
@@ -151,20 +134,13 @@ def as_numbers(cells: Any) -> Array:
 
 
 def as_days(cells: Any) -> Array:
-    """Cells as days since 1970, NaN where they are no date of the form 2026-11-16, with or without a time."""
+    """Cells as days since 1970, NaN for anything that is not a date like 2026-11-16, with or without a time."""
     pandas = import_extra("pandas", extra="tables")
-    types = import_extra("pandas.api.types", extra="tables")
-    if not types.is_datetime64_any_dtype(cells):
-        texts = as_text(cells)
-        looks_right = texts.str.match(r"\d{4}-\d\d-\d\d", na=False).to_numpy(dtype=bool)
-        if not looks_right.any():
-            return np.full(len(cells), np.nan)
-        cells = pandas.to_datetime(texts.where(looks_right), errors="coerce", format="ISO8601", utc=True)
-    elif getattr(cells.dt, "tz", None) is not None:
-        cells = cells.dt.tz_convert("UTC")
-    else:
-        cells = cells.dt.tz_localize("UTC")
-    since = cells - pandas.Timestamp("1970-01-01", tz="UTC")
+    if not pandas.api.types.is_datetime64_any_dtype(cells):
+        cells = as_text(cells)
+        cells = cells.where(cells.str.match(r"\d{4}-\d\d-\d\d", na=False).to_numpy(dtype=bool))
+    dates = pandas.to_datetime(cells, errors="coerce", format="ISO8601", utc=True)
+    since = dates - pandas.Timestamp("1970-01-01", tz="UTC")
     seconds: Array = since.dt.total_seconds().to_numpy(dtype=np.float64, na_value=np.nan)
     return seconds / DAY
 

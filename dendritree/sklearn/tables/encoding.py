@@ -1,35 +1,33 @@
-"""A table as numbers: its columns, each learned once, and the versioned JSON that keeps them."""
+"""A table as numbers: its columns, and their form in JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import FormatError, OptionError
-from .columns import Column, learn_column
-from .reading import check_table
-
-__all__ = ["Encoded", "TableEncoding"]
+from .columns import TableColumn, learn_column
+from .reading import check_table, first_few
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Rows of a table as a network takes them."""
+    """Rows of a table as inputs of a network."""
 
     x: NDArray[np.float64]
     unknown: dict[str, dict[str, int]]
-    """For each column, what it cannot know and in how many rows: unseen categories, texts in place of numbers."""
+    """For each column, its unknown cells and their number of rows: unseen categories, texts instead of numbers."""
 
     def notices(self, what: str = "what the model has not seen") -> Iterator[str]:
-        """A sentence for each column with something unknown, which is called `what`."""
+        """A sentence for each column with unknown cells, which are called `what`."""
         for name, found in self.unknown.items():
-            rows, most = sum(found.values()), sorted(found, key=lambda cell: -found[cell])[:3]
-            shown = ", ".join(f"{cell!r:.40}" for cell in most) + (", ..." if len(found) > len(most) else "")
+            rows = sum(found.values())
             holds = "row holds" if rows == 1 else "rows hold"
+            shown = first_few([f"{cell!r:.40}" for cell in sorted(found, key=lambda cell: -found[cell])], 3)
             yield f"column {name!r}: {rows:,} {holds} {what}, taken as missing ({shown})"
 
 
@@ -37,13 +35,13 @@ class Encoded:
 class TableEncoding:
     """Which columns of a table a model reads, and how."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     left_out: tuple[tuple[str, str], ...] = ()
-    """Names of the columns that it does not read, and why."""
+    """Names of the columns that the model does not read, each with the reason."""
 
     @classmethod
     def learn(cls, frame: Any) -> TableEncoding:
-        """From a data frame without its target.
+        """Learn the columns of a data frame without its target.
 
         >>> import pandas
         >>> frame = pandas.DataFrame({"rooms": [3, 4, None], "town": ["Delft", "Gouda", "Delft"], "land": ["NL"] * 3})
@@ -54,10 +52,10 @@ class TableEncoding:
         ([4.0, 0.0, 0.0, 1.0], (('land', 'has one value alone'),))
         """
         learned = {str(name): learn_column(cells) for name, cells in check_table(frame).items()}
-        return cls(
-            tuple(column for column in learned.values() if isinstance(column, Column)),
-            tuple((name, why) for name, why in learned.items() if isinstance(why, str)),
-        )
+        columns = tuple(column for column in learned.values() if isinstance(column, TableColumn))
+        if not columns:
+            raise OptionError("a table must have a column to learn from besides its target: found none")
+        return cls(columns, tuple((name, why) for name, why in learned.items() if isinstance(why, str)))
 
     @property
     def features(self) -> list[str]:
@@ -65,35 +63,33 @@ class TableEncoding:
         return [feature for column in self.columns for feature in column.features]
 
     def encode(self, frame: Any) -> Encoded:
-        """A table's rows, whose other columns are not looked at."""
+        """Encode the rows of a table; columns that the model does not read are ignored."""
         frame = check_table(frame)
-        absent = [column.name for column in self.columns if column.name not in frame.columns]
+        absent = first_few([repr(each.name) for each in self.columns if each.name not in frame.columns], 10)
         if absent:
-            shown = ", ".join(map(repr, absent[:10])) + (", ..." if len(absent) > 10 else "")
-            raise OptionError(f"the table must have all columns that the model reads: it lacks {shown}")
-        parts: list[NDArray[np.float64]] = []
-        unknown: dict[str, dict[str, int]] = {}
-        for column in self.columns:
-            wide, found = column.encode(frame[column.name])
-            parts.append(wide)
-            if found:
-                unknown[column.name] = found
-        return Encoded(np.concatenate(parts, axis=1), unknown)
+            raise OptionError(f"the table must have all columns that the model reads: it lacks {absent}")
+        encoded = {column.name: column.encode(frame[column.name]) for column in self.columns}
+        x = np.concatenate([inputs for inputs, _ in encoded.values()], axis=1)
+        return Encoded(x, {name: unknown for name, (_, unknown) in encoded.items() if unknown})
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
-            "columns": [column.as_dict() for column in self.columns],
+            "columns": [asdict(column) for column in self.columns],
             "left_out": [{"name": name, "why": why} for name, why in self.left_out],
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TableEncoding:
-        """What `as_dict` described."""
-        columns, left_out = values.get("columns"), values.get("left_out")
-        if not isinstance(columns, Sequence) or not isinstance(left_out, Sequence):
-            raise FormatError("the columns of a table must be a list: got none")
-        return cls(
-            tuple(Column.from_dict(dict(each)) for each in columns),
-            tuple((str(each["name"]), str(each["why"])) for each in left_out),
-        )
+        """The inverse of `as_dict`."""
+        try:
+            return cls(
+                tuple(map(_column, values["columns"])),
+                tuple((str(each["name"]), str(each["why"])) for each in values["left_out"]),
+            )
+        except (TypeError, KeyError) as error:
+            raise FormatError(f"the columns of a table must have the fields of this version: {error!r}") from None
+
+
+def _column(values: dict[str, Any]) -> TableColumn:
+    return TableColumn(**values | {key: tuple(map(str, values[key])) for key in ("categories", "rare")})

@@ -1,26 +1,28 @@
-"""A model of a user's own table: an estimator, the columns it reads, and the folder that keeps both."""
+"""A model of a user's own table: an estimator, the columns it reads, and the description of both."""
 
 from __future__ import annotations
 
-import json
 import os
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ...errors import FormatError, OptionError
-from ...storage.folders import COLUMNS_FILE, FORMAT_VERSION, check_format, model_folder, read_json
+from ...storage import folders
 from .columns import as_numbers, as_text
 from .encoding import TableEncoding
 from .reading import check_table
 from .target import score
 
-__all__ = ["TableModel", "load_table_model", "save_table_model"]
 
-FORMAT = "dendritree-table"
+class UnknownCellsWarning(UserWarning):
+    """New rows have cells that the model has not seen the like of; they are taken as missing."""
 
 
 @dataclass(frozen=True)
@@ -31,38 +33,37 @@ class TableModel:
     encoding: TableEncoding
     target: str
     task: str
+    folder_format: ClassVar[str] = folders.TABLE_FORMAT
 
-    def predict(self, frame: Any, *, strict: bool = False) -> tuple[Any, list[str]]:
-        """A table with `prediction` and, for classes, their probabilities; and what one should know about the rows.
+    def predict(self, frame: Any, *, strict: bool = False) -> Any:
+        """The rows with a column `prediction` and, for classes, their probabilities.
+
+        Cells that the model has not seen the like of are taken as missing, with an `UnknownCellsWarning` per column.
 
         Args:
             frame: rows with all columns that the model reads.
-            strict: refuse cells that the model cannot know, which otherwise count as missing.
+            strict: raise an error for such cells.
         """
         encoded = self.encoding.encode(frame)
         notices = list(encoded.notices())
         if strict and notices:
-            raise OptionError(f"with --strict every cell must be known to the model: {notices[0]}")
-        result = frame.copy()
-        added = ["prediction", *self._probabilities()]
-        taken = [name for name in added if name in check_table(frame).columns]
+            raise OptionError(f"strict predictions need every cell to be known to the model: {notices[0]}")
+        classes = self.estimator.classes_ if self.task == "classification" else np.empty(0)
+        names = [f"probability {each}" for each in classes]
+        taken = [name for name in ("prediction", *names) if name in check_table(frame).columns]
         if taken:
             raise OptionError(f"the table must not have a column {taken[0]!r}: predictions go there")
-        if self.task == "classification":
-            names = self._probabilities()
-            probabilities = self.estimator.predict_proba(encoded.x) if len(result) else np.empty((0, len(names)))
-            result["prediction"] = self.estimator.classes_[probabilities.argmax(1)]
-            for place, name in enumerate(names):
-                result[name] = probabilities[:, place].round(6)
-        else:  # scikit-learn refuses to predict no rows
-            result["prediction"] = self.estimator.predict(encoded.x) if len(result) else np.empty(0)
-        return result, notices
+        for notice in notices:
+            warnings.warn(notice, UnknownCellsWarning, stacklevel=2)
+        rows = len(frame)  # scikit-learn does not predict no rows
+        if self.task != "classification":
+            return frame.assign(prediction=self.estimator.predict(encoded.x) if rows else np.empty(0))
+        probabilities = self.estimator.predict_proba(encoded.x) if rows else np.empty((0, len(names)))
+        predicted = frame.assign(prediction=classes[probabilities.argmax(1)])
+        return predicted.assign(**dict(zip(names, probabilities.round(6).T, strict=True)))
 
-    def _probabilities(self) -> list[str]:
-        return [f"probability {each}" for each in self.estimator.classes_] if self.task == "classification" else []
-
-    def judge(self, predicted: Any) -> str | None:
-        """How good predictions are, if their table has the target too; else None."""
+    def evaluate(self, predicted: Any) -> str | None:
+        """How good predictions are, as a phrase, if their table has the target too; otherwise None."""
         predicted = check_table(predicted)
         if self.target not in predicted.columns:
             return None
@@ -70,51 +71,39 @@ class TableModel:
         if not len(known):
             return None
         if self.task == "classification":
-            right = score(as_text(known[self.target]).to_numpy(dtype=str), known["prediction"].to_numpy(dtype=str))
-            return f"accuracy {right:.4f} on {len(known):,} rows with {self.target!r}"
-        numbers = as_numbers(known[self.target])
-        if not np.isfinite(numbers).all():
-            return None
-        return f"RMSE {score(numbers, known['prediction'].to_numpy()):.4g} on {len(known):,} rows with {self.target!r}"
-
-    def write(self, folder: Path) -> None:
-        """Write its files into a folder that is there."""
-        from ..files import write_estimator
-
-        write_estimator(self.estimator, folder)
-        config = {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "target": self.target,
-            "task": self.task,
-            **self.encoding.as_dict(),
-        }
-        text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        (folder / COLUMNS_FILE).write_text(text, encoding="utf-8")
+            labels = as_text(known[self.target]).to_numpy(dtype=str)
+            metric = f"accuracy {score(labels, known['prediction'].to_numpy(dtype=str)):.4f}"
+        else:
+            numbers = as_numbers(known[self.target])
+            if not np.isfinite(numbers).all():
+                return None
+            metric = f"RMSE {score(numbers, known['prediction'].to_numpy()):.4g}"
+        return f"{metric} on {len(known):,} rows with {self.target!r}"
 
 
-def save_table_model(model: TableModel, folder: str | os.PathLike[str]) -> None:
-    """Write a model to a folder, whole or not at all; `dendritree.save` calls this."""
-    with model_folder(folder) as fresh:
-        model.write(fresh)
+def describe(model: TableModel) -> folders.Description:
+    """The target, the task and the columns of a model, and the description of its estimator."""
+    estimator, tensors = folders.describe(model.estimator)
+    return {"target": model.target, "task": model.task, **model.encoding.as_dict(), "estimator": estimator}, tensors
+
+
+def rebuild(config: dict[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None) -> TableModel:
+    """The model of a description."""
+    for key in ("target", "task"):
+        if not isinstance(config.get(key), str):
+            raise FormatError(f"{key} of a model of a table must be a text: got {config.get(key)!r}")
+    encoding = TableEncoding.from_dict(config)
+    estimator = folders.rebuild(config["estimator"], tensors, folders.ESTIMATOR_FORMAT, device=device)
+    if estimator.n_features_in_ != len(encoding.features):
+        raise FormatError(
+            f"columns must be the inputs of the estimator: got {len(encoding.features)} and {estimator.n_features_in_}"
+        )
+    return TableModel(estimator, encoding, config["target"], config["task"])
 
 
 def load_table_model(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> TableModel:
-    """Read a model that `dendritree fit` or `dendritree.save` wrote; `dendritree.load` calls this."""
-    from ..files import load_estimator
-
-    path = Path(folder)
-    if not path.is_dir():
-        raise FormatError(f"a model must be a folder that `dendritree fit` wrote: found none at {path}")
-    config = read_json(path, COLUMNS_FILE)
-    check_format(config, path / COLUMNS_FILE, FORMAT)
-    for key in ("target", "task"):
-        if not isinstance(config.get(key), str):
-            raise FormatError(f"{key} in {path / COLUMNS_FILE} must be a text: got {config.get(key)!r}")
-    encoding = TableEncoding.from_dict(config)
-    estimator = load_estimator(path, device=device)
-    if estimator.n_features_in_ != len(encoding.features):
-        raise FormatError(
-            f"{path / COLUMNS_FILE} must describe the model's inputs: {len(encoding.features)} are not those"
-        )
-    return TableModel(estimator, encoding, config["target"], config["task"])
+    """Read a model of a table that `dendritree fit` or `dendritree.save` wrote; other folders raise `FormatError`."""
+    if not Path(folder).is_dir():
+        raise FormatError(f"a model must be a folder that `dendritree fit` wrote: found none at {folder}")
+    model: TableModel = folders.read_folder(folder, folders.TABLE_FORMAT, device=device)
+    return model

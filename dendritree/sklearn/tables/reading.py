@@ -1,29 +1,30 @@
-"""Tables from files: CSV with any usual separator, or Parquet."""
+"""Tables from files: CSV with any common separator, or Parquet."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import gzip
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ...errors import FormatError, MissingDataError, OptionError, import_extra
 
-__all__ = ["check_column", "check_table", "read_table"]
-
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
+PARQUET_ENDINGS = (".parquet", ".pq")
 SEPARATORS = ",;\t|"
 HEAD = 100_000
-"""Characters that tell the separator."""
+"""Characters in which the separator is looked for."""
 QUOTED = re.compile(r'(?<![^\s,;|])"(?:[^"]|"")*"')
-"""A cell in quotes: they open where a cell begins, and a quote within is two of them."""
+"""A cell in quotes: they open where a cell begins, and a quote inside is doubled."""
 DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+"
 WITH_COMMAS = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?$"
-"""A number where commas mark decimals, and points thousands."""
+"""A number with a decimal comma, and perhaps points between thousands."""
 UNKNOWN = ["?"]
-"""Read as missing, besides what pandas takes for missing: an empty cell, NA, NaN, null and the like."""
+"""Read as missing, in addition to what pandas reads as missing: an empty cell, NA, NaN, null and the like."""
 
 
 def read_table(path: str | os.PathLike[str]) -> Any:
@@ -38,31 +39,23 @@ def read_table(path: str | os.PathLike[str]) -> Any:
     pandas = import_extra("pandas", extra="tables")
     file = Path(path)
     if not file.exists():
-        near = difflib.get_close_matches(file.name, [each.name for each in _siblings(file)], n=1)
+        near = difflib.get_close_matches(file.name, [each.name for each in file.parent.glob("*")], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise MissingDataError(f"a table must be a file that is there: found no {file}{hint}")
     if not file.is_file():
         raise OptionError(f"a table must be one file: {file} is a folder")
     ending = Path(file.name.removesuffix(".gz")).suffix.lower()
+    if ending in PARQUET_ENDINGS:
+        import_extra("pyarrow", extra="tables")
+    elif ending not in TEXT_ENDINGS:
+        raise OptionError(f"a table must end in .csv, .tsv, .txt or .parquet: got {file.name}")
     try:
-        if ending in (".parquet", ".pq"):
-            import_extra("pyarrow", extra="tables")
-            frame = pandas.read_parquet(file)
-        elif ending in TEXT_ENDINGS:
-            frame = _read_text(pandas, file)
-        else:
-            raise OptionError(f"a table must end in .csv, .tsv, .txt or .parquet: got {file.name}")
+        frame = check_table(pandas.read_parquet(file) if ending in PARQUET_ENDINGS else _read_text(pandas, file))
     except pandas.errors.EmptyDataError:
         raise FormatError(f"a table must have a line of column names and rows: {file} is empty") from None
-    except OptionError:
-        raise
-    except (ValueError, OSError) as error:  # what pandas and pyarrow raise for all that is no table
+    except (ValueError, OSError) as error:  # what pandas, pyarrow and the check raise for anything that is not a table
         reason = str(error).strip().partition("\n")[0]
         raise FormatError(f"{file} cannot be read as a table: {reason:.200}") from None
-    try:
-        frame = check_table(frame)
-    except OptionError as error:
-        raise FormatError(f"{file} cannot be read as a table: {error}") from None
     if not len(frame):
         raise FormatError(f"a table must have rows: {file} has column names alone")
     return frame.reset_index(drop=True)
@@ -71,17 +64,15 @@ def read_table(path: str | os.PathLike[str]) -> Any:
 def _read_text(pandas: Any, file: Path) -> Any:
     options = {"skipinitialspace": True, "na_values": UNKNOWN, "low_memory": False}
     for encoding in ("utf-8-sig", "cp1252", "latin-1"):  # the last one reads anything
-        try:
+        with contextlib.suppress(UnicodeDecodeError):
             separator = _separator(file, encoding)
             frame = pandas.read_csv(file, sep=separator, encoding=encoding, **options)
             return frame.assign(**{name: _with_points(frame[name]) for name in frame}) if separator == ";" else frame
-        except UnicodeDecodeError:
-            continue
     raise AssertionError("latin-1 reads any bytes")
 
 
 def _separator(file: Path, encoding: str) -> str:
-    """The mark that stands most often in the line of names, outside quotes, which may hold marks and lines too."""
+    """The most frequent separator in the header outside quotes, inside which separators and line ends may stand."""
     opened = gzip.open if file.suffix == ".gz" else open
     with opened(file, "rt", encoding=encoding) as text:
         lines = QUOTED.sub("", text.read(HEAD)).split("\n")
@@ -90,26 +81,19 @@ def _separator(file: Path, encoding: str) -> str:
 
 
 def _with_points(cells: Any) -> Any:
-    """A column of a file with semicolons, which often have that place because commas mark decimals."""
+    """A column of a file with semicolons, which are common where decimals have a comma: numbers with points."""
     pandas = import_extra("pandas", extra="tables")
     if pandas.api.types.is_numeric_dtype(cells) or not cells.str.fullmatch(DECIMAL_COMMA).any():
         return cells
     texts = cells.str.replace(WITH_COMMAS, lambda cell: cell[0].replace(".", "").replace(",", "."), regex=True)
     try:
         return pandas.to_numeric(texts)
-    except ValueError:  # a cell is no number
+    except ValueError:  # a cell is not a number
         return texts
 
 
-def _siblings(file: Path) -> list[Path]:
-    try:
-        return list(file.parent.iterdir())
-    except OSError:
-        return []
-
-
 def check_table(frame: Any) -> Any:
-    """A data frame whose columns are called by different texts, without spaces around them.
+    """A data frame whose column names are different texts without spaces around them.
 
     >>> import pandas
     >>> list(check_table(pandas.DataFrame({0: [1.5], " town": ["Delft"]})).columns)
@@ -128,7 +112,7 @@ def check_table(frame: Any) -> Any:
 
 
 def check_column(frame: Any, name: Any, what: str) -> str:
-    """The name of a column of a checked table, or an error that says what it is called perhaps."""
+    """The name of a column of a checked table, or an error that suggests a similar name."""
     wanted = str(name).strip()
     if wanted in frame.columns:
         return wanted
@@ -137,3 +121,12 @@ def check_column(frame: Any, name: Any, what: str) -> str:
     near = difflib.get_close_matches(wanted.lower(), by_lower, n=1)
     hint = f"; did you mean {by_lower[near[0]]!r}?" if near else f": its columns are {', '.join(known[:20])}"
     raise OptionError(f"{what} must be a column of the table: found no {wanted!r:.60}{hint}")
+
+
+def first_few(texts: Sequence[str], most: int) -> str:
+    """The first texts, with dots for those after `most`.
+
+    >>> first_few(["Delft", "Gouda", "Leiden"], 2)
+    'Delft, Gouda, ...'
+    """
+    return ", ".join([*texts[:most], "..."] if len(texts) > most else texts)

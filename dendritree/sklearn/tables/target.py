@@ -1,4 +1,4 @@
-"""What is to be predicted: which column, classes or numbers, and which rows can teach it."""
+"""The column to predict: classes or numbers, and the rows that have a target to learn from."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from ...errors import OptionError, check_one_of, import_extra
 from .columns import as_numbers, as_text
-from .reading import check_column, check_table
-
-__all__ = ["TASKS", "Target", "read_target", "score"]
+from .reading import check_column, check_table, first_few
 
 TASKS = ("auto", "classification", "regression")
 FEWEST_ROWS = 20
 FEW_NUMBERS = 10
-"""Whole numbers of so many different values at most are classes, where nobody says what they are."""
+"""Whole numbers with at most this many different values are classes, unless the user says otherwise."""
 MOST_CLASSES = 100
 
 
@@ -30,7 +28,7 @@ class Target:
     task: str
     """`classification` or `regression`."""
     rows: NDArray[np.int64]
-    """Places of the rows that can be learned from."""
+    """Positions of the rows to learn from."""
     y: NDArray[Any]
     """Classes in their own type, or numbers as float64; one for each of `rows`."""
     notices: tuple[str, ...] = ()
@@ -51,8 +49,11 @@ def read_target(frame: Any, name: Any, task: str = "auto", *, per_class: int = 5
     name = check_column(frame, name, "the target")
     cells = frame[name]
     known = cells.notna().to_numpy()
-    notices = [] if known.all() else [f"{_rows(int((~known).sum()), 'has', 'have')} no {name!r} and {_left(known)} out"]
     rows, present = np.flatnonzero(known), cells[known]
+    absent, notices = len(cells) - len(rows), []
+    if absent:
+        one = absent == 1
+        notices += [f"{absent:,} row{' has' if one else 's have'} no {name!r} and {'is' if one else 'are'} left out"]
     if not len(present):
         raise OptionError(f"the target must have values: {name!r} is empty")
     _check_rows(len(rows))
@@ -87,7 +88,7 @@ def _task(present: Any, task: str) -> str:
 
 
 def _labels(present: Any) -> NDArray[Any]:
-    """Truth values and whole numbers as they are, of whatever type their column is; all else as texts."""
+    """Truth values and whole numbers as they are, whatever the type of their column; anything else as texts."""
     types = import_extra("pandas.api.types", extra="tables")
     cells = present.astype(object)
     kind = types.infer_dtype(cells)
@@ -112,26 +113,17 @@ def _classes(
             f"in {len(rows):,} rows"
         )
     enough = counts[places] >= per_class
-    if not enough.all():
-        rare = [str(each) for each in classes[counts < per_class]]
-        shown = ", ".join(map(repr, rare[:3])) + (", ..." if len(rare) > 3 else "")
-        notices.append(
-            f"{_rows(int((~enough).sum()), 'is', 'are')} of classes with fewer than {per_class} and left out ({shown})"
-        )
+    few = int((~enough).sum())
+    if few:
+        rare = first_few([repr(str(each)) for each in classes[counts < per_class]], 3)
+        are = "row is" if few == 1 else "rows are"
+        notices.append(f"{few:,} {are} of classes with fewer than {per_class} and left out ({rare})")
     if (counts >= per_class).sum() > MOST_CLASSES:
         raise OptionError(
             f"a target must have at most {MOST_CLASSES} classes: {name!r} has {len(classes):,}; "
-            "numbers are predicted with --task regression"
+            "task='regression' predicts numbers"
         )
     return rows[enough], y[enough]
-
-
-def _rows(count: int, one: str, more: str) -> str:
-    return f"{count:,} row {one}" if count == 1 else f"{count:,} rows {more}"
-
-
-def _left(known: NDArray[np.bool_]) -> str:
-    return "is left" if (~known).sum() == 1 else "are left"
 
 
 def score(truth: NDArray[Any], predicted: NDArray[Any]) -> float:

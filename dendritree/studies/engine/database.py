@@ -16,8 +16,6 @@ from typing import Any, Literal
 from ...errors import DendritreeError, FormatError
 from .schema import APPLICATION_ID, FORMAT_VERSION, SCHEMA
 
-__all__ = ["Database", "create_database"]
-
 PATIENCE_SECONDS = 60.0
 """How long a reader waits for a commit to end, and a commit for readers: both take well under a second."""
 
@@ -154,9 +152,11 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     if application != APPLICATION_ID:
         raise FormatError(f"a run must be an SQLite file that dendritree made: {path} is another's")
     if version != FORMAT_VERSION:
+        older = "an older dendritree: report it with that version, or run the command again in a new folder"
+        newer = "a newer dendritree: upgrade to read it"
         raise FormatError(
-            f"a run is read in the format it was begun with: {path} differs in store.format: "
-            f"{version} -> {FORMAT_VERSION}"
+            f"a run must have store format {FORMAT_VERSION}: {path} has {version}, written by "
+            f"{older if version < FORMAT_VERSION else newer}"
         )
 
 

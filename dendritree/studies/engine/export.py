@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -15,101 +16,106 @@ from torch import nn
 from ...errors import DendritreeError, FormatError, check_one_of, import_extra
 from ...files import whole_file
 from ...models import create_model
-from ...storage.models import save
+from ...storage import save
 from .database import Database
-from .records import CURVES, TrialRecord
+from .schema import describe
+from .trial import CURVES, Trial
 
-__all__ = ["export_models", "export_tables", "kept_model"]
-
-KEY_ORDER = ", ".join(f'trial."{name}"' for name in ("protocol", "table", "network", "size", "dropout", "iteration"))
-QUERIES = {
-    "trials": f"""SELECT trial.id AS trial, protocol, "table", task, network, size, dropout, iteration, seed, dataset,
-        lr, parameters, seconds, test_loss, test_acc, model_config, created,
-        machine, cpu, cores, ram, dendritree, torch, numpy, python, "commit"
-        FROM trial JOIN environment ON environment.id = trial.environment ORDER BY {KEY_ORDER}""",
-    "history": f"SELECT history.* FROM history JOIN trial ON trial.id = history.trial ORDER BY {KEY_ORDER}, epoch",
-}
-
-Column = tuple[str, list[Any]]
+TRIALS = """SELECT trial.id AS trial, study, key, seed, parameters, seconds, config, created,
+    machine, cpu, cores, ram, dendritree, torch, numpy, python, "commit"
+    FROM trial JOIN environment ON environment.id = trial.environment"""
+Table = dict[str, list[Any]]
+"""The values of each column by its name."""
 
 
 def export_tables(database: Database, folder: Path, file_format: str) -> list[Path]:
-    """Write the files that `QUERIES` names; each appears whole or not at all."""
+    """Write `trials` and `history`: a column for each name of the keys and scores. Each appears whole or not at all."""
     check_one_of("format", file_format, ["csv", "parquet"])
     write = _write_csv if file_format == "csv" else _parquet_writer()
     with database.transaction("DEFERRED") as connection:  # both tables of one moment
-        tables = {}
-        for name, query in QUERIES.items():
-            cursor = connection.execute(query)
-            tables[name] = [column for column, *_ in cursor.description], cursor.fetchall()
+        cursor = connection.execute(TRIALS)
+        names = [column for column, *_ in cursor.description]
+        rows = [dict(zip(names, row, strict=True)) for row in cursor]
+        scores = connection.execute("SELECT trial, name, value FROM score").fetchall()
+        epochs = connection.execute(f"SELECT trial, epoch, {', '.join(CURVES)} FROM epoch").fetchall()
+    keys = {row["trial"]: json.loads(row.pop("key")) for row in rows}
+    rows.sort(key=lambda row: (row["study"], list(keys[row["trial"]].values())))
+    of_key = list(dict.fromkeys(name for key in keys.values() for name in key))
+    of_score = sorted({name for _, name, _ in scores})
+    measured = {(trial, name): _number(value) for trial, name, value in scores}
+    trials: Table = {"trial": [row["trial"] for row in rows], "study": [row["study"] for row in rows]}
+    trials |= {name: [keys[id_].get(name) for id_ in trials["trial"]] for name in of_key}
+    trials |= {name: [row[name] for row in rows] for name in ("seed", "parameters", "seconds")}
+    trials |= {name: [measured.get((id_, name)) for id_ in trials["trial"]] for name in of_score}
+    trials |= {name: [row[name] for row in rows] for name in names[names.index("config") :]}
+    place = {id_: number for number, id_ in enumerate(trials["trial"])}
+    epochs.sort(key=lambda point: (place[point[0]], point[1]))
+    history: Table = {"trial": [point[0] for point in epochs], "epoch": [point[1] for point in epochs]}
+    history |= {curve: [_number(point[2 + i]) for point in epochs] for i, curve in enumerate(CURVES)}
+    history |= {name: [keys[id_].get(name) for id_ in history["trial"]] for name in of_key}
     paths = []
-    for name, (names, rows) in tables.items():
-        columns = [(column, [_value(column, row[i]) for row in rows]) for i, column in enumerate(names)]
+    for name, table in (("trials", trials), ("history", history)):
         paths.append(folder / f"{name}.{file_format}")
         with whole_file(paths[-1], "an export") as scratch:
-            write(scratch, columns)
+            write(scratch, table)
     return paths
 
 
-def export_models(records: Sequence[TrialRecord], folder: Path) -> list[Path]:
-    """Save the model of each record that carries weights under `folder/protocol/table/`, named for its row."""
+def export_models(trials: Iterable[Trial], folder: Path, name_of: Callable[[Trial], Sequence[str]]) -> list[Path]:
+    """Save the model of each trial that has weights as `dendritree.load` reads it; return the paths.
+
+    Args:
+        trials: read with their weights.
+        folder: where to.
+        name_of: names the folders from `folder` to a trial's model.
+    """
     paths = []
-    for record in records:
-        if record.weights is None:
-            continue
-        row, model = record.row, kept_model(record)
-        parts = (record.protocol, row.table, f"{row.network}-{row.size}-p{row.dropout:g}")
-        # Names come from a file, perhaps somebody else's: none may lead out of the folder.
-        paths.append(folder.joinpath(*(re.sub(r"[^\w.-]|^\.+$", "_", part) for part in parts)))
-        save(model, paths[-1])
+    for trial in trials:
+        if trial.weights is not None:
+            # Names come from a file, perhaps somebody else's: none may lead out of the folder.
+            parts = (re.sub(r"[^\w.-]|^\.+$", "_", part) for part in name_of(trial))
+            paths.append(folder.joinpath(*parts))
+            save(kept_model(trial), paths[-1])
     return paths
 
 
-def kept_model(record: TrialRecord) -> nn.Module:
-    """The model of a record that carries weights, in evaluation mode. Torch's random state is left as it was."""
+def kept_model(trial: Trial) -> nn.Module:
+    """The model of a trial that has weights, in evaluation mode. Torch's random state is left as it was."""
     safetensors = import_extra("safetensors.torch", extra="save")
-    row = record.row
     try:
-        state = safetensors.load(record.weights)
+        state = safetensors.load(trial.weights)
         with torch.random.fork_rng(devices=[]):  # the first weights, drawn and thrown away, cost the user nothing
-            model = create_model(row.network, **record.model_config)
+            model = create_model(trial.config["network"], **trial.config["arguments"])
         dtypes = {tensor.dtype for tensor in state.values() if tensor.dtype.is_floating_point}
         if len(dtypes) == 1:
             model.to(dtypes.pop())
         model.load_state_dict(state)
     except (DendritreeError, RuntimeError, TypeError, import_extra("safetensors", extra="save").SafetensorError) as e:
-        raise FormatError(f"kept weights must fit their model: {row.table} {row.model} p={row.dropout} ({e})") from None
+        raise FormatError(f"kept weights must fit their model: {describe(trial)} ({e})") from None
     return model.eval()
 
 
-def _value(column: str, stored: Any) -> Any:
-    """What a stored value stands for: the store keeps NaN as NULL in curves and as text elsewhere (schema.py)."""
-    if stored == "nan" or (stored is None and column in CURVES):
-        return math.nan
-    return stored
+def _number(stored: Any) -> Any:
+    """The store keeps NaN as NULL (schema.py)."""
+    return math.nan if stored is None else stored
 
 
-def _write_csv(path: Path, columns: Sequence[Column]) -> None:
+def _write_csv(path: Path, table: Table) -> None:
     """Empty for absent, `nan` for NaN, and as many digits as bring every float back."""
-    rows: Iterable[tuple[Any, ...]] = zip(*(values for _, values in columns), strict=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([name for name, _ in columns])
-        writer.writerows(rows)
+        writer.writerow(table)
+        writer.writerows(zip(*table.values(), strict=True))
 
 
-def _parquet_writer() -> Callable[[Path, Sequence[Column]], None]:
+def _parquet_writer() -> Callable[[Path, Table], None]:
     arrow = import_extra("pyarrow", extra="parquet")
     parquet = import_extra("pyarrow.parquet", extra="parquet")
-    types = {
-        **dict.fromkeys((*CURVES, "dropout", "lr", "seconds", "test_loss", "test_acc"), arrow.float64()),
-        **dict.fromkeys(("branching", "mid_layer"), arrow.int64()),
-        "commit": arrow.string(),
-    }
+    types = {**dict.fromkeys((*CURVES, "seconds", "test_loss", "test_acc"), arrow.float64()), "commit": arrow.string()}
 
-    def write(path: Path, columns: Sequence[Column]) -> None:
+    def write(path: Path, table: Table) -> None:
         # A column that is empty throughout must keep its type: readers join the files of several runs.
-        arrays = {name: arrow.array(values, type=types.get(name)) for name, values in columns}
+        arrays = {name: arrow.array(values, type=types.get(name)) for name, values in table.items()}
         parquet.write_table(arrow.table(arrays), path)
 
     return write

@@ -7,7 +7,7 @@ import hashlib
 import os
 import platform
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,6 @@ import numpy as np
 import torch
 
 from ... import __version__
-
-__all__ = ["Environment", "current_environment", "differences"]
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -72,10 +70,15 @@ def current_environment() -> Environment:
         numpy=np.__version__,
         python=platform.python_version(),
         cpu=_cpu_model(),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cores=usable_cores(),
         ram=_ram_bytes(),
         commit=_commit(),
     )
+
+
+def usable_cores() -> int:
+    """Cores that this process may use; all of the machine where the system does not tell (macOS)."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def differences(old: Any, new: Any, prefix: str = "") -> list[str]:
@@ -137,8 +140,3 @@ def _git(*arguments: str) -> str:
     # No optional locks: a look at the repository must not disturb whoever works in it.
     command = ["git", "--no-optional-locks", "-C", str(PACKAGE), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-
-
-def as_columns(environment: Environment) -> dict[str, Any]:
-    """The environment as the store keeps it."""
-    return asdict(environment) | {"machine": environment.machine}

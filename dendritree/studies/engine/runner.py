@@ -1,59 +1,71 @@
-"""Doing jobs in other processes: one path through `concurrent.futures`, for a pool here and for a Dask cluster.
+"""Doing jobs in other processes: one path through `concurrent.futures`, for processes here and for a Dask cluster.
 
-A job that its worker did not survive is done again; one that raises is our bug and is shown. What has been done goes
-to a callback in this process, the only one that writes.
+A job that its worker did not survive is done again; one that raises is our bug and is shown. Results go to a callback
+in this process, the only one that writes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
+
+import torch
 
 from ...errors import DendritreeError, OptionError, check_int, check_one_of, import_extra
-from .records import TrialRecord
+from ...models import MLNBinaryClassifier
+from .provenance import usable_cores
 
-__all__ = ["BACKENDS", "Pool", "WorkersLostError", "run_jobs"]
-
-AnyJob = TypeVar("AnyJob")
+Job = TypeVar("Job")
 """A piece of work: a picklable description that compares equal to itself alone."""
-
+Done = TypeVar("Done")
 BACKENDS = ("loky", "dask", "here")
 """Where jobs are done: processes of this machine, a Dask cluster, or this very process (for a debugger)."""
-
 LOSSES_IN_A_ROW = 3
 """How often workers may die without a single job done in between, before we give up."""
-
-
 SILENCE = 10.0
 """Seconds without a word from a Dask scheduler after which it counts as gone."""
+_TORCH = threading.Lock()
+"""One job at a time in a process: torch's random numbers are the process's, and a Dask worker may have threads."""
+
+
+class Observer(Protocol):
+    """What every study tells while it runs; a progress display is one. Called in the process that asked."""
+
+    def __call__(self, what: str, done: int, total: int, note: str = "") -> None:
+        """`done` of `total` trials of a step are there; `note` says how it stands."""
+
+
+def silent(what: str, done: int, total: int, note: str = "") -> None:
+    """An observer that tells nobody."""
 
 
 class WorkersLostError(DendritreeError):
     """Workers died again and again."""
 
 
-class Pool:
+class Workers:
     """Where jobs are done. A context manager; `executor()` gives a live executor, a new one after a loss.
 
     Args:
         backend: one of `BACKENDS`.
-        workers: processes; as many as this process may use cores by default. A cluster of the user's has its own.
+        count: processes; as many as this process may use cores by default. A cluster of the user's has its own.
         address: of the user's Dask scheduler; without one, `dask` starts a cluster of its own on this machine.
     """
 
-    def __init__(self, backend: str = "loky", *, workers: int | None = None, address: str | None = None) -> None:
+    def __init__(self, backend: str = "loky", *, count: int | None = None, address: str | None = None) -> None:
         self.backend = check_one_of("backend", backend, BACKENDS)
         if address and backend != "dask":
             raise OptionError(f"an address is for backend 'dask': got {backend!r} and {address!r}")
-        self.workers = len(os.sched_getaffinity(0)) if workers is None else check_int("workers", workers)
+        self.count = usable_cores() if count is None else check_int("workers", count)
         self.address = address
-        self._cores = self.workers
+        self._cores = self.count
         self._client: Any = None
         self._executor: Executor | None = None
         self._silent_since: float | None = None
@@ -70,11 +82,6 @@ class Pool:
         """Jobs that are done at the same time."""
         return max(1, self._cores)
 
-    @property
-    def in_flight(self) -> int:
-        """Jobs to hand out at a time: enough that no worker waits for the next one."""
-        return 4 * self.cores
-
     def check_alive(self) -> None:
         """Raise if a cluster is gone; its futures would never end."""
         if self._client is None or self._client.status == "running":
@@ -88,18 +95,15 @@ class Pool:
         if self.backend == "loky":
             loky = import_extra("loky", extra="experiments")
             executor: Executor = loky.ProcessPoolExecutor(
-                self.workers, initializer=_begin_worker, initargs=(os.getpid(),), env={"OMP_NUM_THREADS": "1"}
+                self.count, initializer=_begin_worker, initargs=(os.getpid(),), env={"OMP_NUM_THREADS": "1"}
             )
             return executor
         distributed = import_extra("distributed", extra="dask")
         if self._client is None:
+            local = {"n_workers": self.count, "threads_per_worker": 1, "dashboard_address": None}
+            options = {"address": self.address, "timeout": "10s"} if self.address else local
             try:
-                if self.address:
-                    self._client = distributed.Client(self.address, timeout="10s")
-                else:
-                    self._client = distributed.Client(
-                        n_workers=self.workers, threads_per_worker=1, dashboard_address=None
-                    )
+                self._client = distributed.Client(**options)
             except (OSError, ValueError) as error:
                 raise DendritreeError(f"no Dask scheduler answers at {self.address}: {error}") from None
         self._cores = sum(self._client.nthreads().values())
@@ -107,15 +111,19 @@ class Pool:
         return found
 
     def lost(self) -> None:
-        """Forget an executor whose workers died."""
-        if self._executor is not None:
-            _stop(self._executor)
-            self._executor = None
+        """Forget an executor whose workers died, without waiting for work that nobody wants any more."""
+        if self._executor is None:
+            return
+        if self.backend == "loky":  # kill the workers, they write nothing
+            self._executor.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
+        else:
+            self._executor.shutdown(wait=False)
+        self._executor = None
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.lost()
         if self._client is not None:
             self._client.close()
@@ -149,71 +157,68 @@ def _without_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _stop(executor: Executor) -> None:
-    """Stop without waiting for work that nobody wants any more."""
-    if hasattr(executor, "_executor_manager_thread"):  # loky: kill workers, they write nothing
-        executor.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
-    else:
-        executor.shutdown(wait=False)
-
-
 def run_jobs(
-    jobs: Sequence[AnyJob],
-    pool: Pool,
-    on_done: Callable[[AnyJob, list[TrialRecord]], None],
+    jobs: Sequence[Job],
+    workers: Workers,
+    on_done: Callable[[Job, Done], None],
     *,
+    work: Callable[[Job, str | None], Done],
     data_dir: str | None = None,
-    work: Callable[[AnyJob, str | None], list[TrialRecord]],
     stop: Callable[[], bool] | None = None,
 ) -> None:
-    """Do all jobs, each at least once; `on_done` gets the records of each as it is done, in this process.
+    """Do all jobs, each at least once; `on_done` gets the result of each as it is done, in this process.
 
     Args:
         jobs: what to do, the first ones first.
-        pool: where.
-        on_done: what to do with the records; a job whose worker died comes here only when it was done in the end.
-        data_dir: where the workers look for data sets first.
+        workers: where.
+        on_done: what to do with a result; a job whose worker died comes here only when it was done in the end.
         work: does a job, in a worker: a function of a module.
+        data_dir: where the workers look for data sets first.
         stop: asked before a job is begun; once it says yes no more are.
     """
-    if pool.backend == "here":
+    if workers.backend == "here":
         for job in jobs:
             if stop is None or not stop():
                 on_done(job, work(job, data_dir))
         return
     waiting, losses = list(jobs), 0
     while waiting:
-        unfinished: list[AnyJob] = []
-        for job, future in _submitted(waiting, pool, lambda executor, job: executor.submit(work, job, data_dir), stop):
+        unfinished: list[Job] = []
+        for job, future in _submitted(waiting, workers, functools.partial(_submit, work, data_dir), stop):
             try:
-                records = future.result()
+                result = future.result()
             except _lost_errors() as error:
                 unfinished.append(job)
                 last_loss = error
             else:
                 losses = 0
-                on_done(job, records)
+                on_done(job, result)
         if unfinished:
             losses += 1
             if losses >= LOSSES_IN_A_ROW:
                 raise WorkersLostError(
                     f"workers must live to finish a job: {losses} times in a row they did not ({last_loss})"
                 ) from None
-            pool.lost()
+            workers.lost()
         waiting = unfinished
 
 
+def _submit(work: Callable[..., Any], data_dir: str | None, executor: Executor, job: Any) -> Future[Any]:
+    return executor.submit(work, job, data_dir)
+
+
 def _submitted(
-    jobs: Sequence[AnyJob],
-    pool: Pool,
-    submit: Callable[[Executor, AnyJob], Future[Any]],
+    jobs: Sequence[Job],
+    workers: Workers,
+    submit: Callable[[Executor, Job], Future[Any]],
     stop: Callable[[], bool] | None,
-) -> Iterator[tuple[AnyJob, Future[Any]]]:
+) -> Iterator[tuple[Job, Future[Any]]]:
     """Submit jobs a few ahead of the workers, give back each as it ends; an executor that broke ends them all."""
-    executor, queue = pool.executor(), list(reversed(jobs))
-    pending: dict[Future[Any], AnyJob] = {}
+    executor, queue = workers.executor(), list(reversed(jobs))
+    pending: dict[Future[Any], Job] = {}
     first = True
-    ahead = pool.in_flight if stop is None else pool.cores  # what waits in a worker's queue could not be called back
+    # Enough that no worker waits for the next one; but jobs in a worker's queue could not be called back.
+    ahead = 4 * workers.cores if stop is None else workers.cores
     while queue or pending:
         if queue and stop is not None and stop():
             queue.clear()
@@ -222,7 +227,7 @@ def _submitted(
             job = queue.pop()
             future: Future[Any]
             try:
-                with _without_ctrl_c() if first else contextlib.nullcontext():  # the pool starts its workers now
+                with _without_ctrl_c() if first else contextlib.nullcontext():  # processes start with the first job
                     future = submit(executor, job)
                 first = False
             except (BrokenExecutor, RuntimeError) as error:  # broken since the last one
@@ -230,13 +235,13 @@ def _submitted(
                 future.set_exception(BrokenExecutor(str(error)))
             pending[future] = job
         done, _ = wait(pending, timeout=2.0, return_when=FIRST_COMPLETED)
-        pool.check_alive()
+        workers.check_alive()
         for future in sorted(done, key=lambda f: jobs.index(pending[f])):
             yield pending.pop(future), future
 
 
 def _lost_errors() -> tuple[type[BaseException], ...]:
-    """What executors say when workers died; a Dask cluster has words of its own."""
+    """What executors raise when workers died; a Dask cluster has errors of its own."""
     errors: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
     with contextlib.suppress(ImportError):
         from distributed.client import FutureCancelledError
@@ -244,3 +249,27 @@ def _lost_errors() -> tuple[type[BaseException], ...]:
 
         errors += (KilledWorker, FutureCancelledError)
     return errors
+
+
+@contextlib.contextmanager
+def alone_on_one_thread() -> Iterator[None]:
+    """Train with one thread of torch and no other job of this process; torch's random numbers are put back."""
+    with _TORCH:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            _load_kernels()
+            with torch.random.fork_rng(devices=[]):
+                yield
+        finally:
+            torch.set_num_threads(threads)
+
+
+@functools.cache
+def _load_kernels() -> None:
+    """Load the fused kernels, or compile them, and what torch loads late, before a clock runs: once per process."""
+    with torch.random.fork_rng(devices=[]):
+        model = MLNBinaryClassifier(4, branching=2, dropout=0.5)
+        optimizer = torch.optim.Adam(model.parameters(), fused=True)
+        model(torch.zeros(2, 4)).sum().backward()
+        optimizer.step()

@@ -11,8 +11,6 @@ from ...report.layout import Column, Group, Section
 from .provenance import Environment
 from .store import RunStore
 
-__all__ = ["flat", "machine_section", "run_info"]
-
 
 def run_info(store: RunStore) -> dict[str, Any]:
     """When a run was begun, its machines and its settings, as `machine_section` takes them."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-__all__ = ["seed_of"]
-
 
 def seed_of(*parts: object) -> int:
     """A seed below 2^63 that depends on all parts and on nothing else.

@@ -1,40 +1,28 @@
-"""Statistics of a few trials: Welch's test, Holm's correction, Hedges' g, the bootstrap. Numbers in, numbers out.
+"""Statistics and verdicts of a few trials: numbers in, numbers out. Needs the extra `experiments` (scipy).
 
-What cannot be known from the numbers given, as a spread from one of them, is NaN; there is never a warning.
+Anything that the numbers cannot tell, as a spread from one of them, is NaN; there is never a warning.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import import_extra
 
-__all__ = [
-    "CONFIDENCE",
-    "SIGNIFICANT",
-    "EffectSize",
-    "Spread",
-    "Welch",
-    "bootstrap_mean",
-    "hedges_g",
-    "holm",
-    "spread",
-    "welch",
-]
-
 CONFIDENCE = 0.95
 """Of every interval here."""
 SIGNIFICANT = 0.05
-"""A corrected p below this decides a comparison."""
+"""A corrected p value below this decides a comparison."""
 RESAMPLES = 10_000
 BOOTSTRAP_SEED = 20_260
-NORMAL_QUANTILE = 1.959963984540054  # of (1 + CONFIDENCE) / 2
 
 
 class Spread(NamedTuple):
@@ -44,19 +32,42 @@ class Spread(NamedTuple):
     sd: float
 
 
-class Welch(NamedTuple):
-    """Welch's t test of two means, two-sided, and the confidence interval of their difference."""
+@dataclass(frozen=True)
+class Difference:
+    """A difference of two means, its confidence interval, and the p value of its test; NaN where unknown."""
 
-    difference: float
+    mean: float
     low: float
     high: float
-    statistic: float
-    df: float
-    p: float
+    p: float = math.nan
+    """Corrected for the other tests of its family by `corrected`."""
+    statistic: float = math.nan
+    df: float = math.nan
+
+    @property
+    def state(self) -> str | None:
+        """The verdict: `ahead`, `behind`, or `undecided`; None where the trials are too few to tell.
+
+        A p value decides if there is one, otherwise whether the interval contains 0.
+
+        >>> Difference(0.02, 0.01, 0.03).state, Difference(0.02, -0.01, 0.05).state, Difference(-1, -2, 1, p=0.01).state
+        ('ahead', 'undecided', 'behind')
+        """
+        if math.isnan(self.p):
+            if math.isnan(self.low):
+                return None
+            return "ahead" if self.low > 0 else "behind" if self.high < 0 else "undecided"
+        if self.p >= SIGNIFICANT:
+            return "undecided"
+        return "ahead" if self.mean > 0 else "behind"
+
+    def scaled(self, factor: float) -> Difference:
+        """In another unit."""
+        return replace(self, mean=self.mean * factor, low=self.low * factor, high=self.high * factor)
 
 
 class EffectSize(NamedTuple):
-    """A difference of means in units of the pooled standard deviation."""
+    """A difference of means in units of the pooled standard deviation, and its confidence interval."""
 
     g: float
     low: float
@@ -81,32 +92,49 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(mean, math.sqrt(math.fsum((array - mean) ** 2) / (array.size - 1)))
 
 
-def welch(first: Sequence[float], second: Sequence[float]) -> Welch:
-    """Compare the means of two samples that need not have one variance.
+def welch(first: Sequence[float], second: Sequence[float]) -> Difference:
+    """Welch's two-sided t test: compare the means of two samples whose variances may differ.
 
     Two samples without any spread differ for certain (p = 0) or not at all (p = 1).
 
     >>> result = welch([0.80, 0.82, 0.84], [0.70, 0.74, 0.78])
-    >>> round(result.difference, 3), round(result.df, 2), round(result.p, 4)
+    >>> round(result.mean, 3), round(result.df, 2), round(result.p, 4)
     (0.08, 2.94, 0.0548)
     """
-    special = import_extra("scipy.special", extra="experiments")
     (mean_1, sd_1), (mean_2, sd_2) = spread(first), spread(second)
-    difference = mean_1 - mean_2 if math.isfinite(mean_1) and math.isfinite(mean_2) else math.nan
+    mean = mean_1 - mean_2 if math.isfinite(mean_1) and math.isfinite(mean_2) else math.nan
     if math.isnan(sd_1) or math.isnan(sd_2):
-        return Welch(difference, *[math.nan] * 5)
-    square_1, square_2 = sd_1**2 / len(first), sd_2**2 / len(second)
-    error = math.sqrt(square_1 + square_2)
-    if error == 0.0:
-        statistic = math.copysign(math.inf, difference) if difference else 0.0
-        return Welch(difference, difference, difference, statistic, math.nan, 0.0 if difference else 1.0)
-    # Shares of the error, not its fourth powers, which underflow for tiny spreads.
-    share_1, share_2 = square_1 / (square_1 + square_2), square_2 / (square_1 + square_2)
-    df = 1.0 / (share_1**2 / (len(first) - 1) + share_2**2 / (len(second) - 1))
-    statistic = difference / error
-    margin = error * float(special.stdtrit(df, (1.0 + CONFIDENCE) / 2))
-    p = min(1.0, 2.0 * float(special.stdtr(df, -abs(statistic))))
-    return Welch(difference, difference - margin, difference + margin, statistic, df, p)
+        return Difference(mean, math.nan, math.nan)
+    if sd_1 == sd_2 == 0.0:
+        statistic = math.copysign(math.inf, mean) if mean else 0.0
+        return Difference(mean, mean, mean, 0.0 if mean else 1.0, statistic)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # of nearly equal values
+        test = _scipy_stats().ttest_ind(first, second, equal_var=False)
+        low, high = test.confidence_interval(CONFIDENCE)
+    return Difference(mean, float(low), float(high), float(test.pvalue), float(test.statistic), float(test.df))
+
+
+def paired_difference(
+    first: Sequence[float], second: Sequence[float], test_to_train: float, *, most: float = math.inf
+) -> Difference:
+    """Mean of first minus second over splits, with its interval, clipped at the `most` that two may differ.
+
+    Splits share training rows, so their scores are not independent: the variance is corrected as by Nadeau and Bengio
+    (2003), s² (1 / n + test rows / training rows).
+
+    >>> paired_difference([0.9, 0.8], [0.8, 0.7], 0.5).mean
+    0.1
+    """
+    differences = np.subtract(first, second)
+    count = len(differences)
+    mean = float(differences.mean().round(12))
+    if count < 2:
+        return Difference(mean, -most, most)
+    deviation = math.sqrt(float(differences.var(ddof=1)) * (1 / count + test_to_train))
+    special = import_extra("scipy.special", extra="experiments")
+    half = float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * deviation
+    return Difference(mean, max(mean - half, -most), min(mean + half, most))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -124,8 +152,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
+def corrected(tests: Iterable[Difference]) -> list[Difference]:
+    """The tests of one family with their p values corrected for each other by Holm's method."""
+    family = list(tests)
+    return [replace(test, p=p) for test, p in zip(family, holm([test.p for test in family]), strict=True)]
+
+
 def hedges_g(first: Sequence[float], second: Sequence[float]) -> EffectSize:
-    """Hedges' g: the difference of means over the pooled sd, freed of its small-sample bias.
+    """Hedges' g: the difference of means over the pooled sd, without its small-sample bias.
 
     The factor is the exact one, `gamma(m / 2) / (sqrt(m / 2) gamma((m - 1) / 2))` with m = n1 + n2 - 2; the interval
     is the normal one with variance `(n1 + n2) / (n1 n2) + g^2 / (2 (n1 + n2))`. NaN where there is no spread.
@@ -142,7 +176,8 @@ def hedges_g(first: Sequence[float], second: Sequence[float]) -> EffectSize:
     pooled = math.sqrt(((n_1 - 1) * sd_1**2 + (n_2 - 1) * sd_2**2) / df)
     unbias = math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2)
     g = unbias * (mean_1 - mean_2) / pooled if pooled else math.nan
-    margin = NORMAL_QUANTILE * math.sqrt((n_1 + n_2) / (n_1 * n_2) + g**2 / (2 * (n_1 + n_2)))
+    quantile = float(import_extra("scipy.special", extra="experiments").ndtri((1 + CONFIDENCE) / 2))
+    margin = quantile * math.sqrt((n_1 + n_2) / (n_1 * n_2) + g**2 / (2 * (n_1 + n_2)))
     return EffectSize(g, g - margin, g + margin)
 
 
@@ -156,14 +191,40 @@ def bootstrap_mean(values: Sequence[float]) -> tuple[float, float]:
     array = np.asarray(values, dtype=np.float64)
     if array.size < 2 or not np.isfinite(array).all():
         return math.nan, math.nan
-    means = array[_resamples(array.size)].mean(axis=1)
-    tail = (1.0 - CONFIDENCE) / 2
+    return _bootstrap_mean(tuple(array.tolist()))
+
+
+@functools.lru_cache(maxsize=4096)  # a report is renewed after every table, and most of its rows are as they were
+def _bootstrap_mean(values: tuple[float, ...]) -> tuple[float, float]:
+    found = _scipy_stats().bootstrap(
+        (np.array(values),),
+        np.mean,
+        n_resamples=RESAMPLES,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        rng=np.random.default_rng(BOOTSTRAP_SEED),
+    )
     # A rounded mean of equal values may fall a hair outside of them.
-    low, high = np.clip(np.quantile(means, [tail, 1.0 - tail]), array.min(), array.max())
+    low, high = np.clip(found.confidence_interval, min(values), max(values))
     return float(low), float(high)
 
 
-@functools.lru_cache(maxsize=8)
-def _resamples(size: int) -> NDArray[np.int64]:
-    """Which values each resample takes: (resamples, size). Kept, because most rows have the same number of trials."""
-    return np.random.default_rng(BOOTSTRAP_SEED).integers(0, size, (RESAMPLES, size))
+def show_p(p: float) -> str:
+    """A p value as a sentence has it.
+
+    >>> show_p(0.0002), show_p(0.0421), show_p(math.nan)
+    ('p < 0.001', 'p = 0.042', 'too few trials')
+    """
+    if math.isnan(p):
+        return "too few trials"
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def resampled_means(values: Sequence[float], count: int, random: np.random.Generator) -> NDArray[np.float64]:
+    """Means of `count` resamples of the values."""
+    array = np.asarray(values)
+    return array[random.integers(0, len(array), (count, len(array)))].mean(1)  # type: ignore[no-any-return]
+
+
+def _scipy_stats() -> Any:
+    return import_extra("scipy.stats", extra="experiments")

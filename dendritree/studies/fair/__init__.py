@@ -1,26 +1,26 @@
-"""The fair comparison: data sets x parameter budgets x model families under one rule."""
+"""`dendritree compare`: data sets x parameter budgets x model families under one fair rule."""
 
-from .families import FAMILIES, Choice, Family
-from .plan import Cell, ComparisonPlan
-from .results import CellResult, Comparison, Efficiency, Gain, summarise
-from .rivals import ALL_FAMILIES, RIVALS
+from .families import FAMILIES, OURS, Family
+from .plan import BUDGETS, ComparisonPlan
+from .report import comparison_report, print_comparison, write_comparison
+from .results import CellResult, Comparison, Efficiency, Gain, summarize
 from .run import compare
-from .tasks import TASKS, Task
+from .trials import Cell
 
 __all__ = [
-    "ALL_FAMILIES",
+    "BUDGETS",
     "FAMILIES",
-    "RIVALS",
-    "TASKS",
+    "OURS",
     "Cell",
     "CellResult",
-    "Choice",
     "Comparison",
     "ComparisonPlan",
     "Efficiency",
     "Family",
     "Gain",
-    "Task",
     "compare",
-    "summarise",
+    "comparison_report",
+    "print_comparison",
+    "summarize",
+    "write_comparison",
 ]

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ...report.chart import Chart, Line, Panel
-from . import ALL_FAMILIES, CellResult, Comparison, Task
-from .naming import FAMILY_NAMES, METRICS, anchor, title
+from ..engine.task import Task
+from .families import FAMILIES
+from .results import CellResult, Comparison
 
-__all__ = ["TRAINING_EXAMPLES", "example_charts", "size_charts"]
-
+METRICS = {"accuracy": "test accuracy", "rmse": "test RMSE"}
 TRAINING_EXAMPLES = {
     "mnist": 50_000,
     "fashion-mnist": 50_000,
@@ -23,25 +23,34 @@ TRAINING_EXAMPLES = {
 """All that a data set has, to place it on the axis of those that got a few: a report must not need the data."""
 
 
+def anchor(task: Task) -> str:
+    """A task as part of an id or a file's name.
+
+    >>> anchor(Task.parse("mnist:128"))
+    'mnist-128'
+    """
+    return task.name.replace(":", "-")
+
+
 def size_charts(comparison: Comparison) -> Iterator[Chart]:
-    """A chart a task: the score of every family against its parameters."""
+    """One chart per task: the score of every family against its parameters."""
     for task in comparison.tasks:
         lines = []
-        for family in ALL_FAMILIES:
+        for family in FAMILIES:
             results = comparison.of(task, family)
             lines += _line(family, results, [result.parameters for result in results], level=family == "linear")
         if task.examples is not None and all(len(line.x) == 1 for line in lines):
             continue  # one budget of a learning curve, which has a chart of its own
-        yield from _chart(task, f"sizes-{anchor(task)}", title(task), "parameters", lines, "Score against parameters")
+        yield from _chart(task, f"sizes-{anchor(task)}", task.title, "parameters", lines, "Score against parameters")
 
 
 def example_charts(comparison: Comparison) -> Iterator[Chart]:
-    """A chart a data set and budget that were run with several numbers of training examples."""
+    """One chart per data set and budget that were run with several numbers of training examples."""
     for dataset in dict.fromkeys(task.dataset for task in comparison.tasks):
         tasks = [task for task in comparison.tasks if task.dataset == dataset]
         for budget in sorted({r.cell.budget for r in comparison.cells if r.cell.task in tasks and r.cell.budget}):
             lines = []
-            for family in ALL_FAMILIES:
+            for family in FAMILIES:
                 wanted = 0 if family == "linear" else budget
                 found = [r for task in tasks for r in comparison.of(task, family) if r.cell.budget == wanted]
                 lines += _line(family, found, [_examples(result.cell.task) for result in found])
@@ -61,7 +70,7 @@ def _line(family: str, results: Sequence[CellResult], x: Sequence[int], *, level
     if not points:
         return []
     at, mean, low, high = (tuple(map(float, values)) for values in zip(*points, strict=True))
-    return [Line(FAMILY_NAMES[family], family, 0, at, mean, low, high, level=level)]
+    return [Line(FAMILIES[family].name, family, 0, at, mean, low, high, level=level)]
 
 
 def _chart(task: Task, name: str, heading: str, x_label: str, lines: Sequence[Line], group: str) -> Iterator[Chart]:

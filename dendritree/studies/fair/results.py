@@ -6,9 +6,9 @@ Every figure comes from the test set and from fresh seeds; every choice was made
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -16,32 +16,30 @@ from numpy.typing import NDArray
 
 from ...budget import count
 from ...models import create_model
-from ..engine.records import TrialRecord
-from ..engine.statistics import BOOTSTRAP_SEED, CONFIDENCE, Spread, Welch, bootstrap_mean, holm, spread, welch
-from .families import Choice
-from .plan import Cell
-from .rivals import ALL_FAMILIES
-from .tasks import TASKS, Task
-from .trials import SEARCH, TEST
-
-__all__ = [
-    "PAIRS",
-    "CellResult",
-    "Comparison",
-    "Efficiency",
-    "Gain",
-    "cell_of",
-    "efficiency",
-    "reading_order",
-    "summarise",
-]
+from ..engine.choice import Choice
+from ..engine.statistics import (
+    BOOTSTRAP_SEED,
+    CONFIDENCE,
+    Difference,
+    Spread,
+    bootstrap_mean,
+    corrected,
+    resampled_means,
+    spread,
+    welch,
+)
+from ..engine.task import Task
+from ..engine.trial import Trial
+from .families import FAMILIES
+from .plan import BUDGETS
+from .trials import SEARCH, TEST, Cell, choice_of
 
 RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """The models of a cell that were judged."""
+    """The models of a cell that were evaluated on the test set."""
 
     cell: Cell
     choice: Choice
@@ -49,11 +47,11 @@ class CellResult:
     multiply_adds: int | None
     """For one example."""
     scores: tuple[float, ...]
-    """On the test set, one a seed: accuracy, or RMSE."""
+    """On the test set, one per seed: accuracy, or RMSE."""
     searched: int
     """Choices tried."""
     seconds: float
-    """Of training, a model; several were trained at once on the machine, so compare with care."""
+    """Of training, per model; several were trained at once on the machine, so compare with care."""
 
     @property
     def spread(self) -> Spread:
@@ -93,9 +91,9 @@ class Gain:
     budget: int
     kind: str
     """`tree`: trees over sparse perceptrons; `wiring`: sparse perceptrons over dense ones; `both`: trees over dense."""
-    test: Welch
-    p: float
-    """Corrected by Holm for all gains of the kind."""
+    test: Difference
+    """With its p value corrected by Holm's method for all gains of the kind."""
+    raw_p: float
     control: float
     """Mean score of the family that it is ahead of."""
 
@@ -105,15 +103,14 @@ class Gain:
         return "points" if self.task.metric == "accuracy" else "%"
 
     @property
-    def in_units(self) -> tuple[float, float, float]:
+    def in_units(self) -> Difference:
         """The difference and its interval in `unit`.
 
-        >>> test = Welch(0.02, -0.01, 0.05, 1.5, 8.0, 0.17)
-        >>> [round(part, 3) for part in Gain(Task("california-housing"), 4000, "tree", test, 0.17, 0.5).in_units]
-        [4.0, -2.0, 10.0]
+        >>> gain = Gain(Task.parse("california-housing"), 4000, "tree", Difference(0.02, -0.01, 0.05, 0.17), 0.17, 0.5)
+        >>> round(gain.in_units.mean, 3), round(gain.in_units.low, 3)
+        (4.0, -2.0)
         """
-        scale = 100.0 if self.task.metric == "accuracy" else 100.0 / (self.control or math.nan)
-        return self.test.difference * scale, self.test.low * scale, self.test.high * scale
+        return self.test.scaled(100.0 if self.task.metric == "accuracy" else 100.0 / (self.control or math.nan))
 
 
 @dataclass(frozen=True)
@@ -135,59 +132,45 @@ class Comparison:
         return sorted(found, key=lambda result: result.parameters)
 
 
-def cell_of(record: TrialRecord) -> Cell:
-    """The cell that a trial belongs to."""
-    return Cell(Task.parse(record.row.task), record.row.size, record.row.table.rpartition(" ")[2])
-
-
 def reading_order(cell: Cell) -> tuple[int, int, int, int]:
-    """The key that sorts cells as they are read: data sets as in `TASKS`, each first with all its examples.
+    """The key that sorts cells as they are read: data sets as in `BUDGETS`, each first with all its examples.
 
     >>> names = ["mnist", "digits", "mnist:1000", "mnist:128"]
     >>> [cell.task.name for cell in sorted((Cell(Task.parse(n), 0, "linear") for n in names), key=reading_order)]
     ['mnist', 'mnist:128', 'mnist:1000', 'digits']
     """
-    task, families = cell.task, list(ALL_FAMILIES)
-    place = families.index(cell.family) if cell.family in families else len(families)
-    return list(TASKS).index(task.dataset), task.examples or 0, cell.budget, place
+    task, data_sets = cell.task, [*BUDGETS, cell.task.dataset]
+    return data_sets.index(task.dataset), task.examples or 0, cell.budget, list(FAMILIES).index(cell.family)
 
 
-def summarise(records: Sequence[TrialRecord]) -> Comparison:
-    """The results in a store's records, of whatever cells were judged."""
-    groups: dict[Cell, list[TrialRecord]] = {}
-    searched: dict[Cell, int] = {}
-    for record in records:
-        cell = cell_of(record)
-        if record.protocol == SEARCH:
-            searched[cell] = searched.get(cell, 0) + 1
-        elif record.protocol == TEST:
-            groups.setdefault(cell, []).append(record)
-    cells = sorted(groups, key=reading_order)
-    results = tuple(_result(cell, groups[cell], searched.get(cell, 0)) for cell in cells)
+def summarize(trials: Sequence[Trial]) -> Comparison:
+    """The results in a store's trials, of whatever cells were evaluated."""
+    tests: dict[Cell, list[Trial]] = {}
+    for trial in trials:
+        if trial.key["phase"] == TEST:
+            tests.setdefault(Cell.of(trial), []).append(trial)
+    searched = Counter(Cell.of(trial) for trial in trials if trial.key["phase"] == SEARCH)
+    results = tuple(_result(cell, tests[cell], searched[cell]) for cell in sorted(tests, key=reading_order))
     return Comparison(results, tuple(_efficiencies(results)), tuple(_gains(results)))
 
 
-def _result(cell: Cell, records: Sequence[TrialRecord], searched: int) -> CellResult:
-    records = sorted(records, key=lambda record: record.index)
-    first, choice = records[0], Choice.of(records[0])
+def _result(cell: Cell, trials: Sequence[Trial], searched: int) -> CellResult:
+    trials = sorted(trials, key=lambda trial: trial.key["trial"])
+    choice = choice_of(trials[0])
     return CellResult(
         cell,
         choice,
-        first.parameters,
-        _multiply_adds(choice.network, choice.config),
-        tuple(cell.task.score(_number(r.test_loss), _number(r.test_acc)) for r in records),
+        trials[0].parameters,
+        _multiply_adds(choice),
+        tuple(cell.task.score(trial.scores["test_loss"], trial.scores["test_acc"]) for trial in trials),
         searched,
-        float(np.mean([record.seconds for record in records])),
+        float(np.mean([trial.seconds for trial in trials])),
     )
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def _multiply_adds(network: str, config: Mapping[str, Any]) -> int | None:
+def _multiply_adds(choice: Choice) -> int | None:
     with torch.random.fork_rng(devices=[]):  # a look at results must not change what is drawn after it
-        return count(create_model(network, **config)).multiply_adds
+        return count(create_model(choice.network, **choice.arguments)).multiply_adds
 
 
 # ------------------------------------------------------------------------------------------------------- efficiency
@@ -216,8 +199,9 @@ def efficiency(result: CellResult, dense: Sequence[CellResult]) -> Efficiency:
     points = [_needed(sign * result.spread.mean, sizes, curve)]
     if min(len(r.scores) for r in (result, *dense)) > 1:
         random = np.random.default_rng(BOOTSTRAP_SEED)
-        ours = _means(result.scores, sign, random)
-        curves = np.stack([_means(r.scores, sign, random) for r in dense], axis=1)  # (resamples, sizes)
+        ours = sign * resampled_means(result.scores, RESAMPLES, random)
+        means = [sign * resampled_means(r.scores, RESAMPLES, random) for r in dense]
+        curves = np.stack(means, axis=1)  # (resamples, sizes)
         needed = [_needed(target, sizes, resampled) for target, resampled in zip(ours, curves, strict=True)]
         needed.sort(key=lambda point: (point[0], ("<", "", ">").index(point[1])))
         tail = round(RESAMPLES * (1 - CONFIDENCE) / 2)
@@ -227,11 +211,6 @@ def efficiency(result: CellResult, dense: Sequence[CellResult]) -> Efficiency:
     factors = [math.exp(size - math.log(result.parameters)) for size, _ in points]
     bounds = [bound for _, bound in points]
     return Efficiency(result.cell, factors[0], factors[1], factors[2], (bounds[0], bounds[1], bounds[2]))
-
-
-def _means(scores: Sequence[float], sign: float, random: np.random.Generator) -> NDArray[np.float64]:
-    values = sign * np.asarray(scores)
-    return values[random.integers(0, len(values), (RESAMPLES, len(values)))].mean(1)  # type: ignore[no-any-return]
 
 
 def _needed(target: float, sizes: NDArray[np.float64], curve: NDArray[np.float64]) -> tuple[float, str]:
@@ -267,10 +246,7 @@ def _gains(results: Sequence[CellResult]) -> list[Gain]:
             if family == ahead and other is not None:
                 sides = (result.scores, other.scores)
                 test = welch(*(sides if task.metric == "accuracy" else sides[::-1]))
-                found.append((task, budget, test, other.spread.mean))
-        corrected = holm([test.p for _, _, test, _ in found])
-        gains += [
-            Gain(task, budget, kind, test, p, control)
-            for (task, budget, test, control), p in zip(found, corrected, strict=True)
-        ]
+                found.append(Gain(task, budget, kind, test, test.p, other.spread.mean))
+        tests = corrected(gain.test for gain in found)
+        gains += [replace(gain, test=test) for gain, test in zip(found, tests, strict=True)]
     return gains

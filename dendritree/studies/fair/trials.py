@@ -1,108 +1,90 @@
-"""One trial of a comparison: train one model, judge it on validation, and on the test set if it was chosen."""
+"""A cell of the comparison and its trials: one model each, evaluated on validation, and on the test set if chosen."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
 
-import torch
-
-from ...models import create_model
 from ...models.sizing import parameters_of
-from ...training import FitConfig, evaluate, fit
-from ...training.rewiring import Rewiring
-from ..engine.records import CURVES, Row, TrialRecord
-from ..engine.schema import TrialKey
+from ...training import evaluate
+from ..engine.choice import Choice, train
+from ..engine.runner import alone_on_one_thread
 from ..engine.seeds import seed_of
-from ..engine.workers import alone_on_one_thread
-from .families import Choice
-from .tasks import BATCH_SIZE, Task
+from ..engine.task import Task, epochs_for
+from ..engine.trial import CURVES, Trial, Value, key_text
+from .families import FAMILIES
 
-__all__ = ["SEARCH", "TEST", "CompareJob", "run_compare_job", "table_of"]
-
+STUDY = "fair"
 SEARCH, TEST = "search", "test"
-"""What a trial is for: to choose among, or to judge the choice on the test set with a fresh seed."""
-
-
-def table_of(task: Task, family: str) -> str:
-    """The store's table of a family's trials on a task; its last word is the family."""
-    return f"{task.name} {family}"
+"""What a trial is for: to choose among, or to evaluate the choice on the test set with a fresh seed."""
 
 
 @dataclass(frozen=True)
-class CompareJob:
+class Cell:
+    """A family at a parameter budget on a task: one search, one choice, several evaluated models."""
+
+    task: Task
+    budget: int
+    """0 for a family that has one size only."""
+    family: str
+
+    @classmethod
+    def of(cls, trial: Trial) -> Cell:
+        """The cell that a trial belongs to."""
+        return cls(Task.parse(str(trial.key["task"])), int(trial.key["budget"]), str(trial.key["family"]))
+
+    @property
+    def name(self) -> str:
+        """The family, short enough for a column."""
+        return FAMILIES[self.family].name
+
+
+@dataclass(frozen=True)
+class FairJob:
     """A model to train. It depends on its own fields alone."""
 
     phase: str
-    task: Task
-    family: str
-    budget: int
+    cell: Cell
     index: int
     choice: Choice
     steps: int
 
     @property
-    def row(self) -> Row:
-        """Where the store keeps it: a table for each task and family."""
-        table = table_of(self.task, self.family)
-        return Row(table, self.task.name, self.choice.network, self.budget, self.choice.dropout)
+    def key(self) -> dict[str, Value]:
+        """What its trial is known by."""
+        cell = self.cell
+        names: dict[str, Value] = {"phase": self.phase, "task": cell.task.name, "budget": cell.budget}
+        return {**names, "family": cell.family, "trial": self.index}
 
     @property
-    def key(self) -> TrialKey:
-        """Its key in the store."""
-        row = self.row
-        return TrialKey(self.phase, row.table, row.network, row.size, row.dropout, self.index)
+    def stored_key(self) -> tuple[str, str]:
+        """Study and key as `RunStore.present` has them."""
+        return STUDY, key_text(self.key)
 
     @property
     def seed(self) -> int:
         """Of weights, wiring and batches."""
-        return seed_of("compare", self.phase, self.task.name, self.family, self.budget, self.index)
+        cell = self.cell
+        return seed_of("compare", self.phase, cell.task.name, cell.family, cell.budget, self.index)
 
 
-def run_compare_job(job: CompareJob, data_dir: str | None = None) -> list[TrialRecord]:
+def run_fair_job(job: FairJob, data_dir: str | None = None) -> Trial:
     """Train the job's model in this process, on one thread of torch."""
-    split = job.task.load(data_dir)
+    task = job.cell.task
+    split = task.load(data_dir)
     with alone_on_one_thread():
-        torch.manual_seed(job.seed)
-        model = create_model(job.choice.network, **job.choice.config)
-        epochs = job.task.epochs(len(split.train), job.steps)
-        config = FitConfig(
-            loss=job.task.loss,
-            epochs=epochs,
-            batch_size=BATCH_SIZE,
-            lr=job.choice.lr,
-            schedule="one-cycle",
-            optimizer="adamw",
-            weight_decay=job.choice.weight_decay,
-            seed=job.seed,
-        )
-        callbacks = [_rewiring(job)] if job.choice.rewired else []
         start = time.perf_counter()
-        history = fit(model, split, config, callbacks=callbacks)
+        epochs = epochs_for(len(split.train), job.steps)
+        model, history = train(job.choice, task, split, epochs=epochs, seed=job.seed)
         seconds = time.perf_counter() - start
-        if history.interrupted:
-            raise KeyboardInterrupt
-        judged = evaluate(model, split.test, job.task.loss) if job.phase == TEST else (None, None)
+        scores = {}
+        if job.phase == TEST:
+            scores = dict(zip(("test_loss", "test_acc"), evaluate(model, split.test, task.loss), strict=True))
     columns = history.columns()
-    return [
-        TrialRecord(
-            protocol=job.phase,
-            row=job.row,
-            index=job.index,
-            seed=job.seed,
-            dataset=job.task.name,
-            lr=job.choice.lr,
-            parameters=parameters_of(model),
-            seconds=seconds,
-            history={name: columns[name] for name in CURVES},
-            test_loss=judged[0],
-            test_acc=judged[1],
-            model_config=job.choice.as_stored(),
-        )
-    ]
+    curves = {name: columns[name] for name in CURVES}
+    return Trial(STUDY, job.key, job.seed, vars(job.choice), parameters_of(model), seconds, curves, scores)
 
 
-def _rewiring(job: CompareJob) -> Rewiring:
-    """Synapses move within their windows where they have any."""
-    where = "window" if job.task.image_shape is not None else "anywhere"
-    return Rewiring(job.choice.rewired, where=where, seed=job.seed)
+def choice_of(trial: Trial) -> Choice:
+    """The choice that a trial was made with."""
+    return Choice(**trial.config)

@@ -12,24 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from ..engine.records import Row, TrialRecord
-from ..engine.statistics import Spread, bootstrap_mean, hedges_g, holm, spread, welch
+from ..engine.statistics import Difference, EffectSize, Spread, bootstrap_mean, hedges_g, holm, spread, welch
+from ..engine.trial import CURVES
 from .expected import ExpectedRow
-
-__all__ = [
-    "Comparison",
-    "Measure",
-    "Model",
-    "PaperRow",
-    "RowSummary",
-    "against_paper",
-    "best_dropout",
-    "compare",
-    "compare_samples",
-    "correct_family",
-    "summarise",
-    "values_of",
-]
+from .records import Row, TrialRecord
 
 Measure = Literal["val_acc", "test_acc", "gap"]
 """What is compared; `gap` is training minus validation accuracy at the best epoch: overfitting."""
@@ -83,7 +69,8 @@ class RowSummary:
 class PaperRow:
     """A row of the paper beside ours at the same dropout; None where ours was not run, or once only."""
 
-    expected: ExpectedRow
+    expected: ExpectedRow | None
+    """None for a row of ours that the paper does not have."""
     ours: RowSummary | None
     difference: float | None = None
     """Our mean validation accuracy minus the paper's."""
@@ -91,6 +78,13 @@ class PaperRow:
     """Twice the root of the sum of both squared standard deviations."""
     within: bool | None = None
     """Whether the difference is within the tolerance."""
+
+    @property
+    def row(self) -> Row:
+        """The row as the paper has it, otherwise as we have it."""
+        found = self.expected or self.ours
+        assert found is not None
+        return found.row
 
 
 @dataclass(frozen=True)
@@ -103,18 +97,22 @@ class Comparison:
     measure: Measure
     n: tuple[int, int]
     means: tuple[float, float]
-    difference: float
-    """Mean of `row` minus mean of `against`."""
-    interval: tuple[float, float]
-    """Welch's 95 % interval of the difference."""
-    statistic: float
-    df: float
-    p: float
+    test: Difference
+    """Mean of `row` minus mean of `against`, not corrected."""
+    effect: EffectSize
+    """Hedges' g."""
     corrected_p: float
     """After Holm's correction over the family the test belongs to."""
-    g: float
-    """Hedges' g."""
-    g_interval: tuple[float, float]
+
+    @property
+    def difference(self) -> float:
+        """Mean of `row` minus mean of `against`."""
+        return self.test.mean
+
+    @property
+    def verdict(self) -> Difference:
+        """The test with its corrected p value."""
+        return replace(self.test, p=self.corrected_p)
 
 
 def summarise(records: Iterable[TrialRecord]) -> list[RowSummary]:
@@ -193,29 +191,24 @@ def compare_samples(
         tested = all(trial.test_acc is not None for trial in (*trials, *against))
         measure = "test_acc" if tested else "val_acc"
     first, second = values_of(trials, measure), values_of(against, measure)
-    test, effect = welch(first, second), hedges_g(first, second)
+    test = welch(first, second)
     return Comparison(
-        protocol=trials[0].protocol,
-        row=trials[0].row,
-        against=against[0].row,
-        measure=measure,
-        n=(len(first), len(second)),
-        means=(spread(first).mean, spread(second).mean),
-        difference=test.difference,
-        interval=(test.low, test.high),
-        statistic=test.statistic,
-        df=test.df,
-        p=test.p,
-        corrected_p=test.p,
-        g=effect.g,
-        g_interval=(effect.low, effect.high),
+        trials[0].protocol,
+        trials[0].row,
+        against[0].row,
+        measure,
+        (len(first), len(second)),
+        (spread(first).mean, spread(second).mean),
+        test,
+        hedges_g(first, second),
+        test.p,
     )
 
 
 def correct_family(tests: Sequence[Comparison]) -> list[Comparison]:
     """The tests with their p values corrected for each other."""
-    corrected = holm([test.p for test in tests])
-    return [replace(test, corrected_p=p) for test, p in zip(tests, corrected, strict=True)]
+    corrected = holm([each.test.p for each in tests])
+    return [replace(each, corrected_p=p) for each, p in zip(tests, corrected, strict=True)]
 
 
 def values_of(trials: Iterable[TrialRecord], measure: Measure) -> list[float]:
@@ -235,21 +228,17 @@ def _by_row(records: Iterable[TrialRecord]) -> Mapping[tuple[str, Row], list[Tri
 
 
 def _summary(protocol: str, row: Row, trials: Sequence[TrialRecord]) -> RowSummary:
-    accuracies = [trial.test_acc for trial in trials if trial.test_acc is not None]
-    losses = [trial.test_loss for trial in trials if trial.test_loss is not None]
-    tested = len(accuracies) == len(trials)
+    tested = {name: [getattr(trial, name) for trial in trials] for name in ("test_acc", "test_loss")}
+    tests = {name: None if None in values else spread(values) for name, values in tested.items()}
     rates = {trial.lr for trial in trials}
     return RowSummary(
         protocol=protocol,
         row=row,
         n=len(trials),
-        train_acc=spread([trial.at_best("train_acc") for trial in trials]),
-        val_acc=spread([trial.at_best("val_acc") for trial in trials]),
-        train_loss=spread([trial.at_best("train_loss") for trial in trials]),
-        val_loss=spread([trial.at_best("val_loss") for trial in trials]),
-        test_acc=spread(accuracies) if tested else None,
-        test_loss=spread(losses) if len(losses) == len(trials) else None,
-        interval=bootstrap_mean(accuracies if tested else values_of(trials, "val_acc")),
+        test_acc=tests["test_acc"],
+        test_loss=tests["test_loss"],
+        **{curve: spread([trial.at_best(curve) for trial in trials]) for curve in CURVES},
+        interval=bootstrap_mean(values_of(trials, "val_acc" if tests["test_acc"] is None else "test_acc")),
         best_epoch=spread([trial.best_epoch for trial in trials]).mean,
         parameters=trials[0].parameters,
         seconds=spread([trial.seconds for trial in trials]).mean,

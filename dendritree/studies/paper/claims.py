@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from ..engine.records import TrialRecord
-from ..engine.statistics import SIGNIFICANT
+from ..engine.statistics import show_p
 from .analysis import Comparison, Measure, best_dropout, compare_samples, correct_family, summarise
-
-__all__ = ["CLAIMS", "Matches", "Outcome", "Verdict", "claims"]
+from .records import TrialRecord
 
 Control = tuple[str, int]
 """Network and size of a control."""
@@ -146,8 +144,8 @@ class _Bench:
         if not tests:
             return "not run", f"None of {len(questions)} comparisons was run", ()
         missing = len(questions) - len(tests)
-        won = sum(test.corrected_p < SIGNIFICANT and test.difference > 0 for test in tests)
-        lost = sum(test.corrected_p < SIGNIFICANT and test.difference < 0 for test in tests)
+        states = [test.verdict.state for test in tests]
+        won, lost = states.count("ahead"), states.count("behind")
         outcome: Outcome = "undecided"
         if lost:
             outcome = "does not hold"
@@ -189,10 +187,4 @@ def _figures(test: Comparison) -> str:
     what = "gap of " if test.measure == "gap" else ""
     difference = "unknown" if math.isnan(test.difference) else f"{100 * test.difference:+.1f} points"
     names = [f"{row.model} p={row.dropout:g}" for row in (test.row, test.against)]
-    return f"{what}{names[0]} against {names[1]} {difference} ({_p_value(test.corrected_p)})"
-
-
-def _p_value(p: float) -> str:
-    if math.isnan(p):
-        return "too few trials"
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return f"{what}{names[0]} against {names[1]} {difference} ({show_p(test.corrected_p)})"

@@ -9,11 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...data import Examples, Images, Split, load, normalise, read_images, upsample
+from ...data import Examples, Images, Split, load_dataset, normalize, read_images, upsample
 from ..engine.seeds import seed_of
 from .protocol import Protocol
-
-__all__ = ["Draw", "draw_trials", "full_split"]
 
 SIDE = 32
 """Images are enlarged to 32x32, as in the paper: 1024 = 2^10 = 4^5 = 32^2."""
@@ -66,10 +64,10 @@ def draw_trials(dataset: str, protocol: Protocol, indices: range, data_dir: str 
 @lru_cache(maxsize=1)
 def full_split(dataset: str, data_dir: str | None = None) -> Split:
     """The data set's fixed parts, as the models take them."""
-    split = load(dataset, data_dir=data_dir)
+    split = load_dataset(dataset, data_dir=data_dir)
     parts = (split.train, split.val, split.test)
-    return Split(*(Examples(upsample(normalise(part.x), SIDE), part.y) for part in parts))
+    return Split(*(Examples(upsample(normalize(part.x), SIDE), part.y) for part in parts))
 
 
 def _rows(images: np.ndarray) -> Tensor:
-    return upsample(normalise(torch.from_numpy(images).float().div_(255).flatten(1)), SIDE)
+    return upsample(normalize(torch.from_numpy(images).float().div_(255).flatten(1)), SIDE)

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import FormatError
-from ..engine.records import Row
 from ..engine.statistics import Spread
-
-__all__ = ["ExpectedRow", "read_expected"]
+from .records import Row
 
 COLUMNS = [
     *("table", "paper_label", "task", "network", "size", "dropout"),

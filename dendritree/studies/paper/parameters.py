@@ -11,8 +11,6 @@ from torch import nn
 from ...budget import count
 from ...models import MLP, MLNClassifier
 
-__all__ = ["PaperRow", "paper_rows"]
-
 
 class PaperRow(NamedTuple):
     """One row of the paper's parameter tables beside what the model really has."""

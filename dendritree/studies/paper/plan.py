@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..engine.records import Row, TrialRecord
-from ..engine.schema import TrialKey
 from .protocol import LR_SEARCH, Protocol
+from .records import Row, TrialRecord, stored_key
 from .spec import TableSpec
 from .trials import Job
 
-__all__ = ["Wanted", "chosen_lr", "missing_jobs", "run_config", "wanted_trials"]
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A trial that belongs to a run, and the job that makes it."""
-
-    key: TrialKey
-    job: Job
+StoredKey = tuple[str, str]
+"""Study and key of a trial, as `RunStore.present` has them."""
 
 
 def run_config(specs: Iterable[TableSpec], protocols: Iterable[Protocol]) -> dict[str, object]:
@@ -33,8 +24,8 @@ def run_config(specs: Iterable[TableSpec], protocols: Iterable[Protocol]) -> dic
 
 def wanted_trials(
     specs: Sequence[TableSpec], protocol: Protocol, records: Sequence[TrialRecord], trials: int | None = None
-) -> list[Wanted]:
-    """Every trial of a protocol that can be named now, tables in order.
+) -> dict[StoredKey, Job]:
+    """The key of every trial of a protocol that can be named now and the job that makes it, tables in order.
 
     Where learning rates are searched, the trials that depend on a rate come once its search is in `records`.
 
@@ -45,12 +36,12 @@ def wanted_trials(
         trials: trials of each row, in place of the spec's.
     """
     searched = [record for record in records if record.protocol == LR_SEARCH]
-    return [wanted for spec in specs for wanted in _of_table(spec, protocol, searched, trials)]
+    return {key: job for spec in specs for key, job in _of_table(spec, protocol, searched, trials)}
 
 
 def _of_table(
     spec: TableSpec, protocol: Protocol, searched: Sequence[TrialRecord], trials: int | None
-) -> Iterator[Wanted]:
+) -> Iterator[tuple[StoredKey, Job]]:
     for model in spec.models:
         for dropout in spec.dropouts if protocol.every_dropout else dict.fromkeys((0.0, model.full_dropout)):
             row = spec.row(model, dropout)
@@ -59,22 +50,18 @@ def _of_table(
                 continue
             for index, lr in enumerate(protocol.lr_grid):
                 job = Job(protocol, row, spec.dataset, spec.out_features, index, 1, lr, LR_SEARCH)
-                yield Wanted(_key(job, index), job)
+                yield stored_key(LR_SEARCH, row, index), job
             lr_found = chosen_lr(protocol, row, searched)
             if lr_found is not None:
                 yield from _of_row(spec, protocol, row, trials or model.full_trials, lr_found, 1)
 
 
-def _of_row(spec: TableSpec, protocol: Protocol, row: Row, trials: int, lr: float, stack: int) -> Iterator[Wanted]:
+def _of_row(
+    spec: TableSpec, protocol: Protocol, row: Row, trials: int, lr: float, stack: int
+) -> Iterator[tuple[StoredKey, Job]]:
     for index in range(trials):
-        first = index // stack * stack
-        job = Job(protocol, row, spec.dataset, spec.out_features, first, stack, lr)
-        yield Wanted(_key(job, index), job)
-
-
-def _key(job: Job, index: int) -> TrialKey:
-    row = job.row
-    return TrialKey(job.kept_as, row.table, row.network, row.size, row.dropout, index)
+        job = Job(protocol, row, spec.dataset, spec.out_features, index // stack * stack, stack, lr)
+        yield stored_key(job.kept_as, row, index), job
 
 
 def chosen_lr(protocol: Protocol, row: Row, searched: Sequence[TrialRecord]) -> float | None:
@@ -85,6 +72,6 @@ def chosen_lr(protocol: Protocol, row: Row, searched: Sequence[TrialRecord]) -> 
     return min(protocol.lr_grid, key=lambda lr: math.inf if math.isnan(losses[lr]) else losses[lr])
 
 
-def missing_jobs(wanted: Iterable[Wanted], present: set[TrialKey]) -> list[Job]:
+def missing_jobs(wanted: Mapping[StoredKey, Job], present: set[StoredKey]) -> list[Job]:
     """The jobs whose trials are not all there, each once, in order."""
-    return list(dict.fromkeys(trial.job for trial in wanted if trial.key not in present))
+    return list(dict.fromkeys(job for key, job in wanted.items() if key not in present))

@@ -11,8 +11,6 @@ from typing import Any
 from ...errors import OptionError, check_int, check_one_of
 from ...models.output import OUTPUTS
 
-__all__ = ["FULL", "LR_SEARCH", "PAPER", "PROTOCOLS", "Protocol"]
-
 DRAWS = ("per-trial", "once", "all")
 
 

@@ -12,9 +12,7 @@ from typing import Any
 
 from ...errors import FormatError, OptionError, check_int, check_one_of, check_probability
 from ...models.registry import list_models
-from ..engine.records import Row
-
-__all__ = ["ModelSpec", "TableSpec", "matches", "paper_folder", "read_spec", "read_specs", "select"]
+from .records import Row
 
 TASKS = ("binary", "multiclass", "cnn")
 """Tasks in the order they are run: the fast ones first."""

@@ -20,8 +20,6 @@ from ...models import MLP, MLNBinaryClassifier, MLNClassifier, Perceptrons
 from ...tree import Forest, IntArray
 from ...wiring import Shared, Wiring
 
-__all__ = ["Stack", "stack_models"]
-
 
 class Stack(nn.Module):
     """Models of one shape, trained side by side."""

@@ -14,8 +14,6 @@ from .spec import ModelSpec, TableSpec
 from .stacks import stack_models
 from .trials import Job, model_config, train_stack
 
-__all__ = ["reference_seconds"]
-
 LEAST_SECONDS = 0.5
 """How long to measure a model, warm-up apart."""
 

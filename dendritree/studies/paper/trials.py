@@ -18,14 +18,13 @@ from ...models import create_model
 from ...models.output import make_output
 from ...models.sizing import parameters_of
 from ...training import LOSSES, FitConfig, evaluate, fit
-from ..engine.records import CURVES, Row, TrialRecord
+from ..engine.runner import alone_on_one_thread
 from ..engine.seeds import seed_of
-from ..engine.workers import alone_on_one_thread
+from ..engine.trial import CURVES
 from .draws import Draw, draw_trials, full_split
 from .protocol import LR_SEARCH, Protocol
+from .records import Row, TrialRecord
 from .stacks import Stack, stack_models
-
-__all__ = ["Job", "model_config", "run_job"]
 
 IN_FEATURES = 1024
 

@@ -1,34 +1,28 @@
-"""The report of a user's own table: do dendrites help here, and what does the model read."""
+"""The report of a user's own table: whether dendrites help here, and what the model reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from ...report.layout import Chart, Column, Group, Line, Panel, Report, Section, show
-from .controls import FamilyScores, verdict
+from ...report.chart import Chart, Line, Panel
+from ...report.layout import Column, Group, Report, Section, show
+from ...sklearn.tables.columns import TableColumn
+from ...sklearn.tables.reading import first_few
+from .controls import LABELS, FamilyScores, verdict
 from .fit import TableFit
 
-__all__ = ["table_report"]
-
-FAMILY_NAMES = {
-    "tree": "trees",
-    "sparse": "sparse neurons",
-    "dense": "dense MLP",
-    "linear": "linear",
-    "baseline": "guessing",
-}
-ENTRIES_SHOWN = 8
+CATEGORIES_SHOWN = 8
 
 
 def table_report(fit: TableFit, source: str) -> Report:
-    """All that is to be said about a model of a table.
+    """The report of a model of a table.
 
     Args:
-        fit: what `fit_table` gave.
-        source: what the table is called.
+        fit: the result of `fit_table`.
+        source: the name of the table.
     """
     model = fit.model
     facts = (
@@ -51,33 +45,36 @@ def _unit(fit: TableFit) -> tuple[str, int]:
 
 def _sentences(fit: TableFit) -> Iterator[str]:
     metric, digits = _unit(fit)
-    by_family = {result.family: result for result in fit.results}
     guess = "the most frequent class" if metric == "accuracy" else "the mean"
-    number = Column("score", "score", "number", digits=digits)
-    change = Column("gain", "gain", "difference", digits=digits)
-    interval = Column("interval", "interval", "interval", digits=digits)
+    score, change, interval = (Column("", form=form, digits=digits) for form in ("number", "difference", "interval"))
+    by_family = {result.family: result for result in fit.results}
+    means = {family: show(result.mean, score) for family, result in by_family.items()}
     yield f"Do dendrites help? {verdict(fit.results)}"
     yield (
-        f"On rows they were not trained on, trees have an {metric} of {show(by_family['tree'].mean, number)}; guessing "
-        f"{guess} has {show(by_family['baseline'].mean, number)}."
+        f"On rows they were not trained on, trees have an {metric} of {means['tree']}; guessing {guess} has "
+        f"{means['baseline']}."
     )
     for family in ("linear", "dense", "sparse"):
         gain = by_family[family].gain
         assert gain is not None
         yield (
-            f"Trees against {FAMILY_NAMES[family]} ({show(by_family[family].mean, number)}): {gain.state}, a gain of "
-            f"{show(gain.mean, change)} (95 % interval {show((gain.low, gain.high), interval)})."
+            f"Trees against {LABELS[family]} ({means[family]}): {gain.state}, a gain of {show(gain.mean, change)} "
+            f"(95 % interval {show((gain.low, gain.high), interval)})."
         )
     yield from (f"Note: {notice}." for notice in fit.notices)
 
 
+def _section(name: str, title: str, text: str, columns: Iterable[Column], rows: Iterable[Any], **more: Any) -> Section:
+    """A section with one table."""
+    return Section(name, title, text, tuple(columns), (Group(f"{name}-table", "", tuple(rows)),), **more)
+
+
 def _scores_section(fit: TableFit) -> Section:
     metric, digits = _unit(fit)
-    rows = tuple(_row(result) for result in fit.results)
-    return Section(
+    return _section(
         "scores",
         "Trees and their controls",
-        f"Mean and standard deviation of the {metric} over {fit.splits} splits, each judged on rows not trained on."
+        f"Mean and standard deviation of the {metric} over {fit.splits} splits, each evaluated on rows not trained on."
         " A gain is how much better trees are, with a 95 % interval that allows for splits sharing training rows.",
         (
             Column("model", "model"),
@@ -88,7 +85,18 @@ def _scores_section(fit: TableFit) -> Section:
             Column("state", "trees are", "badge"),
             Column("seconds", "training", "seconds", detail=True),
         ),
-        (Group("scores-table", "", rows),),
+        map(_scores_row, fit.results),
+    )
+
+
+def _scores_row(result: FamilyScores) -> tuple[Any, ...]:
+    gain, trained = result.gain, result.family != "baseline"
+    return (
+        LABELS[result.family],
+        result.parameters if trained else None,
+        (result.mean, float(np.std(result.scores, ddof=1))),
+        *((None, None, None) if gain is None else (gain.mean, (gain.low, gain.high), gain.state)),
+        result.seconds if trained else None,
     )
 
 
@@ -96,56 +104,25 @@ def _splits_section(fit: TableFit) -> Section:
     """Every split's score: how sure is the order of the models?"""
     metric, digits = _unit(fit)
     models = [result for result in fit.results if result.family != "baseline"]
-    columns = (Column("split", "split", "count"), *_score_columns(models, digits))
-    rows = tuple((split + 1, *(result.scores[split] for result in models)) for split in range(fit.splits))
-    return Section(
-        "splits",
-        "Split by split",
-        "Every model is judged on the same rows of a split, so what counts is whether the order stays the same.",
-        columns,
-        (Group("splits-table", "", rows),),
-        tuple(_charts(models, fit.splits, metric)),
-        brief=False,
-    )
-
-
-def _score_columns(models: Sequence[FamilyScores], digits: int) -> Iterator[Column]:
-    for result in models:
-        yield Column(result.family, FAMILY_NAMES[result.family], "number", digits=digits)
-
-
-def _row(result: FamilyScores) -> tuple[Any, ...]:
-    spread = (result.mean, float(np.std(result.scores, ddof=1)))
-    gain = result.gain
-    known: tuple[Any, ...] = (None, None, None) if gain is None else (gain.mean, (gain.low, gain.high), gain.state)
-    of_model = result.family != "baseline"
-    return (
-        FAMILY_NAMES[result.family],
-        result.parameters if of_model else None,
-        spread,
-        *known,
-        result.seconds if of_model else None,
-    )
-
-
-def _charts(models: Sequence[FamilyScores], splits: int, metric: str) -> Iterator[Chart]:
-    lines = tuple(
-        Line(
-            FAMILY_NAMES[result.family],
-            result.family,
-            0,
-            tuple(float(split) for split in range(1, splits + 1)),
-            result.scores,
-        )
-        for result in models
-    )
-    yield Chart(
+    splits = tuple(float(split) for split in range(1, fit.splits + 1))
+    lines = tuple(Line(LABELS[result.family], result.family, 0, splits, result.scores) for result in models)
+    chart = Chart(
         "scores-by-split",
         f"{metric} on each split",
-        f"{metric} of every model on the test rows of each of {splits} splits.",
+        f"{metric} of every model on the test rows of each of {fit.splits} splits.",
         "split",
         (Panel(f"test {metric}", lines),),
         form="curves",
+    )
+    scores = (Column(result.family, LABELS[result.family], "number", digits=digits) for result in models)
+    return _section(
+        "splits",
+        "Split by split",
+        "Every model is evaluated on the same rows of a split, so what counts is whether the order stays the same.",
+        (Column("split", "split", "count"), *scores),
+        ((split + 1, *(result.scores[split] for result in models)) for split in range(fit.splits)),
+        charts=(chart,),
+        brief=False,
     )
 
 
@@ -153,48 +130,45 @@ def _columns_section(fit: TableFit) -> Section:
     encoding = fit.model.encoding
     rows = [(column.name, column.kind, len(column.features), _details(column)) for column in encoding.columns]
     rows += [(name, "left out", 0, why) for name, why in encoding.left_out]
-    return Section(
+    return _section(
         "columns",
         "What the model reads",
-        "Numbers are standardised, a category is an input of 0 or 1, a missing number is the median of the others.",
+        "Numbers are standardized, a category is an input of 0 or 1, a missing number is the median of the others.",
         (
             Column("column", "column"),
             Column("kind", "kind"),
             Column("inputs", "inputs", "count"),
             Column("details", "details"),
         ),
-        (Group("columns-table", "", tuple(rows)),),
+        rows,
         brief=False,
     )
 
 
-def _details(column: Any) -> str:
+def _details(column: TableColumn) -> str:
     if column.kind == "category":
-        shown = ", ".join(column.categories[:ENTRIES_SHOWN]) + (
-            ", ..." if len(column.categories) > ENTRIES_SHOWN else ""
-        )
-        parts = [shown, f"{len(column.rare)} rare ones share an input" if column.rare else ""]
+        parts = [first_few(column.categories, CATEGORIES_SHOWN)]
+        parts += [f"{len(column.rare)} rare ones share an input"] if column.rare else []
     else:
         parts = [f"median {column.fill:.6g}" if column.kind == "number" else "day, month, weekday"]
-    return "; ".join(filter(None, [*parts, "an input tells missing cells" if column.missing else ""]))
+    return "; ".join([*parts, "an input tells missing cells"] if column.missing else parts)
 
 
 def _rule_section(fit: TableFit, source: str) -> Section:
     estimator = fit.model.estimator
     decay = "by the number of rows" if estimator.weight_decay == "auto" else estimator.weight_decay
-    rows = [
-        ("table", source),
-        ("target", f"{fit.model.target} ({fit.model.task})"),
-        ("budget", f"{fit.budget:,} parameters for trees, sparse neurons and the dense MLP"),
-        ("training", f"AdamW, weight decay {decay}, one cycle up to a rate of {estimator.lr:g}"),
-        ("epochs", f"{estimator.n_iter_} for the model that is kept, which is trained on all rows"),
-        ("splits", f"{fit.splits}, shuffled with seed {fit.seed}; the same rows for every model"),
-    ]
-    return Section(
+    return _section(
         "rule",
         "The rule",
         "The same for every model; nothing was tuned on this table. The defaults were chosen on others, for trees.",
         (Column("what", "what"), Column("value", "value")),
-        (Group("rule-table", "", tuple(rows)),),
+        (
+            ("table", source),
+            ("target", f"{fit.model.target} ({fit.model.task})"),
+            ("budget", f"{fit.budget:,} parameters for trees, sparse neurons and the dense MLP"),
+            ("training", f"AdamW, weight decay {decay}, one cycle up to a rate of {estimator.lr:g}"),
+            ("epochs", f"{estimator.n_iter_} for the model that is kept, which is trained on all rows"),
+            ("splits", f"{fit.splits}, shuffled with seed {fit.seed}; the same rows for every model"),
+        ),
         brief=False,
     )

@@ -10,9 +10,8 @@ from typing import Any
 from torch import nn
 
 from ...models.sizing import parameters_of
+from ..engine.task import Task
 from .space import PARAMETERS
-
-__all__ = ["TrialResult", "Tuned"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,7 @@ class Tuned:
     """A finished search."""
 
     name: str
-    metric: str
-    """`accuracy`, or `rmse`, of which less is better."""
+    task: Task
     budget: int
     trials: tuple[TrialResult, ...]
     best: TrialResult
@@ -59,6 +57,11 @@ class Tuned:
     val_examples: int
     test_looks: int
     """How often this study has judged a best choice on the test set, this time included."""
+
+    @property
+    def metric(self) -> str:
+        """`accuracy`, or `rmse`, of which less is better."""
+        return self.task.metric
 
     @property
     def parameters(self) -> int:
@@ -118,8 +121,7 @@ class Tuned:
         return tuple(sentences)
 
     def _goodness(self, trial: TrialResult) -> float:
-        score = math.nan if trial.score is None else trial.score
-        return -score if self.metric == "rmse" else score
+        return self.task.goodness(math.nan if trial.score is None else trial.score)
 
     def _top(self, trials: list[TrialResult]) -> TrialResult:
         return max(trials, key=self._goodness)

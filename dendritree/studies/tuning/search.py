@@ -7,31 +7,25 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from ...data import Split
 from ...errors import DendritreeError, OptionError, check_int, import_extra
-from ...models import create_model
 from ...models.sizing import parameters_of, parse_count
-from ...storage.models import save
-from ...training import FitConfig, History, Run, evaluate, fit
-from ...training.rewiring import Rewiring
-from ...wiring.images import check_image_shape
-from .problem import BATCH_SIZE, Problem, digest
+from ...storage import save
+from ...training import Run, evaluate
+from ..engine.choice import train
+from ..engine.runner import Observer, silent
+from ..engine.task import Task, digest, epochs_for
 from .result import TrialResult, Tuned
-from .space import NETWORK, Choice, Space
+from .space import Space
 from .study import counted, interrupts_held, open_study, quiet, results
 
-__all__ = ["Observer", "tune"]
-
-Observer = Callable[[TrialResult, int, int], None]
-"""Called after each trial of this process: the trial, how many are done in all processes, how many there are to be."""
 MODEL_FOLDER, DATABASE = "model", "study.db"
 LONGER = 4
 """The best choice is trained so many times longer than a trial."""
@@ -42,11 +36,11 @@ JUDGED = "dendritree judged"
 
 
 @dataclass(frozen=True)
-class Plan:
+class TuningPlan:
     """All that trials have in common."""
 
     split: Split
-    problem: Problem
+    task: Task
     space: Space
     steps: int
     seed: int
@@ -54,7 +48,7 @@ class Plan:
     @property
     def epochs(self) -> int:
         """Of a trial."""
-        return self.problem.epochs(len(self.split.train), self.steps)
+        return epochs_for(len(self.split.train), self.steps)
 
     def settings(self) -> dict[str, Any]:
         """What a study must not mix, as JSON keeps it."""
@@ -79,7 +73,7 @@ def tune(
     out: str | os.PathLike[str] | None = None,
     storage: str | None = None,
     name: str = "tune",
-    observer: Observer | None = None,
+    observer: Observer = silent,
 ) -> Tuned:
     """Search for the best dendritic network within a parameter budget. Needs the extra `tune`.
 
@@ -99,37 +93,43 @@ def tune(
         storage: a database URL as Optuna takes it, instead of `study.db`: processes on many machines that name the
             same one share the trials.
         name: of the study in the database.
-        observer: called after each trial, for progress.
+        observer: told after each trial how many are done, those of other processes included, and how it went.
 
     Example:
-        >>> from dendritree.data import load
-        >>> found = tune(load("digits"), budget="1k", trials=2, steps=20, image_shape=(1, 8, 8))
+        >>> from dendritree.data import load_dataset
+        >>> found = tune(load_dataset("digits"), budget="1k", trials=2, steps=20, image_shape=(1, 8, 8))
         >>> found.parameters <= 1000, len(found.trials)
         (True, 2)
     """
     trials = check_int("trials", trials)
     check_int("seed", seed, least=0)
-    problem = Problem.of(split)
-    shape = check_image_shape(None if image_shape is None else tuple(image_shape))
-    if shape is not None and math.prod(shape) != problem.in_features:
-        raise OptionError(f"image_shape must have {problem.in_features} pixels in all: got {shape}")
-    space = Space(problem.in_features, problem.out_features, parse_count("budget", budget), shape)
+    task = Task.of(split, image_shape)
+    space = Space(task.in_features, task.out_features, parse_count("budget", budget), task.image_shape)
     with torch.random.fork_rng(devices=[]):
         _check_budget(space)
-    plan = Plan(split, problem, space, check_int("steps", steps), seed)
+    plan = TuningPlan(split, task, space, check_int("steps", steps), seed)
     import_extra("sklearn", extra="tune")  # what the importances need: now, not after the search
     folder = None if out is None else _folder(out)
     if storage is None and folder is not None:
         storage = f"sqlite:///{(folder / DATABASE).resolve()}"
     with quiet() as optuna, torch.random.fork_rng(devices=[]):
-        study = open_study(storage, name, problem.direction, plan.settings())
+        study = open_study(storage, name, "maximize" if task.metric == "accuracy" else "minimize", plan.settings())
         study.enqueue_trial(space.default(), skip_if_exists=True)
         while len(counted(study)) < trials:
             number = _run_trial(optuna, study, plan)
             done = {trial.number: trial for trial in results(study)}
-            if observer is not None:
-                observer(done[number], len(done), max(trials, len(done)))
+            observer("trials", len(done), max(trials, len(done)), _note(task, done, number))
         return _judge(optuna, study, plan, folder)
+
+
+def _note(task: Task, done: dict[int, TrialResult], number: int) -> str:
+    """How a trial went, and the best so far."""
+    trial = done[number]
+    scores = [each.score for each in done.values() if each.whole and each.score is not None]
+    shown = "does not fit" if trial.score is None else f"{task.metric} {trial.score:.4f}"
+    size = "" if trial.parameters is None else f", {trial.parameters:,} parameters"
+    best = f"; best {task.metric} {max(scores, key=task.goodness):.4f}" if scores else ""
+    return f"{shown}{size}{'' if trial.whole else ', stopped early'}{best}"
 
 
 def _check_budget(space: Space) -> None:
@@ -150,7 +150,7 @@ def _folder(out: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def _seed(plan: Plan, what: str, index: int) -> int:
+def _seed(plan: TuningPlan, what: str, index: int) -> int:
     """A seed of its own for every purpose."""
     text = f"tune {plan.seed} {what} {index}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
@@ -166,8 +166,8 @@ class Pruning:
     end, and nobody would learn what fewer parameters cost.
     """
 
-    def __init__(self, trial: Any, problem: Problem, epochs: int) -> None:
-        self.trial, self.problem, self.stopped = trial, problem, False
+    def __init__(self, trial: Any, task: Task, epochs: int) -> None:
+        self.trial, self.task, self.stopped = trial, task, False
         self.patient_until = max(1, epochs // 4)
         self.best = -math.inf
         rivals = [t for t in counted(trial.study) if t.state.name == "COMPLETE"]
@@ -177,25 +177,22 @@ class Pruning:
     def __call__(self, run: Run) -> None:
         """After an epoch."""
         epoch = run.history.epochs[-1]
-        score = self.problem.score(epoch.val_loss, epoch.val_acc)
+        score = self.task.score(epoch.val_loss, epoch.val_acc)
         if math.isfinite(score):
             self.trial.report(score, epoch.epoch)
-            self.best = max(self.best, self._goodness(score))
+            self.best = max(self.best, self.task.goodness(score))
         last = epoch.epoch + 1 == run.history.config.epochs
         if not math.isfinite(score) or (not last and self._is_bad(epoch.epoch)):
             run.stop = self.stopped = True
 
     def _is_bad(self, epoch: int) -> bool:
-        reached = [self._goodness(values[epoch]) for values in self.rivals if epoch in values]
+        reached = [self.task.goodness(values[epoch]) for values in self.rivals if epoch in values]
         if epoch < self.patient_until or len(reached) < FEWEST_RIVALS:
             return False
         return self.best < statistics.median(reached)
 
-    def _goodness(self, score: float) -> float:
-        return score if self.problem.direction == "maximize" else -score
 
-
-def _run_trial(optuna: Any, study: Any, plan: Plan) -> int:
+def _run_trial(optuna: Any, study: Any, plan: TuningPlan) -> int:
     """Choose, train, tell the study; the trial's number.
 
     A trial's seeds depend on its place among those that did not fail: a search that was interrupted makes the same
@@ -228,48 +225,24 @@ def _place(study: Any, number: int) -> int:
     return number - len(failed)
 
 
-def _train(trial: Any, chosen: dict[str, Any], plan: Plan, seed: int) -> tuple[str, float | None]:
+def _train(trial: Any, chosen: dict[str, Any], plan: TuningPlan, seed: int) -> tuple[str, float | None]:
     """The state that the trial ends in, and its score."""
     choice = plan.space.choice(chosen)
     if choice is None:
         return "PRUNED", None  # too dear for the share of the budget that it chose
-    start, pruning = time.perf_counter(), Pruning(trial, plan.problem, plan.epochs)
-    model, history = _fit(choice, plan, plan.epochs, seed, [pruning])
+    start, pruning = time.perf_counter(), Pruning(trial, plan.task, plan.epochs)
+    model, history = train(choice, plan.task, plan.split, epochs=plan.epochs, seed=seed, callbacks=[pruning])
     trial.set_user_attr("parameters", parameters_of(model))
     trial.set_user_attr("epochs", len(history.epochs))
     trial.set_user_attr("seconds", time.perf_counter() - start)
-    best = history.best
-    score = plan.problem.score(best.val_loss, best.val_acc)
+    score = plan.task.score(history.best.val_loss, history.best.val_acc)
     return ("PRUNED", None) if pruning.stopped or not math.isfinite(score) else ("COMPLETE", score)
-
-
-def _fit(
-    choice: Choice, plan: Plan, epochs: int, seed: int, callbacks: Sequence[Callable[[Run], None]] = ()
-) -> tuple[nn.Module, History]:
-    torch.manual_seed(seed)
-    model = create_model(NETWORK, **choice.config)
-    config = FitConfig(
-        loss=plan.problem.loss,
-        epochs=epochs,
-        batch_size=BATCH_SIZE,
-        optimizer="adamw",
-        lr=choice.lr,
-        schedule="one-cycle",
-        weight_decay=choice.weight_decay,
-        seed=seed,
-    )
-    where = "window" if isinstance(getattr(choice.config["wiring"], "window", None), int) else "anywhere"
-    moves = [Rewiring(choice.moving, where=where, seed=seed)] if choice.moving else []
-    history = fit(model, plan.split, config, callbacks=[*moves, *callbacks])
-    if history.interrupted:
-        raise KeyboardInterrupt
-    return model.eval(), history
 
 
 # -------------------------------------------------------------------------------------------------------------- verdict
 
 
-def _judge(optuna: Any, study: Any, plan: Plan, folder: Path | None) -> Tuned:
+def _judge(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None) -> Tuned:
     """Train the best choice again and look at the test examples."""
     found = results(study)
     whole = {trial.number: trial for trial in found if trial.whole}
@@ -278,8 +251,9 @@ def _judge(optuna: Any, study: Any, plan: Plan, folder: Path | None) -> Tuned:
     best = whole[study.best_trial.number]
     choice = plan.space.choice(best.chosen)
     assert choice is not None
-    epochs = plan.problem.epochs(len(plan.split.train), LONGER * plan.steps)
-    model, history = _fit(choice, plan, epochs, _seed(plan, "best", _place(study, best.number)))
+    epochs = epochs_for(len(plan.split.train), LONGER * plan.steps)
+    seed = _seed(plan, "best", _place(study, best.number))
+    model, history = train(choice, plan.task, plan.split, epochs=epochs, seed=seed)
     judged = [number for number in study.user_attrs.get(JUDGED, []) if number != best.number] + [best.number]
     study.set_user_attr(JUDGED, judged)
     if folder is not None:
@@ -290,7 +264,7 @@ def _judge(optuna: Any, study: Any, plan: Plan, folder: Path | None) -> Tuned:
         importance = dict(optuna.importance.get_param_importances(study, evaluator=evaluator))
     return Tuned(
         name=study.study_name,
-        metric=plan.problem.metric,
+        task=plan.task,
         budget=plan.space.budget,
         trials=found,
         best=best,
@@ -298,8 +272,8 @@ def _judge(optuna: Any, study: Any, plan: Plan, folder: Path | None) -> Tuned:
         importance=importance,
         model=model,
         epochs=epochs,
-        val_score=plan.problem.score(history.best.val_loss, history.best.val_acc),
-        test_score=plan.problem.score(*evaluate(model, plan.split.test, plan.problem.loss)),
+        val_score=plan.task.score(history.best.val_loss, history.best.val_acc),
+        test_score=plan.task.score(*evaluate(model, plan.split.test, plan.task.loss)),
         val_examples=len(plan.split.val),
         test_looks=len(judged),
     )

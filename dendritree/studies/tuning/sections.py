@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
+from ...report.chart import Chart, Line, Panel
 from ...report.files import ReportFiles, write_report
-from ...report.layout import Chart, Column, Group, Line, Panel, Report, Section
+from ...report.layout import Column, Report, Section
 from . import TrialResult, Tuned
 from .space import PARAMETERS
 
-__all__ = ["tuning_report", "write_tuning"]
-
+TRIAL = Column("trial", "trial", "count", value="number")
+PARAMETERS_COUNT = Column("parameters", "parameters", "count")
 KINDS = {True: ("tree", "with dendrites"), False: ("sparse", "without (depth 1)")}
 """By `has_dendrites`: the palette's family, and the name in a legend."""
 
@@ -40,33 +43,37 @@ def tuning_report(found: Tuned, *, task: str = "") -> Report:
 
 
 def _best(found: Tuned) -> Section:
-    rows = [(label, _shown(found.best.chosen[name])) for name, label in PARAMETERS.items() if name in found.best.chosen]
-    return Section(
+    return Section.of(
         "best",
         "The best choice",
         "Branching counts the children of a dendrite above the leaf level; the leaf level takes what is left of the "
         "fan-in. Moving synapses is the share of a neuron's weakest synapses that find other inputs after the first "
         "epoch. The width is what the share of the budget allows.",
-        (Column("parameter", "what"), Column("value", "choice")),
-        (Group("best-choice", "", tuple(rows)),),
+        (
+            Column("parameter", "what", value=PARAMETERS.__getitem__),
+            Column("value", "choice", value=lambda name: _shown(found.best.chosen[name])),
+        ),
+        [name for name in PARAMETERS if name in found.best.chosen],
     )
 
 
 def _importance(found: Tuned) -> Section:
-    labels = [(PARAMETERS[name], share) for name, share in found.importance.items()]
-    lines = tuple(Line(label, "tree", 0, (share,), (0.0,)) for label, share in labels)
-    alt = "Share of each parameter in the differences between trials: " + ", ".join(
-        f"{label} {share:.0%}" for label, share in labels
-    )
+    shares = [(PARAMETERS[name], share) for name, share in found.importance.items()]
+    lines = tuple(Line(label, "tree", 0, (share,), (0.0,)) for label, share in shares)
+    told = ", ".join(f"{label} {share:.0%}" for label, share in shares)
+    alt = f"Share of each parameter in the differences between trials: {told}"
     chart = Chart("importance-chart", "What mattered", alt, "share of the variance", (Panel("", lines),), "shares")
-    return Section(
+    return Section.of(
         "importance",
         "What mattered",
         "How much of the difference between whole trials each parameter explains, alone and with the others (fANOVA on "
         "a random forest). A parameter that all good trials agree on early may look unimportant.",
-        (Column("parameter", "what"), Column("importance", "share", "number", digits=3)),
-        (Group("importance-numbers", "", tuple(labels)),) if labels else (),
-        (chart,) if labels else (),
+        (
+            Column("parameter", "what", value=itemgetter(0)),
+            Column("importance", "share", "number", digits=3, value=itemgetter(1)),
+        ),
+        shares,
+        charts=(chart,) if shares else (),
         empty="Too few whole trials to tell.",
     )
 
@@ -85,20 +92,20 @@ def _pareto(found: Tuned) -> Section:
     )
     panel = Panel(f"validation {found.metric}", tuple(lines), _limits(found))
     chart = Chart("pareto-chart", "Parameters and what they buy", alt, "parameters", (panel,), "points")
-    rows = tuple((trial.number, trial.parameters, trial.score, trial.chosen["depth"]) for trial in front)
-    return Section(
+    return Section.of(
         "pareto",
         "What fewer parameters cost",
         f"Every whole trial; the line joins those that no other beats with as few parameters. Validation "
         f"{found.metric} of one short training each, so neighbours differ by chance.",
         (
-            Column("trial", "trial", "count"),
-            Column("parameters", "parameters", "count"),
+            TRIAL,
+            PARAMETERS_COUNT,
             Column("score", found.metric, "number", digits=4),
-            Column("depth", "depth", "count"),
+            Column("depth", "depth", "count", value=lambda trial: trial.chosen["depth"]),
         ),
-        (Group("pareto-front", "Best for their size", rows),),
-        (chart,),
+        front,
+        by=lambda _: ("front", "Best for their size"),
+        charts=(chart,),
     )
 
 
@@ -121,60 +128,48 @@ def _points(trials: Sequence[TrialResult]) -> tuple[tuple[float, ...], tuple[flo
 
 def _progress(found: Tuned) -> Section:
     """The best so far, over the trials."""
-    sign = -1 if found.metric == "rmse" else 1
-    best, x, y = -float("inf"), [], []
-    for trial in found.whole:
-        assert trial.score is not None
-        best = max(best, sign * trial.score)
-        x.append(float(trial.number))
-        y.append(sign * best)
+    scores = [trial.score for trial in found.whole if trial.score is not None]
+    best = list(itertools.accumulate(scores, lambda *pair: max(pair, key=found.task.goodness)))
+    numbers = [trial.number for trial in found.whole]
+    line = Line("best so far", "tree", 0, tuple(map(float, numbers)), tuple(best))
     chart = Chart(
         "progress-chart",
         "The best so far",
-        f"Best validation {found.metric} so far over the trials, from {y[0]:.4f} to {y[-1]:.4f}",
+        f"Best validation {found.metric} so far over the trials, from {best[0]:.4f} to {best[-1]:.4f}",
         "trial",
-        (Panel(f"validation {found.metric}", (Line("best so far", "tree", 0, tuple(x), tuple(y)),)),),
+        (Panel(f"validation {found.metric}", (line,)),),
     )
-    rows = tuple((int(number), score) for number, score in zip(x, y, strict=True))
-    return Section(
+    return Section.of(
         "progress",
         "Would more trials help?",
         "A line that has been flat for long says no.",
-        (Column("trial", "trial", "count"), Column("best", f"best {found.metric} so far", "number", digits=4)),
-        (Group("progress-numbers", "", rows),),
-        (chart,),
+        (
+            Column("trial", "trial", "count", value=itemgetter(0)),
+            Column("best", f"best {found.metric} so far", "number", digits=4, value=itemgetter(1)),
+        ),
+        zip(numbers, best, strict=True),
+        charts=(chart,),
     )
 
 
 def _trials(found: Tuned) -> Section:
-    names = [name for name in PARAMETERS if name in found.best.chosen]
-    rows = tuple(
-        (
-            trial.number,
-            "whole" if trial.whole else "stopped",
-            trial.score,
-            trial.parameters,
-            trial.epochs,
-            trial.seconds,
-            *(_shown(trial.chosen.get(name)) for name in names),
-        )
-        for trial in found.trials
-    )
-    columns = (
-        Column("trial", "trial", "count"),
-        Column("state", "state", "badge"),
-        Column("score", found.metric, "number", digits=4),
-        Column("parameters", "parameters", "count"),
-        Column("epochs", "epochs", "count"),
-        Column("seconds", "time", "seconds", detail=True),
-        *(Column(name, PARAMETERS[name], detail=True) for name in names),
-    )
-    return Section(
+    def chosen(name: str) -> Column:
+        return Column(name, PARAMETERS[name], detail=True, value=lambda trial: _shown(trial.chosen.get(name)))
+
+    return Section.of(
         "trials",
         "All trials",
         "Validation figures: of the best epoch by validation loss, or of the last epoch before a stop.",
-        columns,
-        (Group("trials-all", "", rows),),
+        (
+            TRIAL,
+            Column("state", "state", "badge", value=lambda trial: "whole" if trial.whole else "stopped"),
+            Column("score", found.metric, "number", digits=4),
+            PARAMETERS_COUNT,
+            Column("epochs", "epochs", "count"),
+            Column("seconds", "time", "seconds", detail=True),
+            *(chosen(name) for name in PARAMETERS if name in found.best.chosen),
+        ),
+        found.trials,
         brief=False,
     )
 

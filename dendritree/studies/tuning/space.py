@@ -9,8 +9,7 @@ from typing import Any
 
 from ...models.sizing import fill_budget
 from ...wiring import Local, Random, Strided, Wiring
-
-__all__ = ["NETWORK", "PARAMETERS", "Choice", "Space"]
+from ..engine.choice import Choice
 
 NETWORK = "dendritic-network"
 PARAMETERS = {
@@ -31,18 +30,6 @@ SHARES = (0.25, 0.5, 1.0)
 MOST_DEPTH, BRANCHINGS = 3, (2, 8)
 IMAGE_FAN_INS, TABLE_FAN_INS = (9, 100), (3, 64)
 WINDOWS = (3, 12)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A model and how it is trained."""
-
-    config: Mapping[str, Any]
-    """Arguments of `create_model("dendritic-network", ...)`."""
-    lr: float
-    weight_decay: float
-    moving: float
-    """Share of a neuron's synapses that moves after the first epoch."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +93,7 @@ class Space:
 
         >>> space = Space(64, 10, 2000)
         >>> choice = space.choice(space.default())
-        >>> choice.config["branching"], choice.config["hidden"]
+        >>> choice.arguments["branching"], choice.arguments["hidden"]
         ([8, 4], [37])
         """
         leaf, tree = self._tree(chosen)
@@ -124,7 +111,8 @@ class Space:
         if hidden is None:
             return None
         moving = float(chosen["moving"]) if wiring.drawn else 0.0
-        return Choice(config | {"hidden": hidden}, float(chosen["lr"]), float(chosen["weight_decay"]), moving)
+        lr, weight_decay = float(chosen["lr"]), float(chosen["weight_decay"])
+        return Choice(NETWORK, config | {"hidden": hidden}, lr, weight_decay, moving)
 
     def _tree(self, chosen: Mapping[str, Any]) -> tuple[int, list[int]]:
         """Synapses of a dendrite, and the branching of every level, leaf level first, near the chosen fan-in."""

@@ -14,8 +14,6 @@ from typing import Any
 from ...errors import DendritreeError, OptionError, import_extra
 from .result import TrialResult
 
-__all__ = ["counted", "interrupts_held", "open_study", "quiet", "results"]
-
 PATIENCE_SECONDS = 60
 """How long a process waits for another one to finish writing."""
 SETTINGS = "dendritree settings"
@@ -56,7 +54,7 @@ def interrupts_held() -> Iterator[None]:
 
 
 def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any]) -> Any:
-    """Create the study or go on with it; one of other data, another budget or another seed is refused."""
+    """Create the study or resume it; one of other data, another budget or another seed is rejected."""
     optuna = import_extra("optuna", extra="tune")
     with _plain_errors(storage):
         study = optuna.create_study(
@@ -64,11 +62,11 @@ def open_study(storage: str | None, name: str, direction: str, settings: Mapping
         )
         known = study.user_attrs.get(SETTINGS)
     if known is None and len(study.trials):
-        raise OptionError(f"a study must be one of dendritree's to go on with: {name!r} is another")
+        raise OptionError(f"a study must be one of dendritree's to be resumed: {name!r} is another")
     for key, value in settings.items():
         if known is not None and known.get(key) != value:
             raise OptionError(
-                f"a study goes on with the {key} that it has, {known.get(key)}: got {value}; "
+                f"a study resumes with the {key} that it has, {known.get(key)}: got {value}; "
                 "take another folder, or another name"
             )
     if known is None:

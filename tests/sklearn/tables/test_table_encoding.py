@@ -10,7 +10,7 @@ from table_cases import houses
 
 from dendritree.errors import FormatError, OptionError
 from dendritree.sklearn.tables import TableEncoding
-from dendritree.sklearn.tables.columns import MOST_CATEGORIES, Column, learn_column
+from dendritree.sklearn.tables.columns import MOST_CATEGORIES, TableColumn, learn_column
 
 
 def column(values, name="c"):
@@ -175,11 +175,16 @@ def test_json_keeps_an_encoding():
 @pytest.mark.parametrize(
     "values", [{}, {"columns": [{}], "left_out": []}, {"columns": [{"name": "a"}], "left_out": []}]
 )
-def test_json_that_is_no_encoding_is_refused(values):
+def test_json_that_is_not_an_encoding_is_rejected(values):
     with pytest.raises(FormatError, match="column"):
         TableEncoding.from_dict(values)
 
 
+def test_a_table_must_have_a_column_to_learn_from():
+    with pytest.raises(OptionError, match="a table must have a column to learn from besides its target: found none"):
+        TableEncoding.learn(pd.DataFrame({"country": ["NL"] * 3}))
+
+
 def test_a_column_has_a_known_kind():
     with pytest.raises(OptionError, match="kind must be one of 'number', 'category', 'date': got 'text'"):
-        Column("a", "text")
+        TableColumn("a", "text")

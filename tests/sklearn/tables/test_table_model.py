@@ -1,15 +1,19 @@
-"""A model of a table in Python: what goes in, what comes out, and the folder that keeps it."""
+"""A model of a table in Python: what goes in, what comes out, and the folder that stores it."""
+
+import functools
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dendritree import create_model, load, save
+from dendritree import load, save
 from dendritree.errors import FormatError, OptionError
-from dendritree.sklearn.tables import TableEncoding, load_table_model
+from dendritree.sklearn.tables import TableEncoding, UnknownCellsWarning, load_table_model
 from dendritree.studies.table.fit import fit_table
 
-QUICK = {"budget": 200, "splits": 2, "epochs": 40}
+LEARNS = {"budget": 200, "splits": 2, "epochs": 40}
+QUICK = LEARNS | {"epochs": 2}
 
 
 def frame(labels, rows=40):
@@ -18,39 +22,44 @@ def frame(labels, rows=40):
     return pd.DataFrame({"x": x, "more": x[::-1], "y": [labels[int(each > 0)] for each in x]})
 
 
-@pytest.mark.parametrize("labels", [(0, 1), (False, True), ("no", "yes")])
+@functools.lru_cache(typed=True)  # 0 is not False here
+def fitted(no=0, yes=1):
+    """A model of `frame((no, yes))` that has learned it."""
+    return fit_table(frame((no, yes)), "y", **LEARNS).model
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), ("no", "yes")], ids=str)
 def test_predictions_have_the_type_of_the_target_in_memory_and_from_a_folder(labels, tmp_path):
-    table = frame(labels)
-    model = fit_table(table, "y", **QUICK).model
-    model.write(tmp_path)
-    for each in (model, load_table_model(tmp_path)):
-        predicted, _ = each.predict(table.drop(columns="y"))
+    table, model = frame(labels), fitted(*labels)
+    save(model, tmp_path / "model")
+    for each in (model, load_table_model(tmp_path / "model")):
+        predicted = each.predict(table.drop(columns="y"))
         assert predicted["prediction"].dtype == table["y"].dtype
         assert (predicted["prediction"] == table["y"]).mean() > 0.8
         assert list(predicted.columns)[-2:] == [f"probability {label}" for label in labels]
-        right = each.judge(predicted.assign(y=table["y"]))
+        right = each.evaluate(predicted.assign(y=table["y"]))
         assert right == f"accuracy {(predicted['prediction'] == table['y']).mean():.4f} on 40 rows with 'y'"
 
 
-def test_a_folder_of_text_classes_is_judged_by_numbers_too(tmp_path):
+def test_a_folder_of_text_classes_is_evaluated_by_numbers_too(tmp_path):
     """As folders were written before classes kept their type."""
     table = frame((0, 1))
-    fit_table(table.assign(y=table["y"].astype(str)), "y", **QUICK).model.write(tmp_path)
-    predicted, _ = load_table_model(tmp_path).predict(table)
+    save(fitted("0", "1"), tmp_path / "model")
+    model = load_table_model(tmp_path / "model")
+    predicted = model.predict(table)
     assert set(predicted["prediction"]) == {"0", "1"}
     right = (predicted["prediction"].astype(int) == table["y"]).mean()
-    assert load_table_model(tmp_path).judge(predicted) == f"accuracy {right:.4f} on 40 rows with 'y'"
+    assert model.evaluate(predicted) == f"accuracy {right:.4f} on 40 rows with 'y'"
 
 
-def test_names_that_are_no_texts_are_read_as_texts():
+def test_names_that_are_not_texts_are_read_as_texts():
     table = frame((0, 1))
     numbered = table.set_axis([0, 1, 2], axis=1)
-    found = fit_table(numbered, 2, **QUICK)
-    predicted, _ = found.model.predict(numbered)
+    model = fit_table(numbered, 2, **LEARNS).model
+    predicted = model.predict(numbered)
     assert list(predicted.columns)[:4] == [0, 1, 2, "prediction"]
-    same, _ = fit_table(table, "y", **QUICK).model.predict(table)
-    assert predicted["prediction"].tolist() == same["prediction"].tolist()
-    assert found.model.judge(predicted).startswith("accuracy ")
+    assert predicted["prediction"].tolist() == fitted().predict(table)["prediction"].tolist()
+    assert model.evaluate(predicted).startswith("accuracy ")
     assert TableEncoding.learn(numbered[[0, 1]]).features == ["0", "1"]
 
 
@@ -72,21 +81,33 @@ def test_names_that_are_no_texts_are_read_as_texts():
         ),
     ],
 )
-def test_what_is_no_table_is_refused(table, target, match):
+def test_anything_that_is_not_a_table_is_rejected(table, target, match):
     with pytest.raises(OptionError, match=match):
         fit_table(table, target, **QUICK)
 
 
-def test_new_rows_that_are_no_table_are_refused():
-    model = fit_table(frame((0, 1)), "y", **QUICK).model
+def test_new_rows_that_are_not_a_table_are_rejected():
     with pytest.raises(OptionError, match=r"a table must be a pandas data frame: got list"):
-        model.predict([1, 2])
-    predicted, notices = model.predict(pd.DataFrame({"x": [[1, 2], 3], "more": 1.0}))
+        fitted().predict([1, 2])
+
+
+def test_cells_that_the_model_has_not_seen_are_a_warning_per_column_or_with_strict_an_error():
+    rows = pd.DataFrame({"x": [[1, 2], 3], "more": ["much", "more"]})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        predicted = fitted().predict(rows)
     assert len(predicted) == 2
-    assert notices == ["column 'x': 1 row holds what the model has not seen, taken as missing ('[1, 2]')"]
+    notices = [
+        "column 'x': 1 row holds what the model has not seen, taken as missing ('[1, 2]')",
+        "column 'more': 2 rows hold what the model has not seen, taken as missing ('much', 'more')",
+    ]
+    assert [(each.category, str(each.message)) for each in caught] == [(UnknownCellsWarning, text) for text in notices]
+    assert all(each.filename == __file__ for each in caught)
+    with pytest.raises(OptionError, match="every cell to be known to the model: column 'x': 1 row holds"):
+        fitted().predict(rows, strict=True)
 
 
-def test_cells_of_a_number_column_that_are_none_are_told():
+def test_cells_of_a_number_column_that_are_not_numbers_are_reported():
     table = frame((0, 1))
     table["x"] = table["x"].astype(object)
     table.loc[[3, 5], "x"] = "unknown"
@@ -95,18 +116,16 @@ def test_cells_of_a_number_column_that_are_none_are_told():
 
 
 def test_save_and_load_keep_a_model_of_a_table(tmp_path):
-    table = frame((0, 1))
-    model = fit_table(table, "y", **QUICK).model
+    table, model = frame((0, 1)), fitted()
     place = tmp_path / "new" / "model"
     for _ in range(2):  # a model folder is replaced
         save(model, place)
-        pd.testing.assert_frame_equal(load(place).predict(table)[0], model.predict(table)[0])
-    assert sorted(path.name for path in place.iterdir()) == ["columns.json", "config.json", "weights.safetensors"]
+        pd.testing.assert_frame_equal(load(place).predict(table), model.predict(table))
+    assert sorted(path.name for path in place.iterdir()) == ["config.json", "weights.safetensors"]
     save(model.estimator, place)
     assert type(load(place)) is type(model.estimator)
-    save(model, place)
-    save(create_model("mln", in_features=4, out_features=2, branching=2), place)
-    assert not (place / "columns.json").exists()
+    with pytest.raises(FormatError, match=r"must have format 'dendritree-table': got 'dendritree-estimator' \(in "):
+        load_table_model(place)
     (tmp_path / "mine").mkdir()
     with pytest.raises(FormatError, match="save replaces model folders only"):
         save(model, tmp_path / "mine")
@@ -118,8 +137,8 @@ def test_no_rows_give_a_table_with_the_columns_of_others(task):
     table = frame((0, 1)).assign(day="2026-11-16", town="Delft")
     table.loc[:9, ["day", "town"]] = "2026-11-20", "Gouda"
     model = fit_table(table, "y", task=task, **QUICK).model
-    empty, notices = model.predict(table.iloc[:0])
-    assert (len(empty), notices) == (0, [])
-    assert empty.dtypes.tolist() == model.predict(table)[0].dtypes.tolist()
-    assert list(empty.columns) == list(model.predict(table)[0].columns)
-    assert model.judge(empty) is None
+    empty, full = model.predict(table.iloc[:0]), model.predict(table)
+    assert len(empty) == 0
+    assert empty.dtypes.tolist() == full.dtypes.tolist()
+    assert list(empty.columns) == list(full.columns)
+    assert model.evaluate(empty) is None

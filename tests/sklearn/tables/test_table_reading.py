@@ -1,4 +1,4 @@
-"""Files that are tables, and files that are none."""
+"""Files that are tables, and files that are not."""
 
 import pandas as pd
 import pytest
@@ -78,7 +78,7 @@ def test_decimal_commas_beside_semicolons_are_numbers(tmp_path):
         ("broken.csv.gz", b"nothing", "broken.csv.gz cannot be read as a table"),
     ],
 )
-def test_what_is_no_table_is_refused_in_a_line(name, content, match, tmp_path):
+def test_anything_that_is_not_a_table_is_rejected_in_a_line(name, content, match, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DendritreeError, match=match) as caught:
         read_table(tmp_path / name)

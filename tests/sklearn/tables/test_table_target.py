@@ -77,10 +77,14 @@ def test_rows_that_cannot_teach_are_left_out_and_counted():
             "auto",
             "at least two classes must have 5 rows or more: 'y' has 50 different",
         ),
-        ([str(i) for i in range(101)] * 5, "auto", "a target must have at most 100 classes: 'y' has 101"),
+        (
+            [str(i) for i in range(101)] * 5,
+            "auto",
+            "a target must have at most 100 classes: 'y' has 101; task='regression' predicts numbers",
+        ),
         ([1, 2] * 15, "ranking", "task must be one of 'auto', 'classification', 'regression': got 'ranking'"),
     ],
 )
-def test_a_target_that_cannot_be_learned_is_refused(values, task, match):
+def test_a_target_that_cannot_be_learned_is_rejected(values, task, match):
     with pytest.raises(OptionError, match=match):
         read_target(frame(values), "y", task)

@@ -10,7 +10,7 @@ import pytest
 from runner_cases import Collected, alone, impossible_job, some_jobs
 
 from dendritree.errors import DendritreeError, OptionError, ShapeError
-from dendritree.studies.engine.runner import BACKENDS, LOSSES_IN_A_ROW, Pool, WorkersLostError, run_jobs
+from dendritree.studies.engine.runner import BACKENDS, LOSSES_IN_A_ROW, Workers, WorkersLostError, run_jobs
 from dendritree.studies.paper.trials import run_job
 
 JOBS = 14
@@ -42,7 +42,7 @@ def wait_until(condition, seconds=20):
 
 def test_this_process_does_jobs_in_order(expected):
     done = Collected()
-    with Pool("here") as pool:
+    with Workers("here") as pool:
         run_jobs(some_jobs(4), pool, done, work=run_job)
     done.must_be({job: expected[job] for job in some_jobs(4)})
     assert [job for job, _ in done.calls] == some_jobs(4)
@@ -60,7 +60,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(expected):
             os.kill(killed[0], signal.SIGKILL)
 
     done = Collected(kill)
-    with Pool("loky", workers=2) as pool:
+    with Workers("loky", count=2) as pool:
         run_jobs(some_jobs(JOBS), pool, done, work=run_job)
         pids = worker_pids(pool)
     done.must_be(expected)
@@ -83,7 +83,7 @@ def test_workers_that_always_die_are_not_waited_for_forever():
 
     killer = threading.Thread(target=kill_all)
     done = Collected()
-    with Pool("loky", workers=1) as pool:
+    with Workers("loky", count=1) as pool:
         killer.start()
         try:
             with pytest.raises(
@@ -99,7 +99,7 @@ def test_workers_that_always_die_are_not_waited_for_forever():
 
 def test_a_job_that_raises_shows_its_error_and_the_workers_end(expected):
     done = Collected()
-    with Pool("loky", workers=1) as pool:
+    with Workers("loky", count=1) as pool:
         with pytest.raises(ShapeError, match=r"branching \*\* depth: got .*1024.*branching 3"):
             run_jobs([impossible_job(), *some_jobs(1)], pool, done, work=run_job)
         pids = worker_pids(pool)
@@ -113,12 +113,12 @@ def test_an_error_in_the_callback_is_not_taken_for_a_lost_worker():
     def full(_job, _records):
         raise DendritreeError("the disk is full")
 
-    with Pool("here") as pool, pytest.raises(DendritreeError, match="the disk is full"):
+    with Workers("here") as pool, pytest.raises(DendritreeError, match="the disk is full"):
         run_jobs(some_jobs(1), pool, full, work=run_job)
 
 
 def test_nothing_to_do_starts_nothing():
-    with Pool("loky") as pool:
+    with Workers("loky") as pool:
         run_jobs([], pool, Collected(), work=run_job)
         assert pool._executor is None
 
@@ -129,14 +129,14 @@ def test_nothing_to_do_starts_nothing():
         ({"backend": "loki"}, r"backend must be one of 'loky', 'dask', 'here': got 'loki'; did you mean 'loky'\?"),
         ({"address": "tcp://127.0.0.1:1"}, "an address is for backend 'dask': got 'loky' and 'tcp://127.0.0.1:1'"),
         ({"backend": "here", "address": "x"}, "an address is for backend 'dask': got 'here'"),
-        ({"workers": -1}, "workers must be an integer of at least 1: got -1"),
-        ({"workers": 0}, "workers must be an integer of at least 1: got 0"),
+        ({"count": -1}, "workers must be an integer of at least 1: got -1"),
+        ({"count": 0}, "workers must be an integer of at least 1: got 0"),
     ],
     ids=str,
 )
 def test_a_pool_that_cannot_be_is_refused_before_anything_starts(arguments, message):
     with pytest.raises(OptionError, match=message):
-        Pool(**arguments)
+        Workers(**arguments)
 
 
 def test_backends_are_known_by_name():

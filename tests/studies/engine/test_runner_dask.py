@@ -13,7 +13,7 @@ import pytest
 from runner_cases import Collected, alone, impossible_job, some_jobs
 
 from dendritree.errors import DendritreeError, ShapeError
-from dendritree.studies.engine.runner import Pool, run_jobs
+from dendritree.studies.engine.runner import Workers, run_jobs
 from dendritree.studies.paper.trials import run_job
 
 pytestmark = pytest.mark.slow
@@ -58,7 +58,7 @@ def test_a_killed_worker_loses_and_doubles_nothing_then_a_job_that_raises_shows_
             killed.append(workers[0].wait(timeout=20))
 
     done = Collected(kill)
-    with Pool("dask", address=address) as pool:
+    with Workers("dask", address=address) as pool:
         run_jobs(some_jobs(JOBS), pool, done, work=run_job)
         done.must_be(expected)  # bit for bit what this process gives
         assert killed == [-signal.SIGKILL]
@@ -71,7 +71,7 @@ ABANDONED = """
 import os, signal, sys
 from runner_cases import Collected, some_jobs
 from dendritree.errors import DendritreeError
-from dendritree.studies.engine.runner import Pool, run_jobs
+from dendritree.studies.engine.runner import Workers, run_jobs
 from dendritree.studies.paper.trials import run_job
 
 def kill(count):
@@ -79,7 +79,7 @@ def kill(count):
         os.kill(int(sys.argv[2]), signal.SIGKILL)
 
 try:
-    with Pool("dask", address=sys.argv[1]) as pool:
+    with Workers("dask", address=sys.argv[1]) as pool:
         run_jobs(some_jobs(14), pool, Collected(kill), work=run_job)
 except DendritreeError as error:
     print(f"refused: {error}")
@@ -111,7 +111,7 @@ def closed_port():
 @pytest.mark.parametrize("form", ["tcp://127.0.0.1:{port}", "nowhere://127.0.0.1", "127.0.0.1"])
 def test_an_address_without_a_scheduler_is_refused_in_one_line(form):
     address = form.format(port=closed_port())
-    with Pool("dask", address=address) as pool:
+    with Workers("dask", address=address) as pool:
         with pytest.raises(DendritreeError, match=f"no Dask scheduler answers at {address}: ") as refused:
             run_jobs(some_jobs(1), pool, Collected(), work=run_job)
         assert len(str(refused.value).splitlines()) == 1

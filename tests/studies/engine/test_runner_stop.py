@@ -7,13 +7,13 @@ import pytest
 from timed_work import deadly, timed
 
 from dendritree.errors import OptionError
-from dendritree.studies.engine.runner import Pool, run_jobs
+from dendritree.studies.engine.runner import Workers, run_jobs
 
 
 @pytest.fixture(scope="module")
 def worker():
     """A pool of one process, the same for all tests."""
-    with Pool("loky", workers=1) as pool:
+    with Workers("loky", count=1) as pool:
         run_jobs(["a first job, so that the worker is there"], pool, lambda *_: None, work=timed)
         yield pool
 
@@ -43,7 +43,7 @@ class Stop:
 
 def test_any_work_is_done_in_this_process_in_order():
     found = []
-    with Pool("here") as pool:
+    with Workers("here") as pool:
         run_jobs("abc", pool, lambda job, records: found.append((job, records)), work=lambda *asked: [*asked, 1])
         assert found == [("a", ["a", None, 1]), ("b", ["b", None, 1]), ("c", ["c", None, 1])]
         run_jobs("a", pool, lambda job, records: found.append((job, records)), work=lambda *a: [*a], data_dir="here")
@@ -63,7 +63,7 @@ def test_work_that_raises_shows_its_error():
     def refuse(job, _data_dir):
         raise OptionError(f"a job must be small: got {job}")
 
-    with Pool("here") as pool, pytest.raises(OptionError, match="a job must be small: got 9"):
+    with Workers("here") as pool, pytest.raises(OptionError, match="a job must be small: got 9"):
         run_jobs([9], pool, lambda *_: None, work=refuse)
 
 
@@ -73,13 +73,13 @@ def test_work_that_raises_shows_its_error():
 @pytest.mark.parametrize("after", [0, 1, 4, 5, 9])
 def test_here_nothing_is_begun_after_the_stop(after):
     stop, begun = Stop(after), []
-    with Pool("here") as pool:
+    with Workers("here") as pool:
         run_jobs(range(5), pool, stop.keep, work=lambda job, _: begun.append(job) or [], stop=stop)
     assert begun == list(stop.done) == list(range(min(after, 5)))
 
 
 def test_a_stop_at_once_starts_no_worker():
-    with Pool("loky", workers=1) as pool:
+    with Workers("loky", count=1) as pool:
         run_jobs(range(5), pool, lambda *_: pytest.fail("nothing was to be done"), work=timed, stop=lambda: True)
         assert not getattr(pool._executor, "_processes", None)
 

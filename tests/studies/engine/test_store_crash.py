@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from made_trials import made_trial
+from made_trials import kept_trial
 
 from dendritree.errors import DendritreeError
 from dendritree.studies.engine import database
@@ -24,7 +24,7 @@ TESTS = Path(__file__).parents[2] / "helpers"
 WRITER = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
-from made_trials import made_trial
+from made_trials import kept_trial
 from dendritree.studies.engine.store import RunStore
 
 store = RunStore.create_or_open(sys.argv[1], {CONFIG})
@@ -32,7 +32,7 @@ print("open", flush=True)
 start = len(store)
 for first in range(start, start + 100_000, {BATCH}):
     weights = bytes(int(sys.argv[2]))
-    store.add([made_trial(index=first + i, epochs=100, weights=weights) for i in range({BATCH})])
+    store.add([kept_trial(index=first + i, epochs=100, weights=weights) for i in range({BATCH})])
     print(first + {BATCH}, flush=True)
 """
 
@@ -40,7 +40,7 @@ for first in range(start, start + 100_000, {BATCH}):
 STOPPED = f"""
 import sys, time
 sys.path.insert(0, {str(TESTS)!r})
-from made_trials import made_trial
+from made_trials import kept_trial
 from dendritree.studies.engine.schema import insert_trial
 from dendritree.studies.engine.store import RunStore
 
@@ -48,7 +48,7 @@ store = RunStore.create_or_open(sys.argv[1], {CONFIG})
 store._database._connection.execute("PRAGMA cache_size = 5")
 with store._database.transaction("IMMEDIATE") as connection:
     for index in range(100, 200):
-        insert_trial(connection, made_trial(index=index, epochs=100), environment=1, created="now")
+        insert_trial(connection, kept_trial(index=index, epochs=100), environment=1, created="now")
     print("open", flush=True)
     time.sleep(60)
 """
@@ -72,7 +72,7 @@ def kill(process):
 
 
 def expected_trials(count):
-    return [made_trial(index=i, epochs=100) for i in range(count)]
+    return [kept_trial(index=i, epochs=100) for i in range(count)]
 
 
 @pytest.fixture
@@ -103,9 +103,9 @@ def test_whenever_a_writer_is_killed_whole_batches_are_there_and_nothing_else(tm
         time.sleep(moments.uniform(0.0, 0.4))
         told = max(told, kill(process))
         with RunStore.open_for_reading(tmp_path) as store:  # first as the killed writer left it
-            seen = store.records()
+            seen = store.trials()
         with RunStore.create_or_open(tmp_path, CONFIG) as store:
-            assert store.records() == seen == expected_trials(len(seen))
+            assert store.trials() == seen == expected_trials(len(seen))
         assert len(seen) % BATCH == 0
         assert told <= len(seen) <= told + BATCH, "all that was told, and at most the batch that was under way"
     assert told > 0
@@ -113,15 +113,15 @@ def test_whenever_a_writer_is_killed_whole_batches_are_there_and_nothing_else(tm
 
 def test_what_a_killed_writer_left_open_is_undone(abandoned):
     with RunStore.create_or_open(abandoned, CONFIG) as store:
-        assert store.records() == expected_trials(BATCH)
-        assert store.add([made_trial(index=100)]) == 1
+        assert store.trials() == expected_trials(BATCH)
+        store.add([kept_trial(index=100)])
     assert not (abandoned / f"{STORE_FILE}-journal").exists()
 
 
 def test_a_reader_sees_what_was_committed_and_undoes_nothing_itself(abandoned):
     before = {path.name: path.read_bytes() for path in abandoned.iterdir()}
     with RunStore.open_for_reading(abandoned) as store:
-        assert store.records() == expected_trials(BATCH)
+        assert store.trials() == expected_trials(BATCH)
         copy = store._database._scratch
     assert {path.name: path.read_bytes() for path in abandoned.iterdir()} == before
     assert not copy.exists()
@@ -131,7 +131,7 @@ def test_a_reader_who_meets_a_new_writer_at_that_moment_reads_what_it_made(aband
     RunStore.create_or_open(abandoned, CONFIG).close()
     assert database._copy_at_one_moment(abandoned / STORE_FILE) is None, "the journal is gone: try again"
     with RunStore.open_for_reading(abandoned) as store:
-        assert store.records() == expected_trials(BATCH)
+        assert store.trials() == expected_trials(BATCH)
         assert store._database._scratch is None
 
 
@@ -142,23 +142,23 @@ def test_an_interrupt_in_the_middle_of_a_batch_stores_nothing_of_it(folder):
             raise KeyboardInterrupt
 
     with RunStore.create_or_open(folder, CONFIG) as store:
-        trial = made_trial(index=101)
-        trial.history["val_acc"] = Interrupting([0.5, 0.5, 0.5])
+        trial = kept_trial(index=101)
+        trial.curves["val_acc"] = Interrupting([0.5, 0.5, 0.5])
         with pytest.raises(KeyboardInterrupt):
-            store.add([made_trial(index=100), trial])
-        assert store.records() == expected_trials(BATCH)
-        assert store.add([made_trial(index=100)]) == 1
+            store.add([kept_trial(index=100), trial])
+        assert store.trials() == expected_trials(BATCH)
+        store.add([kept_trial(index=100)])
 
 
 # --------------------------------------------------------------------------------------------------- two at one run
 
 
-def test_a_second_process_is_refused_by_name_and_the_first_goes_on(tmp_path):
+def test_a_second_process_is_rejected_by_name_and_the_first_resumes(tmp_path):
     process = start(WRITER, tmp_path, 0)
     try:
         with pytest.raises(DendritreeError) as refusal:
             RunStore.create_or_open(tmp_path, CONFIG)
-        rule = "a run folder takes one writer at a time"
+        rule = "a folder takes one writer at a time"
         assert str(refusal.value) == f"{rule}: {tmp_path} is in use by process {process.pid}"
     finally:
         told = kill(process)
@@ -187,7 +187,7 @@ def test_readers_see_whole_batches_while_a_writer_is_at_work(tmp_path):
     try:
         for _ in range(10):
             with RunStore.open_for_reading(tmp_path) as store:
-                trials = store.records()
+                trials = store.trials()
                 assert trials == expected_trials(len(trials))
                 seen.append(len(trials))
             time.sleep(0.02)
@@ -201,8 +201,8 @@ def test_readers_see_whole_batches_while_a_writer_is_at_work(tmp_path):
 def test_one_reader_reads_on_while_the_writer_adds(folder):
     with RunStore.create_or_open(folder, CONFIG) as writer, RunStore.open_for_reading(folder) as reader:
         assert len(reader) == BATCH
-        writer.add([made_trial(index=BATCH, epochs=100)])
-        assert reader.records() == writer.records() == expected_trials(BATCH + 1)
+        writer.add([kept_trial(index=BATCH, epochs=100)])
+        assert reader.trials() == writer.trials() == expected_trials(BATCH + 1)
 
 
 def test_a_file_held_by_another_program_is_waited_for_and_then_refused(folder, monkeypatch):
@@ -211,7 +211,7 @@ def test_a_file_held_by_another_program_is_waited_for_and_then_refused(folder, m
     with RunStore.create_or_open(folder, CONFIG) as store:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(DendritreeError, match=r"^a run file must be free within .*is locked by another program$"):
-            store.add([made_trial(index=100)])
+            store.add([kept_trial(index=100)])
         other.execute("ROLLBACK")
-        assert store.add([made_trial(index=100)]) == 1
+        store.add([kept_trial(index=100)])
     other.close()

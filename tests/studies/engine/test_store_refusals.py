@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from made_trials import made_trial
+from made_trials import kept_trial
 
 from dendritree.errors import DendritreeError, FormatError, OptionError
 from dendritree.studies.engine.store import STORE_FILE, RunStore
@@ -23,7 +23,7 @@ NOBODY = 65534
 def folder(tmp_path):
     """A run with one trial, closed."""
     with RunStore.create_or_open(tmp_path / "run", CONFIG) as store:
-        store.add([made_trial()])
+        store.add([kept_trial()])
     return tmp_path / "run"
 
 
@@ -70,7 +70,7 @@ def test_another_config_is_refused_key_by_key_and_nothing_changes(folder, config
     before = contents(folder)
     with pytest.raises(FormatError) as refusal:
         RunStore.create_or_open(folder, config)
-    assert str(refusal.value) == f"a run goes on as it was begun: {folder} differs in {difference}"
+    assert str(refusal.value) == f"a run resumes as it was begun: {folder} differs in {difference}"
     assert contents(folder) == before
     RunStore.create_or_open(folder, CONFIG).close()
 
@@ -88,13 +88,21 @@ def test_another_version_is_refused(folder, package):
         RunStore.create_or_open(folder, CONFIG)
     assert contents(folder) == before
     with RunStore.open_for_reading(folder) as store:  # a report can still be made
-        assert store.records() == [made_trial()]
+        assert store.trials() == [kept_trial()]
+
+
+def test_a_run_of_the_first_format_says_what_to_do(folder):
+    change(folder, "PRAGMA user_version = 1")
+    with pytest.raises(
+        FormatError, match=r"has 1, written by an older dendritree: report it with that version, or run"
+    ):
+        RunStore.open_for_reading(folder)
 
 
 def test_another_format_is_refused(folder):
     change(folder, "PRAGMA user_version = 7")
     for open_run in (lambda: RunStore.create_or_open(folder, CONFIG), lambda: RunStore.open_for_reading(folder)):
-        with pytest.raises(FormatError, match=r"in the format it was begun with: .* differs in store\.format: 7 -> 1$"):
+        with pytest.raises(FormatError, match=r"must have store format 2: .* has 7, written by a newer dendritree"):
             open_run()
 
 
@@ -139,7 +147,7 @@ def test_a_truncated_run_is_refused(folder):
         pytest.raises(FormatError, match="a run must be a whole SQLite file"),
         RunStore.open_for_reading(folder) as store,
     ):
-        store.records()
+        store.trials()
 
 
 def test_a_folder_without_a_run_has_nothing_to_read(tmp_path):
@@ -171,10 +179,10 @@ def test_when_the_file_cannot_grow_the_batch_is_refused_and_the_rest_stays(folde
         with pytest.raises(
             DendritreeError, match=r"^the disk must have room for the trials: .*, the last trials were not stored$"
         ):
-            store.add([made_trial(index=i, epochs=100) for i in range(1, 30)])
-        assert store.records() == [made_trial()]
+            store.add([kept_trial(index=i, epochs=100) for i in range(1, 30)])
+        assert store.trials() == [kept_trial()]
         store._database._connection.execute("PRAGMA max_page_count = 100000")
-        assert store.add([made_trial(index=1)]) == 1  # the store goes on once there is room
+        store.add([kept_trial(index=1)])  # the store goes on once there is room
 
 
 @pytest.fixture
@@ -193,10 +201,10 @@ def test_on_a_full_disk_all_that_was_committed_stays(small_disk):
     with RunStore.create_or_open(small_disk / "run", CONFIG) as store:
         with pytest.raises(DendritreeError, match=r"^the disk must have room for the trials: "):  # noqa: PT012
             for index in range(1000):
-                store.add([made_trial(index=index, epochs=100)])
+                store.add([kept_trial(index=index, epochs=100)])
         stored = len(store)
         assert stored == index > 0
-        assert store.records() == [made_trial(index=i, epochs=100) for i in range(stored)]
+        assert store.trials() == [kept_trial(index=i, epochs=100) for i in range(stored)]
     with RunStore.create_or_open(small_disk / "run", CONFIG) as store:  # and a new process finds the same
         assert len(store) == stored
 
@@ -228,7 +236,7 @@ def read_only(folder):
 def test_a_read_only_run_can_be_read(read_only):
     before = contents(read_only)
     with as_nobody(), RunStore.open_for_reading(read_only) as store:
-        assert store.records() == [made_trial()]
+        assert store.trials() == [kept_trial()]
         assert store.config == CONFIG
     assert contents(read_only) == before
 

@@ -9,23 +9,24 @@ from comparison_cases import around, made_up_cell, made_up_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree.data import load
+from dendritree.data import load_dataset
 from dendritree.errors import OptionError
+from dendritree.report.chart import Chart, Line, Panel
 from dendritree.report.figures import draw, draw_png
-from dendritree.report.layout import Chart, Line, Panel
-from dendritree.report.palette import COLOURS, looks
+from dendritree.report.palette import FAMILIES as LOOKS
+from dendritree.report.palette import looks
 from dendritree.report.scaling import LABEL_LENGTH, LABEL_SPACE, apart
 from dendritree.studies.engine.statistics import bootstrap_mean
-from dendritree.studies.fair import TASKS, summarise
+from dendritree.studies.engine.task import Task
+from dendritree.studies.fair import BUDGETS, summarize
 from dendritree.studies.fair.charts import TRAINING_EXAMPLES, example_charts, size_charts
-from dendritree.studies.fair.tasks import Task
 
 FAMILIES = ("tree", "sparse", "dense", "linear")
 
 
 @pytest.fixture(scope="module")
 def comparison():
-    return summarise(made_up_run(("mnist", "mnist:128", "mnist:1000", "california-housing")))
+    return summarize(made_up_run(("mnist", "mnist:128", "mnist:1000", "california-housing")))
 
 
 def texts(chart):
@@ -45,7 +46,7 @@ def test_a_chart_a_data_set_with_every_family_over_its_true_parameters(compariso
     assert list(charts) == ["sizes-mnist", "sizes-california-housing"]  # one budget of few examples is no curve
     lines = {line.family: line for line in charts["sizes-mnist"].panels[0].lines}
     assert tuple(lines) == FAMILIES
-    results = comparison.of(Task("mnist"), "dense")
+    results = comparison.of(Task.parse("mnist"), "dense")
     assert lines["dense"].x == tuple(result.parameters for result in results)
     assert lines["dense"].y == tuple(np.mean(result.scores) for result in results)
     assert [(low, high) for low, high in zip(lines["dense"].low, lines["dense"].high, strict=True)] == [
@@ -66,12 +67,16 @@ def test_a_learning_curve_goes_to_all_examples(comparison):
     assert lines["linear"].y == pytest.approx((0.768, 0.882, 0.921))
 
 
-@pytest.mark.parametrize("name", [name for name in TASKS if not name.endswith("-pairs")])
+@pytest.mark.parametrize("name", [name for name in BUDGETS if not name.endswith("-pairs")])
 def test_all_examples_are_as_many_as_the_data_sets_have(name, real_data):
     if name != "digits":  # which scikit-learn brings
         real_data(name)
     pairs = f"{name.removesuffix('-mnist')}-pairs"  # of as many images
-    assert len(load(name).train) == TRAINING_EXAMPLES[name] == TRAINING_EXAMPLES.get(pairs, TRAINING_EXAMPLES[name])
+    assert (
+        len(load_dataset(name).train)
+        == TRAINING_EXAMPLES[name]
+        == TRAINING_EXAMPLES.get(pairs, TRAINING_EXAMPLES[name])
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ drawing
@@ -80,9 +85,9 @@ def test_all_examples_are_as_many_as_the_data_sets_have(name, real_data):
 def test_families_have_looks_of_their_own():
     known = looks([])
     drawn = [known[family, 0] for family in FAMILIES]
-    assert len({look.colour for look in drawn}) == len({look.mark for look in drawn}) == 4
+    assert len({look.color for look in drawn}) == len({look.mark for look in drawn}) == 4
     for look in drawn:  # their names are written in them, on white
-        red, green, blue = (int(look.colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+        red, green, blue = (int(look.color[place : place + 2], 16) / 255 for place in (1, 3, 5))
         linear = [((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
         assert 1.05 / (0.05 + np.dot((0.2126, 0.7152, 0.0722), linear)) > 4.5
 
@@ -94,7 +99,7 @@ def test_lines_are_named_where_they_end_and_axes_have_round_numbers(comparison):
     assert found.count("trees") == 1  # no legend besides
     svg = draw(chart, looks([chart]))
     for family in FAMILIES:
-        assert re.search(f"fill: {COLOURS[family][0]}", svg, re.IGNORECASE)
+        assert re.search(f"fill: {LOOKS[family].colors[0]}", svg, re.IGNORECASE)
 
 
 def test_the_same_data_gives_the_same_picture(comparison):
@@ -131,7 +136,7 @@ def test_a_close_range_has_ticks_that_can_be_told_apart():
         for budget, mean in ((1000, 0.8541), (2000, 0.8552), (4000, 0.8560))
         for record in made_up_cell("adult", "tree", budget, around(mean, 0.0002))
     ]
-    ticks = [text for text in texts(next(size_charts(summarise(records)))) if text.startswith("0.")]
+    ticks = [text for text in texts(next(size_charts(summarize(records)))) if text.startswith("0.")]
     assert len(ticks) == len(set(ticks)) >= 3
 
 

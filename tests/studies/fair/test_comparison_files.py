@@ -13,8 +13,7 @@ from markdown_it import MarkdownIt
 from dendritree.cli import main
 from dendritree.errors import FormatError
 from dendritree.studies.engine.store import RunStore
-from dendritree.studies.fair import summarise
-from dendritree.studies.fair.report import write_comparison
+from dendritree.studies.fair import summarize, write_comparison
 
 SMALL = ["--budgets", "1k", "2k", "--trials", "2", "--seeds", "2", "--steps", "20"]
 TABLES = {"overview", "cells", "gains", "efficiency", "choices", "coverage", "machine", "chart-points"}
@@ -55,24 +54,26 @@ def test_all_files_are_there_and_nothing_else(run):
 def test_tables_hold_what_the_store_holds(run):
     folder, _ = run
     with RunStore.open_for_reading(folder) as store:
-        records = store.records()
+        records = store.trials()
     assert len(records) == 7 * (2 + 2)
     rows = {(row["family"], row["budget"]): row for row in table(folder, "cells")}
     assert len(rows) == 7
-    trees = [r for r in records if (r.protocol, r.row.table, r.row.size) == ("test", "digits tree", 2000)]
+    trees = [r for r in records if list(r.key.values())[:4] == ["test", "digits", 2000, "tree"]]
     row = rows["trees", "2000"]
-    mean = sum(record.test_acc for record in trees) / 2
+    mean = sum(record.scores["test_acc"] for record in trees) / 2
     assert float(row["score"]) == pytest.approx(mean, abs=1e-15)
-    assert float(row["score_sd"]) == pytest.approx(abs(trees[0].test_acc - trees[1].test_acc) / math.sqrt(2))
+    assert float(row["score_sd"]) == pytest.approx(
+        abs(trees[0].scores["test_acc"] - trees[1].scores["test_acc"]) / math.sqrt(2)
+    )
     assert int(row["parameters"]) == trees[0].parameters <= 2000
     assert float(row["seconds"]) == pytest.approx(sum(record.seconds for record in trees) / 2)
     gains = {(row["kind"], row["budget"]): float(row["gain"]) for row in table(folder, "gains")}
     assert gains["both", "2000"] == pytest.approx(100 * (mean - float(rows["dense", "2000"]["score"])))
     (choice,) = [r for r in table(folder, "choices") if (r["family"], r["budget"]) == ("trees", "2000")]
-    assert float(choice["lr"]) == trees[0].lr
+    assert float(choice["lr"]) == trees[0].config["lr"]
     assert {row["family"] for row in table(folder, "efficiency")} == {"trees", "sparse"}
-    states = {row["task"]: (row["cells"], row["judged"], row["state"]) for row in table(folder, "coverage")}
-    assert states["digits"] == ("10", "7", "partial")  # its third budget was not asked for
+    states = {row["task"]: (row["cells"], row["evaluated"], row["state"]) for row in table(folder, "coverage")}
+    assert states == {"digits": ("7", "7", "whole")}
     assert {"begun", "machine 1.torch", "config.steps"} <= {row["key"] for row in table(folder, "machine")}
 
 
@@ -91,7 +92,7 @@ def test_a_report_made_anew_is_the_same(run):
     assert contents(folder) == before
     assert paths == [folder / "comparison.html", folder / "comparison.md", folder / "csv", folder / "figures"]
     with RunStore.open_for_reading(folder) as store:
-        assert comparison == summarise(store.records())
+        assert comparison == summarize(store.trials())
 
 
 def test_a_run_that_has_judged_nothing_has_a_report(tmp_path):
@@ -99,7 +100,7 @@ def test_a_run_that_has_judged_nothing_has_a_report(tmp_path):
     comparison, paths = write_comparison(tmp_path)
     assert comparison.cells == ()
     assert [path.name for path in paths] == ["comparison.html", "comparison.md", "csv"]
-    assert "No model has been judged on a test set yet." in paths[1].read_text(encoding="utf-8")
+    assert "No model has been evaluated on a test set yet." in paths[1].read_text(encoding="utf-8")
 
 
 def test_another_kind_of_run_is_refused_and_left_alone(tmp_path):

@@ -4,8 +4,7 @@ import pytest
 from comparison_cases import CONFIG, made_up_run
 
 from dendritree.report import write_report
-from dendritree.studies.fair import summarise
-from dendritree.studies.fair.report import comparison_report
+from dendritree.studies.fair import comparison_report, summarize
 
 PHONE, DESK = 360, 1280
 
@@ -13,7 +12,7 @@ PHONE, DESK = 360, 1280
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     records = made_up_run(("mnist", "mnist:128", "mnist-pairs", "california-housing"))
-    report = comparison_report(summarise(records), records, CONFIG, {"cpu": "A processor " * 20})
+    report = comparison_report(summarize(records), records, CONFIG, {"cpu": "A processor " * 20})
     return report, write_report(report, tmp_path_factory.mktemp("page"), name="comparison").html
 
 

@@ -8,17 +8,18 @@ import random
 import numpy as np
 import pytest
 import torch
-from compare_cases import SMALL, inputs_of, made_record, small_plan
+from compare_cases import SMALL, made_trial, small_plan
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError
-from dendritree.studies.fair.families import FAMILIES, Choice
-from dendritree.studies.fair.plan import Cell, ComparisonPlan, draw_choice, in_features_of
-from dendritree.studies.fair.tasks import TASKS, Task
-from dendritree.studies.fair.trials import SEARCH, TEST
+from dendritree.studies.engine.choice import Choice
+from dendritree.studies.engine.task import Task
+from dendritree.studies.fair.families import OURS
+from dendritree.studies.fair.plan import BUDGETS, ComparisonPlan, draw_choice
+from dendritree.studies.fair.trials import SEARCH, TEST, Cell
 
-DIGITS = Task("digits", 128)
+DIGITS = Task.parse("digits:128")
 
 
 def names(plan):
@@ -32,8 +33,8 @@ def test_nothing_said_is_everything():
     plan = ComparisonPlan.make()
     found = names(plan)
     assert len(set(found)) == len(found)
-    assert {task for task, _, _ in found} == set(TASKS)
-    for task, text in TASKS.items():
+    assert {task for task, _, _ in found} == set(BUDGETS)
+    for task, text in BUDGETS.items():
         budgets = [1000 * int(word.removesuffix("k")) for word in text.split()]
         for family in ("dense", "sparse", "tree"):
             mine = [budget for name, budget, each in found if (name, each) == (task, family)]
@@ -70,6 +71,7 @@ def test_rounds_are_all_cells_once_and_families_of_one_size_together():
     ("arguments", "message"),
     [
         ({"tasks": ["minst"]}, r"data set must be one of .*: got 'minst'; did you mean 'mnist'\?"),
+        ({"tasks": ["mnist-4-9"]}, "a data set without budgets must be one of .*: got 'mnist-4-9'"),
         ({"tasks": ["mnist:x"]}, "a task must be a data set, or one and a number of examples.*'mnist:x'"),
         ({"tasks": ["digits", "digits"]}, "a comparison must name each data set and budget once"),
         ({"budgets": ["2k", 2000]}, "a comparison must name each data set and budget once"),
@@ -107,25 +109,23 @@ def test_the_config_is_json_and_says_what_decides_a_trial():
 def jobs():
     """The searches of a small plan by cell."""
     plan = small_plan("digits:128", "digits", budgets=[300, 500])
-    return {cell: list(plan.searches(cell, 64)) for cell in plan.cells}
+    return {cell: list(plan.searches(cell)) for cell in plan.cells}
 
 
 def test_every_cell_tries_as_many_choices_for_as_long(jobs):
-    assert {cell.family for cell in jobs} == set(FAMILIES)
+    assert {cell.family for cell in jobs} == set(OURS)
     for cell, found in jobs.items():
         assert [job.index for job in found] == list(range(SMALL["trials"]))
-        assert {(job.phase, job.task, job.family, job.budget) for job in found} == {
-            (SEARCH, cell.task, cell.family, cell.budget)
-        }
+        assert {(job.phase, job.cell) for job in found} == {(SEARCH, cell)}
         assert {job.steps for job in found} == {SMALL["steps"]}
-        assert len({(job.choice.lr, repr(job.choice.config)) for job in found}) == len(found)
+        assert len({(job.choice.lr, repr(job.choice.arguments)) for job in found}) == len(found)
 
 
 def test_no_two_trials_share_a_seed_or_a_key(jobs):
     plan, everything = small_plan(), [job for found in jobs.values() for job in found]
     cell = Cell(DIGITS, 500, "tree")
-    everything += plan.tests(cell, [made_record(job, val_loss=[1.0], val_acc=[0.5]) for job in jobs[cell]])
-    assert len({job.seed for job in everything}) == len({job.key for job in everything}) == len(everything)
+    everything += plan.tests(cell, [made_trial(job, val_loss=[1.0], val_acc=[0.5]) for job in jobs[cell]])
+    assert len({job.seed for job in everything}) == len({job.stored_key for job in everything}) == len(everything)
 
 
 def test_a_choice_hangs_on_task_family_budget_and_index_alone(jobs):
@@ -134,10 +134,10 @@ def test_a_choice_hangs_on_task_family_budget_and_index_alone(jobs):
     np.random.seed(1)  # noqa: NPY002
     random.seed(1)
     for cell, found in reversed(jobs.items()):
-        assert draw_choice(cell, 1, 64) == found[1].choice
+        assert draw_choice(cell, 1) == found[1].choice
     longer = small_plan(trials=4, seeds=7, steps=99)
     cell = Cell(DIGITS, 300, "sparse")
-    assert [job.choice for job in longer.searches(cell, 64)][:3] == [job.choice for job in jobs[cell]]
+    assert [job.choice for job in longer.searches(cell)][:3] == [job.choice for job in jobs[cell]]
 
 
 def test_choices_of_other_cells_are_others(jobs):
@@ -145,33 +145,22 @@ def test_choices_of_other_cells_are_others(jobs):
     assert len(set(rates.values())) == len(rates)
 
 
-@pytest.mark.usefixtures("bare_machine")
-def test_inputs_of_images_are_known_without_the_data():
-    for name in ("digits", "digits:128", "mnist", "mnist-pairs"):
-        assert in_features_of(Task.parse(name), None) == inputs_of(Task.parse(name))
-
-
-def test_inputs_of_a_table_are_its_columns(real_data):
-    real_data("california-housing")
-    assert in_features_of(Task("california-housing"), None) == 8
-
-
 # ------------------------------------------------------------------------------------------- the choice of validation
 
 TREE = Cell(DIGITS, 500, "tree")
-HOUSES = Cell(Task("california-housing"), 500, "dense")
+HOUSES = Cell(Task.parse("california-housing"), 500, "dense")
 
 
 @functools.cache
 def searches_of(cell):
-    return list(small_plan().searches(cell, inputs_of(cell.task)))
+    return list(small_plan().searches(cell))
 
 
 def found_by(cell, curves):
     """The choice that a search with these three validation curves leads to, the drawn ones, and the search."""
     searches = searches_of(cell)
     records = [
-        made_record(job, val_loss=[loss for loss, _ in points], val_acc=[accuracy for _, accuracy in points])
+        made_trial(job, val_loss=[loss for loss, _ in points], val_acc=[accuracy for _, accuracy in points])
         for job, points in zip(searches, curves, strict=True)
     ]
     random.Random(0).shuffle(records)
@@ -207,7 +196,7 @@ def test_none_is_chosen_and_none_judged_before_the_search_is_whole():
     _, drawn, records = found_by(TREE, [[(1.0, 0.1)], [(1.0, 0.2)], [(1.0, 0.3)]])
     plan = small_plan()
     cells = Cell(DIGITS, 300, "tree"), Cell(DIGITS, 500, "dense")
-    others = [made_record(job, val_loss=[0.1], val_acc=[1.0]) for cell in cells for job in searches_of(cell)]
+    others = [made_trial(job, val_loss=[0.1], val_acc=[1.0]) for cell in cells for job in searches_of(cell)]
     for few in ([], records[:2], [*records[:2], *others]):
         assert plan.chosen(TREE, few) is None
         assert list(plan.tests(TREE, few)) == []
@@ -228,7 +217,7 @@ def test_judged_models_choose_nothing():
     """Test records in the same store, however good, are no part of a search."""
     plan = small_plan()
     _, drawn, records = found_by(TREE, [[(1.0, 0.1)], [(1.0, 0.3)], [(1.0, 0.2)]])
-    judged = [made_record(job, val_loss=[0.0], val_acc=[1.0]) for job in plan.tests(TREE, records)]
+    judged = [made_trial(job, val_loss=[0.0], val_acc=[1.0]) for job in plan.tests(TREE, records)]
     assert plan.chosen(TREE, [*judged, *records]) == drawn[1]
     assert plan.chosen(TREE, [*judged, *records[:2]]) is None
 

@@ -9,15 +9,15 @@ from comparison_cases import CONFIG, around, made_up_cell, made_up_run
 from rich.console import Console
 
 from dendritree.report.layout import show
-from dendritree.studies.fair import ComparisonPlan, summarise
-from dendritree.studies.fair.report import comparison_report, print_comparison
-from dendritree.studies.fair.report.coverage import coverage
+from dendritree.studies.fair import ComparisonPlan, comparison_report, print_comparison, summarize
+from dendritree.studies.fair.sections import coverage
+from dendritree.studies.fair.trials import Cell
 
 MINUS = "\N{MINUS SIGN}"
 
 
 def report_of(records, plan=None):
-    return comparison_report(summarise(records), records, CONFIG, {"torch": "2.6.0"}, plan=plan)
+    return comparison_report(summarize(records), records, CONFIG, {"torch": "2.6.0"}, plan=plan)
 
 
 def values(report, section, *names):
@@ -29,7 +29,7 @@ def values(report, section, *names):
 
 def printed(records, width=80):
     file = io.StringIO()
-    print_comparison(summarise(records), Console(file=file, width=width))
+    print_comparison(summarize(records), Console(file=file, width=width))
     return file.getvalue()
 
 
@@ -54,7 +54,7 @@ def whole():
 def test_every_cell_stands_with_what_it_cost(whole):
     records, report = whole
     rows = values(report, "cells", "task", "family", "budget", "score", "seeds", "choices", "metric")
-    assert len(rows) == len({(record.row.table, record.row.size) for record in records}) == 15 + 4 + 13
+    assert len(rows) == len({Cell.of(record) for record in records}) == 15 + 4 + 13
     assert rows[0][:3] == ("mnist", "linear", None)
     assert rows[0][3] == pytest.approx((0.921, 0.08 * 0.079**1.2))
     assert rows[0][4:] == (5, 2, "test accuracy")
@@ -103,28 +103,27 @@ def test_chosen_options_are_told(whole):
     records, report = whole
     rows = values(report, "choices", "task", "family", "budget", "lr", "dropout", "hidden", "branching", "wiring")
     by_cell = {row[:3]: row[3:] for row in rows}
-    record = next(r for r in records if (r.row.table, r.row.size, r.protocol) == ("mnist tree", 9000, "test"))
+    record = next(r for r in records if list(r.key.values())[:4] == ["test", "mnist", 9000, "tree"])
+    arguments = record.config["arguments"]
     lr, dropout, hidden, branching, wiring = by_cell["mnist", "trees", 9000]
-    assert (lr, dropout) == (record.lr, record.row.dropout)
-    assert hidden == ", ".join(map(str, record.model_config["hidden"]))
-    assert branching == str(record.model_config["branching"]).removeprefix("[").removesuffix("]")
-    assert wiring.startswith(f"local: window {record.model_config['wiring'].window}, ")
+    assert (lr, dropout) == (record.config["lr"], arguments["dropout"])
+    assert hidden == ", ".join(map(str, arguments["hidden"]))
+    assert branching == str(arguments["branching"]).removeprefix("[").removesuffix("]")
+    assert wiring.startswith(f"local: window {arguments['wiring'].window}, ")
     assert by_cell["mnist", "linear", None][2:] == (None, None, None)
 
 
 # ----------------------------------------------------------------------------------------------------------- coverage
 
 
-def test_a_part_is_said_to_be_a_part(whole):
-    _, report = whole
-    rows = dict(values(report, "coverage", "task", "state"))
-    assert rows["mnist"] == rows["mnist, 128 training examples"] == rows["california-housing"] == "whole"
-    assert rows["digits"] == "not begun"
-    assert report.summary[0] == (
-        "This is a part of the comparison: 32 of 90 cells are judged. "
-        "Not begun: fashion-mnist, mnist-pairs, fashion-pairs, digits and adult."
-    )
-    assert ("32 of 90", "cells judged on the test set") in report.facts
+def test_a_run_is_measured_by_what_was_asked(whole):
+    records, report = whole
+    rows = dict(values(report, "coverage", "task", "state"))  # nothing asked: what was begun
+    assert rows == dict.fromkeys(("mnist", "mnist, 128 training examples", "california-housing"), "whole")
+    assert ("32 of 32", "cells evaluated on the test set") in report.facts
+    assert not any("part of the comparison" in sentence for sentence in report.summary)
+    asked = report_of(records, ComparisonPlan.make(["mnist", "digits"], seeds=5))
+    assert asked.summary[0] == ("This is a part of the comparison: 32 of 42 cells are evaluated. Not begun: digits.")
 
 
 def test_cells_without_their_search_or_their_seeds_are_not_whole():
@@ -132,19 +131,19 @@ def test_cells_without_their_search_or_their_seeds_are_not_whole():
     records = three("digits", 1000, 0.9, 0.9, 0.9)
     records += made_up_cell("digits", "linear", 0, [0.9, 0.91, 0.92])  # two seeds are still to come
     (found,) = coverage(records, 2, plan)
-    assert (found.cells, found.searched, found.judged, found.seeds, found.state) == (4, 4, 3, (3, 5), "partial")
+    assert (found.cells, found.searched, found.evaluated, found.seeds, found.state) == (4, 4, 3, (3, 5), "partial")
     assert "Partial: digits (3 of 4)." in report_of(records, plan).summary[0]
     searching = made_up_cell("digits", "tree", 1000, [], searched=1)
     (found,) = coverage(searching, 2, plan)
-    assert (found.searched, found.judged, found.trials, found.seeds, found.state) == (0, 0, 1, (0, 0), "partial")
-    assert report_of(searching, plan).summary[1] == "No model has been judged on a test set yet."
+    assert (found.searched, found.evaluated, found.trials, found.seeds, found.state) == (0, 0, 1, (0, 0), "partial")
+    assert report_of(searching, plan).summary[1] == "No model has been evaluated on a test set yet."
 
 
 def test_a_whole_plan_is_not_called_a_part():
     plan = ComparisonPlan.make(["digits"], budgets=["1k"], families=["tree", "sparse", "dense"], seeds=5)
     report = report_of(three("digits", 1000, 0.9, 0.9, 0.9), plan)
     assert not any("part of the comparison" in sentence for sentence in report.summary)
-    assert report.facts[0] == ("3 of 3", "cells judged on the test set")
+    assert report.facts[0] == ("3 of 3", "cells evaluated on the test set")
 
 
 # ---------------------------------------------------------------------------------------------------------- sentences
@@ -192,7 +191,7 @@ def test_models_that_diverged_are_named():
 
 def test_nothing_at_all_is_a_report_too():
     report = report_of([])
-    assert report.summary[-1] == "No model has been judged on a test set yet."
+    assert report.summary[-1] == "No model has been evaluated on a test set yet."
     assert all(not section.charts for section in report.sections)
 
 

@@ -7,18 +7,19 @@ import types
 
 import pytest
 import torch
-from compare_cases import parameters_by_hand, records_in, small_plan
+from compare_cases import parameters_by_hand, small_plan, trials_in
 
 from dendritree import FitConfig, create_model, fit
-from dendritree.data import Examples, load
+from dendritree.data import Examples, load_dataset
 from dendritree.errors import DendritreeError, FormatError, OptionError
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine import task as tasks
+from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
-from dendritree.studies.fair import plan, run, tasks, trials
-from dendritree.studies.fair.families import FAMILIES, Choice
-from dendritree.studies.fair.rivals import ALL_FAMILIES
+from dendritree.studies.engine.task import BATCH_SIZE, Task, epochs_for
+from dendritree.studies.fair import plan, run, trials
+from dendritree.studies.fair.families import FAMILIES, OURS
 from dendritree.studies.fair.run import compare
-from dendritree.studies.fair.tasks import BATCH_SIZE, Task
+from dendritree.studies.fair.trials import choice_of
 from dendritree.training.rewiring import Rewiring
 
 TRIALS = 4 * (3 + 2)
@@ -26,20 +27,20 @@ TRIALS = 4 * (3 + 2)
 
 
 def here():
-    return Pool("here")
+    return Workers("here")
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The folder of a comparison that ran in one go, in this process."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    assert compare(folder, small_plan(), pool=here()) is True
+    assert compare(folder, small_plan(), workers=here()) is True
     return folder
 
 
 @pytest.fixture(scope="module")
 def expected(whole):
-    return records_in(whole)
+    return trials_in(whole)
 
 
 @pytest.mark.parametrize("family", ["tree", "linear"])
@@ -48,84 +49,83 @@ def test_choices_of_two_versions_are_not_mixed(whole, expected, family, monkeypa
         return FAMILIES[family].draw(generator, task) | {"dropout": 0.25}
 
     changed = dataclasses.replace(FAMILIES[family], draw=draw)
-    monkeypatch.setattr(plan, "ALL_FAMILIES", ALL_FAMILIES | {family: changed})
+    monkeypatch.setattr(plan, "FAMILIES", FAMILIES | {family: changed})
     plan.draw_choice.cache_clear()
     try:
         with pytest.raises(FormatError, match=rf"of {family} on digits:128 differs .* in dropout: 0\.[01] -> 0\.25$"):
-            compare(whole, small_plan(seeds=3), pool=here())
+            compare(whole, small_plan(seeds=3), workers=here())
     finally:
         plan.draw_choice.cache_clear()
-    assert records_in(whole) == expected
+    assert trials_in(whole) == expected
 
 
 # ----------------------------------------------------------------------------------------------- what a run consists of
 
 
 def test_every_family_is_searched_and_judged_as_often(expected):
-    found = collections.Counter((record.protocol, record.row.table) for record in expected)
-    tables = [f"digits:128 {family}" for family in FAMILIES]
-    assert found == {("search", table): 3 for table in tables} | {("test", table): 2 for table in tables}
+    found = collections.Counter((trial.key["phase"], trial.key["family"]) for trial in expected)
+    assert found == {("search", family): 3 for family in OURS} | {("test", family): 2 for family in OURS}
 
 
 def test_every_family_is_trained_alike(expected):
     steps = {"search": 1, "test": 8}
     for record in expected:
-        epochs = Task("digits", 128).epochs(128, steps[record.protocol])
-        assert {len(curve) for curve in record.history.values()} == {epochs}
-        assert (record.dataset, record.row.task) == ("digits:128", "digits:128")
+        epochs = epochs_for(128, steps[record.key["phase"]])
+        assert {len(curve) for curve in record.curves.values()} == {epochs}
+        assert record.key["task"] == "digits:128"
 
 
 def test_models_are_within_their_budget_and_counted_truly(expected):
     for record in expected:
-        assert record.parameters == parameters_by_hand(Choice.of(record))
-        assert record.parameters <= record.row.size or record.row.table.endswith("linear")
+        assert record.parameters == parameters_by_hand(choice_of(record))
+        assert record.parameters <= record.key["budget"] or record.key["family"] == "linear"
 
 
 def test_the_test_set_is_for_judged_models_alone(expected):
     for record in expected:
-        scores = (record.test_loss, record.test_acc)
-        if record.protocol == "search":
-            assert scores == (None, None)
+        if record.key["phase"] == "search":
+            assert record.scores == {}
         else:
-            assert math.isfinite(record.test_loss)
-            assert 0.0 <= record.test_acc <= 1.0
-            assert record.test_acc * 300 == pytest.approx(round(record.test_acc * 300))  # of 300 test images
+            accuracy = record.scores["test_acc"]
+            assert math.isfinite(record.scores["test_loss"])
+            assert 0.0 <= accuracy <= 1.0
+            assert accuracy * 300 == pytest.approx(round(accuracy * 300))  # of 300 test images
 
 
 def test_the_judged_model_is_the_best_of_the_search_on_validation(expected):
-    for family in FAMILIES:
-        mine = [record for record in expected if record.row.table == f"digits:128 {family}"]
-        searched = [record for record in mine if record.protocol == "search"]
+    for family in OURS:
+        mine = [record for record in expected if record.key["family"] == family]
+        searched = [record for record in mine if record.key["phase"] == "search"]
         best = max(
             searched,
-            key=lambda r: (r.history["val_acc"][r.history["val_loss"].index(min(r.history["val_loss"]))], -r.index),
+            key=lambda r: (r.curves["val_acc"][r.curves["val_loss"].index(min(r.curves["val_loss"]))], -r.key["trial"]),
         )
         for record in mine:
-            if record.protocol == "test":
-                assert (record.lr, record.model_config) == (best.lr, best.model_config)
+            if record.key["phase"] == "test":
+                assert record.config == best.config
                 assert record.seed not in {each.seed for each in searched}
 
 
 def test_a_record_is_what_anybody_gets_who_trains_that_model(expected):
     """From its seed and config, with the training loop as it is; scores of the best epoch's weights, counted here."""
-    record = next(r for r in expected if (r.protocol, r.row.table) == ("test", "digits:128 tree"))
-    choice = Choice.of(record)
+    record = next(r for r in expected if (r.key["phase"], r.key["family"]) == ("test", "tree"))
+    choice = choice_of(record)
     moving = [Rewiring(choice.rewired, where="window", seed=record.seed)] if choice.rewired else []
-    split = Task("digits", 128).load()
+    split = Task.parse("digits:128").load()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         torch.manual_seed(record.seed)
-        model = create_model(choice.network, **choice.config)
+        model = create_model(choice.network, **choice.arguments)
         rule = {"schedule": "one-cycle", "optimizer": "adamw", "batch_size": BATCH_SIZE, "seed": record.seed}
         rates = {"lr": choice.lr, "weight_decay": choice.weight_decay}
-        config = FitConfig(epochs=len(record.history["val_loss"]), **rule, **rates)
+        config = FitConfig(epochs=len(record.curves["val_loss"]), **rule, **rates)
         history = fit(model, split, config, callbacks=moving)
     finally:
         torch.set_num_threads(threads)
-    assert {name: history.columns()[name] for name in record.history} == record.history
+    assert {name: history.columns()[name] for name in record.curves} == record.curves
     right = model.eval()(split.test.x).argmax(1) == split.test.y
-    assert record.test_acc == pytest.approx(right.double().mean().item())
+    assert record.scores["test_acc"] == pytest.approx(right.double().mean().item())
 
 
 # --------------------------------------------------------------------------------------------------- chosen blindfold
@@ -137,10 +137,10 @@ def another_test_set(monkeypatch):
 
     def put(change):
         def changed(name, **options):
-            split = load(name, **options)
+            split = load_dataset(name, **options)
             return dataclasses.replace(split, test=change(split.test))
 
-        monkeypatch.setattr(tasks, "load", changed)
+        monkeypatch.setattr(tasks, "load_dataset", changed)
         tasks._load.cache_clear()
 
     yield put
@@ -148,15 +148,17 @@ def another_test_set(monkeypatch):
 
 
 def without_scores(records):
-    return [dataclasses.replace(record, test_loss=None, test_acc=None) for record in records]
+    return [dataclasses.replace(record, scores={}) for record in records]
 
 
 def test_wrong_test_labels_change_the_scores_and_nothing_else(expected, another_test_set, tmp_path):
     another_test_set(lambda test: Examples(test.x, (test.y + 1) % 10))
-    compare(tmp_path / "run", small_plan(families=["sparse", "tree"]), pool=here())
-    found, same = records_in(tmp_path / "run"), [r for r in expected if r.row.table.endswith(("sparse", "tree"))]
+    compare(tmp_path / "run", small_plan(families=["sparse", "tree"]), workers=here())
+    found, same = trials_in(tmp_path / "run"), [r for r in expected if r.key["family"] in ("sparse", "tree")]
     assert without_scores(found) == without_scores(same)
-    pairs = [(mine.test_acc, theirs.test_acc) for mine, theirs in zip(found, same, strict=True)]
+    pairs = [
+        (mine.scores.get("test_acc"), theirs.scores.get("test_acc")) for mine, theirs in zip(found, same, strict=True)
+    ]
     assert all(mine != theirs for mine, theirs in pairs if theirs is not None)
 
 
@@ -170,12 +172,12 @@ def test_a_search_does_without_a_test_set_a_judged_model_looks_once(another_test
     trials_evaluate = trials.evaluate
     monkeypatch.setattr(trials, "evaluate", evaluate)
     another_test_set(lambda test: Examples(test.x[:7] * math.nan, test.y[:7]))  # whoever used it would get NaN
-    compare(tmp_path / "run", small_plan(families=["dense", "tree"]), pool=here())
-    records = records_in(tmp_path / "run")
-    assert looks == [7] * sum(record.protocol == "test" for record in records) == [7] * 4
+    compare(tmp_path / "run", small_plan(families=["dense", "tree"]), workers=here())
+    records = trials_in(tmp_path / "run")
+    assert looks == [7] * sum(record.key["phase"] == "test" for record in records) == [7] * 4
     for record in records:
-        assert all(math.isfinite(value) for curve in record.history.values() for value in curve)
-        assert record.test_loss is None or math.isnan(record.test_loss)
+        assert all(math.isfinite(value) for curve in record.curves.values() for value in curve)
+        assert math.isnan(record.scores.get("test_loss", math.nan))
 
 
 # ------------------------------------------------------------------------------------------------ stopped and gone on
@@ -187,7 +189,7 @@ class StopAt:
     def __init__(self, trials):
         self.left = trials
 
-    def __call__(self, what, done, total):
+    def __call__(self, what, done, total, note=""):
         assert 0 <= done <= total
         self.left -= done > 0
         if not self.left and done:
@@ -197,41 +199,43 @@ class StopAt:
 @pytest.mark.parametrize("done", [1, 12])
 def test_interrupted_and_gone_on_is_as_in_one_go(done, expected, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        compare(tmp_path / "run", small_plan(), pool=here(), observer=StopAt(done))
-    kept = records_in(tmp_path / "run")
+        compare(tmp_path / "run", small_plan(), workers=here(), observer=StopAt(done))
+    kept = trials_in(tmp_path / "run")
     assert len(kept) == done
     assert all(record in expected for record in kept)
     calls = []
-    assert compare(tmp_path / "run", small_plan(), pool=here(), observer=lambda *call: calls.append(call)) is True
-    assert records_in(tmp_path / "run") == expected
+    assert compare(tmp_path / "run", small_plan(), workers=here(), observer=lambda *call: calls.append(call)) is True
+    assert trials_in(tmp_path / "run") == expected
     assert sum(count > 0 for _, count, _ in calls) == TRIALS - done  # nothing is done twice
 
 
 def test_the_order_of_cells_changes_nothing(expected, tmp_path):
     """Nor does the number of workers: see the test of the command."""
     plan = small_plan()
-    assert compare(tmp_path / "run", dataclasses.replace(plan, cells=plan.cells[::-1]), pool=here()) is True
-    assert records_in(tmp_path / "run") == expected
+    assert compare(tmp_path / "run", dataclasses.replace(plan, cells=plan.cells[::-1]), workers=here()) is True
+    assert trials_in(tmp_path / "run") == expected
 
 
 def test_a_whole_run_has_nothing_left_to_do(whole, expected):
     calls = []
-    assert compare(whole, small_plan(), pool=here(), observer=lambda *call: calls.append(call)) is True
+    assert compare(whole, small_plan(), workers=here(), observer=lambda *call: calls.append(call)) is True
     assert calls == []
-    assert records_in(whole) == expected
+    assert trials_in(whole) == expected
 
 
 def test_cells_come_later_families_budgets_data_sets_and_seeds(expected, tmp_path):
     folder = tmp_path / "run"
     for families in (["sparse"], ["linear", "dense"], ["tree", "sparse"]):
-        assert compare(folder, small_plan(families=families), pool=here())
-    assert records_in(folder) == expected
-    assert compare(folder, small_plan("digits:64", budgets=[200, 300], families=["dense"], seeds=1), pool=here())
-    assert compare(folder, small_plan(seeds=3, families=["linear", "dense"]), pool=here())
-    grown = records_in(folder)
-    assert [record for record in grown if record.dataset == "digits:128" and record.index < 3] != expected
-    assert [r for r in grown if r.dataset == "digits:128" and not (r.protocol == "test" and r.index == 2)] == expected
-    assert sum(record.dataset == "digits:64" for record in grown) == 2 * (3 + 1)
+        assert compare(folder, small_plan(families=families), workers=here())
+    assert trials_in(folder) == expected
+    assert compare(folder, small_plan("digits:64", budgets=[200, 300], families=["dense"], seeds=1), workers=here())
+    assert compare(folder, small_plan(seeds=3, families=["linear", "dense"]), workers=here())
+    grown = trials_in(folder)
+    assert [record for record in grown if record.key["task"] == "digits:128" and record.key["trial"] < 3] != expected
+    assert [
+        r for r in grown if r.key["task"] == "digits:128" and (r.key["phase"], r.key["trial"]) != ("test", 2)
+    ] == expected
+    assert sum(record.key["task"] == "digits:64" for record in grown) == 2 * (3 + 1)
     assert len(grown) == TRIALS + 2 * (3 + 1) + 2
 
 
@@ -241,15 +245,15 @@ def test_cells_come_later_families_budgets_data_sets_and_seeds(expected, tmp_pat
 )
 def test_another_rule_is_refused_with_the_difference_and_changes_nothing(options, difference, whole):
     before = (whole / STORE_FILE).read_bytes()
-    with pytest.raises(FormatError, match=f"a run goes on as it was begun: .* differs in {difference}"):
-        compare(whole, small_plan(**options), pool=here())
+    with pytest.raises(FormatError, match=f"a run resumes as it was begun: .* differs in {difference}"):
+        compare(whole, small_plan(**options), workers=here())
     assert (whole / STORE_FILE).read_bytes() == before
 
 
 def test_the_folder_of_another_kind_of_run_is_refused(tmp_path):
     RunStore.create_or_open(tmp_path / "run", {"trials": 10}).close()
-    with pytest.raises(FormatError, match="a run goes on as it was begun"):
-        compare(tmp_path / "run", small_plan(), pool=here())
+    with pytest.raises(FormatError, match="a run resumes as it was begun"):
+        compare(tmp_path / "run", small_plan(), workers=here())
 
 
 # -------------------------------------------------------------------------------------------------------------- hours
@@ -270,19 +274,19 @@ def hours_a_trial(monkeypatch):
 @pytest.mark.parametrize(("hours", "done"), [(1e-9, 1), (0.5, 1), (2.5, 3), (3.5, 4), (4.5, 5), (99, 5)])
 def test_nothing_is_begun_after_the_hours_are_over_and_it_goes_on_later(hours, done, hours_a_trial, expected, tmp_path):
     """A search of three trials, then two judged models: the time ends within either or between them."""
-    plan, options = small_plan(families=["linear"]), {"pool": here(), "observer": hours_a_trial}
+    plan, options = small_plan(families=["linear"]), {"workers": here(), "observer": hours_a_trial}
     finished = compare(tmp_path / "run", plan, hours=hours, **options)
-    kept = records_in(tmp_path / "run")
+    kept = trials_in(tmp_path / "run")
     assert (finished, len(kept)) == (done == 5, done)
     assert all(record in expected for record in kept)
     assert compare(tmp_path / "run", plan, hours=math.inf, **options) is True
-    assert records_in(tmp_path / "run") == [record for record in expected if record.row.table == "digits:128 linear"]
+    assert trials_in(tmp_path / "run") == [record for record in expected if record.key["family"] == "linear"]
 
 
 @pytest.mark.parametrize("hours", [0, -1, 0.0, math.nan, -math.inf])
 def test_hours_that_are_none_are_refused_before_a_folder_is_made(hours, tmp_path):
     with pytest.raises(OptionError, match=f"hours must be a positive number: got {hours!r}"):
-        compare(tmp_path / "run", small_plan(), pool=here(), hours=hours)
+        compare(tmp_path / "run", small_plan(), workers=here(), hours=hours)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -292,7 +296,7 @@ def test_hours_that_are_none_are_refused_before_a_folder_is_made(hours, tmp_path
 def test_the_random_numbers_and_threads_of_the_caller_stay(tmp_path):
     torch.manual_seed(5)
     before, threads = torch.get_rng_state(), torch.get_num_threads()
-    compare(tmp_path / "run", small_plan(families=["linear"]), pool=here())
+    compare(tmp_path / "run", small_plan(families=["linear"]), workers=here())
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.get_num_threads() == threads
 
@@ -309,5 +313,5 @@ def test_the_random_numbers_and_threads_of_the_caller_stay(tmp_path):
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_trained_or_written(plan, options, message, tmp_path):
     with pytest.raises(DendritreeError, match=message):
-        compare(tmp_path / "run", plan, pool=here(), **options)
+        compare(tmp_path / "run", plan, workers=here(), **options)
     assert list(tmp_path.iterdir()) == []

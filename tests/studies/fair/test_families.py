@@ -2,36 +2,36 @@
 
 import functools
 import itertools
-import json
 import math
 import re
 
 import numpy as np
 import pytest
-from compare_cases import inputs_of, made_record, one_wider, parameters_by_hand
+from compare_cases import made_trial, one_wider, parameters_by_hand
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dendritree import DendriticLayer, create_model
 from dendritree.errors import OptionError
 from dendritree.models.sizing import fill_budget
-from dendritree.studies.fair.families import FAMILIES, LEARNING_RATES, Choice
-from dendritree.studies.fair.plan import Cell, draw_choice
-from dendritree.studies.fair.tasks import TASKS, Task
-from dendritree.studies.fair.trials import CompareJob
+from dendritree.studies.engine.choice import Choice
+from dendritree.studies.engine.task import Task
+from dendritree.studies.fair.families import FAMILIES, LEARNING_RATES, OURS
+from dendritree.studies.fair.plan import BUDGETS, draw_choice
+from dendritree.studies.fair.trials import Cell, FairJob, choice_of
 from dendritree.wiring import Local, Random
 
 SIZED = ("tree", "sparse", "dense")
 
 
 def choose(family, task, budget, seed=0):
-    return FAMILIES[family].choose(np.random.default_rng(seed), task, inputs_of(task), budget)
+    return FAMILIES[family].choose(np.random.default_rng(seed), task, budget)
 
 
 @functools.cache
 def draws(family, name="digits", budget=500, count=30):
-    cell = Cell(Task(name), budget, family)
-    return [draw_choice(cell, index, inputs_of(cell.task)) for index in range(count)]
+    cell = Cell(Task.parse(name), budget, family)
+    return [draw_choice(cell, index) for index in range(count)]
 
 
 def trees_of(model):
@@ -52,17 +52,17 @@ def depths(forest):
 
 
 @pytest.mark.parametrize("family", SIZED)
-@given(st.sampled_from(list(TASKS)), st.integers(3500, 9000), st.integers(0, 2**32))
+@given(st.sampled_from(list(BUDGETS)), st.integers(3500, 9000), st.integers(0, 2**32))
 @example("mnist-pairs", 3500, 0)
 @example("california-housing", 3500, 0)
 @settings(max_examples=5)
 def test_a_drawn_model_fills_its_budget_and_no_more(family, name, budget, seed):
-    task = Task(name)
+    task = Task.parse(name)
     choice = choose(family, task, budget, seed)
-    model = create_model(choice.network, **choice.config, device="meta")
+    model = create_model(choice.network, **choice.arguments, device="meta")
     size = sum(parameter.numel() for parameter in model.parameters())
     assert size == parameters_by_hand(choice) <= budget
-    assert parameters_by_hand(choice, one_wider(choice.config["hidden"])) > budget
+    assert parameters_by_hand(choice, one_wider(choice.arguments["hidden"])) > budget
     if family != "dense":
         for forest in trees_of(model):
             assert depths(forest) == ({1} if family == "sparse" else {2})
@@ -72,15 +72,15 @@ def test_a_drawn_model_fills_its_budget_and_no_more(family, name, budget, seed):
 @given(st.integers(300, 3500), st.integers(0, 2**32))
 @settings(max_examples=5)
 def test_small_budgets_of_small_images_are_filled_too(family, budget, seed):
-    choice = choose(family, Task("digits"), budget, seed)
-    assert parameters_by_hand(choice) <= budget < parameters_by_hand(choice, one_wider(choice.config["hidden"]))
+    choice = choose(family, Task.parse("digits"), budget, seed)
+    assert parameters_by_hand(choice) <= budget < parameters_by_hand(choice, one_wider(choice.arguments["hidden"]))
 
 
 def test_perceptrons_have_one_size_whatever_the_budget():
     for budget in (0, 5, 10**6):
-        choice = choose("linear", Task("mnist"), budget)
+        choice = choose("linear", Task.parse("mnist"), budget)
         assert parameters_by_hand(choice) == 785 * 10
-        model = create_model(choice.network, **choice.config)
+        model = create_model(choice.network, **choice.arguments)
         assert sum(parameter.numel() for parameter in model.parameters()) == 7850
 
 
@@ -91,8 +91,8 @@ LEAST = {"dense": (2 * 65 + 3 + 10 * 2, [2, 1]), "sparse": (2 * 10 + 10 * 3, [2]
 @pytest.mark.parametrize("family", LEAST)
 def test_the_smallest_budget_that_has_room_is_taken(family):
     budget, hidden = LEAST[family]
-    choice = choose(family, Task("digits"), budget)
-    assert (choice.config["hidden"], parameters_by_hand(choice)) == (hidden, budget)
+    choice = choose(family, Task.parse("digits"), budget)
+    assert (choice.arguments["hidden"], parameters_by_hand(choice)) == (hidden, budget)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_budget_too_small_is_refused_with_the_sizes(family, budget):
         f"{FAMILIES[family].title}"
     )
     with pytest.raises(OptionError, match=re.escape(message)):
-        choose(family, Task("digits"), budget)
+        choose(family, Task.parse("digits"), budget)
 
 
 SHAPES = [(1.0,), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0), (1.0, 0.3, 0.1)]
@@ -125,7 +125,7 @@ def test_filling_finds_what_trying_every_width_finds(shape, ins, outs, budget):
 # ------------------------------------------------------------------------------------------------------ what is drawn
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", OURS)
 def test_rates_are_spread_over_one_range_for_every_family(family):
     lowest, highest = LEARNING_RATES
     rates = [choice.lr for choice in draws(family)]
@@ -139,34 +139,33 @@ def test_rates_are_spread_over_one_range_for_every_family(family):
 def test_rates_and_decays_do_not_hang_on_the_family():
     """The same random numbers give the same: they are drawn first, from the same ranges."""
     for seed in range(3):
-        found = [choose(family, Task("digits"), 600, seed) for family in FAMILIES]
+        found = [choose(family, Task.parse("digits"), 600, seed) for family in OURS]
         assert len({(choice.lr, choice.weight_decay) for choice in found}) == 1
 
 
 def test_a_choice_is_read_back_from_its_record():
-    for family in FAMILIES:
+    for family in OURS:
         for choice in draws(family)[:6]:
-            job = CompareJob("search", Task("digits"), family, 500, 0, choice, 1)
-            assert Choice.of(made_record(job, val_loss=[1.0], val_acc=[0.5])) == choice
-            assert json.loads(json.dumps(choice.as_stored(), default=repr)).keys() >= choice.config.keys()
+            job = FairJob("search", Cell(Task.parse("digits"), 500, family), 0, choice, 1)
+            assert choice_of(made_trial(job, val_loss=[1.0], val_acc=[0.5])) == choice
 
 
-@pytest.mark.parametrize(("family", "network"), [(name, FAMILIES[name].network) for name in FAMILIES])
+@pytest.mark.parametrize(("family", "network"), [(name, FAMILIES[name].network) for name in OURS])
 def test_every_choice_builds_a_model_that_gives_logits(family, network):
     for choice in draws(family)[:4]:
         assert isinstance(choice, Choice)
         assert choice.network == network
-        assert (choice.config["output"], choice.config["in_features"], choice.config["out_features"]) == (
+        assert (choice.arguments["output"], choice.arguments["in_features"], choice.arguments["out_features"]) == (
             "logits",
             64,
             10,
         )
-        assert choice.dropout == choice.config["dropout"]
-        assert create_model(choice.network, **choice.config).output.__class__.__name__ == "Identity"
+        assert choice.dropout == choice.arguments["dropout"]
+        assert create_model(choice.network, **choice.arguments).output.__class__.__name__ == "Identity"
 
 
 def seen(choices, key):
-    return {repr(choice.config[key]) for choice in choices}
+    return {repr(choice.arguments[key]) for choice in choices}
 
 
 def test_everything_that_may_be_chosen_is_tried():
@@ -177,30 +176,30 @@ def test_everything_that_may_be_chosen_is_tried():
         assert len({choice.rewired for choice in choices}) == (2 if choices in (tree, sparse) else 1)
     for choices in (tree, sparse, dense):
         assert len(seen(choices, "norm")) == 2
-    assert {len(choice.config["hidden"]) for choice in dense} == {1, 2}
+    assert {len(choice.arguments["hidden"]) for choice in dense} == {1, 2}
     for choices in (tree, sparse):
-        assert {choice.config["branching"][0] for choice in choices} == {9, 16, 25, 36, 49}
-        wirings = [choice.config["wiring"] for choice in choices]
+        assert {choice.arguments["branching"][0] for choice in choices} == {9, 16, 25, 36, 49}
+        wirings = [choice.arguments["wiring"] for choice in choices]
         assert {(wiring.per, wiring.place) for wiring in wirings} >= {("dendrite", "free"), ("dendrite", "near")}
         assert len({wiring.window for wiring in wirings}) > 3
-    assert {isinstance(choice.config["branching"][-1], list) for choice in tree} == {True, False}  # bypass or not
+    assert {isinstance(choice.arguments["branching"][-1], list) for choice in tree} == {True, False}  # bypass or not
 
 
 @pytest.mark.parametrize("name", ["digits", "mnist-pairs"])
 def test_trees_and_sparse_perceptrons_of_images_read_windows_that_hold_a_dendrite(name):
-    task = Task(name)
+    task = Task.parse(name)
     for family in ("tree", "sparse"):
         for choice in draws(family) if name == "digits" else draws(family, name, 3500, 6):
-            wiring = choice.config["wiring"]
+            wiring = choice.arguments["wiring"]
             assert isinstance(wiring, Local)
             assert wiring.image_shape == task.image_shape
             assert wiring.seed is None  # drawn with the weights, from the trial's seed
             assert wiring.window <= min(task.image_shape[1:])
-            assert wiring.window**2 >= choice.config["branching"][0]
+            assert wiring.window**2 >= choice.arguments["branching"][0]
 
 
 def test_trees_and_sparse_perceptrons_of_tables_read_columns_by_chance():
     for family in ("tree", "sparse"):
         choices = draws(family, "adult", 400, 8)
-        assert all(choice.config["wiring"] == Random() for choice in choices)
-        assert {len(choice.config["hidden"]) for choice in choices} == {1, 2}
+        assert all(choice.arguments["wiring"] == Random() for choice in choices)
+        assert {len(choice.arguments["hidden"]) for choice in choices} == {1, 2}

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from made_trials import MLP, TREE, made_trial, scored_trials
 
 from dendritree.errors import FormatError
-from dendritree.studies.engine.records import CURVES, Row
 from dendritree.studies.engine.statistics import bootstrap_mean, welch
+from dendritree.studies.engine.trial import CURVES
 from dendritree.studies.paper.analysis import Model, against_paper, best_dropout, compare, summarise
 from dendritree.studies.paper.expected import COLUMNS, read_expected
+from dendritree.studies.paper.records import Row
 
 RESULTS = Path(__file__).parents[3] / "paper" / "expected" / "results.csv"
 NOISE = (-0.03, -0.01, 0.0, 0.01, 0.03)
@@ -233,13 +234,13 @@ def test_families_are_corrected_within_a_task_and_protocol():
     tests = compare(trials, pairs)
     assert [(test.row, test.against) for test in tests] == pairs[:3]
     plain = [welch(accuracies[a], accuracies[b]).p for a, b in pairs[:3]]
-    assert [test.p for test in tests] == pytest.approx(plain)
+    assert [each.test.p for each in tests] == pytest.approx(plain)
     assert plain[0] < plain[1]
     assert [test.corrected_p for test in tests] == pytest.approx([2 * plain[0], max(2 * plain[0], plain[1]), plain[2]])
     assert tests[0].difference == pytest.approx(0.03)
-    assert tests[0].interval[0] < 0.03 < tests[0].interval[1]
+    assert tests[0].test.low < 0.03 < tests[0].test.high
     assert tests[0].means == pytest.approx((0.8, 0.77))
-    assert tests[0].g_interval[0] < tests[0].g < tests[0].g_interval[1]
+    assert tests[0].effect.low < tests[0].effect.g < tests[0].effect.high
 
 
 def test_protocols_are_families_of_their_own_with_measures_of_their_own():
@@ -252,7 +253,7 @@ def test_protocols_are_families_of_their_own_with_measures_of_their_own():
     full, paper = compare(trials, [(TREE, MLP)])
     assert (full.protocol, full.measure, paper.protocol, paper.measure) == ("full", "test_acc", "paper", "val_acc")
     assert (full.difference, paper.difference) == pytest.approx((0.02, 0.1))
-    assert (full.corrected_p, paper.corrected_p) == (full.p, paper.p)
+    assert (full.corrected_p, paper.corrected_p) == (full.test.p, paper.test.p)
 
 
 def test_too_few_trials_give_nan_and_no_spread_gives_certainty():
@@ -260,8 +261,8 @@ def test_too_few_trials_give_nan_and_no_spread_gives_certainty():
     trials = scored_trials(TREE, [0.8, 0.8]) + scored_trials(MLP, [0.7]) + scored_trials(other, [0.7, 0.7, 0.7])
     single, certain = compare(trials, [(TREE, MLP), (TREE, other)])
     assert single.difference == pytest.approx(0.1)
-    assert all(map(math.isnan, (single.p, single.corrected_p, single.g, *single.interval)))
-    assert (certain.p, certain.corrected_p) == (0.0, 0.0)
+    assert all(map(math.isnan, (single.test.p, single.corrected_p, single.test.low, *single.effect)))
+    assert (certain.test.p, certain.corrected_p) == (0.0, 0.0)
     assert single.n == (2, 1)
 
 

@@ -3,8 +3,8 @@
 import pytest
 from made_trials import scored_trials
 
-from dendritree.studies.engine.records import Row
 from dendritree.studies.paper.claims import CLAIMS, claims
+from dendritree.studies.paper.records import Row
 
 MATCHES = {
     ("multiclass", 2): [("mlp", 30), ("perceptrons", 0)],
@@ -126,8 +126,8 @@ def test_where_there_is_a_test_set_accuracy_is_measured_on_it():
 
 def test_p_values_are_corrected_over_the_claim():
     verdict = verdict_on("beats-control", run(noise=[3 * deviation for deviation in NOISE]))
-    smallest = min(verdict.comparisons, key=lambda test: test.p)
-    assert smallest.corrected_p == pytest.approx(6 * smallest.p)
+    smallest = min(verdict.comparisons, key=lambda each: each.test.p)
+    assert smallest.corrected_p == pytest.approx(6 * smallest.test.p)
 
 
 # -------------------------------------------------------------------------------------------------------- partial runs

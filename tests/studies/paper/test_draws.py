@@ -114,9 +114,8 @@ def test_a_draw_leaves_the_global_random_numbers_alone():
 def test_draws_are_paired_across_the_models_and_tables_of_a_task_and_cnn_meets_what_multiclass_meets():
     """What the draw is called with is the same for all of them: data set, protocol and trial number."""
     arguments = {}
-    for wanted in wanted_trials(read_specs(), PAPER, []):
-        task, job = wanted.job.row.task, wanted.job
-        arguments.setdefault(task, set()).add((job.dataset, job.protocol))
+    for job in wanted_trials(read_specs(), PAPER, []).values():
+        arguments.setdefault(job.row.task, set()).add((job.dataset, job.protocol))
     assert {task: len(found) for task, found in arguments.items()} == {"binary": 1, "multiclass": 1, "cnn": 1}
     assert arguments["multiclass"] == arguments["cnn"]
 

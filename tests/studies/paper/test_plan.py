@@ -2,18 +2,24 @@
 
 import dataclasses
 import itertools
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_trials import made_trial
 
-from dendritree.studies.engine.records import Row
 from dendritree.studies.paper.plan import chosen_lr, missing_jobs, run_config, wanted_trials
 from dendritree.studies.paper.protocol import FULL, LR_SEARCH, PAPER
+from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.spec import ModelSpec, TableSpec, read_specs
 
 ROW = Row("binary-mlp", "binary", "mlp", 2, 0.0)
+
+
+def named(key):
+    """The named values of a key as the store has it."""
+    return json.loads(key[1])
 
 
 def table(trials=10, stack=4, dropouts=(0.0, 0.4), sizes=(2, 3)):
@@ -23,15 +29,14 @@ def table(trials=10, stack=4, dropouts=(0.0, 0.4), sizes=(2, 3)):
 
 def test_trials_are_wanted_table_by_table_in_order():
     wanted = wanted_trials(read_specs(), PAPER, [])
-    tables = [table for table, _ in itertools.groupby(wanted, lambda each: each.key.table)]
+    tables = [table for table, _ in itertools.groupby(wanted, lambda key: named(key)["table"])]
     assert tables == [spec.table for spec in read_specs()]
-    keys = [each.key for each in wanted]
-    assert len(keys) == len(set(keys)) == 1190 + 4 * 70
+    assert len(wanted) == 1190 + 4 * 70
 
 
 def test_a_trial_belongs_to_the_stack_of_its_number():
-    for wanted in wanted_trials([table(trials=10, stack=4)], PAPER, []):
-        job, index = wanted.job, wanted.key.iteration
+    for key, job in wanted_trials([table(trials=10, stack=4)], PAPER, []).items():
+        index = named(key)["iteration"]
         assert index in job.indices
         assert (job.first, job.count) == (index // 4 * 4, 4)  # the last stack is as large as the others
 
@@ -45,20 +50,20 @@ def test_a_trial_belongs_to_the_stack_of_its_number():
 def test_jobs_depend_on_the_spec_and_never_on_what_is_left(trials, stack, more, data):
     spec = table(trials, stack)
     wanted = wanted_trials([spec], PAPER, [])
-    stored = {each.key for each in wanted if data.draw(st.booleans())}
+    stored = {key for key in wanted if data.draw(st.booleans())}
     every = missing_jobs(wanted, set())
     missing = missing_jobs(wanted, stored)
-    lacking = {each.key for each in wanted} - stored
+    lacking = wanted.keys() - stored
     assert len(missing) == len(set(missing))
     assert [job for job in every if job in missing] == missing  # a part of all the jobs, in their order
-    assert set(missing) == {each.job for each in wanted if each.key in lacking}
+    assert set(missing) == {wanted[key] for key in lacking}
     larger = missing_jobs(wanted_trials([spec], PAPER, [], trials=trials + more), set())
     assert set(every) <= set(larger)  # asking for more trials later changes no stack
 
 
 def test_a_partly_stored_stack_is_one_whole_job_and_a_stored_one_none():
     wanted = wanted_trials([table(trials=8, stack=4, dropouts=(0.0,), sizes=(2,))], PAPER, [])
-    keys = [each.key for each in wanted]
+    keys = list(wanted)
     assert [(job.first, job.count) for job in missing_jobs(wanted, set(keys[:3]))] == [(0, 4), (4, 4)]
     assert [(job.first, job.count) for job in missing_jobs(wanted, {*keys[:4], keys[5]})] == [(4, 4)]
     assert missing_jobs(wanted, set(keys)) == []
@@ -72,7 +77,7 @@ def test_a_number_of_trials_replaces_the_spec_s():
 
 def test_another_protocol_s_trials_are_not_taken_for_ours():
     wanted = wanted_trials([table()], PAPER, [])
-    others = {each.key._replace(protocol="full") for each in wanted}
+    others = {(study, text.replace('"protocol": "paper"', '"protocol": "full"')) for study, text in wanted}
     assert missing_jobs(wanted, others) == missing_jobs(wanted, set())
 
 
@@ -119,14 +124,14 @@ def test_another_row_s_search_does_not_count():
 def test_full_first_searches_alone_then_trains_each_row_at_its_rate():
     spec = table(sizes=(2,))
     first = wanted_trials([spec], GRID, [])
-    assert [(each.key.protocol, each.key.dropout, each.job.lr) for each in first] == [
+    assert [(named(key)["protocol"], named(key)["dropout"], job.lr) for key, job in first.items()] == [
         (LR_SEARCH, p, lr) for p in (0.0, 0.4) for lr in GRID.lr_grid
     ]
-    assert {each.job.count for each in first} == {1}
+    assert {job.count for job in first.values()} == {1}
     then = wanted_trials([spec], GRID, search({0.001: 0.5, 0.01: 0.3, 0.1: 0.4}))
-    final = [each for each in then if each.key.protocol == "full"]
-    assert [(each.key.dropout, each.key.iteration, each.job.lr) for each in final] == [(0.0, i, 0.01) for i in range(3)]
-    assert {each.job.count for each in final} == {1}
+    final = [(named(key), job) for key, job in then.items() if named(key)["protocol"] == "full"]
+    assert [(key["dropout"], key["iteration"], job.lr) for key, job in final] == [(0.0, i, 0.01) for i in range(3)]
+    assert {job.count for _, job in final} == {1}
 
 
 def test_the_config_of_a_run_names_all_tables_and_protocols():

@@ -90,15 +90,16 @@ def test_a_seed_is_the_same_in_another_process():
 
 def test_no_two_trials_of_the_paper_share_a_seed():
     wanted = wanted_trials(read_specs(), PAPER, [])
-    seeds = {_trial_seed(each.job, each.key.iteration) for each in wanted}
+    seeds = {_trial_seed(job, json.loads(key)["iteration"]) for (_, key), job in wanted.items()}
     assert len(seeds) == len(wanted) == 1190 + 4 * 70
-    again = {_trial_seed(each.job, each.key.iteration) for each in wanted_trials(read_specs(), PAPER, [])}
+    same = wanted_trials(read_specs(), PAPER, [])
+    again = {_trial_seed(job, json.loads(key)["iteration"]) for (_, key), job in same.items()}
     assert again == seeds
 
 
 def test_the_search_of_learning_rates_shares_no_seed_with_the_trials_it_decides():
     specs = read_specs()[:1]
-    searches = [each.job for each in wanted_trials(specs, FULL, [])]
+    searches = list(wanted_trials(specs, FULL, []).values())
     assert {job.kept_as for job in searches} == {LR_SEARCH}
     final = [dataclasses.replace(job, phase="") for job in searches]
     assert not {_trial_seed(job, job.first) for job in searches} & {_trial_seed(job, job.first) for job in final}

@@ -6,41 +6,35 @@ import pytest
 from small_paper import CONTROLS, TREES, TRIALS, small_tables, write_specs
 
 from dendritree.errors import FormatError, OptionError
-from dendritree.studies.engine.records import Row
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.paper import reproduce as module
 from dendritree.studies.paper.protocol import FULL, PAPER
-from dendritree.studies.paper.reproduce import Observer, RunPlan, planned_trials, reproduce
+from dendritree.studies.paper.records import Row
+from dendritree.studies.paper.reproduce import RunPlan, planned_trials, records_of, reference_seconds_of, reproduce
 from dendritree.studies.paper.trials import run_job
 
 
-class Notes(Observer):
-    """What an observer is told, in order."""
-
-    def __init__(self):
-        self.plans, self.counts, self.tables = [], [], []
-
-    def planned(self, totals, done):
-        self.plans.append((totals, done))
-
-    def stored(self, job, trials):
-        self.counts.append((job.row.table, job.first, trials))
-
-    def table_done(self, spec, store):
-        with RunStore.open_for_reading(store.folder) as reader:  # as a report does, while the run goes on
-            self.tables.append((spec.table, len(reader.records(table=spec.table))))
-
-
 def run(folder, specs, **options):
-    notes = Notes()
-    reproduce(folder, RunPlan.make(specs=specs, **options), pool=Pool("here"), observer=notes)
+    """Run; return what an observer was told, in order."""
+    notes = []
+    plan = RunPlan.make(specs=specs, **options)
+    reproduce(folder, plan, workers=Workers("here"), observer=lambda *told: notes.append(told))
     return notes
 
 
-def records_in(folder, **options):
+def stored(notes):
+    """How many trials were stored, by what was told."""
+    first, last = {}, {}
+    for table, done, _ in notes:
+        first.setdefault(table, done)
+        last[table] = done
+    return sum(last.values()) - sum(first.values())
+
+
+def records_in(folder, table=None, **options):
     with RunStore.open_for_reading(folder) as store:
-        return store.records(**options)
+        return [record for record in records_of(store, **options) if table in (None, record.row.table)]
 
 
 def contents(records):
@@ -82,34 +76,32 @@ def test_trials_are_those_of_their_jobs(whole):
     assert [record.weights is None for record in kept] == [False, True, True, True, True]
 
 
-def test_the_observer_hears_of_plan_trials_and_tables_in_order(whole):
+def test_the_observer_hears_of_tables_and_trials_in_order(whole):
     _, _, notes = whole
-    assert notes.plans[0] == ({"binary-dendritic": 35, "binary-mlp": 12}, {"binary-dendritic": 0, "binary-mlp": 0})
-    assert notes.plans[-1][1] == notes.plans[0][0]
-    assert sum(trials for _, _, trials in notes.counts) == TRIALS
-    assert notes.tables == [("binary-dendritic", 35), ("binary-mlp", 12)]  # whole in the store when it is told
-    assert [table for table, _, _ in notes.counts] == ["binary-dendritic"] * 21 + ["binary-mlp"] * 8
+    assert notes[:2] == [("binary-dendritic", 0, 35), ("binary-mlp", 0, 12)]
+    assert [table for table, *_ in notes[2:]] == ["binary-dendritic"] * 21 + ["binary-mlp"] * 8
+    assert ("binary-dendritic", 35, 35) in notes
+    assert notes[-1] == ("binary-mlp", 12, 12)
+    assert stored(notes) == TRIALS
 
 
 def test_the_reference_is_timed_for_every_dendritic_row_and_only_once(whole):
     specs, folder, _ = whole
     with RunStore.open_for_reading(folder) as store:
-        before = store.reference_seconds
-    assert {row.dropout for row in before} == set(specs[0].dropouts)
-    assert {(row.table, row.network, row.size) for row in before} == {("binary-dendritic", "mln-binary", 32)}
+        before = reference_seconds_of(store)
+    assert {row.dropout for _, row in before} == set(specs[0].dropouts)
+    assert {(row.table, row.network, row.size) for _, row in before} == {("binary-dendritic", "mln-binary", 32)}
     assert all(seconds > 0 for seconds in before.values())
     run(folder, specs)
     with RunStore.open_for_reading(folder) as store:
-        assert store.reference_seconds == before
+        assert reference_seconds_of(store) == before
 
 
 def test_a_second_call_runs_nothing_and_changes_nothing(whole):
     specs, folder, _ = whole
     before = records_in(folder, with_weights=True)
     notes = run(folder, specs)
-    assert notes.counts == []
-    assert notes.plans[0][0] == notes.plans[0][1]
-    assert [table for table, _ in notes.tables] == ["binary-dendritic", "binary-mlp"]
+    assert notes == [("binary-dendritic", 35, 35), ("binary-mlp", 12, 12)]
     assert records_in(folder, with_weights=True) == before
 
 
@@ -119,16 +111,16 @@ def test_a_second_call_runs_nothing_and_changes_nothing(whole):
 def test_raising_the_number_of_trials_keeps_the_old_ones_and_gives_what_one_run_gives(whole, tmp_path):
     specs, folder, _ = whole
     first = run(tmp_path, specs, names=["binary-mlp"], trials=1)
-    assert {trials for _, _, trials in first.counts} == {1}  # of each stack of two
+    assert [done for _, done, _ in first] == [0, 1, 2, 3, 4]  # one of each stack of two
     before = records_in(tmp_path, with_weights=True)
     assert [record.index for record in before] == [0] * 4
     more = run(tmp_path, specs, names=["binary-mlp"])
-    assert sum(trials for _, _, trials in more.counts) == 8
+    assert stored(more) == 8
     after = records_in(tmp_path, with_weights=True)
     assert [record for record in after if record.index == 0] == before  # with their seconds: not run again
     assert contents(after) == contents(records_in(folder, table="binary-mlp", with_weights=True))
     less = run(tmp_path, specs, names=["binary-mlp"], trials=2)
-    assert (less.counts, len(records_in(tmp_path))) == ([], 12)
+    assert (stored(less), len(records_in(tmp_path))) == (0, 12)
 
 
 def test_a_partly_stored_stack_is_computed_whole_and_only_what_is_missing_is_stored(whole, tmp_path):
@@ -136,9 +128,9 @@ def test_a_partly_stored_stack_is_computed_whole_and_only_what_is_missing_is_sto
     everything = records_in(folder, table="binary-mlp", with_weights=True)
     half = [record for record in everything if (record.index + record.row.size) % 2]
     with RunStore.create_or_open(tmp_path, RunPlan.make(specs=specs).config) as store:
-        store.add(half)
+        store.add([record.as_trial() for record in half])
     notes = run(tmp_path, specs, names=["binary-mlp"])
-    assert sum(trials for _, _, trials in notes.counts) == len(everything) - len(half)
+    assert stored(notes) == len(everything) - len(half)
     found = records_in(tmp_path, with_weights=True)
     assert contents(found) == contents(everything)
     assert [record for record in found if (record.index + record.row.size) % 2] == half
@@ -158,7 +150,7 @@ def test_one_folder_holds_several_tables_one_after_the_other(whole, tmp_path):
 def test_another_draw_is_refused_in_a_folder_begun_per_trial_with_the_difference(whole):
     specs, folder, _ = whole
     before = records_in(folder)
-    with pytest.raises(FormatError, match=r"goes on as it was begun: .* differs in protocols\.paper\.draw: .*once"):
+    with pytest.raises(FormatError, match=r"resumes as it was begun: .* differs in protocols\.paper\.draw: .*once"):
         run(folder, specs, draw="once")
     assert records_in(folder) == before
 

@@ -11,10 +11,11 @@ import torch
 from torch.nn import functional as F
 
 from dendritree.models import create_model
-from dendritree.studies.engine.records import CURVES, Row
+from dendritree.studies.engine.trial import CURVES
 from dendritree.studies.paper.draws import draw_trials
 from dendritree.studies.paper.plan import wanted_trials
 from dendritree.studies.paper.protocol import PAPER
+from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.spec import read_specs
 from dendritree.studies.paper.timing import reference_seconds
 from dendritree.studies.paper.trials import Job, model_config, run_job
@@ -135,10 +136,10 @@ PARAMETERS = {
 def test_every_model_of_the_specs_is_run_and_has_the_parameters_it_should():
     """One epoch of one stack of each model, the CNNs with those of their heads beside the one CNN."""
     found, heads = {}, {}
-    for wanted in wanted_trials(read_specs(), dataclasses.replace(PAPER, epochs=1), [], trials=1):
-        row = wanted.job.row
+    for job in wanted_trials(read_specs(), dataclasses.replace(PAPER, epochs=1), [], trials=1).values():
+        row = job.row
         if row.dropout == 0.1:
-            (record, *_) = run_job(wanted.job)
+            (record, *_) = run_job(job)
             (heads if row.task == "cnn" else found)[row.task, row.network, row.size] = record.parameters
             assert len(record.history["val_loss"]) == 1
             assert record.weights is not None

@@ -8,12 +8,12 @@ from small_paper import write_specs
 from torch.nn import functional as F
 
 from dendritree.models import create_model
-from dendritree.studies.engine.runner import Pool
+from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.paper.draws import full_split
 from dendritree.studies.paper.plan import run_config
 from dendritree.studies.paper.protocol import FULL, LR_SEARCH
-from dendritree.studies.paper.reproduce import Observer, RunPlan, planned_trials, reproduce
+from dendritree.studies.paper.reproduce import RunPlan, planned_trials, records_of, reproduce
 
 SMALL = dataclasses.replace(FULL, epochs=1, lr_grid=(0.001, 0.01))
 TABLE = """
@@ -35,18 +35,6 @@ full_trials = 2
 """
 
 
-class Notes(Observer):
-    def __init__(self):
-        self.totals, self.done, self.tables = [], [], []
-
-    def planned(self, totals, done):
-        self.totals.append(totals["binary-mlp"])
-        self.done.append(done["binary-mlp"])
-
-    def table_done(self, spec, store):
-        self.tables.append((spec.table, len(store)))
-
-
 def plan_of(specs):
     return RunPlan(tuple(specs), SMALL, None, run_config(specs, [SMALL]))
 
@@ -56,10 +44,10 @@ def run(real_data, tmp_path_factory):
     real_data("mnist")
     folder = tmp_path_factory.mktemp("full")
     specs = write_specs(folder / "specs", TABLE)
-    notes = Notes()
-    reproduce(folder / "run", plan_of(specs), pool=Pool("here"), observer=notes)
+    notes = []
+    reproduce(folder / "run", plan_of(specs), workers=Workers("here"), observer=lambda *call: notes.append(call))
     with RunStore.open_for_reading(folder / "run") as store:
-        return folder, specs, notes, store.records(with_weights=True), planned_trials(plan_of(specs), store)
+        return folder, specs, notes, records_of(store, with_weights=True), planned_trials(plan_of(specs), store)
 
 
 def split_by_phase(records):
@@ -113,26 +101,26 @@ def test_the_kept_weights_give_the_recorded_test_figures(run):
 
 def test_the_plan_grows_when_rates_are_known_and_the_table_is_done_at_the_end(run):
     notes = run[2]
-    assert (notes.totals[0], notes.done[0]) == (4, 0)
-    assert (notes.totals[-1], notes.done[-1]) == (8, 8)
-    assert notes.tables == [("binary-mlp", 8)]
+    assert notes[0] == ("binary-mlp", 0, 4)
+    assert ("binary-mlp", 4, 8) in notes
+    assert notes[-1] == ("binary-mlp", 8, 8)
     assert sorted(run[4].values()) == [2, 2]  # the search is no trial of a row
 
 
 def test_a_second_call_does_nothing_and_a_lost_trial_is_made_again_bit_for_bit(run):
     folder, specs, _, records, _ = run
-    again = Notes()
-    reproduce(folder / "run", plan_of(specs), pool=Pool("here"), observer=again)
-    assert (again.totals, again.done) == ([8], [8])
+    again = []
+    reproduce(folder / "run", plan_of(specs), workers=Workers("here"), observer=lambda *call: again.append(call))
+    assert again == [("binary-mlp", 8, 8)]
     with RunStore.open_for_reading(folder / "run") as store:
-        assert store.records(with_weights=True) == records
+        assert records_of(store, with_weights=True) == records
     part = folder / "part"
     kept = [record for record in records if record.protocol == LR_SEARCH or record.index == 1]
     with RunStore.create_or_open(part, plan_of(specs).config) as store:
-        store.add(kept)
-    reproduce(part, plan_of(specs), pool=Pool("here"))
+        store.add([record.as_trial() for record in kept])
+    reproduce(part, plan_of(specs), workers=Workers("here"))
     with RunStore.open_for_reading(part) as store:
-        found = store.records(with_weights=True)
+        found = records_of(store, with_weights=True)
     same = [dataclasses.replace(record, seconds=0.0) for record in records]
     assert [dataclasses.replace(record, seconds=0.0) for record in found] == same
 

@@ -9,14 +9,8 @@ from table_cases import houses
 
 from dendritree.errors import OptionError
 from dendritree.sklearn.tables.target import read_target, score
-from dendritree.studies.table.controls import (
-    FAMILIES,
-    Difference,
-    FamilyScores,
-    compare_families,
-    paired_difference,
-    verdict,
-)
+from dendritree.studies.engine.statistics import Difference, paired_difference
+from dendritree.studies.table.controls import FAMILIES, FamilyScores, compare_families, verdict
 
 
 def test_the_interval_is_that_of_nadeau_and_bengio():
@@ -102,7 +96,7 @@ def test_a_small_comparison_does_not_say_no_for_want_of_a_gain(gains, options, s
 
 
 @pytest.mark.parametrize("name", ["price", "dear"])
-def test_every_family_is_judged_on_the_same_splits(name):
+def test_every_family_is_evaluated_on_the_same_splits(name):
     frame = houses(40)
     target = read_target(frame, name)
     inputs = frame.drop(columns=["price", "dear"])
@@ -123,7 +117,7 @@ def test_every_family_is_judged_on_the_same_splits(name):
     assert results[-1].gain.mean == pytest.approx(sign * (tree - baseline))
 
 
-def test_more_splits_than_rows_are_refused():
+def test_more_splits_than_rows_are_rejected():
     frame = houses(30)
-    with pytest.raises(OptionError, match="splits must leave two rows a part: got 20 for 30 rows"):
+    with pytest.raises(OptionError, match="splits must leave two rows per part: got 20 for 30 rows"):
         compare_families(frame[["rooms"]], read_target(frame, "price"), budget=300, splits=20)

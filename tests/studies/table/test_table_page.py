@@ -5,7 +5,8 @@ from browser import CHROMIUM, Browser
 
 from dendritree.report import write_report
 from dendritree.sklearn.tables import TableEncoding, TableModel
-from dendritree.studies.table.controls import Difference, FamilyScores
+from dendritree.studies.engine.statistics import Difference
+from dendritree.studies.table.controls import FamilyScores
 from dendritree.studies.table.fit import TableFit
 from dendritree.studies.table.sections import table_report
 

@@ -44,14 +44,14 @@ def test_every_choice_fills_its_share_of_the_budget(data, shape, inputs, outputs
     choice = space.choice(chosen)
 
     def parameters(hidden):
-        options = {key: value for key, value in choice.config.items() if key != "hidden"}
+        options = {key: value for key, value in choice.arguments.items() if key != "hidden"}
         return sum(p.numel() for p in create_model(NETWORK, **options, hidden=[hidden]).parameters())
 
     if choice is None:
         return
-    (hidden,) = choice.config["hidden"]
+    (hidden,) = choice.arguments["hidden"]
     assert parameters(hidden) <= chosen["share"] * budget < parameters(hidden + 1)
-    model = create_model(NETWORK, **choice.config)
+    model = create_model(NETWORK, **choice.arguments)
     assert model(torch.randn(2, inputs)).shape == (2, outputs)
     assert model.hidden[0].depth == chosen["depth"]
 
@@ -78,12 +78,12 @@ def test_the_choice_tried_first_is_in_the_space(space):
 
 def test_a_smaller_share_is_a_smaller_model():
     space = Space(20, 3, 3000)
-    widths = [space.choice(space.default() | {"share": share}).config["hidden"][0] for share in SHARES]
+    widths = [space.choice(space.default() | {"share": share}).arguments["hidden"][0] for share in SHARES]
     assert widths == sorted(widths)
     assert len(set(widths)) == 3
 
 
 def test_synapses_of_a_fixed_wiring_do_not_move():
     space = Space(20, 3, 3000)
-    moving = [space.choice(space.default() | {"wiring": w, "moving": 0.3}).moving for w in ("random", "strided")]
+    moving = [space.choice(space.default() | {"wiring": w, "moving": 0.3}).rewired for w in ("random", "strided")]
     assert moving == [0.3, 0.0]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import signal
 
 import pytest
@@ -11,8 +12,9 @@ from tune_cases import made_up, tried
 import dendritree
 from dendritree.data import Examples, Split
 from dendritree.errors import DendritreeError, OptionError
+from dendritree.studies.engine import choice
+from dendritree.studies.engine.task import Task
 from dendritree.studies.tuning import search, tune
-from dendritree.studies.tuning.problem import Problem
 from dendritree.studies.tuning.study import interrupts_held
 from dendritree.training import evaluate
 
@@ -64,7 +66,7 @@ class Stop:
     """`fit` that is interrupted in the middle of its n-th training."""
 
     def __init__(self, at):
-        self.left, self.fit = at, search.fit
+        self.left, self.fit = at, choice.fit
 
     def __call__(self, model, split, config, callbacks):
         self.left -= 1
@@ -79,7 +81,7 @@ class Stop:
 def test_a_search_that_was_stopped_goes_on_and_ends_the_same(whole, tmp_path, monkeypatch):
     for at in (1, 3, 5):  # the first trial, one in between, and then the training of the best
         with monkeypatch.context() as patch:
-            patch.setattr(search, "fit", Stop(at))
+            patch.setattr(choice, "fit", Stop(at))
             with pytest.raises(KeyboardInterrupt):
                 tune(made_up(), out=tmp_path / "out", **OPTIONS)
         assert not (tmp_path / "out" / "model").exists()
@@ -91,12 +93,14 @@ def test_a_search_that_was_stopped_goes_on_and_ends_the_same(whole, tmp_path, mo
 def test_more_trials_go_on_from_those_that_are_there_and_say_how_often_test_was_seen(whole, tmp_path):
     few = tune(made_up(), out=tmp_path, **OPTIONS | {"trials": 2})
     seen = []
-    more = tune(
-        made_up(), out=tmp_path, observer=lambda t, done, total: seen.append((t.number, done, total)), **OPTIONS
-    )
+    more = tune(made_up(), out=tmp_path, observer=lambda *told: seen.append(told), **OPTIONS)
     assert tried(more)[:2] == tried(few)
     assert tried(more) == tried(whole[0])
-    assert seen == [(number, number + 1, 7) for number in range(2, 7)]
+    assert [told[:3] for told in seen] == [("trials", number + 1, 7) for number in range(2, 7)]
+    assert all(
+        re.match(r"accuracy 0\.\d{4}, \d+ parameters(, stopped early)?; best accuracy 0\.\d{4}$", told[3])
+        for told in seen
+    )
     assert more.test_looks == 1 + (more.best.number != few.best.number)
 
 
@@ -150,7 +154,7 @@ BAD = {
     "a negative seed": (made_up(), {"seed": -1}, "seed must be an integer of at least 0: got -1"),
     "another image": (made_up(), {"image_shape": (1, 2, 2)}, r"image_shape must have 6 pixels.*\(1, 2, 2\)"),
     "no image": (made_up(), {"image_shape": (1, 0, 6)}, "image_shape"),
-    "images as images": (Split(*[Examples(torch.rand(4, 2, 2), torch.zeros(4))] * 3), {}, "takes rows of floats"),
+    "images as images": (Split(*[Examples(torch.rand(4, 2, 2), torch.zeros(4))] * 3), {}, "must be rows of floats"),
     "two quantities": (with_y(torch.rand(9, 2)), {}, "one number for each example"),
     "one class": (with_y(torch.zeros(9, dtype=torch.long)), {}, "numbered from 0, two or more"),
     "no test examples": (
@@ -175,10 +179,10 @@ def test_bad_input_is_refused_before_anything_is_written(case, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"budget": 400}, "goes on with the budget that it has, 300: got 400"),
-        ({"seed": 3}, "goes on with the seed that it has, 0: got 3"),
-        ({"steps": 2}, "goes on with the steps that it has, 1: got 2"),
-        ({"split": made_up(seed=5)}, "goes on with the data that it has"),
+        ({"budget": 400}, "resumes with the budget that it has, 300: got 400"),
+        ({"seed": 3}, "resumes with the seed that it has, 0: got 3"),
+        ({"steps": 2}, "resumes with the steps that it has, 1: got 2"),
+        ({"split": made_up(seed=5)}, "resumes with the data that it has"),
     ],
 )
 def test_a_study_is_not_mixed_with_another(whole, change, message):
@@ -190,7 +194,7 @@ def test_a_study_of_others_is_left_alone(tmp_path):
     url = f"sqlite:///{tmp_path}/theirs.db"
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     optuna.create_study(storage=url, study_name="theirs").optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=1)
-    with pytest.raises(OptionError, match="must be one of dendritree's to go on with: 'theirs' is another"):
+    with pytest.raises(OptionError, match="must be one of dendritree's to be resumed: 'theirs' is another"):
         tune(made_up(), storage=url, name="theirs", **OPTIONS)
 
 
@@ -201,7 +205,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
 
 
 def test_a_diverged_training_is_no_result():
-    assert math.isnan(Problem(4, 3).score(math.nan, 0.3))
+    assert math.isnan(Task(4, 3).score(math.nan, 0.3))
 
 
 def test_ctrl_c_waits_while_a_trial_is_begun():

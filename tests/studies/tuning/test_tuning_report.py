@@ -3,6 +3,7 @@
 import pytest
 from torch import nn
 
+from dendritree.studies.engine.task import Task
 from dendritree.studies.tuning import TrialResult, Tuned
 from dendritree.studies.tuning.sections import tuning_report, write_tuning
 
@@ -38,7 +39,7 @@ def made_up(metric="accuracy", importance=None, rows=ROWS):
     best = (max if metric == "accuracy" else min)(whole, key=lambda trial: trial.score)
     return Tuned(
         name="made up",
-        metric=metric,
+        task=Task(97, 10 if metric == "accuracy" else None),
         budget=1000,
         trials=trials,
         best=best,

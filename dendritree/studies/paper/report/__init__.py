@@ -1,1 +1,5 @@
 """The report of a reproduction: the paper's tables beside ours."""
+
+from .tables import build_report, report_of_run
+
+__all__ = ["build_report", "report_of_run"]

@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....report.layout import Chart, Line, Panel
-from ...engine.records import Row, TrialRecord
+from ....report.chart import Chart, Line, Panel
+from ..records import Row, TrialRecord
 from .matched import Match, family
-
-__all__ = ["learning_curves", "mean_curve"]
 
 QUANTITIES = (("accuracy", "train_acc", "val_acc"), ("loss", "train_loss", "val_loss"))
 

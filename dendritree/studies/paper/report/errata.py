@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ....report.layout import Column, Group, Section
+from operator import itemgetter
 
-__all__ = ["errata_section"]
+from ....report.layout import Column, Section
 
 ERRATA = (
     (
@@ -70,12 +70,12 @@ def errata_section() -> Section:
     >>> errata_section().name
     'errata'
     """
-    columns = (Column("where", "where"), Column("paper", "the paper says"), Column("finding", "what we found"))
-    return Section(
+    columns = ("where", "where"), ("paper", "the paper says"), ("finding", "what we found")
+    return Section.of(
         "errata",
         "Errata",
         "What we found wrong or unsaid in the paper, from its text, its authors' published data and our own counts.",
-        columns,
-        (Group("errata-table", "", ERRATA),),
+        tuple(Column(name, label, value=itemgetter(place)) for place, (name, label) in enumerate(columns)),
+        ERRATA,
         brief=False,
     )

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...engine.records import Row
 from ..analysis import Model, RowSummary, best_dropout
 from ..claims import Matches
+from ..records import Row
 from ..spec import TASKS
-
-__all__ = ["PAPER", "Match", "family", "matched_rows", "reading_order", "shown_rows"]
 
 PAPER = "paper"
 """The protocol whose results are comparable with the paper's numbers."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ....report.layout import Column, listed, show, show_seconds
-from ...engine.records import Row, TrialRecord
 from ...engine.statistics import SIGNIFICANT
 from ..analysis import Comparison, PaperRow
 from ..claims import Verdict
-from .run_sections import Planned, ReferenceSeconds, speed_up
-
-__all__ = ["Findings", "facts", "sentences"]
+from ..records import TrialRecord
+from .sections import Planned, ReferenceSeconds, speed_up
 
 DIFFERENCE = Column("difference", "difference", "difference")
 
@@ -54,11 +53,9 @@ def sentences(found: Findings) -> Iterator[str]:
 
 
 def _missing(found: Findings) -> Iterator[str]:
-    done: dict[tuple[str, Row], int] = {}
-    for record in found.records:
-        done[record.protocol, record.row] = done.get((record.protocol, record.row), 0) + 1
+    done = Counter((record.protocol, record.row) for record in found.records)
     planned = sum(found.planned.values())
-    have = sum(min(done.get(key, 0), trials) for key, trials in found.planned.items())
+    have = sum(min(done[key], trials) for key, trials in found.planned.items())
     if have < planned:
         yield f"The run is not complete: {have:,} of {planned:,} planned trials are there. What follows is of these."
 
@@ -73,7 +70,7 @@ def _agreement(rows: Sequence[PaperRow]) -> Iterator[str]:
         f"Of the paper's {len(rows)} rows {len(judged)} can be judged, and in {within} our mean validation accuracy is"
         f" within the tolerance of the paper's; the mean distance is {sum(sizes) / len(sizes):.3f}."
     )
-    outside = [row.expected.row for row in judged if not row.within]
+    outside = [row.row for row in judged if not row.within]
     if outside:
         names = ", ".join(f"{row.task} {row.model} at p={row.dropout:g}" for row in outside[:4])
         more = f" and {len(outside) - 4} more" if len(outside) > 4 else ""
@@ -115,8 +112,8 @@ def _controls(comparisons: Sequence[Comparison]) -> Iterator[str]:
 
 
 def _tally(tests: Sequence[Comparison], kind: str, protocol: str) -> str:
-    sure = [test for test in tests if test.corrected_p < SIGNIFICANT]
-    ahead, behind = sum(test.difference > 0 for test in sure), sum(test.difference < 0 for test in sure)
+    states = [test.verdict.state for test in tests]
+    ahead, behind = states.count("ahead"), states.count("behind")
     best = max(tests, key=lambda test: test.difference)
     place = "Furthest ahead" if best.difference > 0 else "Least behind"
     return (

@@ -6,30 +6,33 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....report.layout import Report
-from ...engine.records import TrialRecord
+from ....report import Report, ReportFiles, write_report
 from ...engine.sections import machine_section, run_info
 from ...engine.store import RunStore
 from ..analysis import Comparison, against_paper, compare, summarise
 from ..claims import Matches, claims
-from ..expected import ExpectedRow
+from ..expected import ExpectedRow, read_expected
 from ..protocol import PROTOCOLS
+from ..records import TrialRecord
+from ..reproduce import RunPlan, planned_trials, records_of, reference_seconds_of
+from ..spec import matches, paper_folder, read_specs
 from .curves import learning_curves
 from .errata import errata_section
 from .matched import PAPER, Match, matched_rows, reading_order, shown_rows
-from .paper_section import paper_section
-from .result_sections import (
+from .sections import (
+    Planned,
+    ReferenceSeconds,
     claims_section,
     comparisons_section,
     curves_section,
     dropout_section,
+    missing_section,
+    paper_section,
     parameters_section,
     results_section,
+    timing_section,
 )
-from .run_sections import Planned, ReferenceSeconds, missing_section, timing_section
 from .summary import Findings, facts, sentences
-
-__all__ = ["build_report", "report_of_run"]
 
 TITLE = "Dendritic-tree neurons against perceptrons: the paper and our run"
 PAPER_TRIALS = 10
@@ -56,7 +59,7 @@ def build_report(
             the paper.
         reference_seconds: seconds a trial takes with the masked reference, for each (protocol, row) that was measured.
 
-    >>> from dendritree.studies.engine.records import Row
+    >>> from dendritree.studies.paper.records import Row
     >>> row = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
     >>> curves = {"train_loss": [2.0, 1.0], "val_loss": [2.0, 3.0], "train_acc": [0.4, 0.9], "val_acc": [0.5, 0.6]}
     >>> trials = [TrialRecord("paper", row, i, i, "mnist", 0.001, 11_395, 0.1, curves) for i in range(3)]
@@ -94,18 +97,30 @@ def build_report(
 
 
 def report_of_run(
-    folder: str | os.PathLike[str],
-    expected: Sequence[ExpectedRow],
-    matches: Matches,
-    *,
-    planned: Planned | None = None,
-    reference_seconds: ReferenceSeconds | None = None,
-) -> Report:
-    """The report of the run stored in `folder`, which may still be going on. Arguments as in `build_report`."""
+    folder: str | os.PathLike[str], plan: RunPlan | None = None, *, out: str | os.PathLike[str] | None = None
+) -> tuple[Report, ReportFiles]:
+    """Build the report of the run in `folder`, which may still be running, and write it; needs the extra `report`.
+
+    Args:
+        folder: the run.
+        plan: what is to be there in the end; by default all of every table that was begun.
+        out: where the report goes; by default the run's own folder.
+    """
     with RunStore.open_for_reading(folder) as store:
-        info = run_info(store)
-        records = [record for record in store.records() if record.protocol in PROTOCOLS]
-    return build_report(records, info, expected, matches, planned=planned, reference_seconds=reference_seconds)
+        info, reference = run_info(store), reference_seconds_of(store)
+        records = [record for record in records_of(store) if record.protocol in PROTOCOLS]
+        begun = {(record.protocol, record.row.table) for record in records}
+        planned: dict[Any, int] = {
+            key: trials
+            for protocol in PROTOCOLS
+            for key, trials in planned_trials(RunPlan.make(protocol=protocol), store).items()
+            if (protocol, key[1].table) in begun
+        }
+        if plan is not None:
+            planned |= planned_trials(plan, store)
+    expected = read_expected(paper_folder() / "expected" / "results.csv")
+    report = build_report(records, info, expected, matches(read_specs()), planned=planned, reference_seconds=reference)
+    return report, write_report(report, out or folder)
 
 
 def _compare(records: Sequence[TrialRecord], pairs: Sequence[Match]) -> list[Comparison]:

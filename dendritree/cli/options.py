@@ -1,0 +1,74 @@
+"""The options of commands, each declared in one line, and those that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ..errors import import_extra
+
+if TYPE_CHECKING:
+    from ..studies.engine.runner import Workers
+
+
+class Arguments(argparse.Namespace):
+    """The values that a command line gives to the options of its command."""
+
+    def only(self, *names: str) -> dict[str, Any]:
+        """Some of them, as keyword arguments."""
+        return {name: getattr(self, name) for name in names}
+
+
+class Option:
+    """One argument of a command.
+
+    Args:
+        words: the name and its value in the notation of usage lines: `--trials N`, `--force` (a switch),
+            `--budgets N ...` (one or more), `--format svg|png` (one of these); without dashes an argument by position:
+            `model MODEL`, `file [FILE]` (optional), `tasks [DATA ...]` (any number).
+        help: what it is; the default is added unless the text names it.
+        default: the value if the argument is absent; also gives the type.
+        more: further arguments of `argparse.ArgumentParser.add_argument`.
+
+    >>> parser = argparse.ArgumentParser()
+    >>> for option in (Option("tasks [DATA ...]", "data sets"), Option("--trials N", "trials per model", 16)):
+    ...     option.add_to(parser)
+    >>> parser.parse_args(["mnist", "--trials", "3"])
+    Namespace(tasks=['mnist'], trials=3)
+    """
+
+    def __init__(self, words: str, help: str, default: object = None, **more: Any) -> None:  # noqa: A002
+        self.name, _, value = words.partition(" ")
+        by_position = not self.name.startswith("-")
+        self.usage = value if by_position else words if more.get("required") else "[options]"
+        shown = f" (default: {default})" if default is not None and "default" not in help else ""
+        self.settings: dict[str, Any] = {"help": help + shown}
+        if value:
+            metavar, many = value.strip("[] ."), value.rstrip("]").endswith("...")
+            self.settings |= {"metavar": metavar, "default": default, "type": str if default is None else type(default)}
+            self.settings["nargs"] = ("*" if many else "?") if value.startswith("[") else ("+" if many else None)
+            self.settings["choices"] = metavar.split("|") if "|" in metavar else None
+        else:
+            self.settings["action"] = "store_true"
+        self.settings |= more
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Let a parser take this argument."""
+        parser.add_argument(self.name, **self.settings)
+
+
+DATA_DIR = Option("--data-dir DIR", "folder to search first (default: $DENDRITREE_DATA)")
+WORKERS = (
+    Option("--workers N", "processes (default: one per core)", type=int),
+    Option("--backend B", "loky: processes (default); dask: a cluster; here: none", "loky"),
+    Option("--address URL", "Dask scheduler (default: a local cluster)"),
+)
+
+
+def make_workers(arguments: Arguments) -> Workers:
+    """What the options `WORKERS` ask for, once it is sure that the report can be made after their work."""
+    from ..studies.engine.runner import Workers
+
+    import_extra("scipy", extra="experiments")
+    import_extra("matplotlib", extra="report")
+    return Workers(arguments.backend, count=arguments.workers, address=arguments.address)

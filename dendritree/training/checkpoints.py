@@ -1,0 +1,239 @@
+"""The file that a stopped run resumes from: what it keeps of a run, and which runs may resume from it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..data import Split
+from ..errors import FormatError, OptionError, import_extra
+from ..files import unfinished_files
+from .history import Epoch, Run
+from .tensor_file import check_writable, fingerprint, kind_of, read_checkpoint, write_checkpoint
+
+Parts = dict[str, Mapping[str, Tensor]]
+
+RATES = ("lr", "initial_lr")
+"""What changes in a group of an optimizer's parameters."""
+STEPS = ("last_epoch", "_step_count")
+"""What changes in a scheduler."""
+MOST_LISTED = 4
+"""Differences that a message lists."""
+
+
+class Checkpoint:
+    """A callback that writes the file of a run after each epoch, and what a stopped run resumes from.
+
+    Args:
+        path: of the file.
+        run: the states of its model and its optimizer, its epochs and its best state are kept; the classes of the
+            model's modules and the config must stay the same.
+        scheduler: its place in the schedule is kept.
+        order: shuffles the examples; its random state is kept, and torch's.
+        split: the training and validation examples, which must stay the same.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        run: Run,
+        scheduler: torch.optim.lr_scheduler.LRScheduler | None,
+        order: torch.Generator,
+        split: Split,
+    ) -> None:
+        import_extra("safetensors.torch", extra="save")  # raised before an epoch is trained in vain
+        if not isinstance(path, str | os.PathLike):
+            raise OptionError(f"checkpoint must be a path or None: got {path!r}")
+        for name, value in run.model.state_dict().items():
+            if not isinstance(value, Tensor):
+                raise OptionError(f"the state of a model with a checkpoint must be tensors: {name} is {value!r:.80}")
+        self.path, self.run, self.scheduler, self.order = Path(path), run, scheduler, order
+        parts = {"train": vars(split.train), "val": vars(split.val)}
+        examples = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
+        self.same = {
+            "config": asdict(run.history.config),
+            "model": {name or "the model": type(module).__name__ for name, module in run.model.named_modules()},
+            "data": {name: fingerprint(value) for name, value in examples.items() if value is not None},
+        }
+        self._unfinished = unfinished_files(self.path.parent, self.path.name)
+
+    # ---------------------------------------------------------------------------------------------------------- writing
+
+    def __call__(self, run: Run) -> None:
+        """Write everything that the rest of the run depends on, as a callback after each epoch."""
+        tensors = {f"{part}.{name}": value for part, values in self._parts().items() for name, value in values.items()}
+        facts = {
+            **self.same,
+            **self._place(),
+            "tensors": sorted(tensors),
+            "epochs": [asdict(epoch) for epoch in run.history.epochs],
+            "stop": bool(run.stop),
+        }
+        write_checkpoint(self.path, tensors, facts)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Remove what a killed run left unfinished.
+
+        Only files that existed when this run began: one of a process that is alive has taken its place by now.
+        """
+        for path in self._unfinished:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _parts(self) -> Parts:
+        """The tensors of the run; the words before the first dot of their names in the file."""
+        random = {"order": self.order.get_state(), "torch": torch.get_rng_state()}
+        if self._device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(self._device)
+        return {
+            "model": self.run.model.state_dict(),
+            "best": self.run.history.best_state,
+            "optimizer": optimizer_tensors(self.run.optimizer),
+            "random": random,
+        }
+
+    def _place(self) -> dict[str, Any]:
+        """Where the run is in its schedule; rates too, because a callback may have set them."""
+        groups, scheduler = self.run.optimizer.param_groups, self.scheduler
+        return {
+            "rates": [{key: float(group[key]) for key in RATES if key in group} for group in groups],
+            "schedule": None if scheduler is None else {key: getattr(scheduler, key) for key in STEPS},
+        }
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.run.model.parameters()).device
+
+    # --------------------------------------------------------------------------------------------------------- resuming
+
+    def resume(self) -> None:
+        """Put the run where the file left it; without a file, leave it at its beginning.
+
+        Everything is checked first: if this raises, neither the model nor anything else of the run has changed.
+        """
+        run = self.run
+        try:
+            exists = self.path.exists()
+        except OSError:  # a place that we may not look into; `check_writable` says why
+            exists = False
+        parts, facts = self._read() if exists else ({}, {"stop": False, "epochs": []})
+        if not facts["stop"] and len(facts["epochs"]) < run.history.config.epochs:
+            check_writable(self.path)
+        if not exists:
+            return
+        self._load_model(parts)
+        put_optimizer_tensors(run.optimizer, parts["optimizer"])
+        for group, rates in zip(run.optimizer.param_groups, facts["rates"], strict=True):
+            group.update(rates)
+        if self.scheduler is not None:
+            self.scheduler.load_state_dict(self.scheduler.state_dict() | facts["schedule"])
+        self.order.set_state(parts["random"]["order"])
+        torch.set_rng_state(parts["random"]["torch"])
+        if self._device.type == "cuda" and "cuda" in parts["random"]:
+            torch.cuda.set_rng_state(parts["random"]["cuda"], self._device)
+        devices = {name: value.device for name, value in run.model.state_dict().items()}
+        run.history.best_state = {name: value.to(devices[name]) for name, value in parts["best"].items()}
+        run.history.epochs = [Epoch(**epoch) for epoch in facts["epochs"]]
+        run.stop = facts["stop"]
+
+    def _read(self) -> tuple[Parts, dict[str, Any]]:
+        """Tensors and facts of the file, once it is certain that they are of this run and complete."""
+        tensors, facts = read_checkpoint(self.path)
+        parts: dict[str, dict[str, Tensor]] = {part: {} for part in self._parts()}
+        for name, value in tensors.items():
+            part, _, rest = name.partition(".")
+            parts.setdefault(part, {})[rest] = value
+        for what, ours in self.same.items():
+            self._check_same(what, facts.get(what), ours)
+        kinds = {part: _kinds(values) for part, values in parts.items()}
+        ours = {part: _kinds(values) for part, values in self._parts().items()}
+        self._check_same("model", kinds["model"], ours["model"])
+        for random in (kinds["random"], ours["random"]):
+            random.pop("cuda", None)  # a run may resume on another device, though not to the same bits
+        epochs, row = facts.get("epochs"), dict.fromkeys(Epoch.__dataclass_fields__, 0.0)
+        is_valid = {
+            "tensors": facts.get("tensors") == sorted(tensors),
+            "best state": kinds["best"] == ours["model"],
+            "random state": kinds["random"] == ours["random"],
+            "epochs": isinstance(epochs, list) and bool(epochs) and _form(epochs) == _form([row] * len(epochs)),
+            "stop": isinstance(facts.get("stop"), bool),
+            **{name: _form(facts.get(name)) == _form(example) for name, example in self._place().items()},
+        }
+        invalid = [name for name, valid in is_valid.items() if not valid]
+        if invalid:
+            rule = "a checkpoint must hold everything that its run resumes with"
+            raise FormatError(f"{rule}: {self.path} has no valid {', '.join(invalid)}")
+        return dict(parts), facts
+
+    def _check_same(self, what: str, theirs: object, ours: Mapping[str, Any]) -> None:
+        """Raise for the file of a run that began with something else, and list what differs."""
+        theirs = theirs if isinstance(theirs, dict) else {}
+        either = {**theirs, **ours}
+        different = [key for key in either if not (key in theirs and key in ours and theirs[key] == ours[key])]
+        if different:
+            listed = [f"{key} {_shown(theirs, key)} -> {_shown(ours, key)}" for key in different[:MOST_LISTED]]
+            listed += [f"{len(different) - MOST_LISTED} more"] * (len(different) > MOST_LISTED)
+            raise FormatError(
+                f"a run resumes with the {what} it began with: {self.path} differs in {', '.join(listed)}"
+            )
+
+    def _load_model(self, parts: Parts) -> None:
+        """Load the best and the last state, or neither: only the model itself knows whether it takes a wiring."""
+        model = self.run.model
+        before = {name: value.detach().clone() for name, value in model.state_dict().items()}
+        try:
+            for part in ("best", "model"):
+                model.load_state_dict(parts[part])
+        except Exception as error:  # whatever a module raises, the modules before it have loaded theirs
+            model.load_state_dict(before)
+            problem = " ".join(str(error).split())
+            raise FormatError(f"a run resumes with the model it began with: {self.path} differs ({problem})") from None
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's state of each parameter, by the parameter's number and the state's name."""
+    return {
+        f"{number}.{name}": value
+        for number, parameter in enumerate(_parameters(optimizer))
+        for name, value in optimizer.state.get(parameter, {}).items()
+        if isinstance(value, Tensor)
+    }
+
+
+def put_optimizer_tensors(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Give an optimizer the state that `optimizer_tensors` returned."""
+    parameters = _parameters(optimizer)
+    for key, value in tensors.items():
+        number, _, name = key.partition(".")
+        parameter = parameters[int(number)]
+        # Torch keeps the count of steps on the CPU.
+        optimizer.state[parameter][name] = value if name == "step" else value.to(parameter.device)
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _kinds(tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    return {name: kind_of(value) for name, value in tensors.items()}
+
+
+def _shown(values: Mapping[str, Any], key: str) -> str:
+    return repr(values[key]) if key in values else "nothing"
+
+
+def _form(value: Any) -> Any:
+    """A JSON value with `float` in the place of every number."""
+    if isinstance(value, dict):
+        return {key: _form(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_form(each) for each in value]
+    return float if isinstance(value, int | float) and not isinstance(value, bool) else value
