@@ -42,6 +42,10 @@ class OptionError(DendritreeError):
     """An option out of range, of the wrong type, or a name nobody knows."""
 
 
+class DeviceError(DendritreeError, RuntimeError):
+    """Tensors that must be on one device and are not; a RuntimeError, as PyTorch's own layers raise."""
+
+
 class FormatError(DendritreeError):
     """A file or state dict of another version, another tree or another wiring; a data file that is not genuine."""
 

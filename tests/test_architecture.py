@@ -205,7 +205,9 @@ ESTIMATORS = {"sklearn.base", "sklearn.classifier", "sklearn.regressor", "sklear
 def heavy_imports(module):
     """What is imported with a module and should be where it is used: packages that are heavy or optional, our own."""
     names = imports_of(module, at_import_time=True)
-    needed = {"numba"} if module.startswith("ops.kernels") else {"sklearn"} if module in ESTIMATORS else set()
+    needed = (
+        {"numba", "llvmlite"} if module.startswith("ops.kernels") else {"sklearn"} if module in ESTIMATORS else set()
+    )
     packages = {name.partition(".")[0] for name in names} - LIGHT - {"dendritree"} - needed
     # The estimators extend scikit-learn's classes: whoever imports one needs that.
     heavy = {"ops.kernels"} if module in ESTIMATORS else {"ops.kernels", *ESTIMATORS}

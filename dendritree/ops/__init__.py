@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..errors import OptionError, ShapeError, check_one_of, check_probability
+from ..errors import DeviceError, OptionError, ShapeError, check_one_of, check_probability
 from . import eager, fused, reference
 from .dropout import draw_seed, synapse_scale
 from .plan import Plan, make_plan
@@ -63,6 +63,12 @@ def dendritic(
     if x.dim() == 0 or x.shape[-1] != forest.in_features:
         raise ShapeError(
             f"the last dimension of the input must be in_features {forest.in_features}: got {tuple(x.shape)}"
+        )
+    device = x.device
+    if weight.device != device or (bias is not None and bias.device != device):
+        others = weight.device if bias is None else f"{weight.device} and {bias.device}"
+        raise DeviceError(
+            f"all tensors must be on the same device: got the input on {device}, the parameters on {others}"
         )
     if not x.is_meta and torch.is_autocast_enabled(x.device.type):  # trees compute in the type of their weights
         with torch.autocast(x.device.type, enabled=False):

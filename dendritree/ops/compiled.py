@@ -3,67 +3,85 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from ..files import Lock
 
-__all__ = ["kernel", "typed_activation"]
+__all__ = ["Entry", "entry", "kernel"]
 
 SIGNATURES = {
-    "forward": ["intp"] * 14 + ["real", "real", "intp", "boolean"],
-    "backward": ["intp"] * 17 + ["real", "real", "intp", "boolean"],
-    "input_gradient": ["intp"] * 13 + ["real", "real", "intp"],
-    "transpose": ["intp"] * 6 + ["real"],
     "log_products": ["intp"] * 10 + ["real"],
     "log_products_backward": ["intp"] * 14 + ["real"],
     "depths": ["intp"] * 12 + ["real"],
     "smooth_depths": ["intp"] * 13 + ["real", "real"],
     "smooth_depths_backward": ["intp"] * 15 + ["real", "real"],
 }
-"""Arguments of the kernels; an activation comes last where there is one."""
+"""Arguments of the kernels for dendrites that read every input."""
+
+
+class Entry(NamedTuple):
+    """A compiled kernel that takes the address of a header."""
+
+    call: Callable[[int], None]
+    address: int
+    compiled: Any
+    """What holds the code in memory."""
 
 
 @functools.cache
-def kernel(name: str, dtype: torch.dtype, activation: str | None = None) -> Callable[..., None]:
-    """The compiled entry of a kernel for one number type and activation; it skips Numba's own dispatch.
+def entry(name: str, dtype: torch.dtype, lanes: int) -> Entry:
+    """The compiled `forward` or `backward` for one number type and length of tiles.
 
     Compiled now or loaded from the cache on disk; of many processes that start together one compiles.
     """
+    from .kernels import make_entry
+
+    compiled = make_entry(name, np.float32 if dtype == torch.float32 else np.float64, lanes)
+    _compile(compiled, compiled.compile)
+    return Entry(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address), compiled.address, compiled)
+
+
+@functools.cache
+def kernel(name: str, dtype: torch.dtype) -> Callable[..., None]:
+    """The compiled entry of another kernel for one number type; it skips Numba's own dispatch."""
     import numba
 
     from . import kernels
 
     real = numba.float32 if dtype == torch.float32 else numba.float64
     signature = [real if kind == "real" else getattr(numba, kind) for kind in SIGNATURES[name]]
-    if activation is not None:
-        signature.append(numba.types.NamedUniTuple(real, 1, _activation_type(activation)))  # type: ignore[no-untyped-call]
     dispatcher = getattr(kernels, name)
-    with _one_process_at_a_time(dispatcher):
-        entry: Callable[..., None] = dispatcher.compile(tuple(signature))
-    return entry
+    found: Callable[..., None] = _compile(dispatcher, lambda: dispatcher.compile(tuple(signature)))
+    return found
 
 
-@functools.cache
-def _activation_type(name: str) -> Callable[[float], Any]:
-    from . import kernels
+def _compile(holder: Any, compile_now: Callable[[], Any]) -> Any:
+    """Compile or load. A cache that cannot be read or written is repaired, or else not used: it only saves time."""
+    from numba.core.caching import NullCache
 
-    return next(kind for kind in kernels.ACTIVATIONS if kind.__name__ == name)
+    with _one_process_at_a_time(holder):
+        try:
+            return compile_now()
+        except Exception:  # a damaged pickle may raise anything
+            if isinstance(holder._cache, NullCache):
+                raise
+        with contextlib.suppress(Exception):
+            holder._cache.flush()
+            return compile_now()
+        holder._cache = NullCache()
+        return compile_now()
 
 
-@functools.lru_cache(maxsize=256)
-def typed_activation(name: str, slope: float) -> Any:
-    """An activation as the kernels take it: its type chooses their code."""
-    return _activation_type(name)(slope)
-
-
-def _one_process_at_a_time(dispatcher: Any) -> contextlib.AbstractContextManager[Any]:
+def _one_process_at_a_time(holder: Any) -> contextlib.AbstractContextManager[Any]:
     """A lock beside Numba's cache while compiling; nothing where there is no cache or no lock."""
-    folder = getattr(dispatcher._cache, "cache_path", None)
+    folder = getattr(holder._cache, "cache_path", None)
     with contextlib.suppress(OSError):
         if folder is not None:
             return Lock(Path(folder) / "dendritree.lock", on_wait=lambda _: None)

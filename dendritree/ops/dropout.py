@@ -1,7 +1,7 @@
 """Per-synapse dropout without a stored mask: a hash of (seed, sample, synapse) decides.
 
-`kernels.py` says the same in its inner loops; here it is in PyTorch, for the other backends and any device. A pair of
-neighbouring synapses of a node shares one 32-bit hash, 16 bits each, so a probability is rounded to 1/65536.
+`kernels/masks.py` says the same for the fused kernels; here it is in PyTorch, for the other backends and any device. A
+pair of neighboring synapses of a node shares one 32-bit hash, 16 bits each: a probability is rounded to 1/65536.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..tree import Forest
 
-__all__ = ["draw_seed", "limit_and_scale", "synapse_pairs", "synapse_scale"]
+__all__ = ["draw_seed", "limit_and_scale", "silence", "synapse_pairs", "synapse_scale"]
 
 WORD = 0xFFFFFFFF
 
@@ -28,7 +28,8 @@ def limit_and_scale(dropout: float) -> tuple[int, float]:
     >>> limit_and_scale(0.5)
     (32768, 2.0)
     """
-    return min(round(dropout * 65536), 65535), 1 / (1 - dropout)
+    limit = min(round(dropout * 65536), 65535)
+    return limit, 65536 / (65536 - limit)  # by what is kept, so that means stay what they are
 
 
 def synapse_pairs(forest: Forest, device: torch.device) -> Tensor:
@@ -50,6 +51,15 @@ def synapse_scale(seed: Tensor, samples: int, pairs: Tensor, dropout: float, dty
     bits ^= bits >> 16
     bits = torch.where((pairs & 1).bool(), bits & 0xFFFF, bits >> 16)
     return (bits >= limit).to(dtype) * scale
+
+
+def silence(values: Tensor, scale: Tensor) -> Tensor:
+    """What the synapses pass on: values scaled up, and 0 for those that are silent, whatever they read.
+
+    >>> silence(torch.tensor([1.0, float("inf")]), torch.tensor([2.0, 0.0]))
+    tensor([2., 0.])
+    """
+    return (values * scale).masked_fill(scale == 0, 0)
 
 
 def _mix(h: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Vectorised PyTorch on stored edges only: any device, any float type, autograd, compile, export.
+"""Vectorized PyTorch on stored edges only: any device, any float type, autograd, compile, export.
 
 A `Layout` is a forest prepared for this: every level is a few *groups* of nodes with equal fan-in, so that a group is
 one reshape, multiply and sum. Balanced trees need no index at all; where all neurons read the same inputs the leaf
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ..tree import Forest, IntArray
+from .dropout import silence
 
 __all__ = ["Layout", "dendritic", "make_layout"]
 
@@ -149,7 +150,7 @@ def dendritic(
         if root_activation or (level.mixed is None and not level.roots):
             y = activation(y)
         elif level.mixed is not None:
-            y = torch.where(level.mixed, y, activation(y))
+            y = torch.where(level.mixed, y, activation(y.clone()))  # it may change what it is given
         if layout.chained:
             rows, scale = y, None  # only the leaf level has synapses
         else:
@@ -176,7 +177,7 @@ def _group_sums(rows: Tensor, weight: Tensor, bias: Tensor | None, group: Group,
     w = _take(weight, group.edges).reshape(group.shared_by, *each)
     if scale is not None:
         factors = _take(scale, group.edges).reshape(batch, group.shared_by, *each)
-        y = (values.unsqueeze(1) * factors * w).sum(-1)  # (batch, neurons, nodes)
+        y = (silence(values.unsqueeze(1), factors) * w).sum(-1)  # (batch, neurons, nodes)
     elif group.shared_by > 1:
         y = torch.bmm(values.transpose(0, 1), w.permute(1, 2, 0)).permute(1, 2, 0)  # (batch, neurons, nodes)
     else:

@@ -1,22 +1,22 @@
-"""The fused CPU op: when it can be used, and its registration with torch; nothing numeric.
-
-The kernels are features-major: a row holds one input, node or neuron for all samples. Outputs keep that order in
-memory, so a stack of layers never transposes between two of them.
-"""
+"""The fused CPU op: when it can be used, and its registration with torch; nothing numeric."""
 
 from __future__ import annotations
 
 import importlib.util
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
 
-from . import eager, leaves
-from .dropout import synapse_scale
-from .launch import ITEM_SIZES, features_major, run_backward, run_forward
+from ..errors import ShapeError
+from . import eager
+from .dropout import synapse_pairs, synapse_scale
+from .header import Sizes
+from .launch import ITEM_SIZES, Options, kept_bytes_of_a_tile, run_backward, run_forward
 from .plan import Plan
+from .program import Program
 
 __all__ = ["dendritic", "is_transformed", "obstacle"]
 
@@ -31,6 +31,9 @@ ACTIVATIONS: dict[Any, str] = {
     torch.sigmoid: "Sigmoid",
 }
 """Activations the kernels know, by module class or function."""
+
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+"""Where a module keeps what users attach to it: an activation that has any must really be called."""
 
 HAS_NUMBA = importlib.util.find_spec("numba") is not None
 PLAIN_TENSORS = (Tensor, nn.Parameter)
@@ -74,7 +77,7 @@ def _kind(activation: Any) -> str | None:
     """The kernels' name of an activation; None for those they do not know or must not replace."""
     if not isinstance(activation, nn.Module):
         return ACTIVATIONS.get(activation)
-    if activation._forward_hooks or activation._forward_pre_hooks:
+    if "forward" in vars(activation) or any(getattr(activation, name) for name in HOOKS):
         return None
     if type(activation) is nn.LeakyReLU and not activation.negative_slope > 0:
         return None  # the derivative is read off the output's sign
@@ -92,29 +95,38 @@ def dendritic(
     seed: Tensor | None = None,
 ) -> Tensor:
     """The outputs of all neurons, shape (..., neurons). `obstacle` must have said None."""
-    kind, slope = _kind(activation), float(getattr(activation, "negative_slope", 0.0))
+    kind = _kind(activation)
     assert kind is not None
-    program, options = plan.program, (kind, slope, root_activation, dropout)
+    options = Options(kind, float(getattr(activation, "negative_slope", 0.0)), root_activation, dropout)
+    flat = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
     if torch.compiler.is_compiling():
-        rows = x.reshape(-1, x.shape[-1]).t().contiguous()
-        y = _forward_op(rows, weight, bias, program.tables, program.sizes, seed, *options)[0]
-        outputs: Tensor = y.t().reshape(*x.shape[:-1], y.shape[0])
-        return outputs
-    if torch.is_grad_enabled() and (
+        y = _forward_op(flat.contiguous(), weight, bias, plan.program.tables, list(plan.program.sizes), seed, *options)[
+            0
+        ]
+    elif torch.is_grad_enabled() and (
         weight.requires_grad or x.requires_grad or (bias is not None and bias.requires_grad)
     ):
-        out: Tensor = FusedDendrites.apply(x, weight, bias, seed, plan, options, activation)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(x, weight, bias, plan, seed, options)[0]
+        y = FusedDendrites.apply(flat, weight, bias, seed, plan, options, activation)  # type: ignore[no-untyped-call]
+    else:  # not a view, so that users may change it in place
+        y = torch.empty((*x.shape[:-1], plan.forest.neurons), dtype=x.dtype)
+        run_forward(_readable(flat), _contiguous(weight), _contiguous(bias), plan.program, seed, options, y=y)
+        return y
+    out: Tensor = y if x.dim() == 2 else y.reshape(*x.shape[:-1], y.shape[1])
+    return out
 
 
-def _empty_outputs(x: Tensor, neurons: int) -> Tensor:
-    """Memory for outputs (..., neurons), features-major inside: no view, so that users may change it in place."""
-    if x.dim() == 2:
-        return torch.empty_strided((x.shape[0], neurons), (1, x.shape[0]), dtype=x.dtype)
-    leading = x.shape[:-1]
-    strides = torch.empty(leading, device="meta").stride()
-    return torch.empty_strided((*leading, neurons), (*strides, leading.numel()), dtype=x.dtype)
+@overload
+def _contiguous(tensor: Tensor) -> Tensor: ...
+@overload
+def _contiguous(tensor: None) -> None: ...
+def _contiguous(tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None else tensor.resolve_neg().contiguous()
+
+
+def _readable(x: Tensor) -> Tensor:
+    """A matrix as the kernels read it: samples or features side by side, and numbers as they lie in memory."""
+    x = x.resolve_neg()
+    return x if x.stride(1) == 1 or (x.stride(0) == 1 and x.shape[0] > 1) else x.contiguous()
 
 
 class FusedDendrites(torch.autograd.Function):
@@ -128,122 +140,168 @@ class FusedDendrites(torch.autograd.Function):
         bias: Tensor | None,
         seed: Tensor | None,
         plan: Plan,
-        options: leaves.Options,
+        options: Options,
         activation: Callable[[Tensor], Tensor],
     ) -> Tensor:
-        """Outputs; activations of all nodes are kept for the way back."""
-        y, rows, acts = _forward(x, weight, bias, plan, seed, options)
-        ctx.save_for_backward(x, weight, bias, seed, rows, acts)
+        """Outputs; what the kernels keep is kept for the way back."""
+        y, kept = run_forward(_readable(x), _contiguous(weight), _contiguous(bias), plan.program, seed, options)
+        ctx.save_for_backward(x, weight, bias, seed, kept)
         ctx.plan, ctx.options, ctx.activation = plan, options, activation
         return y
 
     @staticmethod
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of x, weight and bias."""
-        if torch.is_grad_enabled() or is_transformed(gy):  # say it in operations torch knows
-            return (*_differentiable_gradients(ctx, gy), None, None, None, None)
-        x, weight, _, seed, rows, acts = ctx.saved_tensors
-        need_gx, need_gw, need_gb = ctx.needs_input_grad[:3]
-        options: leaves.Options = ctx.options
-        gy = features_major(gy)
-        if plan_leaves := _leaves(ctx.plan, options[3]):
-            gx, gw, gb = leaves.backward(gy, x, weight, acts, plan_leaves, options, need_gx, need_gb)
-        else:
-            program = ctx.plan.program
-            tables, sizes = program.tables, program.sizes
-            gx, gw, gb = run_backward(
-                gy, rows, weight, acts, tables, sizes, seed, *options, need_gx=need_gx, need_gb=need_gb
-            )
-        return (
-            gx.t().reshape(x.shape) if need_gx else None,
-            gw if need_gw else None,
-            gb if need_gb else None,
-            None,
-            None,
-            None,
-            None,
-        )
+        x, weight, bias, seed, kept = ctx.saved_tensors
+        plan, options, needed = ctx.plan, ctx.options, ctx.needs_input_grad[:3]
+        if not torch.is_grad_enabled() and not is_transformed(gy):
+            # Hooks on saved tensors may have changed how these lie in memory.
+            tensors = _readable(x), _contiguous(weight), _contiguous(bias), kept.contiguous()
+            found = run_backward(_readable(gy), *tensors, plan.program, seed, options, needed[0])
+            if found is not None:
+                return (
+                    *(gradient if need else None for gradient, need in zip(found, needed, strict=True)),
+                    *[None] * 4,
+                )
+        scale = synapse_scale(seed, len(x), plan.pairs, options.dropout, x.dtype) if options.dropout else None
+        arguments = (plan.layout, ctx.activation, options.root_activation, scale)
+        return (*_gradients_by_operations(gy, (x, weight, bias), needed, arguments), *[None] * 4)
 
 
-def _leaves(plan: Plan, dropout: float) -> leaves.Leaves | None:
-    """The leaf level as a matmul, where it is one."""
-    return None if dropout else plan.leaves
-
-
-def _forward(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    plan: Plan,
-    seed: Tensor | None,
-    options: leaves.Options,
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Outputs (..., neurons), the rows that the kernels read (a matmul reads `x`), and the activations they wrote."""
-    y = _empty_outputs(x, plan.forest.neurons)
-    if plan_leaves := _leaves(plan, options[3]):
-        return y, None, leaves.forward(x, weight, bias, plan_leaves, options, y)
-    rows, program = features_major(x), plan.program
-    _, acts = run_forward(rows, weight, bias, program.tables, program.sizes, seed, *options, y)
-    return y, rows, acts
-
-
-def _differentiable_gradients(ctx: Any, gy: Tensor) -> list[Tensor | None]:
+def _gradients_by_operations(
+    gy: Tensor, tensors: tuple[Tensor, Tensor, Tensor | None], needed: Sequence[bool], arguments: tuple[Any, ...]
+) -> list[Tensor | None]:
     """The same gradients through the eager backend, with a graph of their own if somebody will differentiate them."""
-    x, weight, bias, seed, _, _ = ctx.saved_tensors
-    plan, (_, _, root_activation, dropout) = ctx.plan, ctx.options
-    scale = synapse_scale(seed, x.reshape(-1, x.shape[-1]).shape[0], plan.pairs, dropout, x.dtype) if dropout else None
     again = torch.is_grad_enabled()
-    with torch.enable_grad():
-        y = eager.dendritic(x, weight, bias, plan.layout, ctx.activation, root_activation, scale)
-    needed = [tensor for tensor, need in zip((x, weight, bias), ctx.needs_input_grad, strict=False) if need]
-    found = iter(torch.autograd.grad(y, needed, gy, create_graph=again))
-    return [next(found) if need else None for need in ctx.needs_input_grad[:3]]
+    with torch.autocast("cpu", enabled=False):
+        with torch.enable_grad():
+            y = eager.dendritic(*tensors, *arguments)
+        wanted = [tensor for tensor, need in zip(tensors, needed, strict=True) if need and tensor is not None]
+        found = iter(torch.autograd.grad(y, wanted, gy, create_graph=again))
+    return [next(found) if need else None for need in needed]
 
 
 # ------------------------------------------------------------------------------------- the op that compilers can trace
 
+LANES = 64
+"""Samples of a tile in a compiled graph: the memory it keeps must be a plain function of the batch."""
+
 _SCHEMA_TAIL = (
     "Tensor tables, int[] sizes, Tensor? seed, str activation, float slope, bool root_activation, float dropout"
 )
-_forward_op = torch.library.custom_op(
+
+
+@torch.library.custom_op(
     "dendritree::forward",
-    run_forward,
     mutates_args=(),
     device_types="cpu",
     schema=f"(Tensor x, Tensor weight, Tensor? bias, {_SCHEMA_TAIL}) -> (Tensor, Tensor)",
 )
-_backward_op = torch.library.custom_op(
+def _forward_op(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    tables: Tensor,
+    sizes: Sequence[int],
+    seed: Tensor | None,
+    *options: Any,
+) -> Any:
+    program = _checked_program(x, weight, bias, tables, sizes)
+    return run_forward(_contiguous(x), _contiguous(weight), _contiguous(bias), program, seed, Options(*options), LANES)
+
+
+def _checked_program(x: Tensor, weight: Tensor, bias: Tensor | None, tables: Tensor, sizes: Sequence[int]) -> Program:
+    """Anybody can call a registered op, and the kernels believe what they are told."""
+    program = Program(tables, Sizes(*sizes))
+    wanted, found = (program.sizes.features, program.sizes.edges), (x.shape[-1], weight.shape[0])
+    if x.dim() != 2 or wanted != found or (bias is not None and bias.shape[0] != program.sizes.nodes):
+        raise ShapeError(f"x and weight must have (inputs, edges) {wanted}: got {found}")
+    return program
+
+
+@torch.library.custom_op(
     "dendritree::backward",
-    lambda *arguments: tuple(tensor.clone() for tensor in run_backward(*arguments)),  # no output may be a view
     mutates_args=(),
     device_types="cpu",
-    schema=f"(Tensor gy, Tensor x, Tensor weight, Tensor acts, {_SCHEMA_TAIL}, bool need_gx, bool need_gb) "
+    schema=f"(Tensor gy, Tensor x, Tensor weight, Tensor? bias, Tensor kept, {_SCHEMA_TAIL}, bool need_gx) "
     "-> (Tensor, Tensor, Tensor)",
 )
+def _backward_op(
+    gy: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    kept: Tensor,
+    tables: Tensor,
+    sizes: Sequence[int],
+    seed: Tensor | None,
+    *rest: Any,
+) -> Any:
+    *chosen, need_gx = rest
+    program, options = _checked_program(x, weight, bias, tables, sizes), Options(*chosen)
+    tensors = _contiguous(x), _contiguous(weight), _contiguous(bias)
+    found = run_backward(_contiguous(gy), *tensors, kept.contiguous(), program, seed, options, need_gx, LANES)
+    gradients = found or _gradients_in_a_thread(gy, tensors, program, seed, options, need_gx)
+    return tuple(gradient.clone() for gradient in gradients)  # no output may be a view
+
+
+def _gradients_in_a_thread(
+    gy: Tensor,
+    tensors: tuple[Tensor, Tensor, Tensor | None],
+    program: Program,
+    seed: Tensor | None,
+    options: Options,
+    need_gx: bool,
+) -> list[Tensor]:
+    """Gradients through the eager backend for numbers that are not finite. Within an op torch has switched autograd off
+    for the thread it runs in: hence another."""
+    activations = {"LeakyReLU": nn.LeakyReLU(options.slope), "Tanh": nn.Tanh(), "Sigmoid": nn.Sigmoid()}
+    activation = {**activations, "ReLU": nn.ReLU(), "Identity": nn.Identity()}[options.activation]
+    forest, found = program.forest(), list[Tensor | None]()
+
+    def work() -> None:
+        leaves = [None if tensor is None else tensor.detach().requires_grad_() for tensor in tensors]
+        x, weight, bias = leaves
+        assert x is not None
+        assert weight is not None
+        pairs = synapse_pairs(forest, x.device)
+        scale = synapse_scale(seed, len(x), pairs, options.dropout, x.dtype) if seed is not None else None
+        arguments = (eager.make_layout(forest), activation, options.root_activation, scale)
+        needed = (need_gx, True, bias is not None)
+        with torch.no_grad():
+            found.extend(_gradients_by_operations(gy.detach(), (x, weight, bias), needed, arguments))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return [gy.new_empty(0) if gradient is None else gradient for gradient in found]
 
 
 @_forward_op.register_fake
-def _(x: Tensor, _weight: Tensor, _bias: Tensor | None, _tables: Tensor, sizes: Sequence[int], *_: Any) -> Any:
-    return x.new_empty(sizes[1], x.shape[1]), x.new_empty(sizes[0], x.shape[1])
+def _(x: Tensor, _weight: Tensor, _bias: Any, _tables: Tensor, sizes: Sequence[int], _seed: Any, *options: Any) -> Any:
+    size, activation, dropout = Sizes(*sizes), options[0], options[3]
+    kept = kept_bytes_of_a_tile(size, x.dtype, activation, dropout, LANES)
+    return x.new_empty(x.shape[0], size.neurons), x.new_empty(-(-x.shape[0] // LANES) * kept, dtype=torch.uint8)
 
 
 @_backward_op.register_fake
-def _(_gy: Tensor, x: Tensor, weight: Tensor, _acts: Tensor, _tables: Tensor, sizes: Sequence[int], *rest: Any) -> Any:
-    need_gx, need_gb = rest[-2:]
-    gx = x.new_empty(x.shape[0] if need_gx else 0, x.shape[1])
-    return gx, torch.empty_like(weight), weight.new_empty(sizes[0] if need_gb else 0)
+def _(
+    _gy: Tensor, x: Tensor, weight: Tensor, _bias: Any, _kept: Any, _tables: Any, sizes: Sequence[int], *rest: Any
+) -> Any:
+    gx = torch.empty_like(x) if rest[-1] else x.new_empty(0)
+    return gx, torch.empty_like(weight), weight.new_empty(Sizes(*sizes).nodes)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    x, weight, _bias, tables, sizes, seed, *options = inputs
-    ctx.save_for_backward(x, weight, output[1], tables, seed)
+    x, weight, bias, tables, sizes, seed, *options = inputs
+    ctx.save_for_backward(x, weight, bias, output[1], tables, seed)
     ctx.sizes, ctx.options = sizes, options
 
 
-def _differentiate(ctx: Any, gy: Tensor, _g_acts: Tensor | None) -> tuple[Any, ...]:
-    x, weight, acts, tables, seed = ctx.saved_tensors
+def _differentiate(ctx: Any, gy: Tensor, _g_kept: Tensor | None) -> tuple[Any, ...]:
+    x, weight, bias, kept, tables, seed = ctx.saved_tensors
     need_gx, _, need_gb = ctx.needs_input_grad[:3]
-    gx, gw, gb = _backward_op(gy.contiguous(), x, weight, acts, tables, ctx.sizes, seed, *ctx.options, need_gx, need_gb)
+    gx, gw, gb = _backward_op(gy, x, weight, bias, kept, tables, ctx.sizes, seed, *ctx.options, need_gx)
     return gx if need_gx else None, gw, gb if need_gb else None, *[None] * 7
 
 

@@ -11,7 +11,6 @@ from torch import Tensor
 from ..tree import Forest
 from .dropout import synapse_pairs
 from .eager import Layout, make_layout
-from .leaves import Leaves, make_leaves
 from .program import Program, make_program
 
 __all__ = ["Plan", "make_plan"]
@@ -35,11 +34,6 @@ class Plan:
         return make_program(self.forest)
 
     @cached_property
-    def leaves(self) -> Leaves | None:
-        """For the fused backend, where the leaf level is better done as a batched matmul."""
-        return make_leaves(self.forest)
-
-    @cached_property
     def pairs(self) -> Tensor:
         """For dropout, outside the fused backend."""
         return synapse_pairs(self.forest, self.device)
@@ -54,5 +48,5 @@ def make_plan(forest: Forest, device: torch.device | str = "cpu") -> Plan:
     plan = Plan(forest, torch.device(device))
     _ = plan.layout, plan.pairs
     if plan.device.type == "cpu":
-        _ = plan.program, plan.leaves
+        _ = plan.program
     return plan

@@ -1,38 +1,38 @@
 """A forest laid out for the fused kernels.
 
-Nodes get *places* in depth-first order, so that a dendrite is computed right after its children, while their rows are
-in the nearest cache. Neurons with equal trees go through their places together, a *bundle* at a time, so that inputs
-they share are read once for all of them. *Chunks* of bundles are what threads take; they depend on the forest alone.
+Nodes get *places*, the order in which they are computed, children before parents. *Chunks* are runs of neurons, for
+threads to take and so small that the values they hold at a time stay in the second cache. Within a chunk come first the
+*segments*, subtrees of few synapses, sorted by the inputs they read, so that neighbors find those inputs in the first
+cache; then all nodes above them.
 
-The backward pass needs the gradient of a node only from its parent's turn to its own. So gradients live in few
-*homes*: the slots of a stack, one stack per chunk.
+The value of a node lives in a *slot* of working memory until its parent has read it. Within a segment slots are a
+stack: the children of a node lie from its own slot on, and its value takes the place of its first child's. The backward
+pass goes the same way in reverse, so that the same slots serve it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..tree import Forest, IntArray
+from ..tree import Forest
+from .header import COLUMNS, EDGE, FIRST, NODE, ROOT, Sizes
 
 __all__ = ["Program", "make_program"]
 
-BUNDLE = 8
-"""Equal trees that are walked together: 256 neurons on 1024 shared inputs run 1.7 times faster than one by one."""
+SEGMENT = 64
+"""Synapses of a segment at most."""
 
-MAX_CHUNKS = 64
-"""Pieces of a layer for threads to take: fixed, so that results do not depend on the number of threads."""
+CHUNK = 1024
+"""Values that a chunk may hold beside its segments: 512 kB for tiles of 128 numbers."""
 
-NODE, FIRST, FAN_IN, KIND, ROOT, COLUMNS = range(6)
-"""Columns of the table of nodes: the node, its first edge, its children, their kind, its neuron or -1."""
-
-SYNAPSES, DENDRITES, MIXED, LEAVES = range(4)
-"""Kinds of children. Rows of synapses are inputs and rows of dendrites places; mixed, a dendrite is -1 - place. LEAVES
-are leaf dendrites whose weighted sums a matmul has done."""
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -41,143 +41,137 @@ class Program:
 
     tables: Tensor
     """32-bit integers: the tables one after the other."""
-    sizes: list[int]
-    """Nodes; neurons; rows of gradients without and with those of the inputs (nodes with synapses then keep theirs);
-    where the tables of nodes, rows, homes, kept homes, readers, reader edges and reader places begin, in bytes; and
-    the place where each chunk begins, and the end. A plain list: a compiled graph carries it as such."""
+    sizes: Sizes
+
+    @cached_property
+    def packed_sizes(self) -> Integers:
+        """The sizes as the kernels read them."""
+        return np.array(self.sizes, dtype=np.int64)
+
+    def forest(self) -> Forest:
+        """The forest that was laid out.
+
+        >>> forest = Forest.nested([3, [2], [2, [4]]])
+        >>> make_program(forest).forest() == forest
+        True
+        """
+        tables, sizes = self.tables.numpy(), self.sizes
+        places = tables[: COLUMNS * sizes.nodes].reshape(sizes.nodes, COLUMNS)
+        source = tables[sizes.rows_at // 4 :][: sizes.edges].copy()
+        children = places[places[:, EDGE] >= 0]
+        source[children[:, EDGE]] = sizes.features + children[:, NODE]
+        by_node, outputs = places[places[:, NODE].argsort()], places[places[:, ROOT] >= 0]
+        offsets = np.append(by_node[:, FIRST], sizes.edges)
+        return Forest(sizes.features, source, offsets, outputs[outputs[:, ROOT].argsort()][:, NODE])
 
 
-def make_program(forest: Forest, *, matmul_leaves: bool = False) -> Program:
+def make_program(forest: Forest) -> Program:
     """Lay out a forest.
 
-    With `matmul_leaves` the kernels are not to visit the leaf level, which must be shared by all neurons and equally
-    wide: its places come last, dendrite `d` of neuron `i` at `d * neurons + i` of them, as a batched matmul writes it.
-
-    >>> make_program(Forest.grow(2, fan_in=8, neurons=4)).sizes[11:]
-    [0, 14, 28]
+    >>> make_program(Forest.grow(2, fan_in=8, neurons=4)).sizes.slots
+    5
     """
-    place, bundle = _places_above_leaves(forest) if matmul_leaves else _places(forest)
-    node = np.empty_like(place)
-    node[place] = np.arange(forest.nodes, dtype=np.int32)
-    inner = forest.source >= forest.in_features
-    dendrites = np.add.reduceat(inner.astype(np.int32), forest.offsets[:-1])
-    kind = np.where(dendrites == 0, SYNAPSES, np.where(dendrites == forest.fan_ins, DENDRITES, MIXED))
-    if matmul_leaves:
-        kind[forest.levels[1]] = LEAVES
-    kind = kind[node]
+    features, nodes = forest.in_features, forest.nodes
+    inner = forest.source >= features
+    child, parent_of_child = forest.source[inner] - features, forest.node_of_edge[inner]
+    parent, edge = np.full(nodes, -1), np.full(nodes, -1)
+    parent[child], edge[child] = parent_of_child, np.flatnonzero(inner)
 
-    neuron_of_place = np.full(forest.nodes, -1, dtype=np.int32)
-    neuron_of_place[place[forest.roots]] = np.arange(forest.neurons)
-    nodes = np.stack([node, forest.offsets[node], forest.fan_ins[node], kind, neuron_of_place], axis=1)
+    synapses, first_input = _below(forest)
+    has_dendrites = np.add.reduceat(inner, forest.offsets[:-1], dtype=np.int64) > 0
+    in_segment = (synapses <= SEGMENT) | ~has_dendrites
+    is_head = in_segment & ((parent < 0) | ~in_segment[parent])
+    held = is_head | ~in_segment
+    chunk_of_neuron = _chunks(np.bincount(forest.neuron_of_node[held], minlength=forest.neurons))
+    chunk = chunk_of_neuron[forest.neuron_of_node]
 
-    child = place[np.where(inner, forest.source - forest.in_features, 0)]
-    in_mixed_node = kind[place][forest.node_of_edge] == MIXED
-    rows = np.where(inner, np.where(in_mixed_node, -1 - child, child), forest.source)
+    head, slot, depth_first = _walk(forest, is_head)
+    order = np.lexsort((depth_first, forest.neuron_of_node[head], first_input[head] * in_segment, ~in_segment, chunk))
+    place = np.empty(nodes, np.int64)
+    place[order] = np.arange(nodes)
 
-    chunks = _chunks(place[forest.roots], bundle)
-    mate = forest.neuron_of_node[node] % bundle
-    homes, home_count = _homes(chunks, _slots(forest, np.ones(forest.nodes, dtype=bool))[node] * bundle + mate)
-    keeps = (kind == SYNAPSES) | (kind == MIXED)
-    stacked = np.empty(forest.nodes, dtype=bool)
-    stacked[node] = ~keeps
-    slots = np.where(keeps, -1, _slots(forest, stacked)[node] * bundle + mate)
-    kept_homes, stack_count = _homes(chunks, slots)
-    kept_homes[keeps] = stack_count + np.arange(np.count_nonzero(keeps))
+    stack = int(slot.max(initial=-1)) + 1
+    held_in_order = order[held[order]]
+    first_held = np.searchsorted(chunk[held_in_order], np.arange(chunk_of_neuron[-1] + 1))
+    slot[held_in_order] = stack + np.arange(len(held_in_order)) - first_held[chunk[held_in_order]]
 
-    inputs = forest.synapse_inputs
-    readers = np.concatenate([[0], np.cumsum(np.bincount(inputs, minlength=forest.in_features))])
-    reader_edges = forest.synapse_edges[np.argsort(inputs, kind="stable")]
-    reader_places = place[forest.node_of_edge[reader_edges]]
-
-    tables = [nodes.ravel(), rows, homes, kept_homes, readers, reader_edges, reader_places]
+    root = np.full(nodes, -1)
+    root[forest.roots] = np.arange(forest.neurons)
+    leading = np.where(inner, np.arange(forest.edges), forest.edges)  # synapses up to a node's first dendrite
+    leading = np.minimum(np.minimum.reduceat(leading, forest.offsets[:-1]), forest.offsets[1:]) - forest.offsets[:-1]
+    above = parent >= 0
+    columns: list[npt.NDArray[np.integer[Any]]] = [
+        np.arange(nodes),
+        forest.offsets[:-1],
+        forest.fan_ins,
+        leading,
+        slot,
+        np.where(above, slot[parent], -1),
+        np.where(above, place[parent], -1),
+        edge,
+        root,
+    ]
+    rows = np.where(inner, -1 - slot[np.where(inner, forest.source - features, 0)], forest.source)
+    chunks = np.arange(chunk_of_neuron[-1] + 2)
+    bounds = np.stack([np.searchsorted(chunk[order], chunks), np.searchsorted(chunk_of_neuron, chunks)], axis=1)
+    tables = [np.stack(columns, axis=1)[order].ravel(), rows, bounds.ravel()]
     return Program(
-        tables=torch.as_tensor(np.concatenate(tables, dtype=np.int32, casting="same_kind"), device="cpu"),
-        sizes=[
-            forest.nodes,
-            forest.neurons,
-            home_count,
-            stack_count + int(np.count_nonzero(keeps)),
-            *(4 * np.cumsum([0, *map(len, tables[:-1])])).tolist(),
-            *chunks.tolist(),
-        ],
+        torch.as_tensor(np.concatenate(tables, dtype=np.int32, casting="same_kind"), device="cpu"),
+        Sizes(
+            features=features,
+            neurons=forest.neurons,
+            nodes=nodes,
+            edges=forest.edges,
+            chunks=len(bounds) - 1,
+            slots=int(slot.max()) + 1,
+            widest=int(np.diff(bounds[:, 1]).max()),
+            places_at=0,
+            rows_at=4 * len(tables[0]),
+            chunks_at=4 * (len(tables[0]) + len(rows)),
+        ),
     )
 
 
-def _places(forest: Forest) -> tuple[IntArray, int]:
-    """The place of each node, and how many neurons walk together."""
-    place = _depth_first(forest)
-    ends = place[forest.roots].astype(np.int64) + 1
-    size = int(ends[0])
-    bundle = min(BUNDLE, -(-forest.neurons // 2))  # at least two bundles, for two threads
-    if bundle == 1 or not np.array_equal(ends, size * np.arange(1, forest.neurons + 1)):
-        return place, 1
-    neuron, step = np.divmod(place, size)
-    order = np.lexsort((neuron, step, neuron // bundle))
-    place[order] = np.arange(forest.nodes, dtype=np.int32)
-    return place, bundle
+def _below(forest: Forest) -> tuple[Integers, Integers]:
+    """For each node, how many synapses lie below it, and the first input that they read."""
+    count = np.ones(forest.in_features + forest.nodes, np.int64)
+    first = np.arange(forest.in_features + forest.nodes)
+    for level, edges, begin in forest.ascend():
+        rows = slice(forest.in_features + level.start, forest.in_features + level.stop)
+        count[rows] = np.add.reduceat(count[forest.source[edges]], begin)
+        first[rows] = np.minimum.reduceat(first[forest.source[edges]], begin)
+    return count[forest.in_features :], first[forest.in_features :]
 
 
-def _places_above_leaves(forest: Forest) -> tuple[IntArray, int]:
-    """Places of the nodes above the leaf level, and then of the leaf dendrites, dendrite by dendrite."""
-    leaves, synapses = forest.levels[0].stop, forest.offsets[forest.levels[0].stop]
-    above = Forest(
-        leaves, forest.source[synapses:] - forest.in_features, forest.offsets[leaves:] - synapses, forest.roots - leaves
-    )
-    place, bundle = _places(above)
-    neuron, dendrite = np.divmod(np.arange(leaves, dtype=np.int32), leaves // forest.neurons)
-    return np.concatenate([above.nodes + dendrite * np.int32(forest.neurons) + neuron, place]), bundle
+def _chunks(held: Integers) -> Integers:
+    """The chunk of each neuron, given how many values each holds. They depend on the forest alone, not on the threads:
+    two at least, for two threads, as equal as neurons allow."""
+    count = max(2, -(-int(held.sum()) // CHUNK))
+    count = count if count == 2 else -(-count // 4) * 4
+    before = np.cumsum(held) - held
+    chunks: Integers = np.unique(before * count // int(held.sum()), return_inverse=True)[1].astype(np.int64)
+    return chunks
 
 
-def _depth_first(forest: Forest) -> IntArray:
-    """Number the nodes of tree after tree, children before parents, each branch in one run."""
-    size = np.ones(forest.nodes, dtype=np.int64)  # of the subtree
-    for level in forest.levels:
-        _, below, first = _children(forest, level, size)
-        size[level] += np.add.reduceat(below, first)
-    start = np.zeros(forest.nodes, dtype=np.int64)
-    start[forest.roots] = np.cumsum(size[forest.roots]) - size[forest.roots]
-    for level in reversed(forest.levels):
-        child, below, first = _children(forest, level, size)
-        before = np.cumsum(below) - below
-        before -= np.repeat(before[first], forest.fan_ins[level])
-        start[child[below > 0]] = (np.repeat(start[level], forest.fan_ins[level]) + before)[below > 0]
-    return (start + size - 1).astype(np.int32)
-
-
-def _homes(chunks: IntArray, slot: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
-    """Rows for the slots of every chunk's stack, one stack after the other; their number. -1 needs no row."""
-    sizes = np.maximum.reduceat(slot, chunks[:-1]) + 1
-    base = np.repeat(np.cumsum(sizes) - sizes, np.diff([*chunks[:-1], len(slot)]))
-    return base + slot, int(sizes.sum())
-
-
-def _slots(forest: Forest, stacked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Slots of a stack for values that live from a parent's turn to its child's: siblings side by side, above it.
-
-    A node that is not `stacked` takes no slot itself; its number is the highest one in use at its turn.
-    """
-    slot = np.zeros(forest.nodes, dtype=np.int64)
-    for level in reversed(forest.levels):
-        child, counts, first = _children(forest, level, stacked.astype(np.int64))
-        rank = np.cumsum(counts)
-        rank -= np.repeat(rank[first] - counts[first], forest.fan_ins[level])
-        slot[child[child >= 0]] = (np.repeat(slot[level], forest.fan_ins[level]) + rank)[child >= 0]
-    return slot
-
-
-def _children(
-    forest: Forest, level: slice, weight: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], IntArray]:
-    """For the edges of a level: the child node and its weight (0 for synapses), and where each node's edges begin."""
-    edges = slice(forest.offsets[level.start], forest.offsets[level.stop])
-    child = forest.source[edges] - forest.in_features
-    return child, np.where(child >= 0, weight[child.clip(0)], 0), forest.offsets[level] - forest.offsets[level.start]
-
-
-def _chunks(root_places: IntArray, bundle: int) -> IntArray:
-    """Cut the places into at most MAX_CHUNKS runs of whole bundles."""
-    neurons = len(root_places)
-    bundles = -(-neurons // bundle)
-    count = min(bundles, MAX_CHUNKS)
-    last_neuron = np.minimum(np.arange(1, count + 1) * bundles // count * bundle, neurons) - 1
-    return np.concatenate([[0], root_places[last_neuron] + 1]).astype(np.int32)
+def _walk(forest: Forest, is_head: npt.NDArray[np.bool_]) -> tuple[Integers, Integers, Integers]:
+    """For each node the head of its segment (itself above all segments), its slot in the segment's stack (-1 for heads
+    and what is above them), and its number in a walk of all trees, children before parents, each branch in one run."""
+    size = np.ones(forest.in_features + forest.nodes, np.int64)  # of the subtree; inputs have none
+    size[: forest.in_features] = 0
+    for level, edges, begin in forest.ascend():
+        rows = slice(forest.in_features + level.start, forest.in_features + level.stop)
+        size[rows] += np.add.reduceat(size[forest.source[edges]], begin)
+    size = size[forest.in_features :]
+    end, slot, head = np.zeros(forest.nodes, np.int64), np.full(forest.nodes, -1), np.arange(forest.nodes)
+    end[forest.roots] = np.cumsum(size[forest.roots])
+    for _, child, parent in forest.descend():
+        if not len(child):
+            continue
+        first = np.flatnonzero(np.diff(parent, prepend=-1))  # where the children of each parent begin
+        siblings = np.repeat(first, np.diff([*first, len(child)]))
+        before = np.cumsum(size[child]) - size[child]
+        end[child] = end[parent] - size[parent] + before - before[siblings] + size[child]
+        below = (slot[parent] >= 0) | is_head[parent]
+        slot[child] = np.where(below, slot[parent].clip(0) + np.arange(len(child)) - siblings, -1)
+        head[child] = np.where(below, head[parent], child)
+    return head, slot, end - 1

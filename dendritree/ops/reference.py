@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..tree import Forest
+from .dropout import silence
 
 __all__ = ["MaskedLevel", "dendritic", "masked_levels"]
 
@@ -78,12 +79,12 @@ def dendritic(
     is_root[forest.roots.tolist()] = True
     z = x[..., wiring]  # (..., synapses)
     if synapse_scale is not None:
-        z = z * synapse_scale
+        z = silence(z, synapse_scale)
     for level, (w, mask, b, carried) in zip(forest.levels, masked_levels(weight, bias, forest), strict=True):
         y = z @ (w * mask).T  # (..., nodes)
         y = y if b is None else y + b
         keep_linear = is_root[level].to(x.device) & (not root_activation)
-        y = torch.where(keep_linear, y, activation(y))
+        y = torch.where(keep_linear, y, activation(y.clone()))  # it may change what it is given
         z = torch.cat([z[..., carried], y], dim=-1)
     # Roots of shallow trees are carried to the end, so z holds all roots, in the order of their nodes.
     order = np.argsort(np.argsort(forest.roots))

@@ -1,21 +1,29 @@
-"""A small pool of threads for kernels that run without the GIL.
+"""Threads for kernels: torch's own where they can be had, else a small pool.
 
-Numba's own `parallel=True` is not used: its OpenMP layer kills a forked child and its workqueue layer aborts when two
-threads call at once. This pool is as large as `torch.get_num_threads()` asks for, serves any number of calling
-threads, and is made anew in a forked child.
+Torch's threads, OpenMP's, are warm between two of its operations: they take work over in 1 to 5 microseconds, a pool of
+Python threads in 20 to 70. A call ends when all its threads have, and so does Ctrl-C. A forked child of a process that
+used them would hang in them, as it would in torch's own operations, so there one thread does all.
+
+Numba's `parallel=True` is not used: its OpenMP layer kills a forked child and its workqueue layer aborts when two
+threads call at once.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-__all__ = ["run"]
+import torch
 
-Job = tuple[Callable[..., Any], Sequence[Any], "queue.SimpleQueue[BaseException | None]"]
+__all__ = ["run", "run_together"]
+
+Job = tuple[Callable[..., Any], Sequence[Any], object, "queue.SimpleQueue[BaseException | None]"]
 
 
 class Pool:
@@ -35,29 +43,33 @@ class Pool:
 
     def _work(self) -> None:
         while True:
-            function, arguments, done = self.jobs.get()
+            function, arguments, memory, done = self.jobs.get()
             try:
                 function(*arguments)
                 done.put(None)
             except BaseException as error:  # handed to the caller, who raises it
                 done.put(error)
+            del function, arguments, memory, done  # not until the next job
 
 
 _pool = Pool()
+_is_forked_child = False
 
 
-def _forget_pool() -> None:
+def _forget_threads() -> None:
     """A forked child has none of its parent's threads, and perhaps a lock that nobody will open."""
-    global _pool
-    _pool = Pool()
+    global _pool, _is_forked_child
+    _pool, _is_forked_child = Pool(), True
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
-def run(function: Callable[..., Any], jobs: Sequence[Sequence[Any]]) -> None:
+def run(function: Callable[..., Any], jobs: Sequence[Sequence[Any]], memory: object = None) -> None:
     """Call `function` once with each set of arguments, the first in this thread and the others in the pool.
+
+    The threads hold on to `memory`, what they work on, until they are done: Ctrl-C may end the wait for them.
 
     >>> seen = []
     >>> run(seen.append, [(1,), (2,), (3,)])
@@ -72,11 +84,42 @@ def run(function: Callable[..., Any], jobs: Sequence[Sequence[Any]]) -> None:
         pool.grow(len(jobs) - 1)
     done: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
     for arguments in jobs[1:]:
-        pool.jobs.put((function, arguments, done))
-    errors = []
+        pool.jobs.put((function, arguments, memory, done))
+    errors: list[BaseException] = []
     try:
         function(*jobs[0])
-    finally:  # never leave while others still write into our buffers
+    finally:
         errors = [error for _ in jobs[1:] if (error := done.get()) is not None]
     if errors:
         raise errors[0]
+
+
+@functools.cache
+def _openmp() -> Callable[[int, int, int, int], None] | None:
+    """`GOMP_parallel` of the OpenMP that torch itself uses; None where torch uses another, or none."""
+    libraries = Path(torch.__file__).parent / "lib"
+    try:
+        parallel = ctypes.CDLL(str(libraries / "libtorch_cpu.so")).GOMP_parallel
+    except (OSError, AttributeError):
+        return None
+    parallel.argtypes, parallel.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint], None
+    found: Callable[[int, int, int, int], None] = parallel
+    return found
+
+
+def run_together(entry: Callable[[int], None], address: int, header: int, threads: int, memory: object) -> None:
+    """Let so many threads enter a kernel at once; it shares its work among them.
+
+    Args:
+        entry: the kernel, to be called from Python.
+        address: where its code lies.
+        header: what it is called with.
+        threads: how many.
+        memory: what it works on.
+    """
+    if threads == 1 or _is_forked_child:
+        entry(header)
+    elif (parallel := _openmp()) is not None:
+        parallel(address, header, threads, 0)
+    else:
+        run(entry, [(header,)] * threads, memory)

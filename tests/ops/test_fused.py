@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from torch import nn
 
 from dendritree.ops import dendritic, make_plan
-from dendritree.ops.leaves import make_leaves
 from dendritree.tree import Forest
 
 ACTIVATIONS = {
@@ -31,7 +30,7 @@ SHARED = {
     "odd": share(Forest.grow([9, 5], neurons=2)),
     "many neurons": share(Forest.grow([8, 2], neurons=19)),
 }
-"""Forests whose leaf level is a matmul."""
+"""Forests whose neurons read the same inputs."""
 
 
 def fused(forest, activation, **options):
@@ -89,7 +88,7 @@ def test_every_number_of_children(fan_in, neurons):
 
 @pytest.mark.parametrize("neurons", [1, 2, 7, 8, 9, 15, 16, 17, 65, 130, 1030])
 def test_every_number_of_equal_neurons(neurons):
-    """Around the size of a bundle and the number of chunks."""
+    """Around the number of chunks."""
     forest = Forest.grow(2, depth=2, neurons=neurons)
     check(forest, random_case(forest, (2,)), torch.tanh, root_activation=False)
 
@@ -97,10 +96,10 @@ def test_every_number_of_equal_neurons(neurons):
 # ------------------------------------------------------------------------------------------------------------- batches
 
 
-@pytest.mark.parametrize("samples", [0, 1, 15, 16, 17, 255, 256, 257, 511, 513, 600])
+@pytest.mark.parametrize("samples", [0, 1, 15, 16, 17, 63, 65, 127, 128, 129, 257, 600])
 @pytest.mark.parametrize("name", ["balanced", "balanced, own inputs", "unbalanced, shared", "unequal"])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_batches_around_the_edge_of_a_block(samples, name, dropout):
+def test_batches_around_the_edge_of_a_tile(samples, name, dropout):
     forest = NAMED[name]
     plan, case = make_plan(forest), random_case(forest, (samples,))
 
@@ -119,16 +118,15 @@ def test_one_neuron_and_a_large_batch(samples, bias):
         check(forest, random_case(forest, (samples,), bias=bias), torch.sigmoid)
 
 
-# ----------------------------------------------------------------------------------------------------- leaves by matmul
+# ------------------------------------------------------------------------------------------------------- shared inputs
 
 
 @pytest.mark.parametrize("name", SHARED)
 @pytest.mark.parametrize("activation", ["leaky 0.3", "relu", "tanh", "sigmoid", "none"])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_matmul_path_gives_the_numbers_of_the_loop(name, activation, bias, dtype):
+def test_shared_inputs_give_the_numbers_of_the_loop(name, activation, bias, dtype):
     forest = SHARED[name]
-    assert make_leaves(forest) is not None
     for samples in (1, 6, 257):
         case = random_case(forest, (samples,), dtype, bias)
         check(forest, case, ACTIVATIONS[activation], root_activation=samples != 6)
@@ -148,7 +146,7 @@ def test_the_matmul_path_gives_the_numbers_of_the_loop(name, activation, bias, d
         share(Forest.join([Forest.nested([[8], [8], 1])] * 2)),  # synapses above the leaves
     ],
 )
-def test_what_is_no_shared_wide_leaf_level_still_computes(forest):
+def test_inputs_shared_in_other_ways_give_the_numbers_of_the_loop(forest):
     check(forest, random_case(forest, (5,)), torch.tanh)
 
 
@@ -168,9 +166,9 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", ["matmul", "balanced, own inputs", "unequal, shared"])
+@pytest.mark.parametrize("name", ["shared by three", "balanced, own inputs", "unequal, shared"])
 def test_any_memory_layout_of_x(layout, name):
-    forest = {"matmul": SHARED["two levels"], **NAMED}[name]
+    forest = {"shared by three": SHARED["two levels"], **NAMED}[name]
     x, weight, bias, _ = random_case(forest, (6,))
     given_x, found, wanted = LAYOUTS[layout](x), {}, {}
     cotangent = torch.randn(*given_x.shape[:-1], forest.neurons, dtype=torch.float64)
@@ -186,10 +184,10 @@ def test_any_memory_layout_of_x(layout, name):
     assert_same(found, wanted)
 
 
-@pytest.mark.parametrize("name", ["matmul", "unequal"])
+@pytest.mark.parametrize("name", ["shared by three", "unequal"])
 @pytest.mark.parametrize("samples", [4, 300])
 def test_any_memory_layout_of_weight_bias_and_cotangent(name, samples):
-    forest = {"matmul": SHARED["two levels"], **NAMED}[name]
+    forest = {"shared by three": SHARED["two levels"], **NAMED}[name]
     case = random_case(forest, (samples,))
     spread = [torch.stack([t, t + 1], -1)[..., 0] for t in case]
     assert not any(t.is_contiguous() for t in spread)
@@ -219,9 +217,11 @@ def spoil(case, where, seed):
 
 @pytest.mark.parametrize("where", ["x", "weight", "bias", "cotangent"])
 @pytest.mark.parametrize("activation", ["leaky 0.3", "relu", "tanh", "sigmoid", "none"])
-@pytest.mark.parametrize("name", ["a perceptron", "balanced, shared", "unbalanced", "unequal", "any order", "matmul"])
+@pytest.mark.parametrize(
+    "name", ["a perceptron", "balanced, shared", "unbalanced", "unequal", "any order", "shared by four"]
+)
 def test_nan_and_infinity_go_where_the_loop_takes_them(name, activation, where):
-    forest = {"matmul": SHARED["three levels"], **NAMED}[name]
+    forest = {"shared by four": SHARED["three levels"], **NAMED}[name]
     act = ACTIVATIONS[activation]
     for seed in range(4):
         case = spoil(random_case(forest, (9,), seed=seed), where, seed)

@@ -9,6 +9,7 @@ import math
 import pytest
 import torch
 from forests import ACTIVATIONS, NAMED, assert_same, random_case, run, share
+from torch import nn
 
 from dendritree import ops
 from dendritree.ops import dendritic, make_plan
@@ -37,7 +38,7 @@ def near(found, wanted, draws, p):
 def test_a_synapse_is_silent_with_probability_p_and_scaled_up_otherwise(p, backend):
     found = factors(p, backend)
     silent = found == 0
-    torch.testing.assert_close(found[~silent], torch.full_like(found[~silent], 1 / (1 - p)))
+    torch.testing.assert_close(found[~silent], torch.full_like(found[~silent], 65536 / (65536 - round(p * 65536))))
     assert near(silent.double().mean().item(), p, found.numel(), p)
 
 
@@ -182,3 +183,29 @@ def test_dropout_keeps_the_type(dtype, backend):
     case, plan = random_case(forest, dtype=dtype), make_plan(forest)
     found = run(lambda *t: dendritic(*t, plan, torch.tanh, dropout=0.5, backend=backend), case)
     assert {tensor.dtype for tensor in found.values()} == {dtype}
+
+
+@backends
+@pytest.mark.parametrize("p", [0.99999, 0.999999])
+def test_the_mean_stays_however_few_synapses_are_kept(p, backend):
+    """One of 65536 is the least that can be kept: it is scaled up by as much, not by 1 / (1 - p)."""
+    torch.manual_seed(0)
+    forest = Forest.grow(64, depth=1, neurons=64)
+    x, weight = torch.ones(400, forest.in_features), torch.ones(forest.edges)
+    y = dendritic(x, weight, None, make_plan(forest), nn.Identity(), dropout=p, backend=backend)
+    values = set(y.unique().tolist())
+    assert 65536.0 in values
+    assert all(value % 65536 == 0 for value in values)
+
+
+@pytest.mark.parametrize("backend", ["fused", "eager"])  # masked matrices multiply infinity with 0 themselves
+def test_a_silent_synapse_passes_nothing_on_whatever_it_reads(backend):
+    forest = Forest.grow(4, depth=2, neurons=2)
+    x = torch.full((50, forest.in_features), float("inf"), requires_grad=True)
+    weight = torch.ones(forest.edges, requires_grad=True)
+    torch.manual_seed(1)
+    y = dendritic(x, weight, None, make_plan(forest), nn.ReLU(), dropout=0.9, backend=backend)
+    assert not y.isnan().any()
+    assert (y == 0).any()
+    y[y == 0].sum().backward()
+    assert not x.grad.isnan().any()

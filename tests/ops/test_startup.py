@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -62,15 +63,12 @@ import json, sys
 from numba.core import event
 with event.install_recorder("numba:compile") as compilations:
     found = compute()
-from dendritree.ops import kernels
-used = {}
-for name in kernels.__all__:
-    stats = getattr(getattr(kernels, name), "stats", None)
-    if stats is not None:
-        hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
-        if hits or misses:
-            used[name] = [hits, misses]
-caches = [getattr(kernels, name)._cache.cache_path for name in used]
+from dendritree.ops.compiled import entry
+used, caches = {}, []
+for name in ("forward", "backward"):
+    function = entry(name, torch.float32, 16).compiled
+    used[name] = [function.cache_hits, 1 - function.cache_hits]
+    caches.append(function._cache.cache_path)
 print(json.dumps({"found": found, "used": used, "compilations": len(compilations.buffer), "caches": caches}))
 """
 )
@@ -112,6 +110,31 @@ def test_a_cache_that_cannot_be_locked_is_used_all_the_same(first_processes, tmp
     assert later["compilations"] == 0
 
 
+@pytest.mark.parametrize("damage", ["cut off", "other bytes", "empty"])
+@pytest.mark.parametrize("files", ["*.nbi", "*.nbc"])
+def test_a_damaged_cache_is_repaired(first_processes, tmp_path, damage, files):
+    cache = Path(shutil.copytree(first_processes[0], tmp_path / "cache"))
+    for path in cache.rglob(files):
+        whole = path.read_bytes()
+        path.write_bytes(
+            {"cut off": whole[: len(whole) // 2], "other bytes": b"\x80\x05nonsense" * 9, "empty": b""}[damage]
+        )
+    assert run(COUNT, cache)["found"] == BY_HAND
+    assert run(COUNT, cache)["compilations"] == 0
+
+
+FULL = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))  # any write fails
+import signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+""" + COUNT.replace("print(json.dumps", "sys.stdout.write(json.dumps")
+
+
+def test_on_a_full_disk_the_kernels_compile_in_memory(tmp_path):
+    assert run(FULL, tmp_path)["found"] == BY_HAND
+
+
 def test_without_any_place_for_a_cache_the_kernels_still_compute(tmp_path):
     """A folder under a regular file can be made by nobody, not even by root."""
     shutil.copytree(ROOT / "dendritree", tmp_path / "dendritree", ignore=shutil.ignore_patterns("__pycache__"))
@@ -148,15 +171,18 @@ def test_four_threads_may_make_the_first_call_at_once(first_processes):
 FORKED = """
 import fcntl, json, os, signal
 from pathlib import Path
-from dendritree.ops import compiled, kernels
+import numpy as np
+from dendritree.ops import compiled
+from dendritree.ops.kernels import make_entry
 
-dispatcher = kernels.forward
-with compiled._one_process_at_a_time(dispatcher):
+function = make_entry("forward", np.float32, 16)
+Path(function._cache.cache_path).mkdir(parents=True, exist_ok=True)
+with compiled._one_process_at_a_time(function):
     child = os.fork()  # as a loader of data does while another thread compiles
     if child == 0:
         signal.pause()
 try:
-    with next(Path(dispatcher._cache.cache_path).glob("*.lock")).open("w") as lock:
+    with next(Path(function._cache.cache_path).glob("*.lock")).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         print(json.dumps("free"))
 except BlockingIOError:
@@ -225,18 +251,19 @@ def test_without_numba_auto_is_eager_and_fused_says_what_is_missing(tmp_path):
 
 
 def test_a_change_in_any_kernel_file_makes_the_cache_stale(tmp_path):
-    from dendritree.ops.kernels import core, forward
+    from dendritree.ops.kernels import core, depths, make_entry
 
     source = Path(core.__file__).parent
     shutil.copytree(source, tmp_path / "kernels")
-    shutil.copy(source.parent / "program.py", tmp_path)
+    shutil.copy(source.parent / "header.py", tmp_path)
     assert core.source_stamp(tmp_path / "kernels") == core.SOURCE_STAMP
-    for path in [*(tmp_path / "kernels").glob("*.py"), tmp_path / "program.py"]:
+    for path in [*(tmp_path / "kernels").glob("*.py"), tmp_path / "header.py"]:
         text = path.read_text(encoding="utf-8")
         path.write_text(text + "\n", encoding="utf-8")
         assert core.source_stamp(tmp_path / "kernels") != core.SOURCE_STAMP
         path.write_text(text, encoding="utf-8")
-    assert forward._cache._cache_file._source_stamp == core.SOURCE_STAMP
+    for kept in (depths, make_entry("forward", np.float32, 16)):
+        assert kept._cache._cache_file._source_stamp == core.SOURCE_STAMP
 
 
 def test_the_process_that_compiles_computes_the_same_bits_as_those_that_load(tmp_path):

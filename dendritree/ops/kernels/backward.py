@@ -1,286 +1,305 @@
-"""The backward pass: gradients of weights and biases node by node, then of inputs, each gathered from its readers."""
+"""The backward pass in path form.
+
+The gradient of a node's sum is a product along the path to its root: of weights, one number for all samples, and of
+the activations' derivatives and the output's gradient, which differ from sample to sample. Only the second product is
+carried through the tree, as a tile H without any weights:
+
+    H of a child = act' * H of its parent            (act' is 1 or the slope: the sign that was kept tells)
+
+Per node the sum of H over the samples is enough, and per synapse the sum of H x. Then one pass over the tree, a few
+numbers per edge, multiplies these sums with the products of weights P:
+
+    gradient of a bias = P * sum of H                gradient of a synapse's weight = P * sum of H x
+    gradient of a dendrite's weight = P of the parent * Q,    Q = sum of H of the parent * value = sum of H z
+
+where H z is a sum again: bias * (sum of H), and for each child weight * (sum of H x) or weight * Q. Smooth activations
+do not satisfy act(z) = act' z; for them Q is summed directly.
+
+Nothing is divided by a weight, so weights of 0 are exact. What is not finite may differ from a plain loop (0 * infinity
+comes at other places): then `failed` is set, and the caller computes the gradients in another way.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from ..header import COLUMNS, EDGE, FAN_IN, FIRST, NODE, PARENT, PARENT_SLOT, ROOT, SLOT, SYNAPSES
+from .blocks import from_tiles, to_tiles
+from .core import FAILED, INT32, WORKERS, at, call_at, cast, count_up, done, part, sizes_at, take, wait
+from .forward import TANH, trace_stride
+from .tiles import choose, dot, fma, folded, lanes, load, mul, number, store, stride, total, totals
 
-from ..program import COLUMNS, DENDRITES, FAN_IN, FIRST, KIND, LEAVES, MIXED, NODE, ROOT, SYNAPSES
-from .core import BLOCK, Identity, at, backpropagate, fill, jit, part
-from .forward import add4, start1
-from .masks import LOWER, UPPER, keeps, pair_bits, sample_keys, synapse_key
-
-
-@part
-def store(total, i, value, first):
-    """Add to a total, or begin it with the first block of samples."""
-    total[i] = value if first else total[i] + value
+GATHERED = 8
+"""Shares of the inputs' gradients that threads take to add those of the groups."""
 
 
 @part
-def synapse_dots(g, x, stride, row, gw, k, n, one, first):
-    """gw[i] = g . row[i], four rows a pass."""
-    zero = one - one
-    i = 0
-    while i + 4 <= k:
-        r0, r1 = at(x + row[i] * stride, one), at(x + row[i + 1] * stride, one)
-        r2, r3 = at(x + row[i + 2] * stride, one), at(x + row[i + 3] * stride, one)
-        d0, d1, d2, d3 = zero, zero, zero, zero
-        for j in range(n):
-            v = g[j]
-            d0 += v * r0[j]
-            d1 += v * r1[j]
-            d2 += v * r2[j]
-            d3 += v * r3[j]
-        store(gw, i, d0, first)
-        store(gw, i + 1, d1, first)
-        store(gw, i + 2, d2, first)
-        store(gw, i + 3, d3, first)
-        i += 4
-    if i + 2 <= k:
-        r0, r1 = at(x + row[i] * stride, one), at(x + row[i + 1] * stride, one)
-        d0, d1 = zero, zero
-        for j in range(n):
-            d0 += g[j] * r0[j]
-            d1 += g[j] * r1[j]
-        store(gw, i, d0, first)
-        store(gw, i + 1, d1, first)
-        i += 2
-    if i < k:
-        r0, d0 = at(x + row[i] * stride, one), zero
-        for j in range(n):
-            d0 += g[j] * r0[j]
-        store(gw, i, d0, first)
+def add_to(sums, i, value, begin):
+    """Add to a sum, or begin it with the first tile."""
+    sums[i] = value if begin else sums[i] + value
 
 
 @part
-def dropped_dot(g, r0, key, half, n, one, keys, limit):
-    """g . r0 over the samples whose mask keeps the synapse."""
-    zero = one - one
-    d0 = zero
-    for j in range(n):
-        v0 = g[j] * r0[j]
-        d0 += v0 if keeps(pair_bits(key, keys[j]), half, limit) else zero
-    return d0
+def derivative_times(h, linear, kind, slope, trace, zero):
+    """act' * h."""
+    if linear:
+        return h
+    if kind == 0:
+        return choose(trace, mul(slope, h), h)
+    value = load(trace, zero)
+    if kind == TANH:
+        return fma(mul(cast(-1, number(zero)), mul(value, value)), h, h)
+    return mul(value, fma(mul(cast(-1, number(zero)), value), h, h))
 
 
 @part
-def dropped_dots(g, r0, r1, key, n, one, keys, limit):
-    """Two neighbouring synapses at once: they share their random bits."""
-    zero = one - one
-    d0, d1 = zero, zero
-    for j in range(n):
-        bits, v0, v1 = pair_bits(key, keys[j]), g[j] * r0[j], g[j] * r1[j]
-        d0 += v0 if keeps(bits, UPPER, limit) else zero
-        d1 += v1 if keeps(bits, LOWER, limit) else zero
-    return d0, d1
+def through_synapse(e, rows, weight, factor, h, inputs, gradients, silent, zero):
+    """H x of a synapse, summed over every PIECE-th sample; what its input gets is added to the gradients of inputs."""
+    row = rows[e] * stride(zero)
+    x, passed = load(inputs + row, zero), h
+    if silent:
+        bits = silent + e * (lanes(zero) // 8)
+        x, passed = choose(bits, zero, x), choose(bits, zero, h)
+    if gradients:
+        store(gradients + row, fma(factor * weight[e], passed, load(gradients + row, zero)))
+    return dot(h, x)
 
 
 @part
-def to_child(g, value, child, weight, n, one, activation):
-    """Gradient of the weight of a dendrite's child; the child's own gradient; the gradient of its bias."""
-    dot, total = one - one, one - one
-    for j in range(n):
-        v, u = value[j], g[j]
-        dot += u * v
-        t = backpropagate(weight * u, v, one, activation)
-        child[j] = t
-        total += t
-    return dot, total
-
-
-@part
-def to_children(g, value0, value1, child0, child1, weight0, weight1, n, one, activation):
-    """`to_child` for two children in one loop."""
-    zero = one - one
-    dot0, dot1, total0, total1 = zero, zero, zero, zero
-    for j in range(n):
-        v0, v1, u = value0[j], value1[j], g[j]
-        dot0 += u * v0
-        dot1 += u * v1
-        t0 = backpropagate(weight0 * u, v0, one, activation)
-        t1 = backpropagate(weight1 * u, v1, one, activation)
-        child0[j] = t0
-        child1[j] = t1
-        total0 += t0
-        total1 += t1
-    return dot0, dot1, total0, total1
-
-
-@part
-def from_root(g, gy, value, n, one, activation):
-    """The gradient of a root's sum, and of its bias."""
-    total = one - one
-    for j in range(n):
-        t = backpropagate(gy[j], value[j], one, activation)
-        g[j] = t
-        total += t
-    return total
-
-
-@jit
-def backward(
-    x,
-    weight,
-    acts,
-    gy,
-    grads,
-    gw,
-    gb,
-    nodes,
+def run_nodes_back(
+    call,
+    places,
     rows,
-    homes,
-    seed,
-    batch,
-    place,
+    first_place,
     last_place,
-    sample,
-    last_sample,
-    limit,
-    scale,
-    one,
-    item,
-    root_activation,
-    activation,
+    first_neuron,
+    inputs,
+    values,
+    outputs,
+    gradients,
+    trace,
+    silent,
+    products,
+    sum_x,
+    sum_h,
+    begin,
+    zero,
 ):
-    """Gradients of the weights and biases of nodes `place ... last_place - 1`; their own in `grads`, at their homes."""
-    table, home = at(nodes, np.int32(0)), at(homes, np.int32(0))
-    stride, zero, linear = batch * item, one - one, Identity(one)
-    limit = np.uint32(limit)
-    low, high = np.uint32(0), np.uint32(0)
-    buffer = np.empty(BLOCK if limit else 1, np.uint32)
-    keys = at(buffer.ctypes.data, np.uint32(0))
-    biases = at(gb, one)
-    if limit:
-        low, high = at(seed, np.uint32(0))[0], at(seed, np.uint32(0))[1]
-    for begin in range(sample, last_sample, BLOCK):
-        n, start = min(BLOCK, last_sample - begin), begin == sample
-        shift = begin * item
-        if limit:
-            sample_keys(low, high, begin, n, keys)
-        for p in range(last_place - 1, place - 1, -1):
-            node, first, k = table[COLUMNS * p + NODE], table[COLUMNS * p + FIRST], table[COLUMNS * p + FAN_IN]
-            kind, root = table[COLUMNS * p + KIND], table[COLUMNS * p + ROOT]
-            g = at(grads + home[p] * stride + shift, one)
-            w, total = at(weight + first * item, one), at(gw + first * item, one)
-            source = at(rows + first * 4, np.int32(0))
-            if root >= 0:
-                given, value = at(gy + root * stride + shift, one), at(acts + p * stride + shift, one)
-                if root_activation:
-                    b = from_root(g, given, value, n, one, activation)
-                else:
-                    b = from_root(g, given, value, n, one, linear)
-                if gb:
-                    store(biases, node, b, start)
-            if kind == SYNAPSES and limit == 0:
-                synapse_dots(g, x + shift, stride, source, total, k, n, one, start)
-                continue
-            i = 0
-            if kind != MIXED and kind != SYNAPSES:
-                while i + 2 <= k:
-                    c, c1 = source[i], source[i + 1]
-                    value = at(acts + c * stride + shift, one)
-                    value1 = at(acts + c1 * stride + shift, one)
-                    child = at(grads + home[c] * stride + shift, one)
-                    child1 = at(grads + home[c1] * stride + shift, one)
-                    d, e, b, b1 = to_children(g, value, value1, child, child1, w[i], w[i + 1], n, one, activation)
-                    store(total, i, d, start)
-                    store(total, i + 1, e, start)
-                    if gb:
-                        store(biases, table[COLUMNS * c + NODE], b, start)
-                        store(biases, table[COLUMNS * c1 + NODE], b1, start)
-                    i += 2
-            while i < k:
-                if kind == DENDRITES or kind == LEAVES or source[i] < 0:
-                    c = source[i] if source[i] >= 0 else -1 - source[i]
-                    value = at(acts + c * stride + shift, one)
-                    child = at(grads + home[c] * stride + shift, one)
-                    d, b = to_child(g, value, child, w[i], n, one, activation)
-                    store(total, i, d, start)
-                    if gb:
-                        store(biases, table[COLUMNS * c + NODE], b, start)
-                    i += 1
-                elif limit == 0:
-                    r0, d = at(x + source[i] * stride + shift, one), zero
-                    for j in range(n):
-                        d += g[j] * r0[j]
-                    store(total, i, d, start)
-                    i += 1
-                elif i % 2 == 0 and i + 1 < k and source[i + 1] >= 0:
-                    r0, r1 = at(x + source[i] * stride + shift, one), at(x + source[i + 1] * stride + shift, one)
-                    d, e = dropped_dots(g, r0, r1, synapse_key(low, high, first + i), n, one, keys, limit)
-                    store(total, i, d * scale, start)
-                    store(total, i + 1, e * scale, start)
-                    i += 2
-                else:
-                    r0, key = at(x + source[i] * stride + shift, one), synapse_key(low, high, first + i - i % 2)
-                    d = dropped_dot(g, r0, key, LOWER if i % 2 else UPPER, n, one, keys, limit)
-                    store(total, i, d * scale, start)
-                    i += 1
-    buffer[0] = np.uint32(0)  # Numba frees an array after its last use, and `keys` is no use: hold it until here
+    """Sums of H x and of H over one tile of samples, for the nodes of a chunk, parents before children."""
+    real = number(zero)
+    weight, slope, scale = at(call.weight, real), cast(call.slope, real), cast(call.scale, real)
+    kind, root_linear, none = call.kind, call.root_linear != 0, folded(zero)
+    step = trace_stride(kind, zero)
+    for p in range(last_place - 1, first_place - 1, -1):
+        place = COLUMNS * p
+        first, synapses, root = places[place + FIRST], places[place + SYNAPSES], places[place + ROOT]
+        node, end = places[place + NODE], first + places[place + FAN_IN]
+        above = load(
+            outputs + (root - first_neuron) * stride(zero)
+            if root >= 0
+            else values + places[place + PARENT_SLOT] * stride(zero),
+            zero,
+        )
+        h = derivative_times(above, root >= 0 and root_linear, kind, slope, trace + p * step, zero)
+        if kind and root < 0:
+            add_to(sum_x, places[place + EDGE], total(dot(above, load(trace + p * step, zero))), begin)
+        if first + synapses < end:
+            store(values + places[place + SLOT] * stride(zero), h)
+        factor = products[p] * scale if gradients else real
+        # Four sums at a time: that of H itself and of three synapses, then of four.
+        e, stop = first, first + synapses
+        d0, d1, d2 = none, none, none
+        if e < stop:
+            d0 = through_synapse(e, rows, weight, factor, h, inputs, gradients, silent, zero)
+        if e + 1 < stop:
+            d1 = through_synapse(e + 1, rows, weight, factor, h, inputs, gradients, silent, zero)
+        if e + 2 < stop:
+            d2 = through_synapse(e + 2, rows, weight, factor, h, inputs, gradients, silent, zero)
+        s, s0, s1, s2 = totals(folded(h), d0, d1, d2)
+        add_to(sum_h, node, s, begin)
+        if e < stop:
+            add_to(sum_x, e, s0, begin)
+        if e + 1 < stop:
+            add_to(sum_x, e + 1, s1, begin)
+        if e + 2 < stop:
+            add_to(sum_x, e + 2, s2, begin)
+        e += 3
+        while e + 4 <= stop:
+            s, s0, s1, s2 = totals(
+                through_synapse(e, rows, weight, factor, h, inputs, gradients, silent, zero),
+                through_synapse(e + 1, rows, weight, factor, h, inputs, gradients, silent, zero),
+                through_synapse(e + 2, rows, weight, factor, h, inputs, gradients, silent, zero),
+                through_synapse(e + 3, rows, weight, factor, h, inputs, gradients, silent, zero),
+            )
+            add_to(sum_x, e, s, begin)
+            add_to(sum_x, e + 1, s0, begin)
+            add_to(sum_x, e + 2, s1, begin)
+            add_to(sum_x, e + 3, s2, begin)
+            e += 4
+        e = min(e, stop)
+        while e < end:  # the last synapses, and any that come after a dendrite
+            if rows[e] >= 0:
+                d0 = through_synapse(e, rows, weight, factor, h, inputs, gradients, silent, zero)
+                add_to(sum_x, e, total(d0), begin)
+            e += 1
 
 
-@jit
-def input_gradient(
-    weight,
-    grads,
-    gx,
-    nodes,
-    homes,
-    readers,
-    reader_edges,
-    reader_places,
-    seed,
-    batch,
-    feature,
-    last_feature,
-    limit,
-    scale,
-    one,
-    item,
-):
-    """Gradients of inputs `feature ... last_feature - 1`: each gathers from the synapses that read it."""
-    table, home, w = at(nodes, np.int32(0)), at(homes, np.int32(0)), at(weight, one)
-    begin, edge, place = at(readers, np.int32(0)), at(reader_edges, np.int32(0)), at(reader_places, np.int32(0))
-    stride, zero, linear = batch * item, one - one, Identity(one)
-    limit = np.uint32(limit)
-    low, high = np.uint32(0), np.uint32(0)
-    buffer = np.empty(BLOCK if limit else 1, np.uint32)
-    keys = at(buffer.ctypes.data, np.uint32(0))
-    if limit:
-        low, high = at(seed, np.uint32(0))[0], at(seed, np.uint32(0))[1]
-    for sample in range(0, batch, BLOCK):
-        n = min(BLOCK, batch - sample)
-        shift = sample * item
-        if limit:
-            sample_keys(low, high, sample, n, keys)
-        for f in range(feature, last_feature):
-            out = at(gx + f * stride + shift, one)
-            i, end = begin[f], begin[f + 1]
-            if limit == 0:
-                m = (end - i) % 4
-                if m == 1:
-                    start1(out, zero, w[edge[i]], at(grads + home[place[i]] * stride + shift, one), n, one, linear)
-                else:
-                    fill(out, zero, n)
-                    for r in range(i, i + m):
-                        g, weight0 = at(grads + home[place[r]] * stride + shift, one), w[edge[r]]
-                        for j in range(n):
-                            out[j] += weight0 * g[j]
-                for r in range(i + m, end, 4):
-                    g0 = at(grads + home[place[r]] * stride + shift, one)
-                    g1 = at(grads + home[place[r + 1]] * stride + shift, one)
-                    g2 = at(grads + home[place[r + 2]] * stride + shift, one)
-                    g3 = at(grads + home[place[r + 3]] * stride + shift, one)
-                    add4(
-                        out, w[edge[r]], w[edge[r + 1]], w[edge[r + 2]], w[edge[r + 3]], g0, g1, g2, g3, n, one, linear
-                    )
-                continue
-            fill(out, zero, n)
-            for r in range(i, end):
-                g, weight0 = at(grads + home[place[r]] * stride + shift, one), w[edge[r]] * scale
-                odd = (edge[r] - table[COLUMNS * place[r] + FIRST]) % 2
-                key, half = synapse_key(low, high, edge[r] - odd), LOWER if odd else UPPER
-                for j in range(n):
-                    v = weight0 * g[j]
-                    out[j] += v if keeps(pair_bits(key, keys[j]), half, limit) else zero
-    buffer[0] = np.uint32(0)  # Numba frees an array after its last use, and `keys` is no use: hold it until here
+@part
+def path_products(places, weight, first_place, last_place, products, real):
+    """P of each place in a chunk: 1 for a root, else P of the parent times the weight between them."""
+    for p in range(last_place - 1, first_place - 1, -1):
+        place = COLUMNS * p
+        parent = places[place + PARENT]
+        products[p] = cast(1, real) if parent < 0 else products[parent] * weight[places[place + EDGE]]
+
+
+@part
+def finish(call, sizes, places, rows, first_place, last_place, products, q, real):
+    """Turn the sums of a chunk into gradients of its weights and biases; whether all numbers were finite."""
+    weight, bias = at(call.weight, real), at(call.bias, real)
+    gw, gb = at(call.gw, real), at(call.gb, real)
+    scale = cast(call.scale, real)
+    check = real
+    for p in range(first_place, last_place):
+        q[p] = real
+    for p in range(first_place, last_place):  # children before parents: Q
+        place = COLUMNS * p
+        node, first = places[place + NODE], places[place + FIRST]
+        edge, parent = places[place + EDGE], places[place + PARENT]
+        end = first + places[place + FAN_IN]
+        for share in range(1, call.parts):
+            gb[node] += gb[share * sizes.nodes + node]
+            for e in range(first, end):
+                if rows[e] >= 0 or call.kind:
+                    gw[e] += gw[share * sizes.edges + e]
+        h = gb[node]
+        total_q = q[p]
+        for e in range(first, end):
+            if rows[e] >= 0:
+                gw[e] *= scale
+                total_q += weight[e] * gw[e]
+        if call.bias:
+            total_q += bias[node] * h
+        check += real * total_q + real * h
+        if parent >= 0:
+            if call.kind == 0:
+                gw[edge] = total_q
+            check += real * weight[edge]
+            q[parent] += weight[edge] * gw[edge]
+    for p in range(first_place, last_place):  # times P
+        place = COLUMNS * p
+        first, product = places[place + FIRST], products[p]
+        check += real * product
+        gb[places[place + NODE]] *= product
+        for e in range(first, first + places[place + FAN_IN]):
+            gw[e] *= product
+    return check == check
+
+
+@part
+def backward(header, zero):
+    """Gradients of weights, biases and, if there is a place for them, inputs; threads that enter together share the
+    work.
+
+    A job is a share of the tiles and a share of the chunks. Shares of tiles have their own sums for the weights,
+    shares of chunks their own gradients of inputs. How many there are depends on the sizes alone, and so does the
+    order of all sums, whatever the number of threads.
+    """
+    call = call_at(header)
+    sizes = sizes_at(call.sizes)
+    real, width, samples = number(zero), stride(zero), lanes(zero)
+    item = width // samples
+    tiles = -(-call.batch // samples)
+    places, rows = at(call.tables + sizes.places_at, INT32), at(call.tables + sizes.rows_at, INT32)
+    chunks = at(call.tables + sizes.chunks_at, INT32)
+    weight, products = at(call.weight, real), at(call.products, real)
+    step = trace_stride(call.kind, zero)
+    values = call.work + count_up(header + WORKERS) * call.work_bytes
+    outputs = values + sizes.slots * width
+    inputs = outputs + sizes.widest * width
+    gradients = inputs + (0 if call.inputs else sizes.features * width) if call.gx else 0
+
+    c = take(header, 0)
+    while c < sizes.chunks:
+        path_products(places, weight, chunks[2 * c], chunks[2 * c + 2], products, real)
+        done(header, 0)
+        c = take(header, 0)
+    if call.gx:
+        wait(header, 0, sizes.chunks)
+
+    jobs = call.groups * call.parts
+    job = take(header, 1)
+    while job < jobs:
+        group, share = job % call.groups, job // call.groups
+        sum_x, sum_h = at(call.gw + share * sizes.edges * item, real), at(call.gb + share * sizes.nodes * item, real)
+        first_tile = share * tiles // call.parts
+        for t in range(first_tile, (share + 1) * tiles // call.parts):
+            n = min(samples, call.batch - t * samples)
+            if call.inputs:
+                inputs = call.inputs + t * sizes.features * width
+            else:
+                to_tiles(
+                    call.x + t * samples * call.x_sample,
+                    call.x_sample,
+                    call.x_feature,
+                    n,
+                    0,
+                    sizes.features,
+                    inputs,
+                    zero,
+                )
+            if call.gx:
+                for f in range(sizes.features):
+                    store(gradients + f * width, zero)
+            for c in range(group * sizes.chunks // call.groups, (group + 1) * sizes.chunks // call.groups):
+                neuron, count = chunks[2 * c + 1], chunks[2 * c + 3] - chunks[2 * c + 1]
+                to_tiles(
+                    call.y + t * samples * call.y_sample + neuron * call.y_feature,
+                    call.y_sample,
+                    call.y_feature,
+                    n,
+                    0,
+                    count,
+                    outputs,
+                    zero,
+                )
+                run_nodes_back(
+                    call,
+                    places,
+                    rows,
+                    chunks[2 * c],
+                    chunks[2 * c + 2],
+                    neuron,
+                    inputs,
+                    values,
+                    outputs,
+                    gradients,
+                    call.trace + t * sizes.nodes * step,
+                    call.silent + t * sizes.edges * (samples // 8) if call.limit else 0,
+                    products,
+                    sum_x,
+                    sum_h,
+                    t == first_tile,
+                    zero,
+                )
+            if call.gx:
+                where = call.gx + (group * call.batch + t * samples) * sizes.features * item
+                from_tiles(gradients, sizes.features, where, sizes.features * item, n, zero)
+        done(header, 1)
+        job = take(header, 1)
+    wait(header, 1, jobs)
+    wait(header, 0, sizes.chunks)
+
+    c = take(header, 2)
+    sums = at(call.products + sizes.nodes * item, real)
+    while c < sizes.chunks:
+        if not finish(call, sizes, places, rows, chunks[2 * c], chunks[2 * c + 2], products, sums, real):
+            count_up(header + FAILED)
+        c = take(header, 2)
+    if call.gx and call.groups > 1:  # add the groups' shares, a run of numbers for each job
+        size, target = call.batch * sizes.features, at(call.gx, real)
+        job = take(header, 3)
+        while job < GATHERED:
+            for group in range(1, call.groups):
+                share_gx = at(call.gx + group * size * item, real)
+                for i in range(job * size // GATHERED, (job + 1) * size // GATHERED):
+                    target[i] += share_gx[i]
+            job = take(header, 3)

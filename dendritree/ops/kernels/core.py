@@ -1,23 +1,23 @@
-"""What all kernels share: how they compile, how they reach memory, and the activations."""
+"""What all kernels share: how they compile, and how they reach memory and each other."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from numba import njit, types
-from numba.extending import intrinsic, overload
+import numpy as np
+from llvmlite import ir
+from numba import from_dtype, njit, types
+from numba.extending import intrinsic
 
-BLOCK = 256
-"""Samples that run through a whole tree before the next ones do: their rows stay in the nearest caches."""
+from ..header import Call, Sizes, record_type
 
 OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "arcp", "nsz"},  # sums vectorise; NaN and infinity stay what they are
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},  # sums vectorize; NaN and infinity stay what they are
 }
 
 
@@ -34,7 +34,7 @@ def jit(function: Callable[..., Any]) -> Any:
 
 def source_stamp(folder: Path) -> str:
     """A digest of all that the kernels are compiled from."""
-    sources = sorted([*folder.glob("*.py"), folder.parent / "program.py"])
+    sources = sorted([*folder.glob("*.py"), folder.parent / "header.py"])
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
@@ -58,65 +58,14 @@ def at(_context, address, like):
     return pointer(types.intp, like), codegen
 
 
-# ------------------------------------------------------------------------------------------------------- activations
-# The type of the last argument chooses the code, so that there is no branch inside a loop.
+@intrinsic
+def cast(_context, value, like):
+    """A number in the type of another."""
 
+    def codegen(context, builder, signature, arguments):
+        return context.cast(builder, arguments[0], signature.args[0], like)
 
-class LeakyReLU(NamedTuple):
-    """v, or slope v where v is not positive; slope > 0."""
-
-    slope: Any
-
-
-class ReLU(NamedTuple):
-    """v, or 0 where v is not positive."""
-
-    slope: Any
-
-
-class Tanh(NamedTuple):
-    """tanh(v)."""
-
-    slope: Any
-
-
-class Sigmoid(NamedTuple):
-    """1 / (1 + exp(-v))."""
-
-    slope: Any
-
-
-class Identity(NamedTuple):
-    """v."""
-
-    slope: Any
-
-
-def activate(value: Any, one: Any, activation: Any) -> Any:
-    """The activation of a sum."""
-
-
-def backpropagate(gradient: Any, value: Any, one: Any, activation: Any) -> Any:
-    """The gradient of a sum from that of its activation, whose value tells the derivative: all five allow that."""
-
-
-_ACTIVATE = {
-    LeakyReLU: lambda value, one, activation: value if value > 0 else value * activation.slope,
-    ReLU: lambda value, one, activation: one - one if value <= 0 else value,  # NaN stays NaN
-    Tanh: lambda value, one, activation: math.tanh(value),
-    Sigmoid: lambda value, one, activation: one / (one + math.exp(-value)),
-    Identity: lambda value, one, activation: value,
-}
-_BACKPROPAGATE = {
-    LeakyReLU: lambda gradient, value, one, activation: gradient if value > 0 else gradient * activation.slope,
-    ReLU: lambda gradient, value, one, activation: one - one if value <= 0 else gradient,  # never 0 times infinity
-    Tanh: lambda gradient, value, one, activation: gradient * (one - value * value),
-    Sigmoid: lambda gradient, value, one, activation: gradient * (value * (one - value)),
-    Identity: lambda gradient, value, one, activation: gradient,
-}
-ACTIVATIONS = (LeakyReLU, ReLU, Tanh, Sigmoid, Identity)
-overload(activate)(lambda value, one, activation: _ACTIVATE[activation.instance_class])
-overload(backpropagate)(lambda gradient, value, one, activation: _BACKPROPAGATE[activation.instance_class])
+    return like(value, like), codegen
 
 
 @part
@@ -126,19 +75,68 @@ def fill(out, c, n):
         out[j] = c
 
 
-@jit
-def transpose(source, target, rows, columns, column, last_column, one):
-    """target[c, r] = source[r, c] for columns `column ... last_column - 1` of a (rows, columns) array, in tiles."""
-    s, t = at(source, one), at(target, one)
-    for panel in range(column, last_column, 256):  # what is written for 256 columns stays in the second cache
-        last = min(panel + 256, last_column)
-        for r in range(0, rows, 8):
-            for c in range(panel, last, 32):
-                if r + 8 <= rows and c + 32 <= last:
-                    for i in range(c, c + 32):
-                        for j in range(8):
-                            t[i * rows + r + j] = s[(r + j) * columns + i]
-                else:
-                    for i in range(c, min(c + 32, last)):
-                        for j in range(r, min(r + 8, rows)):
-                            t[i * rows + j] = s[j * columns + i]
+def _fields_at(kind: type[Call] | type[Sizes]) -> Any:
+    """A function that gives the named fields at an address."""
+    record = from_dtype(record_type(kind))
+
+    @intrinsic
+    def fields_at(_context, address):
+        def codegen(context, builder, _signature, arguments):
+            return builder.inttoptr(arguments[0], context.get_value_type(record))
+
+        return record(types.intp), codegen
+
+    return fields_at
+
+
+call_at, sizes_at = _fields_at(Call), _fields_at(Sizes)
+
+# ----------------------------------------------------------------------------------------------------- sharing work
+
+
+@intrinsic
+def count_up(_context, address):
+    """Add one to a counter that threads share; its value before."""
+
+    def codegen(_context, builder, _signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.PointerType(ir.IntType(64)))
+        return builder.atomic_rmw("add", pointer, ir.IntType(64)(1), "seq_cst")
+
+    return types.int64(types.intp), codegen
+
+
+@intrinsic
+def read_counter(_context, address):
+    """The value of a counter that threads share."""
+
+    def codegen(_context, builder, _signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.PointerType(ir.IntType(64)))
+        return builder.load_atomic(pointer, "seq_cst", 8)
+
+    return types.int64(types.intp), codegen
+
+
+_FIELDS = {name: 8 * i for i, name in enumerate(Call._fields)}
+WORKERS, FAILED = _FIELDS["workers"], _FIELDS["failed"]
+
+
+@part
+def take(header, phase):
+    """The next job of a phase."""
+    return count_up(header + 16 * phase)
+
+
+@part
+def done(header, phase):
+    """A job of a phase has ended."""
+    count_up(header + 16 * phase + 8)
+
+
+@part
+def wait(header, phase, jobs):
+    """Wait until all jobs of a phase have ended: others are at work on the last ones, for microseconds."""
+    while read_counter(header + 16 * phase + 8) < jobs:
+        pass
+
+
+INT32 = np.int32(0)

@@ -88,7 +88,7 @@ def log_products(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
         scratch = x.new_empty(SCRATCH)
         run(*head, scratch.data_ptr(), *sizes, first, last, item, 1.0)
 
-    _share(some, len(x), 1, len(x) * gain.numel())
+    _share(some, len(x), 1, len(x) * gain.numel(), (x, gain, shift, y))
     return y
 
 
@@ -103,7 +103,7 @@ def log_products_backward(gy: Tensor, x: Tensor, gain: Tensor, shift: Tensor) ->
         scratch = x.new_empty(SCRATCH)
         run(*head, scratch.data_ptr(), *sizes, first, last, item, 1.0)
 
-    _share(some, x.shape[1], TILE, len(x) * gain.numel())
+    _share(some, x.shape[1], TILE, len(x) * gain.numel(), (gy, x, gain, shift, gradients))
     return gradients
 
 
@@ -118,7 +118,7 @@ def depths(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         held, found = x.new_empty(SCRATCH), torch.empty(SCRATCH, dtype=torch.int32)
         run(*head, held.data_ptr(), found.data_ptr(), *sizes, first, last, item, 1.0)
 
-    _share(some, len(x), 1, len(x) * low.numel())
+    _share(some, len(x), 1, len(x) * low.numel(), (x, low, high, y, nearest))
     return y, nearest
 
 
@@ -133,7 +133,7 @@ def smooth_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> t
         held, found = x.new_empty(SCRATCH), torch.empty(SCRATCH, dtype=torch.int32)
         run(*head, held.data_ptr(), found.data_ptr(), *sizes, first, last, item, temperature, 1.0)
 
-    _share(some, len(x), 1, len(x) * low.numel())
+    _share(some, len(x), 1, len(x) * low.numel(), (x, low, high, y, least, total))
     return y, least, total
 
 
@@ -151,7 +151,7 @@ def smooth_depths_backward(
         scratch = x.new_empty(SCRATCH)
         run(*head, scratch.data_ptr(), *sizes, first, last, item, temperature, 1.0)
 
-    _share(some, x.shape[1], TILE, len(x) * low.numel())
+    _share(some, x.shape[1], TILE, len(x) * low.numel(), (x, low, high, least, each, gradients))
     return gradients
 
 
@@ -159,8 +159,8 @@ def _addresses(*tensors: Tensor) -> list[int]:
     return [tensor.data_ptr() for tensor in tensors]
 
 
-def _share(some: Callable[[int, int], None], total: int, tile: int, multiply_adds: int) -> None:
-    """Do `0 ... total - 1`, whole tiles to each thread where threads are worth waking."""
+def _share(some: Callable[[int, int], None], total: int, tile: int, multiply_adds: int, memory: object) -> None:
+    """Do `0 ... total - 1`, whole tiles to each thread where threads are worth waking, on some memory."""
     tiles = -(-total // tile)
     pieces = ranges(tiles, workers_for(multiply_adds * 10))  # an exponential costs about that many multiply-adds
-    threads.run(some, [(first * tile, min(last * tile, total)) for first, last in pieces])
+    threads.run(some, [(first * tile, min(last * tile, total)) for first, last in pieces], memory)
