@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from .. import ops
 from ..errors import FormatError, OptionError, check_int, check_one_of
+from ..randomness import generator_on
 from ..tree import Forest, IntArray
 from ..wiring.base import check_seed, generator
 from .base import PlannedLayer
@@ -110,7 +111,7 @@ class DENN(PlannedLayer):
         """Draw the weights anew from N(0, 1 / size of the branch) and set the biases to 0. The wiring stays."""
         # Where the source is silent: a law for branches. This one keeps the scale of a maximum of two.
         std = torch.tensor([size**-0.5 for size in self.branch_sizes for _ in range(size)])
-        self.weight.normal_().mul_(std.to(self.weight))
+        self.weight.normal_(generator=generator_on(self.weight.device)).mul_(std.to(self.weight))
         if self.bias is not None:
             self.bias.zero_()
 

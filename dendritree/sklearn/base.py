@@ -16,6 +16,7 @@ from torch import nn
 
 from ..errors import OptionError, check_int, check_probability, import_extra
 from ..models.sizing import parameters_of, parse_count
+from ..randomness import own_draws
 from ..training import Callback, EarlyStopping, Examples, FitConfig, Run, Split, fit, make_optimizer
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_weight_decay, make_network, no_leftover
 from .scaling import CLIP, Standardizer
@@ -138,19 +139,19 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     def _train(self, split: Split, config: FitConfig, **options: Any) -> tuple[list[float], list[float]]:
         """Train the network; the losses of each epoch on the rows to train on and to stop by."""
-        history = fit(self.network_, split, config, **options)
+        with own_draws(config.seed):  # torch's generator is every thread's
+            history = fit(self.network_, split, config, **options)
         if history.interrupted:
             raise KeyboardInterrupt
         self.network_.eval()
         return [epoch.train_loss for epoch in history.epochs], [epoch.val_loss for epoch in history.epochs]
 
     def _new_network(self, rows: int) -> nn.Module:
-        """A network with weights from the estimator's seed; torch's generator is left as it was."""
+        """A network with weights from the estimator's seed."""
         sizes = self.n_features_in_, self._head()[0]
         budget = auto_budget(rows, *sizes) if self.budget == "auto" else parse_count("budget", self.budget)
         dropout = check_probability("dropout", self.dropout)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self._seed)
+        with own_draws(self._seed):
             network = make_network(self.neurons, *sizes, budget=budget, dropout=dropout)
         return network.to(self.device)
 
@@ -203,15 +204,9 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         x = validation.validate_data(self, X, dtype=np.float64, reset=False)
         device = next(self.network_.parameters()).device
         rows = torch.from_numpy(self._scaling.apply(x, CLIP))
-        state = {
-            name: tensor.double() if tensor.is_floating_point() else tensor
-            for name, tensor in self.network_.state_dict().items()
-        }
         with torch.inference_mode():
-            parts = [
-                torch.func.functional_call(self.network_, state, (part.to(device),)).cpu()
-                for part in torch.split(rows, PREDICTED_AT_ONCE)
-            ]
+            network = _in_float64(self.network_)
+            parts = [network(part.to(device)).cpu() for part in torch.split(rows, PREDICTED_AT_ONCE)]
         return torch.cat(parts).numpy()
 
     @property
@@ -233,6 +228,16 @@ def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, A
     if counts.sum() < 2:  # batch normalization cannot learn from one
         raise OptionError(f"there must be at least 2 rows with a weight: got n_samples = {counts.sum()}")
     return (x, y, weights) if counts.all() else (x[counts], y[counts], weights[counts])
+
+
+def _in_float64(module: nn.Module) -> nn.Module:
+    """A copy of a module that computes in float64 and shares all but the weights: other threads may use the module."""
+    twin = copy.copy(module)
+    for kind in ("_parameters", "_buffers"):
+        tensors = vars(module)[kind].items()
+        setattr(twin, kind, {name: t.double() if t is not None and t.is_floating_point() else t for name, t in tensors})
+    twin._modules = {name: _in_float64(each) for name, each in module._modules.items() if each is not None}
+    return twin
 
 
 def _progress(epochs: int) -> Callable[[Run], None]:
