@@ -83,13 +83,18 @@ class NeuronLayer(nn.Module):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Check the structure before any weight is touched, take it over after all of them are."""
-        errors = len(error_msgs)
+        """Check the structure before any weight is touched, take it over after all of them are; or take nothing."""
+        errors, lacking = len(error_msgs), []
         own = {key.removeprefix(prefix): value for key, value in state_dict.items() if key.startswith(prefix)}
         try:
             take_over = self._check_structure(own)
         except DendritreeError as error:
             error_msgs.append(f"{prefix.rstrip('.') or type(self).__name__}: {error}")
+        else:
+            if take_over is not None:
+                lacking = [prefix + key for key, p in self._parameters.items() if p is not None and key not in own]
+                missing_keys += lacking
+        if lacking or len(error_msgs) > errors:
             for key in own:  # so that no weight of them is copied
                 del state_dict[prefix + key]
             return

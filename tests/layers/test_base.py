@@ -129,6 +129,19 @@ def test_a_state_dict_of_another_size_is_rejected_and_nothing_changes(make):
     assert torch.equal(layer(x), before)
 
 
+@pytest.mark.parametrize("name", ["drawn trees", "ktree", "denn", "dann"])
+@pytest.mark.parametrize("lacking", ["weight", "bias"])
+def test_a_drawn_wiring_is_taken_with_all_weights_or_not_at_all(name, lacking):
+    layer, state = FAMILIES[name](), FAMILIES[name]().state_dict()
+    before = copy.deepcopy(layer.state_dict())
+    lacking = f"trees.{lacking}" if name == "dann" else lacking
+    del state[lacking]
+    with pytest.raises(RuntimeError, match=rf'Missing key\(s\) in state_dict: "{lacking}"\. $'):
+        layer.load_state_dict(state)
+    assert layer.load_state_dict(state, strict=False).missing_keys == [lacking]
+    assert all(value.equal(before[key]) for key, value in layer.state_dict().items())
+
+
 @families
 def test_the_seed_of_torch_governs_the_draw(make):
     states = []
