@@ -26,6 +26,8 @@ Rows = Array | slice
 PREDICTED_AT_ONCE = 4096
 MANY = 100_000
 """Rows that `partial_fit` assumes when it selects a weight decay: it cannot know how many will come."""
+LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30
+"""Of a row: the loss and its sums are float32, which ends at 1e38."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 validation = import_extra("sklearn.utils.validation", extra="sklearn")
 
@@ -143,6 +145,10 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             history = fit(self.network_, split, config, **options)
         if history.interrupted:
             raise KeyboardInterrupt
+        if not all(values.isfinite().all() for values in self.network_.state_dict().values()):
+            raise OptionError(
+                f"training must end with finite weights: got NaN or infinity with lr {self.lr:g}; lower it"
+            )
         self.network_.eval()
         return [epoch.train_loss for epoch in history.epochs], [epoch.val_loss for epoch in history.epochs]
 
@@ -225,6 +231,10 @@ def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, A
     if (weights < 0).any():
         raise OptionError(f"sample_weight must not be negative: got {weights.min():g}")
     counts = weights > 0
+    extreme = weights[counts & ((weights < LEAST_WEIGHT) | (weights > MOST_WEIGHT))]
+    if len(extreme):
+        rule = f"the weight of a row must be 0 or from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}"
+        raise OptionError(f"{rule}: got {extreme[0]:g}")
     if counts.sum() < 2:  # batch normalization cannot learn from one
         raise OptionError(f"there must be at least 2 rows with a weight: got n_samples = {counts.sum()}")
     return (x, y, weights) if counts.all() else (x[counts], y[counts], weights[counts])
