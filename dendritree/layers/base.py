@@ -144,12 +144,26 @@ def check_number(name: str, value: Any, *, positive: bool = True) -> float:
     return number
 
 
+def check_dense(x: Any) -> None:
+    """Raise for an input of a layer that is not a dense tensor..
+
+    >>> check_dense(torch.zeros(2, 3))
+    """
+    if not isinstance(x, Tensor):
+        kind = f"{type(x).__module__}.{type(x).__qualname__}".removeprefix("builtins.")
+        raise OptionError(f"the input must be a dense torch.Tensor: got {kind}")
+    if x.layout is not torch.strided or x.is_nested:
+        kind = f"a nested tensor of layout {x.layout}" if x.is_nested else f"one of layout {x.layout}"
+        raise OptionError(f"the input must be a dense torch.Tensor: got {kind}")
+
+
 def as_rows(x: Tensor, in_features: int, dtype: torch.dtype) -> Tensor:
     """An input of any leading dimensions as (samples, in_features), in the type of the weights.
 
     >>> as_rows(torch.zeros(2, 3, 4), 4, torch.float32).shape
     torch.Size([6, 4])
     """
+    check_dense(x)
     if x.dim() == 0 or x.shape[-1] != in_features:
         raise ShapeError(f"the last dimension of the input must be in_features {in_features}: got {tuple(x.shape)}")
     if x.dtype != dtype:

@@ -22,7 +22,7 @@ from ..wiring import Partition, Random, Wiring
 from ..wiring.base import check_seed, dendrite_of_synapse, generator
 from ..wiring.images import check_image_shape, image_of
 from .activation import Activation
-from .base import NeuronLayer
+from .base import NeuronLayer, check_dense
 from .dendritic import DendriticLayer
 from .linear import Linear
 
@@ -165,6 +165,7 @@ class DANN(NeuronLayer):
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
         if self.synapses is not None:
+            check_dense(x)
             x = self.trees.activation(self.synapses(x))
         y: Tensor = self.trees(x)
         return y

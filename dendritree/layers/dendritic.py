@@ -17,7 +17,7 @@ from ..randomness import generator_on
 from ..tree import Forest, IntArray
 from ..wiring import Custom, Wiring
 from .activation import Activation, make_activation
-from .base import PlannedLayer
+from .base import PlannedLayer, check_dense
 from .growth import Growth, Wirings
 from .state import FOREST_KEYS, check_forest, forest_state, is_same_tree
 
@@ -209,6 +209,7 @@ class DendriticLayer(PlannedLayer):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
+        check_dense(x)
         dropout = self.dropout if self.training else 0.0
         if dropout and self.dropout_per == "input":
             x, dropout = drop(x, dropout), 0.0
