@@ -246,7 +246,7 @@ def _in_float64(module: nn.Module) -> nn.Module:
     for kind in ("_parameters", "_buffers"):
         tensors = vars(module)[kind].items()
         setattr(twin, kind, {name: t.double() if t is not None and t.is_floating_point() else t for name, t in tensors})
-    twin._modules = {name: _in_float64(each) for name, each in module._modules.items() if each is not None}
+    twin._modules = {name: None if each is None else _in_float64(each) for name, each in module._modules.items()}
     return twin
 
 
