@@ -21,6 +21,7 @@ errors
 files
 levels
 tree
+randomness
 wiring
 ops
 layers

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..layers import DendriticLayer
 from ..layers.linear import Linear
+from ..randomness import generator_on
 from ..wiring import Wiring
 from .blocks import Block
 from .perceptrons import Perceptron
@@ -134,11 +135,11 @@ def _index(places: np.ndarray[Any, Any], like: Tensor) -> Tensor:
 def _readout(perceptron: Perceptron, inputs: int) -> nn.Linear:
     """A linear layer whose rows have about the norm of the old ones."""
     weight, bias = perceptron.weight, perceptron.bias
-    kind = nn.Linear if bias is None else Linear
-    linear = kind(inputs, perceptron.out_features, bias=bias is not None, device=weight.device, dtype=weight.dtype)
+    linear = Linear(inputs, perceptron.out_features, bias=bias is not None, device=weight.device, dtype=weight.dtype)
     with torch.no_grad():
         norms = weight.detach().float().norm(dim=1, keepdim=True)
-        linear.weight.normal_().mul_((norms / math.sqrt(inputs)).to(weight.dtype))
+        linear.weight.normal_(generator=generator_on(weight.device))
+        linear.weight.mul_((norms / math.sqrt(inputs)).to(weight.dtype))
         if bias is not None:
             linear.bias.copy_(bias)
     return linear

@@ -83,13 +83,18 @@ class NeuronLayer(nn.Module):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Check the structure before any weight is touched, take it over after all of them are."""
-        errors = len(error_msgs)
+        """Check the structure before any weight is touched, take it over after all of them are; or take nothing."""
+        errors, lacking = len(error_msgs), []
         own = {key.removeprefix(prefix): value for key, value in state_dict.items() if key.startswith(prefix)}
         try:
             take_over = self._check_structure(own)
         except DendritreeError as error:
             error_msgs.append(f"{prefix.rstrip('.') or type(self).__name__}: {error}")
+        else:
+            if take_over is not None:
+                lacking = [prefix + key for key, p in self._parameters.items() if p is not None and key not in own]
+                missing_keys += lacking
+        if lacking or len(error_msgs) > errors:
             for key in own:  # so that no weight of them is copied
                 del state_dict[prefix + key]
             return
@@ -139,12 +144,26 @@ def check_number(name: str, value: Any, *, positive: bool = True) -> float:
     return number
 
 
+def check_dense(x: Any) -> None:
+    """Raise for an input of a layer that is not a dense tensor..
+
+    >>> check_dense(torch.zeros(2, 3))
+    """
+    if not isinstance(x, Tensor):
+        kind = f"{type(x).__module__}.{type(x).__qualname__}".removeprefix("builtins.")
+        raise OptionError(f"the input must be a dense torch.Tensor: got {kind}")
+    if x.layout is not torch.strided or x.is_nested:
+        kind = f"a nested tensor of layout {x.layout}" if x.is_nested else f"one of layout {x.layout}"
+        raise OptionError(f"the input must be a dense torch.Tensor: got {kind}")
+
+
 def as_rows(x: Tensor, in_features: int, dtype: torch.dtype) -> Tensor:
     """An input of any leading dimensions as (samples, in_features), in the type of the weights.
 
     >>> as_rows(torch.zeros(2, 3, 4), 4, torch.float32).shape
     torch.Size([6, 4])
     """
+    check_dense(x)
     if x.dim() == 0 or x.shape[-1] != in_features:
         raise ShapeError(f"the last dimension of the input must be in_features {in_features}: got {tuple(x.shape)}")
     if x.dtype != dtype:

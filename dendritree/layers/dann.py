@@ -16,13 +16,15 @@ from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of
 from ..levels import Branching
+from ..randomness import generator_on
 from ..tree import Forest, IntArray
 from ..wiring import Partition, Random, Wiring
 from ..wiring.base import check_seed, dendrite_of_synapse, generator
 from ..wiring.images import check_image_shape, image_of
 from .activation import Activation
-from .base import NeuronLayer
+from .base import NeuronLayer, check_dense
 from .dendritic import DendriticLayer
+from .linear import Linear
 
 FIELDS = ("random", "local", "global", "all")
 """What a dendrite reads: dANN-R, dANN-LRF, dANN-GRF, pdANN."""
@@ -115,7 +117,7 @@ class DANN(NeuronLayer):
         )
         self.synapses = None
         if field == "all":
-            self.synapses = nn.Linear(self.in_features, inputs, bias=bias, device=device, dtype=dtype)
+            self.synapses = Linear(self.in_features, inputs, bias=bias, device=device, dtype=dtype)
             self._reset_synapses()
 
     def _wiring(self) -> Wiring:
@@ -155,13 +157,15 @@ class DANN(NeuronLayer):
     @torch.no_grad()
     def _reset_synapses(self) -> None:
         if self.synapses is not None:
-            self.synapses.weight.normal_(std=(2 / self.in_features) ** 0.5)
+            weight = self.synapses.weight
+            weight.normal_(std=(2 / self.in_features) ** 0.5, generator=generator_on(weight.device))
             if self.synapses.bias is not None:
                 self.synapses.bias.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
         if self.synapses is not None:
+            check_dense(x)
             x = self.trees.activation(self.synapses(x))
         y: Tensor = self.trees(x)
         return y

@@ -8,15 +8,16 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from .. import ops
 from ..errors import FormatError, OptionError, ShapeError, check_one_of, check_probability
 from ..levels import AUTO, Branching
+from ..randomness import dropout as drop
+from ..randomness import generator_on
 from ..tree import Forest, IntArray
 from ..wiring import Custom, Wiring
 from .activation import Activation, make_activation
-from .base import PlannedLayer
+from .base import PlannedLayer, check_dense
 from .growth import Growth, Wirings
 from .state import FOREST_KEYS, check_forest, forest_state, is_same_tree
 
@@ -200,16 +201,18 @@ class DendriticLayer(PlannedLayer):
         The density gain of the paper's formula reduces to this: a node sees its own children, not the dense row.
         """
         std = np.repeat(np.sqrt(2.0 / self.forest.fan_ins), self.forest.fan_ins)
-        self.weight.normal_().mul_(torch.as_tensor(std, dtype=self.weight.dtype, device=self.weight.device))
+        self.weight.normal_(generator=generator_on(self.weight.device))
+        self.weight.mul_(torch.as_tensor(std, dtype=self.weight.dtype, device=self.weight.device))
         if self.bias is not None:
             # NOTE[DIFF]: the authors left PyTorch's default, uniform within 1 / sqrt(full layer width).
             self.bias.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
+        check_dense(x)
         dropout = self.dropout if self.training else 0.0
         if dropout and self.dropout_per == "input":
-            x, dropout = F.dropout(x, dropout), 0.0
+            x, dropout = drop(x, dropout), 0.0
         return ops.dendritic(
             x,
             self.weight,

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..ops.neurons.boxes import box_depths, soft_minimum
+from ..randomness import generator_on
 from .base import NeuronLayer, as_rows, check_number
 
 REDUCTIONS = ("max", "min")
@@ -98,8 +99,9 @@ class DMNN(NeuronLayer):
         """Draw boxes around the middle of the inputs' range; the signs stay."""
         low, high = self.input_range
         half = (high - low) / 2
-        self.low.uniform_(low - half, low + half)
-        self.high.uniform_(high - half, high + half)
+        generator = generator_on(self.low.device)
+        self.low.uniform_(low - half, low + half, generator=generator)
+        self.high.uniform_(high - half, high + half, generator=generator)
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of
 from ..ops.neurons.products import log_sigmoid, log_sigmoid_products
+from ..randomness import generator_on
 from .base import NeuronLayer, as_rows, check_number
 from .dnm_logic import Logic, read_logic
 from .dnm_pruning import TABLE_KEYS, SynapseTable, check_range, check_table, pruned_table, synapse_states
@@ -111,8 +112,9 @@ class DNM(NeuronLayer):
             synapses = self.dendrite.bincount(minlength=len(self.log_scale))[self.dendrite].float()
             self.log_scale.zero_()
         reach = (8 / synapses).sqrt()
-        self.weight.uniform_(-1, 1).mul_(reach)
-        self.threshold.uniform_(-0.5, 0.5).mul_(reach).sub_(synapses.log() / self.k)
+        generator = generator_on(self.weight.device)
+        self.weight.uniform_(-1, 1, generator=generator).mul_(reach)
+        self.threshold.uniform_(-0.5, 0.5, generator=generator).mul_(reach).sub_(synapses.log() / self.k)
 
     # --------------------------------------------------------------------------------------------------- computing
 

@@ -14,6 +14,7 @@ from torch import nn
 
 from ..errors import check_int, check_one_of
 from ..levels import Branching
+from ..randomness import generator_on
 from ..wiring import Morton, Random, Shared, Wiring
 from .activation import Activation
 from .dendritic import CommonOptions, DendriticLayer
@@ -100,7 +101,7 @@ class KTree(DendriticLayer):
         for soma in self.forest.roots.tolist():
             begin, end = self.forest.offsets[soma], self.forest.offsets[soma + 1]
             bound = float(end - begin) ** -0.5
-            self.weight[begin:end].uniform_(-bound, bound)
+            self.weight[begin:end].uniform_(-bound, bound, generator=generator_on(self.weight.device))
 
     def _tree_options(self) -> dict[str, Any]:
         orders = [

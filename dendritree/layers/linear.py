@@ -1,13 +1,24 @@
-"""What follows a layer of trees: a linear read-out, batch normalization."""
+"""What follows a layer of trees: a linear read-out, batch normalization, dropout."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor, nn
 
+from ..randomness import dropout, generator_on
+
 
 class Linear(nn.Linear):
     """`nn.Linear`, two or three times as fast after a layer that gives its output features-major, as trees do."""
+
+    def reset_parameters(self) -> None:
+        """Draw the weights and the bias anew from the law of `nn.Linear`."""
+        generator, bound = generator_on(self.weight.device), 1 / math.sqrt(self.in_features)
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5), generator=generator)
+        if self.bias is not None:
+            nn.init.uniform_(self.bias, -bound, bound, generator=generator)
 
     def forward(self, x: Tensor) -> Tensor:
         """W x + c."""
@@ -32,6 +43,14 @@ class BatchNorm(nn.BatchNorm1d):
         return super().forward(x.reshape(-1, x.shape[-1])).reshape(x.shape)
 
 
+class Dropout(nn.Dropout):
+    """`nn.Dropout`, which within `own_draws` draws from the generators of the block."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What stays is scaled by 1 / (1 - p)."""
+        return dropout(x, self.p, self.training)
+
+
 def make_linear(
     in_features: int, out_features: int, device: torch.device | str | None, dtype: torch.dtype | None
 ) -> Linear:
@@ -41,7 +60,7 @@ def make_linear(
     [0.0, 0.0]
     """
     linear = Linear(in_features, out_features, device=device, dtype=dtype)
-    nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
+    nn.init.kaiming_normal_(linear.weight, nonlinearity="relu", generator=generator_on(linear.weight.device))
     # NOTE[DIFF]: the authors left PyTorch's default biases; zero on both sides keeps the comparison even.
     nn.init.zeros_(linear.bias)
     return linear

@@ -11,10 +11,10 @@ from torch.nn.utils.weight_norm import WeightNorm
 
 from ..errors import OptionError, ShapeError
 from ..layers import DendriticLayer, trace
-from ..layers.linear import BatchNorm, Linear
+from ..layers.linear import BatchNorm, Dropout, Linear
 
 KNOWN: tuple[type[nn.Module], ...] = (
-    nn.Sequential, DendriticLayer, Linear, nn.Linear, nn.Dropout, nn.Identity, BatchNorm, nn.BatchNorm1d,
+    nn.Sequential, DendriticLayer, Linear, nn.Linear, Dropout, nn.Dropout, nn.Identity, BatchNorm, nn.BatchNorm1d,
 )  # fmt: skip
 """Modules whose forward is known, a subclass before its base."""
 WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)

@@ -11,6 +11,7 @@ from ..errors import check_one_of, check_probability
 from ..layers import DNM
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
+from ..layers.linear import Dropout
 from ..levels import Branching
 from ..wiring import with_image
 from .controls import MLP, Perceptrons
@@ -209,7 +210,7 @@ class ConvDNM(ConvClassifier):
         check_one_of("soma", soma, ("log", "logit"))
         somas = {"k": k, "soma_k": soma_k, "soma_threshold": soma_threshold, "soma": soma}
         super().__init__(DNM, out_features, dendrites=dendrites, **somas, device=device, dtype=dtype)
-        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        self.dropout = Dropout(check_probability("dropout", dropout))
         self.output = make_output(output, out_features)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
 from ..layers.activation import Activation, make_activation
 from ..layers.growth import Wirings
-from ..layers.linear import BatchNorm, make_linear
+from ..layers.linear import BatchNorm, Dropout, make_linear
 from ..levels import AUTO, Branching
 from ..wiring import Wiring, resolve_wiring
 from .chain import Chain
@@ -167,7 +167,7 @@ def between(
     if norm is not None:
         steps.append(NORMS[check_one_of("norm", norm, NORMS)](neurons, device=device, dtype=dtype))
     if check_probability("dropout", dropout):
-        steps.append(nn.Dropout(dropout))
+        steps.append(Dropout(dropout))
     return steps
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from ..errors import check_int, check_one_of, check_probability
+from ..layers.linear import Dropout
 from .chain import Chain
 
 OUTPUTS = ("logits", "probabilities")
@@ -29,5 +30,5 @@ class Classifier(Chain):
         super().__init__()
         self.in_features = check_int("in_features", in_features)
         self.out_features = check_int("out_features", out_features)
-        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        self.dropout = Dropout(check_probability("dropout", dropout))
         self.output = make_output(output, self.out_features)

@@ -16,6 +16,7 @@ from torch import nn
 
 from ..errors import OptionError, check_int, check_probability, import_extra
 from ..models.sizing import parameters_of, parse_count
+from ..randomness import own_draws
 from ..training import Callback, EarlyStopping, Examples, FitConfig, Run, Split, fit, make_optimizer
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_weight_decay, make_network, no_leftover
 from .scaling import CLIP, Standardizer
@@ -25,6 +26,8 @@ Rows = Array | slice
 PREDICTED_AT_ONCE = 4096
 MANY = 100_000
 """Rows that `partial_fit` assumes when it selects a weight decay: it cannot know how many will come."""
+LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30
+"""Of a row: the loss and its sums are float32, which ends at 1e38."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 validation = import_extra("sklearn.utils.validation", extra="sklearn")
 
@@ -138,19 +141,23 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     def _train(self, split: Split, config: FitConfig, **options: Any) -> tuple[list[float], list[float]]:
         """Train the network; the losses of each epoch on the rows to train on and to stop by."""
-        history = fit(self.network_, split, config, **options)
+        with own_draws(config.seed):  # torch's generator is every thread's
+            history = fit(self.network_, split, config, **options)
         if history.interrupted:
             raise KeyboardInterrupt
+        if not all(values.isfinite().all() for values in self.network_.state_dict().values()):
+            raise OptionError(
+                f"training must end with finite weights: got NaN or infinity with lr {self.lr:g}; lower it"
+            )
         self.network_.eval()
         return [epoch.train_loss for epoch in history.epochs], [epoch.val_loss for epoch in history.epochs]
 
     def _new_network(self, rows: int) -> nn.Module:
-        """A network with weights from the estimator's seed; torch's generator is left as it was."""
+        """A network with weights from the estimator's seed."""
         sizes = self.n_features_in_, self._head()[0]
         budget = auto_budget(rows, *sizes) if self.budget == "auto" else parse_count("budget", self.budget)
         dropout = check_probability("dropout", self.dropout)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self._seed)
+        with own_draws(self._seed):
             network = make_network(self.neurons, *sizes, budget=budget, dropout=dropout)
         return network.to(self.device)
 
@@ -203,15 +210,9 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         x = validation.validate_data(self, X, dtype=np.float64, reset=False)
         device = next(self.network_.parameters()).device
         rows = torch.from_numpy(self._scaling.apply(x, CLIP))
-        state = {
-            name: tensor.double() if tensor.is_floating_point() else tensor
-            for name, tensor in self.network_.state_dict().items()
-        }
         with torch.inference_mode():
-            parts = [
-                torch.func.functional_call(self.network_, state, (part.to(device),)).cpu()
-                for part in torch.split(rows, PREDICTED_AT_ONCE)
-            ]
+            network = _in_float64(self.network_)
+            parts = [network(part.to(device)).cpu() for part in torch.split(rows, PREDICTED_AT_ONCE)]
         return torch.cat(parts).numpy()
 
     @property
@@ -230,9 +231,23 @@ def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, A
     if (weights < 0).any():
         raise OptionError(f"sample_weight must not be negative: got {weights.min():g}")
     counts = weights > 0
+    extreme = weights[counts & ((weights < LEAST_WEIGHT) | (weights > MOST_WEIGHT))]
+    if len(extreme):
+        rule = f"the weight of a row must be 0 or from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}"
+        raise OptionError(f"{rule}: got {extreme[0]:g}")
     if counts.sum() < 2:  # batch normalization cannot learn from one
         raise OptionError(f"there must be at least 2 rows with a weight: got n_samples = {counts.sum()}")
     return (x, y, weights) if counts.all() else (x[counts], y[counts], weights[counts])
+
+
+def _in_float64(module: nn.Module) -> nn.Module:
+    """A copy of a module that computes in float64 and shares all but the weights: other threads may use the module."""
+    twin = copy.copy(module)
+    for kind in ("_parameters", "_buffers"):
+        tensors = vars(module)[kind].items()
+        setattr(twin, kind, {name: t.double() if t is not None and t.is_floating_point() else t for name, t in tensors})
+    twin._modules = {name: None if each is None else _in_float64(each) for name, each in module._modules.items()}
+    return twin
 
 
 def _progress(epochs: int) -> Callable[[Run], None]:

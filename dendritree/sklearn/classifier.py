@@ -22,7 +22,8 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
     """A classifier made of dendritic neurons, with defaults that do well on a new table of numbers.
 
     Inputs are standardized and clipped at five standard deviations. Training uses AdamW and a one-cycle learning
-    rate. The result depends on `random_state` alone, and torch's own generator is left as it was.
+    rate. The result depends on `random_state` alone, in any thread; torch's own generator is neither used nor changed.
+    Threads may share a fitted estimator.
 
     Args:
         budget: most parameters the network may have, as 5000 or `"5k"`; by default nine tenths of what scikit-learn's

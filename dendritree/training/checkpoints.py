@@ -15,6 +15,7 @@ from torch import Tensor
 from ..data import Split
 from ..errors import FormatError, OptionError, import_extra
 from ..files import unfinished_files
+from ..randomness import generator_on
 from .history import Epoch, Run
 from .tensor_file import check_writable, fingerprint, kind_of, read_checkpoint, write_checkpoint
 
@@ -90,14 +91,11 @@ class Checkpoint:
 
     def _parts(self) -> Parts:
         """The tensors of the run; the words before the first dot of their names in the file."""
-        random = {"order": self.order.get_state(), "torch": torch.get_rng_state()}
-        if self._device.type == "cuda":
-            random["cuda"] = torch.cuda.get_rng_state(self._device)
         return {
             "model": self.run.model.state_dict(),
             "best": self.run.history.best_state,
             "optimizer": optimizer_tensors(self.run.optimizer),
-            "random": random,
+            "random": {name: generator.get_state() for name, generator in self._generators().items()},
         }
 
     def _place(self) -> dict[str, Any]:
@@ -108,9 +106,13 @@ class Checkpoint:
             "schedule": None if scheduler is None else {key: getattr(scheduler, key) for key in STEPS},
         }
 
-    @property
-    def _device(self) -> torch.device:
-        return next(self.run.model.parameters()).device
+    def _generators(self) -> dict[str, torch.Generator]:
+        """Whatever the rest of the run draws from."""
+        device, cpu = next(self.run.model.parameters()).device, torch.device("cpu")
+        found = {"order": self.order, "torch": generator_on(cpu) or torch.default_generator}
+        if device.type == "cuda":
+            found["cuda"] = generator_on(device) or torch.cuda.default_generators[device.index]
+        return found
 
     # --------------------------------------------------------------------------------------------------------- resuming
 
@@ -135,10 +137,9 @@ class Checkpoint:
             group.update(rates)
         if self.scheduler is not None:
             self.scheduler.load_state_dict(self.scheduler.state_dict() | facts["schedule"])
-        self.order.set_state(parts["random"]["order"])
-        torch.set_rng_state(parts["random"]["torch"])
-        if self._device.type == "cuda" and "cuda" in parts["random"]:
-            torch.cuda.set_rng_state(parts["random"]["cuda"], self._device)
+        for name, generator in self._generators().items():
+            if name in parts["random"]:
+                generator.set_state(parts["random"][name])
         devices = {name: value.device for name, value in run.model.state_dict().items()}
         run.history.best_state = {name: value.to(devices[name]) for name, value in parts["best"].items()}
         run.history.epochs = [Epoch(**epoch) for epoch in facts["epochs"]]

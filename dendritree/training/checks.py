@@ -41,6 +41,8 @@ def check_targets(y: torch.Tensor, loss: str, name: str = "y") -> None:
             raise OptionError(f"{name} must be class numbers from 0 for cross-entropy: got {y.min()}")
     elif loss.startswith("binary") and y.numel() and not (y.min() >= 0 and y.max() <= 1):
         raise OptionError(f"{name} must be 0 or 1 for {loss}: got {y.min()} to {y.max()}")
+    elif not y.isfinite().all():
+        raise OptionError(f"{name} must be finite for {loss}: got {y[~y.isfinite()][0]}")
 
 
 def check_output(model: nn.Module, loss: str) -> None:

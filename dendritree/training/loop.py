@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ..data import Examples, Split
 from ..errors import OptionError, check_int, check_one_of
 from ..models.modes import evaluating, modes_kept
+from ..randomness import seeded
 from .checkpoints import Checkpoint
 from .checks import check_output, check_split, check_targets
 from .config import FitConfig, make_optimizer, make_scheduler
@@ -32,8 +33,8 @@ def fit(
     """Train a model in place and return its history.
 
     The result depends only on the model's initial weights, the data and `config`: torch's random state is seeded for
-    the run and restored afterwards. Ctrl-C ends the run between two steps; the history so far is returned with
-    `interrupted` set.
+    the run and restored afterwards. All threads share it; for runs in threads, see `randomness.own_draws`. Ctrl-C ends
+    the run between two steps; the history so far is returned with `interrupted` set.
 
     Args:
         model: returns outputs that fit `config.loss`.
@@ -69,8 +70,7 @@ def fit(
     order = torch.Generator().manual_seed(config.seed)
     kept = None if checkpoint is None else Checkpoint(checkpoint, run, scheduler, order, split)
     after_epoch: Sequence[Callback] = callbacks if kept is None else [*callbacks, kept]
-    with modes_kept(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(config.seed)
+    with modes_kept(model), seeded(config.seed, device):
         if kept is not None:
             kept.resume()
         try:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
 from ..tree import Forest, IntArray
-from ..wiring.base import dendrite_of_synapse
+from ..wiring.base import dendrite_of_synapse, generator
 
 WHERE = ("anywhere", "window")
 
@@ -126,7 +126,7 @@ def rewire(
     if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
         raise OptionError(f"optimizer must be one of torch.optim or None: got {optimizer!r}")
     if random is None:
-        random = np.random.default_rng(int(torch.randint(2**62, (1,), device="cpu")))
+        random = generator(None)
     elif not isinstance(random, np.random.Generator):
         raise OptionError(f"random must be a numpy.random.Generator or None: got {random!r}")
     forest = layer.forest

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from ..errors import OptionError, ShapeError, check_int
+from ..randomness import generator_on
 from ..tree import Forest, IntArray
 
 Integers = npt.NDArray[np.integer[Any]]
@@ -103,4 +104,7 @@ def check_seed(seed: int | None) -> None:
 
 def generator(seed: int | None) -> np.random.Generator:
     """A generator with this seed; for None one seeded from torch's generator, which `torch.manual_seed` controls."""
-    return np.random.default_rng(int(torch.randint(2**62, (1,), device="cpu")) if seed is None else seed)
+    if seed is None:
+        cpu = torch.device("cpu")
+        seed = int(torch.randint(2**62, (1,), device=cpu, generator=generator_on(cpu)))
+    return np.random.default_rng(seed)

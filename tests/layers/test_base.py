@@ -3,11 +3,14 @@
 import copy
 import pickle
 
+import pandas as pd
 import pytest
+import scipy.sparse
 import torch
+from torch import nn
 
 from dendritree import DANN, DENN, DMNN, DNM, DendriticLayer, KTree
-from dendritree.errors import DendritreeError, ShapeError
+from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.layers.base import NeuronLayer
 
 FAMILIES = {
@@ -58,6 +61,41 @@ def test_bad_sizes_and_types_are_rejected_by_rule_and_value(make, options, messa
 def test_inputs_of_another_width_are_rejected(name, shape):
     with pytest.raises(ShapeError, match=r"last dimension of the input must be in_features 16: got"):
         FAMILIES[name]()(torch.zeros(shape))
+
+
+class Subclass(torch.Tensor):
+    """A tensor of a user's own class."""
+
+
+X = torch.ones(4, 16)
+NOT_DENSE = {
+    "numpy.ndarray": lambda: X.numpy(),
+    "list": lambda: X.tolist(),
+    "scipy.sparse.csr_matrix": lambda: scipy.sparse.csr_matrix(X.numpy()),
+    "pandas.DataFrame": lambda: pd.DataFrame(X.numpy()),
+    "torch.sparse_coo": lambda: X.to_sparse(),
+    "torch.sparse_csr": lambda: X.to_sparse_csr(),
+    "torch.jagged": lambda: torch.nested.nested_tensor([X, X[:2]], layout=torch.jagged),
+    "nested": lambda: torch.nested.nested_tensor([X, X[:2]], layout=torch.strided),
+    "NoneType": lambda: None,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*(in beta state|in prototype stage):UserWarning")  # torch's, of its other layouts
+@families
+@pytest.mark.parametrize("kind", NOT_DENSE)
+def test_anything_that_is_not_a_dense_tensor_is_rejected(make, kind):
+    with pytest.raises(OptionError, match=rf"^the input must be a dense torch\.Tensor: got .*{kind.split('.')[-1]}"):
+        make()(NOT_DENSE[kind]())
+
+
+@families
+def test_dense_tensors_of_all_kinds_are_taken(make):
+    layer = make().requires_grad_(False)
+    expected = layer(X)
+    for same in (nn.Parameter(X), X.T.contiguous().T, X.unsqueeze(0).expand(2, 4, 16)[0], X.as_subclass(Subclass)):
+        torch.testing.assert_close(layer(same).as_subclass(torch.Tensor), expected)
+    torch.testing.assert_close(torch.func.vmap(layer)(X), expected)
 
 
 @pytest.mark.parametrize("name", NOT_TREES)
@@ -127,6 +165,19 @@ def test_a_state_dict_of_another_size_is_rejected_and_nothing_changes(make):
     with pytest.raises(RuntimeError):
         layer.load_state_dict(state)
     assert torch.equal(layer(x), before)
+
+
+@pytest.mark.parametrize("name", ["drawn trees", "ktree", "denn", "dann"])
+@pytest.mark.parametrize("lacking", ["weight", "bias"])
+def test_a_drawn_wiring_is_taken_with_all_weights_or_not_at_all(name, lacking):
+    layer, state = FAMILIES[name](), FAMILIES[name]().state_dict()
+    before = copy.deepcopy(layer.state_dict())
+    lacking = f"trees.{lacking}" if name == "dann" else lacking
+    del state[lacking]
+    with pytest.raises(RuntimeError, match=rf'Missing key\(s\) in state_dict: "{lacking}"\. $'):
+        layer.load_state_dict(state)
+    assert layer.load_state_dict(state, strict=False).missing_keys == [lacking]
+    assert all(value.equal(before[key]) for key, value in layer.state_dict().items())
 
 
 @families

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from dendritree import DenseNetwork, count, create_model, load, save
 from dendritree.errors import OptionError
-from dendritree.layers.linear import BatchNorm, make_linear
+from dendritree.layers.linear import BatchNorm, Dropout, make_linear
 
 
 @pytest.fixture(autouse=True)
@@ -74,8 +74,8 @@ def test_the_default_is_relu():
 def test_normalisation_comes_after_the_activation_and_dropout_after_it(norm):
     net = DenseNetwork(5, [4, 3], 2, norm=norm, dropout=0.25, output="logits")
     kind = {"batch": BatchNorm, "layer": nn.LayerNorm}[norm]
-    assert [type(step) for step in net.hidden][1:4] == [nn.ReLU, kind, nn.Dropout]
-    assert [type(step) for step in net.hidden][5:] == [nn.ReLU, kind, nn.Dropout]
+    assert [type(step) for step in net.hidden][1:4] == [nn.ReLU, kind, Dropout]
+    assert [type(step) for step in net.hidden][5:] == [nn.ReLU, kind, Dropout]
     assert [type(step) for step in DenseNetwork(5, [4], dropout=0.0).hidden][1:] == [nn.ReLU]
     x = y = torch.randn(50, 5)
     for module in linears(net):

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from dendritree import DendriticLayer, DendriticNetwork, create_model, load, save
 from dendritree.budget import count
 from dendritree.errors import OptionError, ShapeError
+from dendritree.layers.linear import Dropout
 from dendritree.ops import make_plan
 from dendritree.ops import reference as reference_op
 from dendritree.wiring import Custom, Local, Patches, Random, Rows, Shared, Strided
@@ -174,7 +175,7 @@ def test_one_output_is_a_probability_by_itself():
 
 def test_dropout_silences_whole_neurons_after_the_norm_and_scales_the_rest():
     net = DendriticNetwork(16, [50], 3, fan_in=4, norm="layer", dropout=0.4)
-    assert [type(step) for step in net.hidden] == [DendriticLayer, nn.LayerNorm, nn.Dropout]
+    assert [type(step) for step in net.hidden] == [DendriticLayer, nn.LayerNorm, Dropout]
     x = torch.randn(40, 16)
     kept, all_of_them = net.train().hidden(x), net.eval().hidden(x)
     silent = kept == 0

@@ -1,5 +1,7 @@
 """The estimators as people use them: pipelines, searches, frames, weights."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -242,6 +244,64 @@ def test_bad_data_is_rejected(iris):
         quick().fit(x, y, sample_weight=np.full(len(x), -1.0))
     with pytest.raises(OptionError, match="at least 2 rows with a weight: got n_samples = 1"):
         quick().fit(x, y, sample_weight=np.arange(len(x)) < 1)
+
+
+@pytest.mark.parametrize("largest", [1.1e130, 1e153, 1e154, 1e300, -1.7e308])
+def test_targets_too_large_to_standardize_are_rejected(largest, numbers):
+    x, y = numbers
+    y = np.where(np.arange(len(y)) < 100, largest, y)
+    message = re.escape(f"y must be at most 1e+130 in size, so that squares of it can be summed: got {largest:g}")
+    model = quick_regressor(epochs=1).fit(*numbers)
+    before = model.predict(x)
+    for train in (model.fit, model.partial_fit, quick_regressor().partial_fit):
+        with pytest.raises(OptionError, match=f"^{message}$"):
+            train(x, y)
+    np.testing.assert_array_equal(model.predict(x), before)
+    with pytest.raises(OptionError, match=message):
+        model.fit(x, np.stack([numbers[1], y], axis=1))
+
+
+@pytest.mark.parametrize("largest", [1e-130, 1e130])
+def test_targets_of_any_other_size_are_learned(largest, numbers):
+    x, y = numbers
+    model = quick_regressor(epochs=30).fit(x, y / y.max() * largest)
+    assert model.score(x, y / y.max() * largest) > 0.5
+    assert np.isfinite(model.partial_fit(x, y / y.max() * largest).predict(x)).all()
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e31, 1e-31, 1e-300])
+def test_weights_beyond_the_range_of_the_loss_are_rejected(weight, iris, numbers):
+    message = re.escape(f"the weight of a row must be 0 or from 1e-30 to 1e+30: got {weight:g}")
+    for model, (x, y) in ((quick(), iris), (quick_regressor(), numbers)):
+        weights = np.where(np.arange(len(x)) == 7, weight, 1.0)
+        model.fit(x, y)
+        for train in (model.fit, model.partial_fit):
+            with pytest.raises(OptionError, match=f"^{message}$"):
+                train(x, y, sample_weight=weights)
+    with pytest.raises(OptionError, match=message):
+        quick(class_weight={0: 1.0, 1: 1.0, 2: weight}).fit(*iris)
+
+
+@pytest.mark.parametrize("ends", [(1e30, 1e-30), (1e-30, 1e30)])
+def test_weights_and_targets_at_the_ends_of_their_ranges_give_finite_answers(ends, iris, numbers):
+    runs = [(quick(), *iris), (quick_regressor(), *numbers), (quick_regressor(), numbers[0], numbers[1] * 1e128)]
+    for model, x, y in runs:
+        weights = np.where(np.arange(len(x)) % 3 == 0, *ends)
+        assert np.isfinite(model.fit(x, y, sample_weight=weights).predict(x)).all()
+        assert np.isfinite(model.partial_fit(x, y, sample_weight=weights).predict(x)).all()
+
+
+@pytest.mark.parametrize("neurons", FAMILIES)
+def test_training_that_diverges_raises_and_leaves_the_estimator_as_it_was(neurons, numbers):
+    model = quick_regressor(neurons=neurons).fit(*numbers)
+    before = model.predict(numbers[0])
+    model.set_params(lr=1e38)
+    for train in (model.fit, model.partial_fit):
+        with pytest.raises(
+            OptionError, match=r"training must end with finite weights: got NaN or infinity with lr 1e\+38"
+        ):
+            train(*numbers)
+    np.testing.assert_array_equal(model.predict(numbers[0]), before)
 
 
 def test_a_frame_with_a_category_gives_scikit_learns_own_message():

@@ -48,6 +48,13 @@ def test_yes_or_no_has_no_third_answer(loss, y):
         fit(nn.Sequential(nn.Linear(16, 1), nn.Sigmoid()), split_of(y), FitConfig(loss, epochs=1))
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_targets_that_are_not_finite_are_rejected(value):
+    y = torch.where(CLASSES == 1, value, CLASSES.float())
+    with pytest.raises(OptionError, match=rf"^train\.y must be finite for squared-error: got {value}$"):
+        fit(nn.Linear(16, 1), split_of(y), FitConfig("squared-error", epochs=1))
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
 def test_classes_may_be_any_whole_numbers(dtype):
     history = fit(nn.Linear(16, 3), split_of(CLASSES.to(dtype)), FitConfig(epochs=1))
