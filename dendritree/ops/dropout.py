@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..randomness import generator_on
 from ..tree import Forest
 
 __all__ = ["draw_seed", "limit_and_scale", "silence", "synapse_pairs", "synapse_scale"]
@@ -18,8 +19,9 @@ WORD = 0xFFFFFFFF
 
 
 def draw_seed(device: torch.device) -> Tensor:
-    """A fresh seed from torch's generator, as a tensor: `torch.manual_seed` governs it, compilers can trace it."""
-    return torch.randint(-(2**63), 2**63 - 1, (1,), dtype=torch.int64, device=device)
+    """A fresh seed as a tensor: `torch.manual_seed` or `own_draws` governs it, compilers can trace it."""
+    low, high = -(2**63), 2**63 - 1
+    return torch.randint(low, high, (1,), dtype=torch.int64, device=device, generator=generator_on(device))
 
 
 def limit_and_scale(dropout: float) -> tuple[int, float]:

@@ -11,8 +11,9 @@ import torch
 from forests import ACTIVATIONS, NAMED, assert_same, random_case, run, share
 from torch import nn
 
-from dendritree import ops
+from dendritree import DendriticLayer, ops
 from dendritree.ops import dendritic, make_plan
+from dendritree.randomness import own_draws
 from dendritree.tree import Forest
 
 backends = pytest.mark.parametrize("backend", ops.BACKENDS)
@@ -209,3 +210,12 @@ def test_a_silent_synapse_passes_nothing_on_whatever_it_reads(backend):
     assert (y == 0).any()
     y[y == 0].sum().backward()
     assert not x.grad.isnan().any()
+
+
+def test_within_own_draws_the_mask_is_that_of_the_seed_and_torchs_generator_stays():
+    layer, x = DendriticLayer(16, 4, branching=4, dropout=0.5), torch.ones(8, 16)
+    torch.manual_seed(3)
+    expected, state = layer(x), torch.get_rng_state()
+    with own_draws(3):
+        assert layer(x).equal(expected)
+    assert torch.get_rng_state().equal(state)
