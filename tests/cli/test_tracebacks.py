@@ -38,7 +38,7 @@ def test_ctrl_c_while_packages_are_imported_is_one_line(module):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "dendritree: interrupted\n")
 
 
-# -------------------------------------------------------------------------------------------------- what a command raises
+# --------------------------------------------------------------------------------------------- what a command raises
 
 
 @pytest.fixture
