@@ -14,10 +14,10 @@ def run(arguments: Arguments) -> None:
     """Train a model on your own table, with its controls."""
     for package in ("pandas", "sklearn", "scipy", "matplotlib", "safetensors", "rich"):
         import_extra(package, extra="tables")  # all that is needed: now, not after the training
-    from ..files import whole_folder
+    from ..folders import files_together, reserved
     from ..report import print_report, write_report
     from ..sklearn.tables import read_table
-    from ..storage.folders import write_files
+    from ..storage.folders import own_files, write_files
     from ..studies.table.fit import fit_table
     from ..studies.table.sections import table_report
 
@@ -40,7 +40,7 @@ def run(arguments: Arguments) -> None:
             observer=observe,
         )
     report = table_report(fit, source)
-    with whole_folder(out) as fresh:
+    with reserved(out, "--out") as place, files_together(place, own_files(place), "--out") as fresh:
         write_files(fit.model, fresh)
         write_report(report, fresh, pictures=True)
     print_report(report)

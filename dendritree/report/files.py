@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..files import write_whole
+from ..folders import files_together, reserved
 from .csvs import csv_files
 from .figures import draw_png
 from .html import html_page
 from .layout import Report
 from .markdown import markdown
 from .palette import looks
+
+MARK = 'id="what-this-says"'
+"""In the page of every report, and what its folder is known by."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,8 @@ def write_report(
 ) -> ReportFiles:
     """Write `report.md`, `report.html` and `csv/` into `folder`, replacing an earlier report. Needs the extra `report`.
 
-    Each file appears whole or not at all, so a reader may look while a run goes on and rewrites the report.
+    The files change together and each is whole at any time, so a reader may look while a run goes on and rewrites the
+    report. A file in the way that is not of an earlier report raises an error.
 
     Args:
         report: what `build_report` made.
@@ -43,20 +48,37 @@ def write_report(
     >>> [path.name for path in (files.markdown, files.html, *files.csvs)]
     ['report.md', 'report.html', 'chart-points.csv']
     """
-    target = Path(folder)
     drawn = _pictures(report) if pictures else {}  # all is made before anything is written
     shown = {chart: f"figures/{chart}.png" for chart in drawn}
     csvs = {f"csv/{file}": text.encode() for file, text in csv_files(report).items()}
     page, text = f"{name}.html", f"{name}.md"
     contents = csvs | {shown[chart]: picture for chart, picture in drawn.items()}
     contents |= {text: markdown(report, shown).encode(), page: html_page(report).encode()}
-    written = {file: write_whole(target / file, content, "a report") for file, content in contents.items()}
+    what, target = "a report", Path(folder)
+    with reserved(target, what) as place, files_together(place, own_files(place, contents, name), what) as fresh:
+        for file, content in contents.items():
+            (fresh / file).parent.mkdir(exist_ok=True)
+            (fresh / file).write_bytes(content)
+    written = {file: target / file for file in contents}
     return ReportFiles(
         written[text],
         written[page],
         tuple(written[file] for file in csvs),
         tuple(written[file] for file in shown.values()),
     )
+
+
+def own_files(folder: Path, names: Collection[str], name: str = "report") -> Collection[str]:
+    """Those of some files that a new report may replace: all where the page is ours, none where it is not.
+
+    >>> own_files(Path("nowhere"), ["report.md"])
+    ()
+    """
+    try:
+        page = (folder / f"{name}.html").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    return names if MARK in page else ()
 
 
 def _pictures(report: Report) -> dict[str, bytes]:

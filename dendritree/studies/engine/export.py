@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from ...errors import DendritreeError, FormatError, check_one_of, import_extra
-from ...files import whole_file
+from ...folders import files_together, reserved
 from ...models import create_model
 from ...storage import save
 from .database import Database
@@ -29,7 +29,7 @@ Table = dict[str, list[Any]]
 
 
 def export_tables(database: Database, folder: Path, file_format: str) -> list[Path]:
-    """Write `trials` and `history`: a column for each name of the keys and scores. Each appears whole or not at all."""
+    """Write `trials` and `history`: a column for each name of the keys and scores. Both change together."""
     check_one_of("format", file_format, ["csv", "parquet"])
     write = _write_csv if file_format == "csv" else _parquet_writer()
     with database.transaction("DEFERRED") as connection:  # both tables of one moment
@@ -53,12 +53,11 @@ def export_tables(database: Database, folder: Path, file_format: str) -> list[Pa
     history: Table = {"trial": [point[0] for point in epochs], "epoch": [point[1] for point in epochs]}
     history |= {curve: [_number(point[2 + i]) for point in epochs] for i, curve in enumerate(CURVES)}
     history |= {name: [keys[id_].get(name) for id_ in history["trial"]] for name in of_key}
-    paths = []
-    for name, table in (("trials", trials), ("history", history)):
-        paths.append(folder / f"{name}.{file_format}")
-        with whole_file(paths[-1], "an export") as scratch:
-            write(scratch, table)
-    return paths
+    tables = {f"trials.{file_format}": trials, f"history.{file_format}": history}
+    with reserved(folder, "an export") as target, files_together(target, tables, "an export") as fresh:
+        for name, table in tables.items():
+            write(fresh / name, table)
+    return [folder / name for name in tables]
 
 
 def export_models(trials: Iterable[Trial], folder: Path, name_of: Callable[[Trial], Sequence[str]]) -> list[Path]:
