@@ -110,6 +110,10 @@ def write_whole(path: str | os.PathLike[str], content: bytes | str, what: str = 
     return Path(path)
 
 
+class NoLocksError(DendritreeError):
+    """The system or the drive has no file locks."""
+
+
 class Lock:
     """The exclusive right to write, until `release` or the end of the process, however it ends.
 
@@ -180,7 +184,7 @@ class Lock:
         except (ImportError, OSError) as error:  # Windows; some network drives
             if self._on_wait is None:
                 rule = "a folder with one writer needs file locks"
-                raise DendritreeError(f"{rule}: {self.path.parent} ({error})") from None
+                raise NoLocksError(f"{rule}: {self.path.parent} ({error})") from None
             return False
 
     def _is_there(self) -> bool:

@@ -97,7 +97,7 @@ def files_together(place: Path, ours: Collection[str] = (), what: str = "a folde
             yield fresh
             written = _files_in(fresh)
             for name in written:
-                _check_free(place, name, ours)
+                check_free(place, name, ours)
                 _flush(fresh / name)
             fresh.rename(place / DECIDED)
         except BaseException:
@@ -139,6 +139,22 @@ def files_of_others(folder: str | os.PathLike[str], ours: Collection[str] = ()) 
     return sorted(name for name in names if not name.startswith(".") and name not in ours)
 
 
+def check_free(place: Path, name: str, ours: Collection[str] = ()) -> None:
+    """Reject a new file whose place in a folder is taken by what is not ours.
+
+    >>> check_free(Path("nowhere"), "csv/scores.csv")
+    """
+    target = place / name
+    between = [place.joinpath(*Path(name).parts[:depth]) for depth in range(1, len(Path(name).parts))]
+    taken = [each for each in between if os.path.lexists(each) and not each.is_dir()]
+    if target.is_dir() or (os.path.lexists(target) and name not in ours):
+        taken.append(target)
+    if taken:
+        raise DendritreeError(
+            f"files of others stay as they are: {taken[0]} is in the way; move it, or write elsewhere"
+        )
+
+
 def _lock(place: Path, patience: float) -> Lock:
     for attempt in itertools.count():
         place.mkdir(parents=True, exist_ok=True)
@@ -154,19 +170,6 @@ def _files_in(folder: Path) -> list[str]:
     """All files below a folder; in the reverse order of their names, so that a config comes after its weights."""
     found = (path for path in folder.rglob("*") if not path.is_dir())
     return sorted((path.relative_to(folder).as_posix() for path in found), reverse=True)
-
-
-def _check_free(place: Path, name: str, ours: Collection[str]) -> None:
-    """Reject a new file whose place is taken by what is not ours."""
-    target = place / name
-    between = [place.joinpath(*Path(name).parts[:depth]) for depth in range(1, len(Path(name).parts))]
-    taken = [each for each in between if os.path.lexists(each) and not each.is_dir()]
-    if target.is_dir() or (os.path.lexists(target) and name not in ours):
-        taken.append(target)
-    if taken:
-        raise DendritreeError(
-            f"files of others stay as they are: {taken[0]} is in the way; move it, or write elsewhere"
-        )
 
 
 def _finish(place: Path) -> None:

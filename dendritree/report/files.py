@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,9 @@ from .layout import Report
 from .markdown import markdown
 from .palette import looks
 
+WHAT = "a report"
+PARTS = ("csv", "figures")
+"""Folders in the folder of a report."""
 MARK = 'id="what-this-says"'
 """In the page of every report, and what its folder is known by."""
 
@@ -48,30 +51,37 @@ def write_report(
     >>> [path.name for path in (files.markdown, files.html, *files.csvs)]
     ['report.md', 'report.html', 'chart-points.csv']
     """
-    drawn = _pictures(report) if pictures else {}  # all is made before anything is written
+    contents, target = report_contents(report, name=name, pictures=pictures), Path(folder)
+    with reserved(target, WHAT) as place, files_together(place, own_report_files(place, contents, name), WHAT) as fresh:
+        put_contents(contents, fresh)
+    in_folder = {part: tuple(target / file for file in contents if file.startswith(f"{part}/")) for part in PARTS}
+    return ReportFiles(target / f"{name}.md", target / f"{name}.html", in_folder["csv"], in_folder["figures"])
+
+
+def report_contents(report: Report, *, name: str = "report", pictures: bool = False) -> dict[str, bytes]:
+    """The files that `write_report` writes, with the same arguments, by their names.
+
+    >>> list(report_contents(Report("Report", (), ())))
+    ['csv/chart-points.csv', 'report.md', 'report.html']
+    """
+    drawn = _pictures(report) if pictures else {}
     shown = {chart: f"figures/{chart}.png" for chart in drawn}
-    csvs = {f"csv/{file}": text.encode() for file, text in csv_files(report).items()}
-    page, text = f"{name}.html", f"{name}.md"
-    contents = csvs | {shown[chart]: picture for chart, picture in drawn.items()}
-    contents |= {text: markdown(report, shown).encode(), page: html_page(report).encode()}
-    what, target = "a report", Path(folder)
-    with reserved(target, what) as place, files_together(place, own_files(place, contents, name), what) as fresh:
-        for file, content in contents.items():
-            (fresh / file).parent.mkdir(exist_ok=True)
-            (fresh / file).write_bytes(content)
-    written = {file: target / file for file in contents}
-    return ReportFiles(
-        written[text],
-        written[page],
-        tuple(written[file] for file in csvs),
-        tuple(written[file] for file in shown.values()),
-    )
+    contents = {f"csv/{file}": text.encode() for file, text in csv_files(report).items()}
+    contents |= {shown[chart]: picture for chart, picture in drawn.items()}
+    return contents | {f"{name}.md": markdown(report, shown).encode(), f"{name}.html": html_page(report).encode()}
 
 
-def own_files(folder: Path, names: Collection[str], name: str = "report") -> Collection[str]:
+def put_contents(contents: Mapping[str, bytes], folder: Path) -> None:
+    """Write the files of a report into a folder that exists."""
+    for file, content in contents.items():
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_bytes(content)
+
+
+def own_report_files(folder: Path, names: Collection[str], name: str = "report") -> Collection[str]:
     """Those of some files that a new report may replace: all where the page is ours, none where it is not.
 
-    >>> own_files(Path("nowhere"), ["report.md"])
+    >>> own_report_files(Path("nowhere"), ["report.md"])
     ()
     """
     try:

@@ -64,8 +64,8 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
     """
     import_extra("safetensors.torch", extra="save")
     description = describe(model)
-    own_files(folder)  # rejected before anything is written there
-    with reserved(folder, WHAT) as place, files_together(place, own_files(place), WHAT) as fresh:
+    own_model_files(folder)  # rejected before anything is written there
+    with reserved(folder, WHAT) as place, files_together(place, own_model_files(place), WHAT) as fresh:
         _write(fresh, *description)
 
 
@@ -74,7 +74,7 @@ def write_files(model: Any, folder: Path) -> None:
     _write(folder, *describe(model))
 
 
-def own_files(folder: str | os.PathLike[str]) -> tuple[str, ...]:
+def own_model_files(folder: str | os.PathLike[str]) -> tuple[str, ...]:
     """The files that a model folder may have, for a model to be replaced there; none where there are no files at all.
 
     Anything else raises `FormatError`: files should not be scattered among those of others.
