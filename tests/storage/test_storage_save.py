@@ -1,7 +1,9 @@
 """What save rejects, and what it leaves behind when writing fails."""
 
 import itertools
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -164,11 +166,31 @@ def test_a_link_to_a_folder_is_followed_and_stays(folder):
     assert sorted(files_under(folder)) == ["config.json", "notes.txt", "weights.safetensors"]
 
 
-def test_two_savers_take_turns_and_a_reader_sees_one_model_or_the_other(tmp_path):
+def test_a_saver_who_comes_in_the_middle_of_another_one_waits_and_costs_nobody_a_file(folder, monkeypatch):
+    (folder / "notes.txt").write_text("mine")
+    real, others = Path.rename, []
+
+    def rename(self, target):
+        moved = real(self, target)
+        if not others:  # the first step of the first saver
+            others.append(threading.Thread(target=save, args=(MLP(4, 3, hidden=2), folder)))
+            others[0].start()
+            others[0].join(timeout=0.3)
+        return moved
+
+    monkeypatch.setattr(Path, "rename", rename)
+    save(MLP(16, 3, hidden=2), folder)
+    others[0].join(timeout=60)
+    assert load(folder).hidden.in_features == 4  # the later one's
+    assert sorted(files_under(folder)) == ["config.json", "notes.txt", "weights.safetensors"]
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert [path.name for path in folder.parent.iterdir()] == ["net"]
+
+
+def test_a_reader_beside_two_savers_sees_one_model_or_the_other(tmp_path):
     nets, x, place = [MLNClassifier(16, 3, branching=4).eval() for _ in range(2)], torch.randn(2, 16), tmp_path / "net"
     outputs = [net(x) for net in nets]
     save(nets[0], place)
-    (place / "notes.txt").write_text("mine")
     with ThreadPoolExecutor(2) as pool:
         saving = [pool.submit(lambda net=net: [save(net, place) for _ in range(15)]) for net in nets]
         reads = 0
@@ -178,5 +200,4 @@ def test_two_savers_take_turns_and_a_reader_sees_one_model_or_the_other(tmp_path
             reads += 1
         for each in saving:
             each.result()
-    assert sorted(files_under(place)) == ["config.json", "notes.txt", "weights.safetensors"]
-    assert (place / "notes.txt").read_text() == "mine"
+    assert sorted(files_under(place)) == ["config.json", "weights.safetensors"]
