@@ -19,7 +19,7 @@ WHAT = "a report"
 PARTS = ("csv", "figures")
 """Folders in the folder of a report."""
 MARK = 'id="what-this-says"'
-"""In the page of every report, and what its folder is known by."""
+"""In the page of every report, and what it is known by."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,10 @@ def write_report(
     ['report.md', 'report.html', 'chart-points.csv']
     """
     contents, target = report_contents(report, name=name, pictures=pictures), Path(folder)
-    with reserved(target, WHAT) as place, files_together(place, own_report_files(place, contents, name), WHAT) as fresh:
-        put_contents(contents, fresh)
+    with reserved(target, WHAT) as place:
+        ours = own_report_files(place, contents, name=name, title=report.title)
+        with files_together(place, ours, WHAT) as fresh:
+            put_contents(contents, fresh)
     in_folder = {part: tuple(target / file for file in contents if file.startswith(f"{part}/")) for part in PARTS}
     return ReportFiles(target / f"{name}.md", target / f"{name}.html", in_folder["csv"], in_folder["figures"])
 
@@ -78,17 +80,30 @@ def put_contents(contents: Mapping[str, bytes], folder: Path) -> None:
         (folder / file).write_bytes(content)
 
 
-def own_report_files(folder: Path, names: Collection[str], name: str = "report") -> Collection[str]:
-    """Those of some files that a new report may replace: all where the page is ours, none where it is not.
+def own_report_files(
+    folder: Path, names: Collection[str], *, name: str = "report", title: str | None = None
+) -> Collection[str]:
+    """Those of some files that a new report may replace: all where the page or the Markdown text is ours, else none.
+
+    Args:
+        folder: of the report.
+        names: of the files.
+        name: of the page and the Markdown text.
+        title: of the report; a Markdown text with this title is ours, also without its page.
 
     >>> own_report_files(Path("nowhere"), ["report.md"])
     ()
     """
+    page, text = (_read(folder / f"{name}.{ending}") for ending in ("html", "md"))
+    return names if MARK in page or (title is not None and text.startswith(f"# {title}\n")) else ()
+
+
+def _read(path: Path) -> str:
+    """The text of a file; empty if there is none that can be read."""
     try:
-        page = (folder / f"{name}.html").read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ()
-    return names if MARK in page else ()
+        return ""
 
 
 def _pictures(report: Report) -> dict[str, bytes]:
