@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...errors import FormatError, check_one_of, import_extra
-from ...files import whole_file
+from ...errors import DendritreeError, FormatError, check_one_of, import_extra
+from ...folders import files_together, reserved
 from ...models import create_model
 from ...storage import save
 from .database import Database
@@ -30,17 +30,16 @@ Table = dict[str, list[Any]]
 
 
 def export_tables(database: Database, folder: Path, file_format: str) -> list[Path]:
-    """Write `trials` and `history`: a column for each name of the keys and scores. Each appears whole or not at all."""
+    """Write `trials` and `history`: a column for each name of the keys and scores. Both change together."""
     check_one_of("format", file_format, ["csv", "parquet"])
     write = _write_csv if file_format == "csv" else _parquet_writer()
     with database.reading() as connection:
-        tables = _tables(connection)
-    paths = []
-    for name, table in zip(("trials", "history"), tables, strict=True):
-        paths.append(folder / f"{name}.{file_format}")
-        with whole_file(paths[-1], "an export") as scratch:
-            write(scratch, table)
-    return paths
+        trials, history = _tables(connection)
+    tables = {f"trials.{file_format}": trials, f"history.{file_format}": history}
+    with reserved(folder, "an export") as target, files_together(target, tables, "an export") as fresh:
+        for name, table in tables.items():
+            write(fresh / name, table)
+    return [folder / name for name in tables]
 
 
 def _tables(connection: sqlite3.Connection) -> tuple[Table, Table]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from ...errors import DendritreeError, FormatError, OptionError
-from ...files import Lock
+from ...files import Lock, followed
 from .database import Database, create_database
 from .provenance import Environment, current_environment, differences
 from .schema import check_trial, describe, insert_trial, read_config, read_trials
@@ -75,7 +75,7 @@ class RunStore:
         """
         text, folder, environment = _canonical_json(config), Path(folder), current_environment()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            followed(folder).mkdir(parents=True, exist_ok=True)
             lock = Lock(folder / LOCK_FILE)
         except OSError as error:
             raise DendritreeError(f"a run folder must be writable: {folder} ({error.strerror})") from None
