@@ -2,8 +2,6 @@
 
 import multiprocessing
 import os
-import subprocess
-import sys
 import threading
 import time
 from functools import partial
@@ -13,6 +11,7 @@ import torch
 from forests import NAMED, loop, random_case, run, share
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
+from warm import run as run_program
 
 from dendritree.ops import dendritic, launch, make_plan, threads
 from dendritree.tree import Forest
@@ -316,6 +315,4 @@ print(interrupts)
 @pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize("kind", ["openmp", "pool"])
 def test_ctrl_c_while_threads_compute_corrupts_nothing(count, kind):
-    command = [sys.executable, "-c", INTERRUPTED, str(count), kind]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert (ended.returncode, ended.stdout) == (0, "200\n"), ended.stderr[-2000:]
+    assert run_program(INTERRUPTED, count, kind) == (0, "200\n", "")
