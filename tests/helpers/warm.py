@@ -31,7 +31,7 @@ class WarmProcess:
     def __init__(self, code, *arguments, root=ROOT, folder=ROOT, environment=()):
         (its_input, mine), (outputs, its_output) = os.pipe(), os.pipe()
         self.stdin, self.stdout = os.fdopen(mine, "w"), os.fdopen(outputs)
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed at our exit
         environment = {**os.environ, "COLUMNS": "80", **dict(environment)}
         path, files = [str(root), str(Path(__file__).parent)], (its_input, its_output, self._errors.fileno())
         task = (code, [str(argument) for argument in arguments], path, folder, environment)

@@ -11,7 +11,6 @@ from sklearn.datasets import load_iris
 from dendritree.sklearn import DendriticClassifier
 from dendritree.sklearn.networks import FAMILIES
 
-
 SEEDS = 5
 
 

@@ -77,8 +77,9 @@ def test_a_fresh_process_gives_the_same_bits_in_another_order(done, tmp_path):
     jobs = list(JOBS.values())
     program = (
         "import pathlib, pickle, sys; from dendritree.studies.paper.trials import run_job\n"
-        "jobs = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes()); results = [run_job(job) for job in reversed(jobs)]\n"
-        "pathlib.Path(sys.argv[2]).write_bytes(pickle.dumps(results[::-1]))"
+        "jobs, records = map(pathlib.Path, sys.argv[1:])\n"
+        "results = [run_job(job) for job in reversed(pickle.loads(jobs.read_bytes()))]\n"
+        "records.write_bytes(pickle.dumps(results[::-1]))"
     )
     (tmp_path / "jobs").write_bytes(pickle.dumps(jobs))
     assert run(program, tmp_path / "jobs", tmp_path / "records") == (0, "", "")
