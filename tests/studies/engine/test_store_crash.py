@@ -93,7 +93,8 @@ def test_whenever_a_writer_is_killed_whole_batches_are_there_and_nothing_else(tm
     told = 0
     for _ in range(3):
         process = start(WRITER, tmp_path, weights)
-        time.sleep(moments.uniform(0.0, 0.4))
+        told = told or int(process.stdout.readline())  # the first one comes to store a batch, however busy the machine
+        time.sleep(moments.uniform(0.0, 0.2))
         told = max(told, kill(process))
         with RunStore.open_for_reading(tmp_path) as store:  # first as the killed writer left it
             seen = store.trials()
@@ -101,7 +102,6 @@ def test_whenever_a_writer_is_killed_whole_batches_are_there_and_nothing_else(tm
             assert store.trials() == seen == expected_trials(len(seen))
         assert len(seen) % BATCH == 0
         assert told <= len(seen) <= told + BATCH, "all that was told, and at most the batch that was under way"
-    assert told > 0
 
 
 def test_what_a_killed_writer_left_open_is_undone(abandoned):

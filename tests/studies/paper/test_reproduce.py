@@ -78,9 +78,9 @@ def test_trials_are_those_of_their_jobs(whole):
 
 def test_the_observer_hears_of_tables_and_trials_in_order(whole):
     _, _, notes = whole
-    assert notes[:2] == [("binary-dendritic", 0, 35), ("binary-mlp", 0, 12)]
-    assert [table for table, *_ in notes[2:]] == ["binary-dendritic"] * 21 + ["binary-mlp"] * 8
-    assert ("binary-dendritic", 35, 35) in notes
+    assert notes[:2] == [("binary-dendritic", 0, 15), ("binary-mlp", 0, 12)]
+    assert [table for table, *_ in notes[2:]] == ["binary-dendritic"] * 9 + ["binary-mlp"] * 8
+    assert ("binary-dendritic", 15, 15) in notes
     assert notes[-1] == ("binary-mlp", 12, 12)
     assert stored(notes) == TRIALS
 
@@ -101,7 +101,7 @@ def test_a_second_call_runs_nothing_and_changes_nothing(whole):
     specs, folder, _ = whole
     before = records_in(folder, with_weights=True)
     notes = run(folder, specs)
-    assert notes == [("binary-dendritic", 35, 35), ("binary-mlp", 12, 12)]
+    assert notes == [("binary-dendritic", 15, 15), ("binary-mlp", 12, 12)]
     assert records_in(folder, with_weights=True) == before
 
 
@@ -140,7 +140,7 @@ def test_one_folder_holds_several_tables_one_after_the_other(whole, tmp_path):
     specs, folder, _ = whole
     run(tmp_path, specs, names=["binary-mlp"], trials=1)
     run(tmp_path, specs, names=["binary-dendritic"], trials=1)
-    assert len(records_in(tmp_path)) == 4 + 7
+    assert len(records_in(tmp_path)) == 4 + 3
     with RunStore.open_for_reading(tmp_path) as store:
         counts = planned_trials(RunPlan.make(specs=specs), store)
     assert sum(counts.values()) == TRIALS
