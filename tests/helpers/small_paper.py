@@ -15,7 +15,7 @@ label = "single-neuron-results"
 task = "binary"
 dataset = "mnist-4-9"
 lr = 0.05
-dropouts = [0.0, 0.3, 0.6]
+dropouts = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 trials = 5
 stack = 2
 
@@ -47,7 +47,7 @@ size = 0
 full_dropout = 0.4
 extra = true
 """
-TRIALS = 3 * 5 + 2 * 2 * 3
+TRIALS = 7 * 5 + 2 * 2 * 3
 """Of one run."""
 
 

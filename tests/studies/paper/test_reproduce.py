@@ -3,7 +3,8 @@
 import dataclasses
 
 import pytest
-from small_paper import CONTROLS, TREES, TRIALS, small_tables, write_specs
+from small_paper import CONTROLS, write_specs
+from small_paper import TREES as MORE_TREES
 
 from dendritree.errors import FormatError, OptionError
 from dendritree.studies.engine.runner import Workers
@@ -13,6 +14,9 @@ from dendritree.studies.paper.protocol import FULL, PAPER
 from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.reproduce import RunPlan, planned_trials, records_of, reference_seconds_of, reproduce
 from dendritree.studies.paper.trials import run_job
+
+TREES = MORE_TREES.replace("0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6", "0.0, 0.3, 0.6")
+TRIALS = 3 * 5 + 2 * 2 * 3
 
 
 def run(folder, specs, **options):
@@ -46,7 +50,7 @@ def whole(real_data, tmp_path_factory):
     """The small paper, run without interruption: its tables, its folder and what was told."""
     real_data("mnist")
     folder = tmp_path_factory.mktemp("whole")
-    specs = small_tables(folder / "specs")
+    specs = write_specs(folder / "specs", TREES, CONTROLS)
     return specs, folder / "run", run(folder / "run", specs)
 
 
