@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...errors import DendritreeError, FormatError, check_one_of, import_extra
+from ...errors import FormatError, check_one_of, import_extra
 from ...folders import files_together, reserved
 from ...models import create_model
 from ...storage import save
