@@ -19,7 +19,7 @@ from dendritree.errors import MissingDataError
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 # `make test` draws few examples, `make test-all` many (--hypothesis-profile=long). A busy machine is slow: no deadline.
-settings.register_profile("short", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("short", max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", settings.get_profile("short"), max_examples=100)
 settings.load_profile("short")
 
