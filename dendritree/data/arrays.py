@@ -20,7 +20,7 @@ from .split import Examples, Split, cut
 Array = NDArray[Any]
 Parts = dict[str, tuple[Array, Array]]
 """x and y by `train`, `val` and `test`; `train` is there."""
-CHANNELS = (1, 3, 4)
+GRAY, COLOR, COLOR_ALPHA = 1, 3, 4
 FULL = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
 """The lightest pixel of images in whole numbers; they become 0 to 1."""
 X_NAMES, Y_NAMES = ("x", "images", "data", "inputs"), ("y", "labels", "targets")
@@ -40,10 +40,12 @@ def image_layout(shape: Sequence[int]) -> tuple[tuple[int, int, int] | None, boo
             return None, False
         case (height, width):
             return (1, height, width), False
-        case (channels, height, width) if channels in CHANNELS:
+        case (channels, height, width) if channels in (GRAY, COLOR):
             return (channels, height, width), False
-        case (height, width, channels) if channels in CHANNELS:
+        case (height, width, channels) if channels in (GRAY, COLOR, COLOR_ALPHA):
             return (channels, height, width), True
+        case (channels, height, width) if channels == COLOR_ALPHA:
+            return (channels, height, width), False
     raise ShapeError(
         "an example must be a row of numbers or an image of height x width, with 1, 3 or 4 channels first or last: got "
         f"shape {tuple(shape)}"

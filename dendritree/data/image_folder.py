@@ -55,8 +55,8 @@ def split_image_folder(
     arrays: Parts = {}
     for part, found in files.items():
         named = [(path, number) for number, each in enumerate(classes) for path in found.get(each, [])]
-        x = np.stack([_pixels(path, size) for path, _ in named])  # (images, height, width, 3)
-        arrays[part] = x, np.array([number for _, number in named])
+        x = np.stack([_pixels(path, size) for path, _ in named])  # (images, height, width, channels)
+        arrays[part] = np.moveaxis(x, -1, 1), np.array([number for _, number in named])
     gray = image_shape[0] == 1 if image_shape else all(_is_gray(x) for x, _ in arrays.values())
     if gray:
         arrays = {part: (_to_gray(x), y) for part, (x, y) in arrays.items()}
@@ -151,12 +151,12 @@ def _shrinks(found: tuple[int, int], size: tuple[int, int]) -> bool:
 
 
 def _is_gray(x: Array) -> bool:
-    return bool((x[..., 0] == x[..., 1]).all() and (x[..., 0] == x[..., 2]).all())
+    return bool((x == x[:, :1]).all())
 
 
 def _to_gray(x: Array) -> Array:
-    """Luminance (ITU-R 601), as Pillow has it; gray images keep their values."""
+    """(images, 1, height, width): luminance (ITU-R 601) as Pillow has it; gray images keep their values."""
     if _is_gray(x):
-        return x[..., 0]
-    gray: Array = (x @ np.array([19595, 38470, 7471]) + 0x8000) >> 16
-    return gray.astype(np.uint8)
+        return x[:, :1]
+    red, green, blue = np.moveaxis(x.astype(np.int64), 1, 0)
+    return ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16).astype(np.uint8)[:, None]

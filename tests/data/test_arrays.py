@@ -17,6 +17,7 @@ SHAPES = {
     (8, 6, 3): (3, 8, 6),
     (3, 8, 6): (3, 8, 6),
     (4, 8, 6): (4, 8, 6),
+    (4, 5, 3): (3, 4, 5),
     (12,): None,
 }
 
@@ -27,7 +28,7 @@ def test_images_of_any_layout_become_rows_that_know_their_shape(shape, image_sha
     rows, found = read_inputs(x)
     assert found == image_shape
     assert rows.dtype == np.float32
-    last = len(shape) == 3 and shape[0] == 8
+    last = len(shape) == 3 and shape[-1] in (1, 3)
     assert np.allclose(rows, (np.moveaxis(x, -1, 1) if last else x).reshape(5, -1))
 
 
