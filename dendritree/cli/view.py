@@ -14,8 +14,8 @@ def run(arguments: Arguments) -> None:
     """Look into a model's neurons on a live page; draw digits for it."""
     import_extra("uvicorn", extra="view")  # before anything is trained or read
     import_extra("starlette", extra="view")
+    from ..data.naming import parse_image_shape
     from ..view import demo_gallery, open_gallery, serve
-    from ..view.pixels import parse_image_shape
 
     if (arguments.path is None) != arguments.demo:
         raise OptionError("view takes the folder of a model or of a run, or --demo")

@@ -21,6 +21,7 @@ from .image_folder import has_images, split_image_folder
 from .objects import split_object
 from .split import Examples, Split
 
+SHOWN_CLASSES = 10
 ARRAY_ENDINGS = (".npz", ".npy")
 FORMS = (
     "a built-in name (dendritree data list), a .npz file with x and y, x.npy with y.npy beside it, a folder of PNG or"
@@ -138,6 +139,31 @@ def _load_path(path: Path, text: str, target: Any, shape: tuple[int, int, int] |
     if path.suffix not in ARRAY_ENDINGS:
         raise OptionError(f"data must be {FORMS}: got {text!r}")
     return split_named_arrays(read_array_file(path), name, image_shape=shape, seed=seed, name=name)
+
+
+def parse_image_shape(text: str) -> tuple[int, int, int]:
+    """Channels, height and width from `28x28` or `3x32x32`.
+
+    >>> parse_image_shape("28x56")
+    (1, 28, 56)
+    """
+    parts = text.lower().split("x")
+    if len(parts) not in (2, 3) or not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise OptionError(f"image must be as 28x28 (height, width), 3x32x32, or none: got {text!r}")
+    sizes = [int(part) for part in parts]
+    return (1, *sizes) if len(sizes) == 2 else tuple(sizes)  # type: ignore[return-value]
+
+
+def describe(split: Split) -> str:
+    """What data is and how it was cut, in one line.
+
+    >>> describe(load_dataset(([[0.0], [1.0]] * 10, ["cat", "dog"] * 10))).split("; ")[0]
+    'the data: 2 classes (cat, dog)'
+    """
+    count = len(split.classes)
+    names = f"{', '.join(split.classes[:SHOWN_CLASSES])}{', ...' * (count > SHOWN_CLASSES)}"
+    kind = f"{count} classes ({names})" if count else "a quantity"
+    return f"{split.name}: {'; '.join([kind, *split.notes])}"
 
 
 def _near(path: Path, text: str) -> str:

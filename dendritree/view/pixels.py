@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..data import normalize, upsample
-from ..errors import OptionError, ShapeError
+from ..errors import ShapeError
 
 Floats = npt.NDArray[np.float64]
 
@@ -156,16 +156,3 @@ def resample(values: Floats, start: float, stop: float, count: int) -> Floats:
     rows = np.arange(len(values))
     overlap = np.minimum(borders[1:, None], rows + 1) - np.maximum(borders[:-1, None], rows)  # (parts, rows)
     return np.asarray(overlap.clip(0) @ values * (count / (stop - start)))
-
-
-def parse_image_shape(text: str) -> tuple[int, int, int]:
-    """Channels, height and width from `28x28` or `3x32x32`.
-
-    >>> parse_image_shape("28x56")
-    (1, 28, 56)
-    """
-    parts = text.lower().split("x")
-    if len(parts) not in (2, 3) or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise OptionError(f"image must be as 28x28 (height, width), 3x32x32, or none: got {text!r}")
-    sizes = [int(part) for part in parts]
-    return (1, *sizes) if len(sizes) == 2 else tuple(sizes)  # type: ignore[return-value]

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.data import load_dataset
+from dendritree.data.naming import parse_image_shape
 from dendritree.errors import OptionError, ShapeError
 from dendritree.studies.paper.draws import _rows
-from dendritree.view.pixels import Pixels, parse_image_shape, resample
+from dendritree.view.pixels import Pixels, resample
 
 MNIST, DIGITS = Pixels((1, 28, 28)), Pixels((1, 8, 8))
 

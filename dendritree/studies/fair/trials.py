@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ...models.sizing import parameters_of
 from ...training import evaluate
@@ -29,9 +31,16 @@ class Cell:
     family: str
 
     @classmethod
-    def of(cls, trial: Trial) -> Cell:
-        """The cell that a trial belongs to."""
-        return cls(Task.parse(str(trial.key["task"])), int(trial.key["budget"]), str(trial.key["family"]))
+    def of(cls, trial: Trial, tasks: Mapping[str, Task] = MappingProxyType({})) -> Cell:
+        """The cell that a trial belongs to.
+
+        Args:
+            trial: the trial.
+            tasks: those of the user's own data, by name; others are built-in.
+        """
+        name = str(trial.key["task"])
+        task = tasks[name] if name in tasks else Task.parse(name)
+        return cls(task, int(trial.key["budget"]), str(trial.key["family"]))
 
     @property
     def name(self) -> str:
