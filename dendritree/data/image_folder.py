@@ -159,4 +159,5 @@ def _to_gray(x: Array) -> Array:
     if _is_gray(x):
         return x[:, :1]
     red, green, blue = np.moveaxis(x.astype(np.int64), 1, 0)
-    return ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16).astype(np.uint8)[:, None]
+    gray: Array = (19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16
+    return gray.astype(np.uint8)[:, None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 
 from ...data import DATASETS, Split, first_examples, load_dataset
+from ...data.inputs import Inputs
 from ...data.kept import read_split, write_split
 from ...data.scaling import CLIP
 from ...errors import FormatError, OptionError, check_int, check_one_of
@@ -49,6 +51,8 @@ class Task:
     """The user's own data, not scaled."""
     file: str = field(default="", compare=False, repr=False)
     """Where a copy of it is, for other processes."""
+    origin: Inputs = field(default=Inputs(), compare=False, repr=False)
+    """What the user named."""
 
     @classmethod
     def parse(cls, text: str) -> Task:
@@ -62,7 +66,8 @@ class Task:
             raise OptionError(f"a task must be a data set, or one and a number of examples, as mnist:128: got {text!r}")
         known = DATASETS[check_one_of("data set", dataset, DATASETS)]
         count = check_int("examples", int(examples)) if colon else None
-        return cls(known.in_features, known.classes, known.image_shape, dataset, count)
+        origin = Inputs(dataset)
+        return cls(known.in_features, known.classes, known.image_shape, dataset, count, origin=origin)
 
     @classmethod
     def named(cls, data: Any, *, target: Any = None, image: Sequence[int] | None = None) -> Task:
@@ -94,6 +99,11 @@ class Task:
             trained=len(split.train),
             bounds=None if scaled is None else (round(float(scaled.min()), 3), round(float(scaled.max()), 3)),
             held=split,
+            origin=Inputs(
+                str(Path(data).expanduser().resolve()) if isinstance(data, str | os.PathLike) else None,
+                None if target is None else str(target),
+                None if image is None else (image[0], image[1], image[2]),
+            ),
         )
 
     @classmethod
@@ -252,5 +262,5 @@ def digest(split: Split) -> str:
     found = hashlib.sha256(repr((split.image_shape, split.classes, split.features)).encode())
     for part in split.parts:
         for tensor in (torch.tensor(part.x.shape), part.x, part.y):
-            found.update(tensor.detach().cpu().contiguous().numpy())
+            found.update(memoryview(tensor.detach().cpu().contiguous().numpy()))
     return found.hexdigest()[:16]
