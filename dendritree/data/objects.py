@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, default_colla
 
 from ..errors import OptionError, ShapeError
 from .arrays import Array, Parts, split_arrays, split_named_arrays
-from .split import Examples, Split
+from .split import Examples, Split, cut
 
 ROUND = 256
 """Items of a dataset that are collated at once."""
@@ -40,6 +40,41 @@ def split_object(data: Any, *, image_shape: tuple[int, int, int] | None = None, 
         return split_named_arrays({key: as_array(value, key) for key, value in data.items()}, "the mapping", **options)
     parts: Parts = {"train": arrays_of(data)}
     return split_arrays(parts, names=_names(data), **options)
+
+
+def split_to_fit(data: Any) -> Split:
+    """Examples to train on and to validate with, for a model of the user's own: x and y keep their shapes and values.
+
+    Without validation examples a fifth is cut off at random, with seed 0; there is no test part.
+
+    Args:
+        data: a pair (x, y), `Examples`, a dataset, a loader, or a mapping of such by `train` and `val`.
+
+    >>> split = split_to_fit((np.random.rand(20, 3, 8, 8), np.arange(20) % 2))
+    >>> split.train.x.shape, len(split.val)
+    (torch.Size([16, 3, 8, 8]), 4)
+    """
+    named = data if isinstance(data, Mapping) else {"train": data}
+    if "train" not in named or not set(named) <= PARTS:
+        raise OptionError(f"parts must be train, and val or test: got {', '.join(map(str, named))}")
+    parts = {part: _tensors(*arrays_of(examples)) for part, examples in named.items()}
+    train = parts["train"]
+    if len(train.x) != len(train.y):
+        raise ShapeError(f"there must be one y for each x: got x {tuple(train.x.shape)}, y {tuple(train.y.shape)}")
+    if "val" not in parts:
+        classes = train.y.numpy() if train.y.ndim == 1 and not train.y.is_floating_point() else np.zeros(len(train))
+        even = classes if len(classes) and np.unique(classes, return_counts=True)[1].min() > 1 else np.zeros(len(train))
+        places = (torch.from_numpy(place) for place in cut(even, held_out=1))
+        parts["train"], parts["val"] = (train.select(place) for place in places)
+    return Split(parts["train"], parts["val"], parts.get("test", parts["train"].select(slice(0))))
+
+
+def _tensors(x: Array, y: Array) -> Examples:
+    """Tensors as they are, but for float64, which models of float32 do not take."""
+    tensors = [
+        torch.as_tensor(values.astype(np.float32) if values.dtype == np.float64 else values) for values in (x, y)
+    ]
+    return Examples(*tensors)
 
 
 def arrays_of(data: Any) -> tuple[Array, Array]:

@@ -7,7 +7,9 @@ import torch
 from own_data import blobs, write_houses
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
+from dendritree import DendriticLayer, FitConfig, MLNClassifier, fit, pruning_curve
 from dendritree.data import DATASETS, Scaling, load_dataset
+from dendritree.data.objects import split_to_fit
 from dendritree.errors import MissingDataError, OptionError, ShapeError
 
 
@@ -96,6 +98,35 @@ def test_columns_are_learned_from_the_rows_to_train_on(tmp_path):
     frame.loc[held_out.test.x[:, place].int().numpy() * 0 + 5, "town"] = "Leiden"
     split = load_dataset(frame, target="price")
     assert ("town=Leiden" in split.features) != any("'Leiden'" in note for note in split.notes)
+
+
+@pytest.mark.parametrize("form", ["numpy", "torch", "dataset", "loader"])
+def test_a_model_of_ones_own_is_fitted_on_examples_in_their_shape(form):
+    x, y = X.astype(np.float64) / 255, Y + 3
+    tensors = torch.from_numpy(x).float(), torch.from_numpy(y)
+    dataset = TensorDataset(*tensors)
+    data = {"numpy": (x, y), "torch": tensors, "dataset": dataset, "loader": DataLoader(dataset, shuffle=True)}[form]
+    split = split_to_fit(data)
+    assert split.train.x.shape == (32, 8, 8)
+    assert split.train.x.dtype == torch.float32
+    assert (len(split.val), len(split.test)) == (8, 0)
+    assert split.val.y.unique().tolist() == [3, 4]  # y as it is
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Flatten(), DendriticLayer(64, 5))
+        history = fit(model, data, FitConfig(epochs=8, lr=0.02))
+    assert history.best.val_acc == 1.0
+
+
+def test_validation_examples_that_are_given_are_kept_and_names_are_loaded():
+    split = split_to_fit({"train": (X, Y), "val": (X[:5], Y[:5])})
+    assert (len(split.train), len(split.val)) == (40, 5)
+    with pytest.raises(OptionError, match="parts must be train, and val or test: got x, y"):
+        split_to_fit({"x": X, "y": Y})
+    model = DendriticLayer(64, 10)
+    assert len(fit(model, "digits", FitConfig(epochs=1)).epochs) == 1
+    curve = pruning_curve(MLNClassifier(64, 10, branching=8), "digits", budgets=[400])
+    assert curve[0].parameters <= 400
 
 
 # ------------------------------------------------------------------------------------------------------------- errors

@@ -73,7 +73,7 @@ def test_data_that_is_gone_leaves_its_names_and_its_scaling(tuned, tmp_path):
 
 
 @pytest.mark.parametrize("scaled", [True, False])
-def test_whether_a_model_reads_scaled_pixels_is_measured_on_the_data(tuned, tmp_path, scaled):
+def test_whether_a_model_reads_scaled_pixels_is_measured_on_the_data(tuned, scaled):
     split = load_dataset(tuned / "pets")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
