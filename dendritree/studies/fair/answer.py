@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...report.layout import listed
-from ..engine.statistics import SIGNIFICANT, welch
 from ..engine.task import Task
 from .results import CellResult, Comparison, needed_size
 
@@ -29,7 +28,7 @@ class Answer:
     best: CellResult
     """The best mean score."""
     use: CellResult
-    """The smallest model that the test set does not tell from the best one."""
+    """The smallest model whose mean score is within one standard error of the best one's."""
     certain: bool
     """Whether there are seeds enough to tell."""
 
@@ -50,7 +49,7 @@ class Answer:
             yield f"{text}; no smaller model is as good."
         else:
             other = f"{_name(best)} with {best.parameters:,}, {_score(best)}"
-            yield f"{text}. The best, {other}, may be ahead by chance (p >= {SIGNIFICANT:g})."
+            yield f"{text}. The best, {other}, is ahead by no more than one standard error."
 
     def shown_size(self, family: str) -> str | None:
         """The parameters of a family, for a table."""
@@ -94,9 +93,18 @@ def _answer(comparison: Comparison, task: Task) -> Answer | None:
         return None
     best = max(found, key=lambda result: task.goodness(result.spread.mean))
     certain = min(len(result.scores) for result in found) > 1
-    equal = [r for r in found if r is best or (certain and welch(best.scores, r.scores).p >= SIGNIFICANT)]
+    equal = [r for r in found if r is best or (certain and _within_one_error(best, r))]
     score, sizes = _equal_score(comparison, task)
     return Answer(task, score, sizes, best, min(equal, key=lambda r: r.parameters), certain)
+
+
+def _within_one_error(best: CellResult, other: CellResult) -> bool:
+    """Whether two mean scores differ by no more than one standard error of their difference.
+
+    A test would take "not told apart" for "as good", which two seeds always are.
+    """
+    error = math.sqrt(sum(result.spread.sd**2 / len(result.scores) for result in (best, other)))
+    return abs(best.spread.mean - other.spread.mean) <= error
 
 
 def _equal_score(comparison: Comparison, task: Task) -> tuple[float | None, dict[str, tuple[float, str]]]:

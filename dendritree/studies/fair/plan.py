@@ -18,7 +18,7 @@ from ..engine.choice import Choice
 from ..engine.seeds import seed_of
 from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
 from ..engine.trial import Trial
-from .families import FAMILIES, LEARNING_RATES, OURS
+from .families import FAMILIES, LEARNING_RATES, OURS, small_budget
 from .trials import SEARCH, TEST, Cell, FairJob, choice_of
 
 BUDGETS = {
@@ -36,16 +36,14 @@ LARGER_DENSE = (72_000, 144_000)
 
 
 def default_budgets(task: Task) -> list[int]:
-    """Budgets of a data set: those of `BUDGETS`, or five weights per input, twice and four times as many.
+    """Budgets of a data set: those of `BUDGETS`, or a small one, twice and four times as many parameters.
 
     >>> default_budgets(Task.parse("digits")), default_budgets(Task.parse("cifar10"))
     ([1000, 2000, 4000], [16000, 32000, 64000])
     """
     if task.dataset in BUDGETS and not task.digest:
         return [parse_count("budget", text) for text in BUDGETS[task.dataset].split()]
-    least = max(1000, 5 * (task.in_features + task.out_features))
-    step = 10 ** (len(str(least)) - 2)
-    return [factor * -(-least // step) * step for factor in (1, 2, 4)]
+    return [factor * small_budget(task) for factor in (1, 2, 4)]
 
 
 @dataclass(frozen=True)

@@ -111,8 +111,8 @@ def answers_section(found: Sequence[Answer]) -> Section:
         "answers",
         "What to use",
         "The best mean test score that trees, sparse neurons and dense MLPs all reach, and the parameters each needs"
-        " for it (a < says that its smallest model is better already); then the smallest model that Welch's test does"
-        " not tell from the best one. Its inputs are scaled as those of `load_dataset(...).scaled()`.",
+        " for it (a < says that its smallest model is better already); then the smallest model whose mean score is"
+        " within one standard error of the best one's. Its inputs are scaled as those of `load_dataset(...).scaled()`.",
         (
             Column("task", value="task.name"),
             Column("score", "score that all reach", "number", digits=4),

@@ -199,7 +199,7 @@ def test_a_smaller_model_that_may_be_as_good_is_used_instead():
     assert answer.sizes["tree"] == (pytest.approx(1000), "<")
     first, second = answer.sentences
     assert first == "An accuracy of 0.95 on digits takes 1,000 or fewer parameters as trees and 4,000 as a dense MLP."
-    assert second.endswith("The best, trees with 4,000, 0.9800 ± 0.0020, may be ahead by chance (p >= 0.05).")
+    assert second.endswith("The best, trees with 4,000, 0.9800 ± 0.0020, is ahead by no more than one standard error.")
 
 
 def test_of_errors_less_is_better_and_one_seed_says_little():
