@@ -13,15 +13,18 @@ import torch
 from torch.nn import functional as F
 
 from ..data import Examples, Split, load_dataset
+from ..data.builtin import PAPER
+from ..data.inputs import Inputs
 from ..errors import DendritreeError, FormatError, OptionError, check_index
 from ..models import create_model
 from ..storage import load_model
 from ..storage.folders import CONFIG_FILE
 from ..training import FitConfig, fit
 from ..wiring import Local
-from .examples import class_names, examples_of, exhibit_of, samples_of
+from .examples import class_names, examples_of, exhibit_of
 from .exhibit import Exhibit
 from .pixels import Pixels
+from .samples import samples_of
 
 MOST_MODELS = 500
 DEMO: dict[str, dict[str, Any]] = {
@@ -63,7 +66,8 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
 
     Args:
         path: the folder.
-        options: `image`, `data` and `normalized` of `exhibit_of`, for saved models; a run has them recorded.
+        options: `image`, `data`, `target` and `normalized` of `exhibit_of`, for saved models; a run has them recorded,
+            and beside a model of `dendritree tune` they are in a file.
 
     >>> open_gallery("nowhere")
     Traceback (most recent call last):
@@ -83,7 +87,13 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
     if not folders:
         raise FormatError(f"there must be a model ({CONFIG_FILE}) or a run ({STORE_FILE}) to view: none in {folder}")
     names = [str(each.relative_to(folder)) if each != folder else folder.resolve().name for each in folders]
-    return Gallery(folder.resolve().name, names, lambda n: exhibit_of(names[n], load_model(folders[n]), **options))
+
+    def opened(number: int) -> Exhibit:
+        place = folders[number].resolve()
+        inputs = Inputs.read(place) or Inputs.read(place.parent)
+        return exhibit_of(names[number], load_model(place), inputs=inputs, **options)
+
+    return Gallery(folder.resolve().name, names, opened)
 
 
 def _run_gallery(folder: Path) -> Gallery:
@@ -101,7 +111,7 @@ def _run_gallery(folder: Path) -> Gallery:
     def opened(number: int) -> Exhibit:
         record, samples = kept[number], []
         model, classes = kept_model(record.as_trial()), class_names(record.dataset)
-        pixels = Pixels((1, 28, 28), normalized=True, side=32, as_image=hasattr(model, "input_shape"))
+        pixels = Pixels((1, 28, 28), PAPER, side=32, as_image=hasattr(model, "input_shape"))
         notes = [f"Trained on {record.dataset}, {record.at_best('val_acc'):.1%} of its validation images right."]
         try:
             samples = samples_of(examples_of(record.dataset)[0], classes)

@@ -43,7 +43,7 @@ def test_the_model_in_the_folder_is_the_one_that_was_judged(whole):
     model, split = dendritree.load(folder / "model"), made_up()
     assert evaluate(model, split.test)[1] == found.test_score
     assert evaluate(model, split.val)[1] == found.val_score
-    assert {path.name for path in folder.iterdir()} == {"model", "study.db"}
+    assert {path.name for path in folder.iterdir()} == {"inputs.json", "model", "study.db"}
 
 
 def test_the_search_depends_on_its_seed_alone_and_leaves_torchs_generator_as_it_was(whole):
@@ -182,12 +182,12 @@ def test_bad_input_is_refused_before_anything_is_written(case, tmp_path):
         ({"budget": 400}, "resumes with the budget that it has, 300: got 400"),
         ({"seed": 3}, "resumes with the seed that it has, 0: got 3"),
         ({"steps": 2}, "resumes with the steps that it has, 1: got 2"),
-        ({"split": made_up(seed=5)}, "resumes with the data that it has"),
+        ({"data": made_up(seed=5)}, "resumes with the data that it has"),
     ],
 )
 def test_a_study_is_not_mixed_with_another(whole, change, message):
     with pytest.raises(OptionError, match=message):
-        tune(**{"split": made_up(), **OPTIONS, "out": whole[1], **change})
+        tune(**{"data": made_up(), **OPTIONS, "out": whole[1], **change})
 
 
 def test_a_study_of_others_is_left_alone(tmp_path):

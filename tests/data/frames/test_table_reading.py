@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 from table_cases import houses
 
+from dendritree.data.frames import read_table
+from dendritree.data.frames.reading import check_column
 from dendritree.errors import DendritreeError, OptionError
-from dendritree.sklearn.tables import read_table
-from dendritree.sklearn.tables.reading import check_column
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
