@@ -83,18 +83,21 @@ def _cut_layer(layer: DendriticLayer, part: Measured, keep: BoolArray) -> None:
     np.add.at(bias, forest.node_of_edge[gone], weight[gone] * part.rows[forest.source[gone]])
     silent = forest.roots[~nodes[forest.roots]]  # neurons that lost everything
     bias[silent] = part.sums[silent]
-    source = forest.source.copy()
+    source, places = forest.source.copy(), None if layer.windows is None else layer.windows.copy()
     for root in silent:  # a node needs an edge: the first one, on the input of its tree's strongest synapse
         first, neuron = forest.offsets[root], forest.neuron_of_node[root]
         own = np.flatnonzero(forest.neuron_of_synapse == neuron)
-        source[first] = forest.synapse_inputs[own[part.synapses[own].argmax()]]
+        strongest = forest.synapse_edges[own[part.synapses[own].argmax()]]
+        source[first] = forest.source[strongest]
         weight[first], edges[first] = 0.0, True
+        if places is not None:  # and its window
+            places[root] = places[forest.node_of_edge[strongest]]
     nodes[silent] = True
     pruned = forest.part(nodes, edges, source)
     windows = None
-    if layer.windows is not None:
+    if places is not None:
         reads = np.bincount(pruned.node_of_edge[pruned.synapse_edges], minlength=pruned.nodes) > 0
-        windows = np.where(reads[:, None], layer.windows[nodes], 0).astype(np.int32)
+        windows = np.where(reads[:, None], places[nodes], 0).astype(np.int32)
         windows.setflags(write=False)
     layer.regrow(pruned, bias=layer.bias is not None or bool(bias[nodes].any()), windows=windows)
     layer.weight.copy_(torch.from_numpy(weight[edges]))

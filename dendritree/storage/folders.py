@@ -31,7 +31,7 @@ COLUMNS_FILE = "columns.json"
 
 MODEL_FORMAT, ESTIMATOR_FORMAT, TABLE_FORMAT = "dendritree-model", "dendritree-estimator", "dendritree-table"
 FORMATS = {
-    MODEL_FORMAT: "dendritree.storage.models",
+    MODEL_FORMAT: "dendritree.storage.networks",
     ESTIMATOR_FORMAT: "dendritree.sklearn.files",
     TABLE_FORMAT: "dendritree.sklearn.tables.model",
 }
@@ -44,10 +44,13 @@ Description = tuple[dict[str, Any], dict[str, Tensor]]
 
 
 def save(model: Any, folder: str | os.PathLike[str]) -> None:
-    """Write a registered model, a fitted `DendriticClassifier` or `DendriticRegressor`, or a `TableModel` to a folder.
+    """Write a network, a fitted `DendriticClassifier` or `DendriticRegressor`, or a `TableModel` to a folder.
 
-    `load` reads it back. An existing model folder is replaced; any other existing path raises `FormatError`. The folder
-    appears whole or not at all.
+    `load` reads it back: `load(folder)` if a file can describe it, as it can models and layers of this library and
+    `nn.Sequential`s of these and of layers of `torch.nn`. A model of your own that holds layers of this library, and
+    the result of `convert`, keep their weights and those layers: `load(folder, into=model)` fills another one in. An
+    existing model folder is replaced; any other existing path raises `FormatError`. The folder appears whole or not at
+    all.
 
     >>> import tempfile, dendritree
     >>> net = dendritree.create_model("mln", in_features=16, out_features=3, branching=4)
@@ -72,12 +75,14 @@ def write_files(model: Any, folder: Path) -> None:
     _write(folder, *describe(model))
 
 
-def read_folder(folder: str | os.PathLike[str], *formats: str, device: torch.device | str | None = None) -> Any:
-    """The object in a folder, of one of these formats or any."""
+def read_folder(
+    folder: str | os.PathLike[str], *formats: str, device: torch.device | str | None = None, into: Any = None
+) -> Any:
+    """The object in a folder, of one of these formats or any; or the network `into`, filled with what is in it."""
     with _named(folder):
         config = _read_config(Path(folder))
         check_format(config, *formats or FORMATS)
-        return rebuild(config, _read_tensors(Path(folder) / WEIGHTS_FILE), device=device)
+        return rebuild(config, _read_tensors(Path(folder) / WEIGHTS_FILE), device=device, into=into)
 
 
 def folder_format(folder: str | os.PathLike[str]) -> str:
@@ -110,12 +115,23 @@ def describe(thing: Any) -> Description:
     return {"format": kind, "version": VERSION, **config}, tensors
 
 
-def rebuild(config: Any, tensors: Mapping[str, Tensor], *formats: str, device: torch.device | str | None = None) -> Any:
+def rebuild(
+    config: Any,
+    tensors: Mapping[str, Tensor],
+    *formats: str,
+    device: torch.device | str | None = None,
+    into: Any = None,
+) -> Any:
     """The object of a description, of one of these formats or any. Torch's random state is left as it was."""
     kind = check_format(config, *formats or FORMATS)
+    if into is not None and kind != MODEL_FORMAT:
+        raise FormatError(f"into is for networks: {CONFIG_FILE} describes a {kind}, which needs none")
     try:
         with torch.random.fork_rng(devices=[]):
-            return importlib.import_module(FORMATS[kind]).rebuild(config, tensors, device)
+            module = importlib.import_module(FORMATS[kind])
+            if into is not None:
+                return module.fill(into, config, tensors, device)
+            return module.rebuild(config, tensors, device)
     except (FormatError, MissingExtraError):
         raise
     except (KeyError, TypeError, AttributeError, DendritreeError) as error:

@@ -45,9 +45,7 @@ def rebuild(config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: to
     for key, kind in (("model", str), ("arguments", dict), ("dtype", str)):
         if not isinstance(config.get(key), kind):
             raise FormatError(f"{key} in {CONFIG_FILE} must be a {kind.__name__}: got {config.get(key)!r}")
-    dtype = getattr(torch, config["dtype"], None)
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise FormatError(f"dtype in {CONFIG_FILE} must name a floating-point type of torch: got {config['dtype']!r}")
+    dtype = float_type(config["dtype"])
     arguments = {key: decode_argument(value) for key, value in config["arguments"].items()}
     if config["version"] == 1 and "output" in model_entry(config["model"]).arguments:
         arguments.setdefault("output", "probabilities")
@@ -71,12 +69,29 @@ def _dendritic_layers(model: nn.Module) -> Iterator[tuple[str, DendriticLayer]]:
 def _regrow(model: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Give a model the trees of a state dict."""
     for prefix, layer in _dendritic_layers(model):
-        entries = {key: state[prefix + key] for key in FOREST_KEYS}
-        forest, image = read_forest(entries), layer.wiring.image(layer.in_features)
-        windows = None
-        if image is not None and prefix + WINDOWS_KEY in state:
-            windows = read_windows({WINDOWS_KEY: state[prefix + WINDOWS_KEY]}, forest, image)
-        layer.regrow(forest, bias=f"{prefix}bias" in state, windows=windows)
+        regrow_layer(layer, state, prefix)
+
+
+def regrow_layer(layer: DendriticLayer, state: Mapping[str, Tensor], prefix: str) -> None:
+    """Give a layer the trees that a state dict has for it."""
+    entries = {key: state[prefix + key] for key in FOREST_KEYS}
+    forest, image = read_forest(entries), layer.wiring.image(layer.in_features)
+    windows = None
+    if image is not None and prefix + WINDOWS_KEY in state:
+        windows = read_windows({WINDOWS_KEY: state[prefix + WINDOWS_KEY]}, forest, image)
+    layer.regrow(forest, bias=f"{prefix}bias" in state, windows=windows)
+
+
+def float_type(name: Any) -> torch.dtype:
+    """The floating-point type of torch that a file names.
+
+    >>> float_type("float64")
+    torch.float64
+    """
+    dtype = getattr(torch, name, None) if isinstance(name, str) else None
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise FormatError(f"dtype in {CONFIG_FILE} must name a floating-point type of torch: got {name!r}")
+    return dtype
 
 
 def encode_argument(key: str, value: Any) -> Any:
