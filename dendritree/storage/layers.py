@@ -20,19 +20,19 @@ from ..layers.base import NeuronLayer
 from ..layers.linear import BatchNorm, Dropout, Linear
 from ..levels import check_shape
 from .folders import CONFIG_FILE, VERSION
-from .models import TREES_IN_WEIGHTS, decode_argument, encode_argument, float_type, regrow_layer
+from .models import TORCH_MODULES, TREES_IN_WEIGHTS, decode_argument, encode_argument, float_type, regrow_layer
 from .models import describe as describe_model
 from .models import rebuild as rebuild_model
 
 OURS: dict[str, type[nn.Module]] = {
-    kind.__name__: kind for kind in (DendriticLayer, KTree, DENN, DNM, DMNN, DANN, Linear, BatchNorm, Dropout)
-}
+    "DendriticLayer": DendriticLayer, "KTree": KTree, "DENN": DENN, "DNM": DNM, "DMNN": DMNN, "DANN": DANN,
+    "Linear": Linear, "BatchNorm": BatchNorm, "Dropout": Dropout,
+}  # fmt: skip
 HOMES = ("activation", "batchnorm", "conv", "dropout", "flatten", "linear", "normalization", "pooling", "sparse")
 THEIRS: dict[str, type[nn.Module]] = {
     name: kind
-    for name, kind in vars(nn).items()
-    if isinstance(kind, type)
-    and kind.__module__.removeprefix("torch.nn.modules.") in HOMES
+    for name, kind in TORCH_MODULES.items()
+    if kind.__module__.removeprefix("torch.nn.modules.") in HOMES
     and not issubclass(kind, nn.MultiheadAttention | nn.modules.lazy.LazyModuleMixin)
 }
 """Layers of `torch.nn` that take one tensor."""
@@ -56,7 +56,7 @@ def describe_layer(module: nn.Module) -> dict[str, Any]:
         return describe_model(module)[0]
     if type(module) is nn.Sequential:
         return SEQUENTIAL | {
-            "modules": {child: describe_layer(part) for child, part in module._modules.items() if part}
+            "modules": {child: describe_layer(part) for child, part in module._modules.items() if part is not None}
         }
     family = next((family for family, known in FAMILIES.items() if known.get(name) is type(module)), None)
     if family is None:

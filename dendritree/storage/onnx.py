@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from ..budget import stated_input_shape
-from ..errors import DendritreeError, OptionError, ShapeError, check_module, import_extra
+from ..errors import DendritreeError, OptionError, ShapeError, import_extra
 from ..files import write_whole
+from ..models.holders import held_by, network_of
 from ..models.modes import evaluating
 
 TOLERANCE = 1e-5
@@ -39,14 +40,16 @@ class OnnxFile:
     """Largest difference between the outputs of onnxruntime and of the model; None if onnxruntime is not installed."""
 
 
-def to_onnx(model: nn.Module, path: str | os.PathLike[str], example: Tensor | None = None) -> OnnxFile:
+def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = None) -> OnnxFile:
     """Write a model in evaluation mode to an ONNX file, for any batch size.
 
     If onnxruntime is installed, the exported model is first run on batches of several sizes, and the file is written
     only if the outputs agree with the model's to `TOLERANCE`. It appears whole or not at all. Needs the extra `onnx`.
 
     Args:
-        model: takes one tensor with the batch first, and returns one.
+        model: takes one tensor with the batch first, and returns one. A fitted `DendriticClassifier` or
+            `DendriticRegressor` is written with its scaling: the file takes raw rows, in float64, and gives
+            probabilities, or predictions in the units of the target.
         path: the file, replaced if it exists. Its folder must exist.
         example: a batch of inputs; not needed if the model or its first layer states `in_features` or `input_shape`.
 
@@ -62,7 +65,9 @@ def to_onnx(model: nn.Module, path: str | os.PathLike[str], example: Tensor | No
         raise OptionError(f"an ONNX file must have a folder that exists: got {str(path)!r}")
     for package in ("onnx", "onnxscript"):
         import_extra(package, extra="onnx")
-    check_module(model)
+    if not isinstance(model, nn.Module):
+        model = _estimator_module(model)
+        example = model.example() if example is None else example
     sample = _sample(model, example)
     with evaluating(model), torch.no_grad():
         outputs = model(sample)
@@ -76,6 +81,22 @@ def to_onnx(model: nn.Module, path: str | os.PathLike[str], example: Tensor | No
     write_whole(target, content, "an ONNX file")
     opset = next(entry.version for entry in program.model_proto.opset_import if not entry.domain)
     return OnnxFile(target, tuple(sample.shape[1:]), tuple(outputs.shape[1:]), opset, difference)
+
+
+def _estimator_module(model: Any) -> Any:
+    """An estimator with its scaling as one module; what would need more than that is told what can be exported."""
+    network_of(model)  # raises for anything that holds none
+    if hasattr(model, "encoding"):
+        raise OptionError(
+            "an ONNX file takes numbers: give model.estimator, which takes rows as model.encoded gives them"
+        )
+    if hasattr(model, "steps") and len(model.steps) > 1:
+        raise OptionError(
+            "an ONNX file holds a network and its scaling alone: give pipeline[-1], which takes what the steps before "
+            "it give"
+        )
+    held = held_by(model)
+    return model.as_module() if held is None else _estimator_module(held)
 
 
 def _sample(model: nn.Module, example: Tensor | None) -> Tensor:

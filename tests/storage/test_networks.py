@@ -264,7 +264,7 @@ def test_hooks_and_layers_that_are_used_twice_are_not_described(tmp_path):
 
 
 def test_into_is_for_networks(tmp_path):
-    with pytest.raises(OptionError, match="into must be an nn.Module: got int"):
+    with pytest.raises(OptionError, match=r"into must be an nn\.Module: got int"):
         load(tmp_path / "nowhere", into=3)
 
 

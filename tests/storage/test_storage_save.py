@@ -7,7 +7,7 @@ import torch
 from full_disk import files_under, largest_file
 from torch import nn
 
-from dendritree.errors import DendritreeError, FormatError, OptionError
+from dendritree.errors import FormatError, OptionError
 from dendritree.models import MLP, MLNClassifier, registry
 from dendritree.models.registry import register
 from dendritree.storage import load, save
