@@ -24,6 +24,9 @@ TOLERANCE = 1e-5
 MOST_BYTES = 2**31 - 2**20
 """A protobuf file holds less than 2 GiB."""
 INPUT, OUTPUT = "input", "output"
+ANY_BATCH = "an ONNX file must take any batch"
+TRIED = (*(2**power for power in range(1, 10)), 1)
+"""Batch sizes that code may fix, tried to name the one it does; one row may be stretched to any."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,17 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
         example = model.example() if example is None else example
     sample = _sample(model, example)
     with evaluating(model), torch.no_grad():
+        _check_batches(model, sample, None if example is None else len(example))
         outputs = model(sample)
         if not isinstance(outputs, Tensor):
             raise OptionError(f"the model must give one tensor to be exported: got {type(outputs).__name__}")
         program = _program(model, sample)
+        rows = program.model_proto.graph.input[0].type.tensor_type.shape.dim[0]
+        if rows.dim_value:
+            raise DendritreeError(
+                f"{ANY_BATCH}: the code of {type(model).__name__} makes the batch size a constant, {rows.dim_value} "
+                "here; it must not loop over the rows, decide by their number or turn it into an int"
+            )
         content = program.model_proto.SerializeToString()
         difference = _difference(model, sample, content)
     if difference is not None and not difference <= TOLERANCE:
@@ -119,6 +129,29 @@ def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
     return example.detach()[:2] if len(example) > 1 else example.detach().expand(2, *example.shape[1:]).clone()
 
 
+def _check_batches(model: nn.Module, sample: Tensor, given: int | None) -> None:
+    """Raise for a model that does not run on batches of several sizes, with the size that its code fixes."""
+
+    def fails(size: int) -> Exception | None:
+        try:
+            model(sample[torch.arange(size) % 2])
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            return error
+        return None
+
+    problem = next((error for size in (1, 2, 3) if (error := fails(size))), None)
+    if problem is None:
+        return
+    name, fixed = type(model).__name__, next((size for size in (given or 2, *TRIED) if not fails(size)), None)
+    if fixed is None and isinstance(problem, DendritreeError):
+        raise problem
+    if fixed is None:
+        raise DendritreeError(f"{name} must run to be exported: {_first_line(problem)}") from problem
+    raise DendritreeError(
+        f"{ANY_BATCH}: the code of {name} fixes the batch size at {fixed} ({_first_line(problem)})"
+    ) from problem
+
+
 def _program(model: nn.Module, sample: Tensor) -> Any:
     """The exported program. The exporter's messages about packages that are not needed here are silenced."""
     chatter = logging.getLogger("torch.onnx")
@@ -162,8 +195,7 @@ def _difference(model: nn.Module, sample: Tensor, content: bytes) -> float | Non
             if found.shape != wanted.shape:
                 raise ShapeError(f"{tuple(found.shape)}, not {tuple(wanted.shape)}")
         except Exception as error:  # onnxruntime has a class for each of its own
-            rule = "an ONNX file must take any batch"
-            raise DendritreeError(f"{rule}: of {len(rows)}, onnxruntime gives {_first_line(error)}") from error
+            raise DendritreeError(f"{ANY_BATCH}: of {len(rows)}, onnxruntime gives {_first_line(error)}") from error
         scale = max(1.0, wanted.abs().max().item())
         worst = max(worst, (found - wanted).abs().max().item() / scale)
     return worst
