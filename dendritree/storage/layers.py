@@ -20,7 +20,16 @@ from ..layers.base import NeuronLayer
 from ..layers.linear import BatchNorm, Dropout, Linear
 from ..levels import check_shape
 from .folders import CONFIG_FILE, VERSION
-from .models import TORCH_MODULES, TREES_IN_WEIGHTS, decode_argument, encode_argument, float_type, regrow_layer
+from .models import (
+    PLACEMENT,
+    TORCH_MODULES,
+    TREES_IN_WEIGHTS,
+    decode_argument,
+    decode_arguments,
+    encode_argument,
+    float_type,
+    regrow_layer,
+)
 from .models import describe as describe_model
 from .models import rebuild as rebuild_model
 
@@ -38,7 +47,6 @@ THEIRS: dict[str, type[nn.Module]] = {
 """Layers of `torch.nn` that take one tensor."""
 FAMILIES = {"dendritree": OURS, "torch.nn": THEIRS}
 SEQUENTIAL = {"torch.nn": "Sequential"}
-NOT_ARGUMENTS = ("device", "dtype", "self")
 GROWN = ("branching", "repeats", "ragged")
 """What a layer was grown with; it keeps these when its trees are replaced."""
 
@@ -84,7 +92,7 @@ def _arguments(module: nn.Module) -> dict[str, Any]:
         if type(module) is DendriticLayer and module.regrown:  # the least layer there is, to be regrown
             options |= {"fan_in": 1, "wiring": "random", "root_activation": module.root_activation}
         return options
-    names = [name for name in inspect.signature(type(module)).parameters if name not in NOT_ARGUMENTS]
+    names = [name for name in inspect.signature(type(module)).parameters if name not in PLACEMENT]
     found = {name: getattr(module, name) for name in names if hasattr(module, name)}
     return {name: value is not None if name in module._parameters else value for name, value in found.items()}
 
@@ -125,10 +133,7 @@ def build_layer(node: Any, state: Mapping[str, Tensor], prefix: str = "") -> nn.
             kind = THEIRS[name]
         case _:
             raise FormatError(f"a layer in {CONFIG_FILE} must be one of this library or of torch.nn: got {node!r:.80}")
-    for key in given:
-        if key in NOT_ARGUMENTS or not isinstance(key, str):
-            raise FormatError(f"an argument of {name} in {CONFIG_FILE} must not be {key!r}")
-    decoded = {key: decode_argument(value) for key, value in given.items()}
+    decoded = decode_arguments(given)
     if kind in THEIRS.values():  # torch's layers keep tuples
         decoded = {key: tuple(value) if isinstance(value, list) else value for key, value in decoded.items()}
     layer = kind(**decoded)

@@ -16,10 +16,15 @@ from ..layers import DendriticLayer
 from ..layers.state import FOREST_KEYS, WINDOWS_KEY, read_forest, read_windows
 from ..models.registry import create_model, model_entry, model_origin
 from ..wiring import WIRINGS, Wiring
-from .folders import CONFIG_FILE, WEIGHTS_FILE, Description
+from .folders import CONFIG_FILE, WEIGHTS_FILE, Description, entry
 
 TREES_IN_WEIGHTS = "weights"
 """`trees` of a model whose trees are not those that its arguments grow (it was pruned): the weights' file has them."""
+
+DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float32", "float64")}
+"""Types of weights that a model computes with."""
+PLACEMENT = ("device", "dtype")
+"""Arguments that a file may not set: whoever opens it says where a model goes, and `dtype` of the config its type."""
 
 TORCH_MODULES = {
     name: kind for name, kind in vars(nn).items() if isinstance(kind, type) and issubclass(kind, nn.Module)
@@ -41,15 +46,11 @@ def describe(model: nn.Module) -> Description:
 
 def rebuild(config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None) -> nn.Module:
     """The model of a description, in evaluation mode."""
-    kind: type
-    for key, kind in (("model", str), ("arguments", dict), ("dtype", str)):
-        if not isinstance(config.get(key), kind):
-            raise FormatError(f"{key} in {CONFIG_FILE} must be a {kind.__name__}: got {config.get(key)!r}")
-    dtype = float_type(config["dtype"])
-    arguments = {key: decode_argument(value) for key, value in config["arguments"].items()}
-    if config["version"] == 1 and "output" in model_entry(config["model"]).arguments:
+    name, dtype = entry(config, "model", str), float_type(entry(config, "dtype", str))
+    arguments = decode_arguments(entry(config, "arguments", dict))
+    if config["version"] == 1 and "output" in model_entry(name).arguments:
         arguments.setdefault("output", "probabilities")
-    model = create_model(config["model"], **arguments).to(dtype)
+    model = create_model(name, **arguments).to(dtype)
     try:
         if config.get("trees") == TREES_IN_WEIGHTS:
             _regrow(model, tensors)
@@ -88,10 +89,9 @@ def float_type(name: Any) -> torch.dtype:
     >>> float_type("float64")
     torch.float64
     """
-    dtype = getattr(torch, name, None) if isinstance(name, str) else None
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+    if not isinstance(name, str) or name not in DTYPES:
         raise FormatError(f"dtype in {CONFIG_FILE} must name a floating-point type of torch: got {name!r}")
-    return dtype
+    return DTYPES[name]
 
 
 def encode_argument(key: str, value: Any) -> Any:
@@ -134,7 +134,7 @@ def decode_argument(value: Any) -> Any:
         case list():
             return [decode_argument(item) for item in value]
         case {"mapping": dict() as items}:
-            return {key: decode_argument(item) for key, item in items.items()}
+            return decode_arguments({str(key): item for key, item in items.items()})
         case {"wiring": str() as name, **options} if name in WIRINGS:
             build = WIRINGS[name]
         case {"torch.nn": str() as name, **options} if name in TORCH_MODULES:
@@ -144,4 +144,12 @@ def decode_argument(value: Any) -> Any:
             raise FormatError(f"{rule}: got {value!r}")
         case _:
             return value
-    return build(**{str(key): decode_argument(item) for key, item in options.items()})
+    return build(**decode_arguments(options))
+
+
+def decode_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Named arguments of a file."""
+    for key in PLACEMENT:
+        if key in arguments:
+            raise FormatError(f"an argument in {CONFIG_FILE} must not be {' or '.join(PLACEMENT)}: got {key}")
+    return {key: decode_argument(item) for key, item in arguments.items()}

@@ -135,7 +135,7 @@ def _check_batches(model: nn.Module, sample: Tensor, given: int | None) -> None:
     def fails(size: int) -> Exception | None:
         try:
             model(sample[torch.arange(size) % 2])
-        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        except Exception as error:  # a model may hold modules of any kind
             return error
         return None
 
@@ -146,7 +146,7 @@ def _check_batches(model: nn.Module, sample: Tensor, given: int | None) -> None:
     if fixed is None and isinstance(problem, DendritreeError):
         raise problem
     if fixed is None:
-        raise DendritreeError(f"{name} must run to be exported: {_first_line(problem)}") from problem
+        raise DendritreeError(f"{name} must run on its inputs: {_first_line(problem)}") from problem
     raise DendritreeError(
         f"{ANY_BATCH}: the code of {name} fixes the batch size at {fixed} ({_first_line(problem)})"
     ) from problem

@@ -115,7 +115,7 @@ def test_a_file_names_layers_of_a_fixed_list(tmp_path):
         ({"dendritree": "save", "arguments": {}}, "one of this library or of torch.nn"),
         (
             {"torch.nn": "Linear", "arguments": {"in_features": 4, "out_features": 2, "device": "meta"}},
-            "not be 'device'",
+            "must not be device or dtype",
         ),
         ({"torch.nn": "Linear", "arguments": {"in_featurs": 4}}, "in_featurs"),
         ({"torch.nn": "Linear", "arguments": {"in_features": 4, "out_features": 2}, "dtype": "int8"}, "floating-point"),

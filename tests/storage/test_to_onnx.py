@@ -89,7 +89,7 @@ REJECTED = {
     ),
     "a fixed batch": (FixedBatch, "m.onnx", {}, DendritreeError, "the code of FixedBatch fixes the batch size at 16"),
     "a loop": (Loop, "m.onnx", {}, DendritreeError, "the code of Loop makes the batch size a constant, 2 here"),
-    "broken": (Broken, "m.onnx", {}, DendritreeError, "Broken must run to be exported: mat1 and mat2"),
+    "broken": (Broken, "m.onnx", {}, DendritreeError, "Broken must run on its inputs: mat1 and mat2"),
     "two outputs": (Two, "m.onnx", {}, OptionError, "one tensor to be exported: got tuple"),
     "a wrong size": (
         lambda: DendriticLayer(4, 1),
