@@ -134,7 +134,7 @@ def decode_argument(value: Any) -> Any:
         case list():
             return [decode_argument(item) for item in value]
         case {"mapping": dict() as items}:
-            return decode_arguments({str(key): item for key, item in items.items()})
+            return decode_arguments(items)
         case {"wiring": str() as name, **options} if name in WIRINGS:
             build = WIRINGS[name]
         case {"torch.nn": str() as name, **options} if name in TORCH_MODULES:
@@ -144,7 +144,7 @@ def decode_argument(value: Any) -> Any:
             raise FormatError(f"{rule}: got {value!r}")
         case _:
             return value
-    return build(**decode_arguments(options))
+    return build(**decode_arguments({str(key): item for key, item in options.items()}))
 
 
 def decode_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
