@@ -144,10 +144,10 @@ def decode_argument(value: Any) -> Any:
             raise FormatError(f"{rule}: got {value!r}")
         case _:
             return value
-    return build(**decode_arguments({str(key): item for key, item in options.items()}))
+    return build(**decode_arguments(options))
 
 
-def decode_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def decode_arguments(arguments: Mapping[Any, Any]) -> dict[str, Any]:
     """Named arguments of a file."""
     for key in PLACEMENT:
         if key in arguments:
