@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .errors import OptionError, check_int, check_module
+from .errors import OptionError, check_int
 from .layers import DendriticLayer
 from .layers.base import NeuronLayer
 from .levels import level_sizes
 from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
+from .models.holders import network_of
 from .models.modes import evaluating
 from .models.sizing import parameters_of
 
@@ -39,19 +40,20 @@ class Count:
         return self.weights + self.biases
 
 
-def count(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Count:
+def count(model: Any, input_shape: tuple[int, ...] | None = None) -> Count:
     """Count a model's weights, biases and multiply-adds, each parameter once.
 
     Args:
-        model: any module. Linear layers and convolutions are known to the multiply-add count; every other layer may
-            state its own, for one sample and all of its parts, as an attribute `multiply_adds`.
+        model: any module, or an estimator, a pipeline or a model of a table that holds one. Linear layers and
+            convolutions are known to the multiply-add count; every other layer may state its own, for one sample and
+            all of its parts, as an attribute `multiply_adds`.
         input_shape: shape of one sample, needed only for multiply-adds of models that do not state theirs.
 
     Example:
         >>> count(MLNClassifier(1024, 10, branching=2))
         Count(weights=20460, biases=10230, multiply_adds=20460, masked_weights=69905000)
     """
-    check_module(model)
+    model = network_of(model)
     weights = biases = masked_extra = 0
     for name, parameter in model.named_parameters():
         if name.rpartition(".")[2].startswith("bias"):  # nn.LSTM has bias_ih_l0
@@ -169,11 +171,11 @@ def _cell(value: Any) -> str:
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else value
 
 
-def summary(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Summary:
+def summary(model: Any, input_shape: tuple[int, ...] | None = None) -> Summary:
     """The layers of a model: trees, wiring, parameters, multiply-adds, and what dense layers of these sizes need.
 
     Args:
-        model: any module.
+        model: any module, or what holds one, as in `count`.
         input_shape: shape of one sample, as in `count`.
 
     Example:
@@ -185,7 +187,7 @@ def summary(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Sum
         -----  -----------------------  ----------------------------  ------  ----------  --------  ---------  --------
         total                                                                      5,322    50,890      4,992    50,816
     """
-    check_module(model)
+    model = network_of(model)
     multiply_adds, seen = _multiply_adds(model, input_shape) or {}, set[nn.Parameter]()
     layers = []
     for name, module in _counted(model, "", set()):

@@ -118,7 +118,7 @@ def check_one_of(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def check_module(model: Any) -> None:
-    """Refuse what is no `nn.Module`, and say where an estimator keeps its own."""
+    """Reject anything that is not an `nn.Module`, and say where an estimator keeps its own."""
     if not hasattr(model, "named_parameters"):
         hint = "; give its network_" if hasattr(model, "get_params") else ""
         raise OptionError(f"the model must be an nn.Module: got {type(model).__name__}{hint}")

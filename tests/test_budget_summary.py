@@ -97,5 +97,5 @@ def test_the_model_is_left_as_it_was():
 
 
 def test_anything_that_is_not_a_module_is_rejected():
-    with pytest.raises(OptionError, match=r"^the model must be an nn.Module: got int$"):
+    with pytest.raises(OptionError, match=r"^the model must be an nn.Module, a Dendritic.*: got int$"):
         summary(3)

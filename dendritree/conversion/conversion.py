@@ -13,6 +13,7 @@ from ..levels import AUTO, Branching, check_shape
 from ..models.sizing import check_budget
 from ..wiring import Wiring, resolve_wiring
 from .blocks import BLOCKS, group
+from .chains import taken_apart
 from .perceptrons import find_perceptrons
 from .replacement import put_in
 from .report import ConversionReport, LeftAlone
@@ -52,9 +53,9 @@ def convert(
             inputs are read about equally often. Second hidden layers are always wired at random.
         branching: of the trees, as in `DendriticLayer`; `"auto"` has four dendrites of eight synapses for the hidden
             neurons of an MLP, and two levels near the square root of the fan-in for single layers.
-        blocks: names of the layers of an MLP, relative to the module that holds them, for modules with a forward of
-            their own. The usual names form an MLP where `forward` shows it; other names are trusted. In an
-            `nn.Sequential` that is only called, layers are found automatically.
+        blocks: names of the layers of an MLP, relative to the module that holds them, for modules whose `forward` does
+            not show it: these names are trusted. Where the source of `forward` does show it, and in an `nn.Sequential`
+            that is only called, the layers are found automatically, whatever their names.
         dry_run: only report; the model that is returned is the given one.
 
     Example:
@@ -78,7 +79,8 @@ def convert(
     changes = tuple(replacement.change() for replacement in replacements)
     before = sum(parameter.numel() for parameter in model.parameters() if not is_lazy(parameter))
     after = before + sum(change.parameters_after - change.parameters_before for change in changes)
-    report = ConversionReport(changes, left_alone, len(candidates) - len(selected), before, after)
+    apart = taken_apart(model, [replacement.block for replacement in replacements])
+    report = ConversionReport(changes, left_alone, len(candidates) - len(selected), before, after, apart)
     if dry_run:
         return model, report
     try:

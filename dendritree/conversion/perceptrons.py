@@ -70,7 +70,7 @@ def find_perceptrons(model: nn.Module) -> tuple[dict[str, Perceptron], dict[str,
         owners[_memory(parameter)].add(name)
     readers = dict(_readers(model))
     for name, module in model.named_modules():
-        if isinstance(module, nn.Linear) or _is_conv1d(module):
+        if is_perceptron(module):
             own = {f"{each}.{kind}".lstrip(".") for each in names[id(module)] for kind in ("weight", "bias")}
             others = {owner for p in module.parameters(recurse=False) for owner in owners[_memory(p)]} - own
             reason = _unfit(module)
@@ -91,9 +91,10 @@ def find_perceptrons(model: nn.Module) -> tuple[dict[str, Perceptron], dict[str,
     return found, reasons
 
 
-def _is_conv1d(module: nn.Module) -> bool:
-    """Whether it is a `Conv1D` of transformers, which need not be installed."""
-    return type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils"
+def is_perceptron(module: nn.Module) -> bool:
+    """Whether it is an `nn.Linear`, or a `Conv1D` of transformers, which need not be installed."""
+    conv1d = type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils"
+    return isinstance(module, nn.Linear) or conv1d
 
 
 def _unfit(module: nn.Module) -> str | None:

@@ -39,6 +39,16 @@ class LeftAlone:
 
 
 @dataclass(frozen=True)
+class TakenApart:
+    """Two perceptron layers that were converted one by one, although they look like the layers of one MLP."""
+
+    modules: tuple[str, ...]
+    reason: str
+    blocks: tuple[str, ...]
+    """What `convert(blocks=[...])` takes to convert them as one, if that would help."""
+
+
+@dataclass(frozen=True)
 class ConversionReport:
     """What `convert` did, or would do. `print(report)` shows it as a table; `rows()` is for a data frame."""
 
@@ -50,6 +60,8 @@ class ConversionReport:
     parameters_before: int
     """Of the whole model."""
     parameters_after: int
+    taken_apart: tuple[TakenApart, ...] = ()
+    """Converted one by one, although they look like an MLP."""
 
     def rows(self) -> list[dict[str, Any]]:
         """The changes as plain values, one row each; the modules of an MLP joined by a plus."""
@@ -70,6 +82,13 @@ class ConversionReport:
         for skipped in _grouped(self.left_alone, lambda each: (_numberless(each.module), each.reason)):
             text = f"{_elided(_short([each.module for each in skipped]), WIDTH - 3)}: {skipped[0].reason}"
             lines += _paragraph.wrap(text)
+        if self.taken_apart:
+            lines += ["", "taken one by one:"]
+        for pairs in _grouped(self.taken_apart, lambda each: (*map(_numberless, each.modules), each.reason)):
+            names = _elided(_short([_joined(each.modules) for each in pairs]), WIDTH - 3)
+            listed = ", ".join(f'"{name}"' for name in pairs[0].blocks)
+            help_ = f"; if they are an MLP, blocks=[({listed})] takes them as one" if listed else ""
+            lines += _paragraph.wrap(f"{names}: {pairs[0].reason}{help_}")
         if self.not_selected:
             lines += ["", f"{self.not_selected} other perceptron layer{'s' * (self.not_selected > 1)} not selected"]
         return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
@@ -13,8 +14,12 @@ from ..errors import OptionError, ShapeError
 from ..layers import DendriticLayer, trace
 from ..layers.linear import BatchNorm, Dropout, Linear
 
+DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+PASSES: tuple[type[nn.Module], ...] = (*DROPOUTS, nn.Identity, nn.Flatten)
+"""Steps that leave rows as they are, in evaluation mode."""
 KNOWN: tuple[type[nn.Module], ...] = (
-    nn.Sequential, DendriticLayer, Linear, nn.Linear, Dropout, nn.Dropout, nn.Identity, BatchNorm, nn.BatchNorm1d,
+    nn.Sequential, DendriticLayer, Linear, nn.Linear, Dropout, *PASSES, BatchNorm, nn.BatchNorm1d, nn.LayerNorm,
+    nn.RMSNorm,
 )  # fmt: skip
 """Modules whose forward is known, a subclass before its base."""
 WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
@@ -68,16 +73,48 @@ def chain_of(model: nn.Module) -> list[nn.Module]:
             return [step for part in model for step in chain_of(part)]
         case Chain():
             return [step for part in type(model).chain(model) for step in chain_of(part)]
-        case DendriticLayer() | nn.Linear() | nn.Dropout() | nn.Identity():
+        case nn.Flatten() if (model.start_dim, model.end_dim) != (1, -1):
+            changed = f" from dimension {model.start_dim} to {model.end_dim}"
+        case DendriticLayer() | nn.Linear():
+            return [model]
+        case _ if isinstance(model, PASSES):
+            return [model]
+        case nn.LayerNorm() | nn.RMSNorm() if len(model.normalized_shape) == 1:
             return [model]
         case nn.BatchNorm1d() if model.running_var is not None:
             return [model]
-        case _ if type(model).__module__ == nn.ReLU.__module__ and not isinstance(model, NOT_ELEMENTWISE):
+        case nn.Softmax() | nn.LogSoftmax() | nn.Softmin():
+            changed = "; what comes before it can be, as model[:-1] of an nn.Sequential"
+        case _ if _is_elementwise(model):
             return [model]
     raise OptionError(
-        "a model that is explained must be made of dendritic and linear layers, batch norm, dropout and elementwise"
-        f" activations, one after the other: got {type(model).__name__}{changed}"
+        "a model that is explained must be made of dendritic and linear layers, norms, nn.Flatten, dropout and"
+        f" elementwise activations, one after the other: got {type(model).__name__}{changed}"
     )
+
+
+def _is_elementwise(step: nn.Module) -> bool:
+    return type(step).__module__ == nn.ReLU.__module__ and not isinstance(step, NOT_ELEMENTWISE)
+
+
+def split_shape(steps: Sequence[nn.Module], x: Tensor) -> tuple[torch.Size, torch.Size]:
+    """The dimensions of inputs that lead, and those of one sample: the last one, or all but the first with nn.Flatten.
+
+    >>> split_shape([nn.Flatten(), nn.Linear(12, 2)], torch.zeros(5, 3, 4))
+    (torch.Size([5]), torch.Size([3, 4]))
+    """
+    place = next((number for number, step in enumerate(steps) if isinstance(step, nn.Flatten)), None)
+    if place is None:
+        if x.dim() != 2 and any(isinstance(step, nn.BatchNorm1d) and not isinstance(step, BatchNorm) for step in steps):
+            raise ShapeError(f"x must have shape (batch, in_features) for nn.BatchNorm1d: got {tuple(x.shape)}")
+        return x.shape[:-1], x.shape[-1:]
+    if x.dim() < 2:
+        raise ShapeError(f"x must have shape (batch, ...) for nn.Flatten: got {tuple(x.shape)}")
+    sized = [step for step in steps[:place] if not (isinstance(step, PASSES) or _is_elementwise(step))]
+    if x.dim() > 2 and sized:
+        name = type(sized[0]).__name__
+        raise ShapeError(f"x must have shape (batch, in_features) for {name} before nn.Flatten: got {tuple(x.shape)}")
+    return x.shape[:1], x.shape[1:]
 
 
 def _changed(model: nn.Module) -> str:

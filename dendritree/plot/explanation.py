@@ -40,7 +40,7 @@ def plot_explanation(
         output: a neuron of the layer, or an output of the model.
         example: of a batch.
         image_shape: (height, width) or (channels, height, width) of the inputs: contributions are shown on the image.
-        names: of the inputs, for bars; `x0`, `x1` ... by default.
+        names: of the inputs, for bars; by default the columns of an estimator or a table, else `x0`, `x1` ...
         x: the input that was explained; the image is then shown beside its contributions.
         theme: `"light"` or `"dark"`.
         path: a file to write: .svg, .png or .pdf.
@@ -55,11 +55,12 @@ def plot_explanation(
     picture = Picture(theme, path)
     if not isinstance(explanation, Explanation | ModelExplanation):
         raise OptionError(f"explanation must be what dendritree.explain returns: got {type(explanation).__name__}")
-    outputs, inputs = explanation.output.shape[-1], explanation.inputs.shape[-1]
+    outputs, inputs = explanation.output.shape[-1], explanation.inputs.shape[explanation.output.dim() :].numel()
     check_index("output", output, outputs)
     flat = explanation.output.reshape(-1, outputs)
     check_index("example", example, len(flat))
-    labels = input_names(names, inputs)
+    named = explanation if isinstance(explanation, ModelExplanation) else None
+    labels = input_names((named.names or None) if names is None and named else names, inputs)
     values = explanation.inputs.reshape(-1, outputs, inputs)[example, output].numpy()
     heights: npt.NDArray[Any] = values
     shape = None if image_shape is None else image_of(check_image_shape(image_shape), inputs)
@@ -78,7 +79,8 @@ def plot_explanation(
         image_bar(axes, drawn, picture.theme)
     baseline = float(explanation.baseline.reshape(-1, outputs)[example, output])
     _draw_bars(figure.add_subplot(grid[0, images]), baseline, bars, float(flat[example, output]), picture.theme)
-    figure.suptitle(f"output {output}: baseline and contributions", fontsize=NORMAL, color=picture.theme.ink)
+    title = named.outputs[output] if named and named.outputs else f"output {output}"
+    figure.suptitle(f"{title}: baseline and contributions", fontsize=NORMAL, color=picture.theme.ink)
     return picture.finish(figure)
 
 
@@ -122,7 +124,7 @@ def _parts(
 
 def _draw_input(axes: Any, x: Tensor, example: int, shape: tuple[int, int, int], theme: Theme) -> None:
     inputs = int(np.prod(shape))
-    if x.shape[-1] != inputs:
+    if x.dim() == 0 or x.numel() % inputs or inputs not in (x.shape[-1], x.shape[1:].numel()):
         raise ShapeError(f"x must have {inputs} inputs: got shape {tuple(x.shape)}")
     image = as_image(x.reshape(-1, inputs)[example].double().cpu().numpy(), shape)
     draw_image(axes, image, theme, colors="gray" if theme.name == "dark" else "gray_r")

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..errors import OptionError, ShapeError, check_index
 from ..explanation import explain
 from ..layers import DendriticLayer
+from ..models.holders import held_by, network_of
 from ..tree import Forest
 from ..wiring.images import check_image_shape, image_of
 
@@ -40,16 +41,22 @@ class Branches(NamedTuple):
 
 
 def layer_of(model: Any) -> DendriticLayer:
-    """A dendritic layer: itself, or the first one of a model.
+    """A dendritic layer: itself, or the first one of a model or of what holds a network.
 
     >>> layer_of(nn.Sequential(nn.Flatten(), DendriticLayer(4, 1))).in_features
     4
     """
-    if isinstance(model, nn.Module):
-        for module in model.modules():
-            if isinstance(module, DendriticLayer):
-                return module
+    for module in network_of(model).modules():
+        if isinstance(module, DendriticLayer):
+            return module
     raise OptionError(f"there must be a DendriticLayer to draw: got {type(model).__name__}")
+
+
+def names_of(model: Any) -> list[str] | None:
+    """Names of the inputs of the network that an estimator or a model of a table holds, if it knows them."""
+    encoding = getattr(model, "encoding", None)
+    names = getattr(model, "feature_names_in_", None) if encoding is None else encoding.features
+    return None if names is None or (held_by(model) is not None and encoding is None) else [str(name) for name in names]
 
 
 def input_names(names: Sequence[str] | None, inputs: int) -> list[str]:

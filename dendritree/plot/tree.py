@@ -15,7 +15,7 @@ from ..layers import DendriticLayer
 from ..ops.reference import masked_levels
 from ..report.palette import Theme
 from ..tree import BoolArray
-from .fields import Floats, input_names, layer_of
+from .fields import Floats, input_names, layer_of, names_of
 from .layout import TreeLayout, lay_out
 from .style import NORMAL, SMALL, Picture, color_bar, style_axes, two_sided
 
@@ -43,13 +43,13 @@ def plot_tree(
     """The tree of a neuron, edges as wide and as strongly colored as their weights; dropped synapses are red.
 
     Args:
-        layer: a `DendriticLayer`, or a model, whose first one is drawn.
+        layer: a `DendriticLayer`, or a model or estimator, whose first one is drawn.
         neuron: whose tree it is.
         form: `"layered"`, synapses at the left; `"radial"`, the root in the middle; `"auto"` by the number of synapses.
         values: drawn instead of the weights, one for each edge of the layer: contributions, importances.
         dropout: share of synapses to drop, in one draw. None is that of a layer in training mode, and otherwise 0.
         seed: of the draw.
-        names: of the inputs; `x0`, `x1` ... by default.
+        names: of the inputs; by default the columns of an estimator or a table, else `x0`, `x1` ...
         theme: `"light"` or `"dark"`.
         ax: matplotlib axes to draw into; None makes a figure.
         path: a file to write: .svg, .png or .pdf.
@@ -62,6 +62,7 @@ def plot_tree(
         >>> len(figure.axes)  # the tree and its scale
         2
     """
+    names = names_of(layer) if names is None else names
     layer, picture = layer_of(layer), Picture(theme, path)
     tree = lay_out(layer.forest, neuron, form)
     shown = _values(layer, values)[tree.edges]

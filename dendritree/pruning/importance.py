@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError
-from ..explanation import NEAR, explain, secant
+from ..explanation.chains import NEAR, explain_chain, in_float64, secant
 from ..layers import DendriticLayer, trace
-from ..models.chain import chain_of, run_chain
+from ..models.chain import chain_of, run_chain, split_shape
 
 Floats = npt.NDArray[np.float64]
 
@@ -76,16 +76,21 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
         start = _reference(0.0 if reference is None else reference, model.in_features, model.weight)
         ones = np.ones(whole.forest.nodes), np.ones(whole.forest.neurons)
         return [_measured(model, whole, start, _moved_at_most(whole), *ones)]
-    if not isinstance(examples, Tensor) or examples.dim() != 2 or not len(examples):
+    if not isinstance(examples, Tensor) or examples.dim() < 2 or not len(examples):
         raise ShapeError(f"examples must be a tensor of shape (n, in_features): got {_shape(examples)}")
-    steps, x = chain_of(copy.deepcopy(model).double().eval()), examples.to(layers[0].weight.device).double()
+    steps = chain_of(in_float64(model))
+    if len(split_shape(steps, examples)[0]) != 1:
+        raise ShapeError(f"examples must be a tensor of shape (n, in_features): got {_shape(examples)}")
+    x = examples.to(layers[0].weight.device).double().flatten(1)
     base = _reference(x.mean(0) if reference is None else reference, x.shape[-1], x)
     effects: Sequence[Tensor] = [torch.ones(1, 1, layers[0].out_features)]
     if not isinstance(model, DendriticLayer):
-        effects = explain(model, x, base[0]).effects  # type: ignore[union-attr]
+        pairs = list(zip(run_chain(steps, x), run_chain(steps, base.expand_as(x)), strict=True))
+        effects = explain_chain(steps, pairs, x.shape[:1], x.shape[1:]).effects
     measured: list[Measured] = []
-    pairs = zip(steps, run_chain(steps, x), run_chain(steps, base), strict=False)
-    for step, here, there in ((s, a, b) for s, a, b in pairs if isinstance(s, DendriticLayer)):
+    for step, here, there in zip(steps, run_chain(steps, x), run_chain(steps, base), strict=False):
+        if not isinstance(step, DendriticLayer):
+            continue
         at, at_rest = trace(step, here), trace(step, there)
         slopes = secant(step.activation, at.sums, at_rest.sums.expand_as(at.sums)).abs().mean(0).cpu().numpy()
         if not step.root_activation:
@@ -118,6 +123,8 @@ def _measured(
 
 
 def _reference(reference: Any, in_features: int, like: Tensor) -> Tensor:
+    if isinstance(reference, Tensor) and reference.numel() == in_features:
+        reference = reference.flatten()
     try:
         value = torch.as_tensor(reference, device=like.device).double().expand(in_features)
     except (RuntimeError, TypeError, ValueError):

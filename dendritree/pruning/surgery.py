@@ -6,15 +6,17 @@ import bisect
 import copy
 import math
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..errors import OptionError
+from ..explanation.rows import inputs_of, like
 from ..layers import DendriticLayer
 from ..models.chain import chain_of
+from ..models.holders import Holder, network_of, with_network
 from ..models.sizing import check_budget, parameters_of
 from ..tree import BoolArray, Forest
 from .importance import Measured, measure
@@ -23,13 +25,13 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 def prune(
-    model: Model,
+    model: Holder,
     *,
     budget: float | int | str | None = None,
     threshold: float | None = None,
-    examples: Tensor | None = None,
-    reference: float | Tensor | None = None,
-) -> Model:
+    examples: Any = None,
+    reference: Any = None,
+) -> Holder:
     """A smaller copy of a layer or model, without the synapses and branches that matter least.
 
     A removed part is replaced by its response to the reference input, added to a bias, so that the smaller layer
@@ -39,13 +41,13 @@ def prune(
 
     Args:
         model: a `DendriticLayer`, or a model that `explain` takes and that uses each dendritic layer once. All of them
-            are pruned.
+            are pruned. Of an estimator, a pipeline or a model of a table, the network is.
         budget: parameters of the whole model to keep at most: a number, as 400 or "2k", or a share as a float.
         threshold: edges up to this importance are removed; 0 removes what contributes nothing.
-        examples: inputs on which importance is measured, shape (n, in_features); required for a model. A layer without
-            examples is pruned by its weights.
-        reference: the input to compare with: a number or a tensor of shape (in_features,). By default the mean of the
-            examples, or 0 without any.
+        examples: inputs on which importance is measured, as `explain` takes them, one per row; required for a model. A
+            layer without examples is pruned by its weights.
+        reference: the input to compare with: a number or a tensor of shape (in_features,); a row, for what holds a
+            network. By default the mean of the examples, or 0 without any.
 
     Example:
         >>> layer = DendriticLayer(64, 1, branching=8)
@@ -55,14 +57,19 @@ def prune(
     """
     if (budget is None) == (threshold is None):
         raise OptionError(f"prune takes a budget or a threshold: got budget {budget}, threshold {threshold}")
+    network = network_of(model)
+    if network is not model and examples is not None:
+        rows = examples
+        examples = inputs_of(model, rows)
+        reference = None if reference is None else inputs_of(model, like(rows, reference))[0]
     if budget is not None:
         left = check_budget(budget)
-        most = left if isinstance(left, int) else math.floor(left * parameters_of(model))
-        return cut_to_budget(model, measure(model, examples, reference), most)
+        most = left if isinstance(left, int) else math.floor(left * parameters_of(network))
+        return with_network(model, cut_to_budget(network, measure(network, examples, reference), most))
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not threshold >= 0:
         raise OptionError(f"threshold must be a number of at least 0: got {threshold!r}")
-    measured = measure(model, examples, reference)
-    return _cut(model, measured, [part.synapses > threshold for part in measured])
+    measured = measure(network, examples, reference)
+    return with_network(model, _cut(network, measured, [part.synapses > threshold for part in measured]))
 
 
 def _cut(model: Model, measured: Sequence[Measured], keep: Sequence[BoolArray]) -> Model:
@@ -83,18 +90,21 @@ def _cut_layer(layer: DendriticLayer, part: Measured, keep: BoolArray) -> None:
     np.add.at(bias, forest.node_of_edge[gone], weight[gone] * part.rows[forest.source[gone]])
     silent = forest.roots[~nodes[forest.roots]]  # neurons that lost everything
     bias[silent] = part.sums[silent]
-    source = forest.source.copy()
+    source, places = forest.source.copy(), None if layer.windows is None else layer.windows.copy()
     for root in silent:  # a node needs an edge: the first one, on the input of its tree's strongest synapse
         first, neuron = forest.offsets[root], forest.neuron_of_node[root]
         own = np.flatnonzero(forest.neuron_of_synapse == neuron)
-        source[first] = forest.synapse_inputs[own[part.synapses[own].argmax()]]
+        strongest = forest.synapse_edges[own[part.synapses[own].argmax()]]
+        source[first] = forest.source[strongest]
         weight[first], edges[first] = 0.0, True
+        if places is not None:  # and its window
+            places[root] = places[forest.node_of_edge[strongest]]
     nodes[silent] = True
     pruned = forest.part(nodes, edges, source)
     windows = None
-    if layer.windows is not None:
+    if places is not None:
         reads = np.bincount(pruned.node_of_edge[pruned.synapse_edges], minlength=pruned.nodes) > 0
-        windows = np.where(reads[:, None], layer.windows[nodes], 0).astype(np.int32)
+        windows = np.where(reads[:, None], places[nodes], 0).astype(np.int32)
         windows.setflags(write=False)
     layer.regrow(pruned, bias=layer.bias is not None or bool(bias[nodes].any()), windows=windows)
     layer.weight.copy_(torch.from_numpy(weight[edges]))

@@ -18,6 +18,7 @@ from ..errors import OptionError, check_int, check_probability, import_extra
 from ..models.sizing import parameters_of, parse_count
 from ..randomness import own_draws
 from ..training import Callback, EarlyStopping, Examples, FitConfig, Run, Split, fit, make_optimizer
+from .module import EstimatorModule
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_weight_decay, make_network, no_leftover
 from .scaling import CLIP, Standardizer
 
@@ -206,14 +207,27 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         Computed in float64, from weights in float32: a row's result then does not depend on the rows beside it, as
         sums in float32 do in the seventh digit.
         """
-        validation.check_is_fitted(self)
-        x = validation.validate_data(self, X, dtype=np.float64, reset=False)
+        rows = torch.from_numpy(self.network_inputs(X))
         device = next(self.network_.parameters()).device
-        rows = torch.from_numpy(self._scaling.apply(x, CLIP))
         with torch.inference_mode():
             network = _in_float64(self.network_)
             parts = [network(part.to(device)).cpu() for part in torch.split(rows, PREDICTED_AT_ONCE)]
         return torch.cat(parts).numpy()
+
+    def network_inputs(self, X: Any) -> Array:  # noqa: N803
+        """Rows as the network reads them: standardized and clipped."""
+        validation.check_is_fitted(self)
+        return self._scaling.apply(validation.validate_data(self, X, dtype=np.float64, reset=False), CLIP)
+
+    def output_units(self) -> tuple[Array, Array, list[str]]:
+        """What the network's outputs are in the units of the target: times a scale, plus a shift; and their names."""
+        raise NotImplementedError
+
+    def as_module(self) -> nn.Module:
+        """A copy as one module: raw rows in, in float64; out comes what `predict` gives, or `predict_proba`."""
+        validation.check_is_fitted(self)
+        scale, shift, _ = self.output_units()
+        return EstimatorModule(self.network_, self._scaling, scale, shift, classifies=_sklearn.is_classifier(self))
 
     @property
     def n_parameters_(self) -> int:

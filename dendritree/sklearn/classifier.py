@@ -96,6 +96,12 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
             logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
         return np.asarray(_extmath.softmax(logits))
 
+    def output_units(self) -> tuple[Array, Array, list[str]]:
+        """Log-odds: of the second of two classes; of more, those of a class against another are their difference."""
+        names = [str(each) for each in self.classes_]
+        outputs = names if len(names) > 2 else names[1:]
+        return np.ones(len(outputs)), np.zeros(len(outputs)), outputs
+
     def _checked_classes(self, classes: ArrayLike | None) -> Array:
         """The classes of `partial_fit`: given with the first call, the same ones or None afterwards."""
         known: Array | None = getattr(self, "classes_", None)

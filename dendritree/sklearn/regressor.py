@@ -48,6 +48,10 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
         numbers = self._target_scaling.undo(outputs)
         return numbers[:, 0] if self._one_target else numbers
 
+    def output_units(self) -> tuple[Array, Array, list[str]]:
+        """The scale and the mean of the targets."""
+        return self._target_scaling.scale, self._target_scaling.mean, []
+
     def _targets(self, y: Array, weight: Array, *, first: bool) -> Array:
         if y.ndim == 2 and y.shape[1] == 1:
             y = validation.column_or_1d(y, warn=True)

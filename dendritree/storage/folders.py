@@ -34,7 +34,7 @@ WEIGHTS_DIGEST = "weights_sha256"
 
 MODEL_FORMAT, ESTIMATOR_FORMAT, TABLE_FORMAT = "dendritree-model", "dendritree-estimator", "dendritree-table"
 FORMATS = {
-    MODEL_FORMAT: "dendritree.storage.models",
+    MODEL_FORMAT: "dendritree.storage.networks",
     ESTIMATOR_FORMAT: "dendritree.sklearn.files",
     TABLE_FORMAT: "dendritree.sklearn.tables.model",
 }
@@ -49,9 +49,13 @@ Description = tuple[dict[str, Any], dict[str, Tensor]]
 
 
 def save(model: Any, folder: str | os.PathLike[str]) -> None:
-    """Write a registered model, a fitted `DendriticClassifier` or `DendriticRegressor`, or a `TableModel` to a folder.
+    """Write a network, a fitted `DendriticClassifier` or `DendriticRegressor`, or a `TableModel` to a folder.
 
-    `load` reads it back. The folder may be new, without files, or a model folder, in which the model is replaced and
+    `load` reads it back: `load(folder)` if a file can describe it, as it can models and layers of this library and
+    `nn.Sequential`s of these and of layers of `torch.nn`. A model of your own that holds layers of this library, and
+    the result of `convert`, keep their weights and those layers: `load(folder, into=model)` fills another one in.
+
+    The folder may be new, without files, or a model folder, in which the model is replaced and
     other files stay as they are; any other existing path raises `FormatError`. A link is followed. The files change
     together: whenever the process is killed, `load` reads the old model or the new one. Two processes take turns.
 
@@ -89,12 +93,16 @@ def own_model_files(folder: str | os.PathLike[str]) -> tuple[str, ...]:
     return CONFIG_FILE, WEIGHTS_FILE, COLUMNS_FILE
 
 
-def read_folder(folder: str | os.PathLike[str], *formats: str, device: torch.device | str | None = None) -> Any:
-    """The object in a folder, of one of these formats or any."""
+def read_folder(
+    folder: str | os.PathLike[str], *formats: str, device: torch.device | str | None = None, into: Any = None
+) -> Any:
+    """The object in a folder, of one of these formats or any; or the network `into`, filled with what is in it."""
     _check_device(device)
     with _named(folder):
         config, weights, problem = _read_pair(Path(folder), *formats or FORMATS)
-        found = rebuild(config, _read_tensors(weights), device=device)  # may say more exactly what is wrong
+        if problem and into is not None:  # which must stay as it is
+            raise FormatError(problem)
+        found = rebuild(config, _read_tensors(weights), device=device, into=into)  # may say more exactly what is wrong
         if problem:
             raise FormatError(problem)
         return found
@@ -131,12 +139,23 @@ def describe(thing: Any) -> Description:
     return {"format": kind, "version": VERSION, **config}, tensors
 
 
-def rebuild(config: Any, tensors: Mapping[str, Tensor], *formats: str, device: torch.device | str | None = None) -> Any:
+def rebuild(
+    config: Any,
+    tensors: Mapping[str, Tensor],
+    *formats: str,
+    device: torch.device | str | None = None,
+    into: Any = None,
+) -> Any:
     """The object of a description, of one of these formats or any. Torch's random state is left as it was."""
     kind = check_format(config, *formats or FORMATS)
+    if into is not None and kind != MODEL_FORMAT:
+        raise FormatError(f"into is for networks: {CONFIG_FILE} describes a {kind}, which needs none")
     try:
         with torch.random.fork_rng(devices=[]):
-            return importlib.import_module(FORMATS[kind]).rebuild(config, tensors, device)
+            module = importlib.import_module(FORMATS[kind])
+            if into is not None:
+                return module.fill(into, config, tensors, device)
+            return module.rebuild(config, tensors, device)
     except (FormatError, MissingExtraError):
         raise
     except Exception as error:  # a file may hold anything, and what is built from it may raise anything

@@ -21,7 +21,7 @@ from .folders import CONFIG_FILE, WEIGHTS_FILE, Description, entry
 TREES_IN_WEIGHTS = "weights"
 """`trees` of a model whose trees are not those that its arguments grow (it was pruned): the weights' file has them."""
 
-DTYPES = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float32", "float64")}
+DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float32", "float64")}
 """Types of weights that a model computes with."""
 PLACEMENT = ("device", "dtype")
 """Arguments that a file may not set: whoever opens it says where a model goes, and `dtype` of the config its type."""
@@ -46,13 +46,11 @@ def describe(model: nn.Module) -> Description:
 
 def rebuild(config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None) -> nn.Module:
     """The model of a description, in evaluation mode."""
-    name, dtype = entry(config, "model", str), entry(config, "dtype", str)
-    if dtype not in DTYPES:
-        raise FormatError(f"dtype in {CONFIG_FILE} must name a floating-point type of torch: got {dtype!r}")
-    arguments = _decode(entry(config, "arguments", dict))
+    name, dtype = entry(config, "model", str), float_type(entry(config, "dtype", str))
+    arguments = decode_arguments(entry(config, "arguments", dict))
     if config["version"] == 1 and "output" in model_entry(name).arguments:
         arguments.setdefault("output", "probabilities")
-    model = create_model(name, **arguments).to(DTYPES[dtype])
+    model = create_model(name, **arguments).to(dtype)
     try:
         if config.get("trees") == TREES_IN_WEIGHTS:
             _regrow(model, tensors)
@@ -72,12 +70,28 @@ def _dendritic_layers(model: nn.Module) -> Iterator[tuple[str, DendriticLayer]]:
 def _regrow(model: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Give a model the trees of a state dict."""
     for prefix, layer in _dendritic_layers(model):
-        entries = {key: state[prefix + key] for key in FOREST_KEYS}
-        forest, image = read_forest(entries), layer.wiring.image(layer.in_features)
-        windows = None
-        if image is not None and prefix + WINDOWS_KEY in state:
-            windows = read_windows({WINDOWS_KEY: state[prefix + WINDOWS_KEY]}, forest, image)
-        layer.regrow(forest, bias=f"{prefix}bias" in state, windows=windows)
+        regrow_layer(layer, state, prefix)
+
+
+def regrow_layer(layer: DendriticLayer, state: Mapping[str, Tensor], prefix: str) -> None:
+    """Give a layer the trees that a state dict has for it."""
+    entries = {key: state[prefix + key] for key in FOREST_KEYS}
+    forest, image = read_forest(entries), layer.wiring.image(layer.in_features)
+    windows = None
+    if image is not None and prefix + WINDOWS_KEY in state:
+        windows = read_windows({WINDOWS_KEY: state[prefix + WINDOWS_KEY]}, forest, image)
+    layer.regrow(forest, bias=f"{prefix}bias" in state, windows=windows)
+
+
+def float_type(name: Any) -> torch.dtype:
+    """The floating-point type of torch that a file names.
+
+    >>> float_type("float64")
+    torch.float64
+    """
+    if not isinstance(name, str) or name not in DTYPES:
+        raise FormatError(f"dtype in {CONFIG_FILE} must name a floating-point type of torch: got {name!r}")
+    return DTYPES[name]
 
 
 def encode_argument(key: str, value: Any) -> Any:
@@ -120,7 +134,7 @@ def decode_argument(value: Any) -> Any:
         case list():
             return [decode_argument(item) for item in value]
         case {"mapping": dict() as items}:
-            return _decode(items)
+            return decode_arguments(items)
         case {"wiring": str() as name, **options} if name in WIRINGS:
             build = WIRINGS[name]
         case {"torch.nn": str() as name, **options} if name in TORCH_MODULES:
@@ -130,10 +144,10 @@ def decode_argument(value: Any) -> Any:
             raise FormatError(f"{rule}: got {value!r}")
         case _:
             return value
-    return build(**_decode(options))
+    return build(**decode_arguments(options))
 
 
-def _decode(arguments: Mapping[Any, Any]) -> dict[str, Any]:
+def decode_arguments(arguments: Mapping[Any, Any]) -> dict[str, Any]:
     """Named arguments of a file."""
     for key in PLACEMENT:
         if key in arguments:

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from ..budget import stated_input_shape
-from ..errors import DendritreeError, OptionError, ShapeError, check_module, import_extra
+from ..errors import DendritreeError, OptionError, ShapeError, import_extra
 from ..files import write_whole
+from ..models.holders import held_by, network_of
 from ..models.modes import evaluating
 
 TOLERANCE = 1e-5
@@ -23,6 +24,9 @@ TOLERANCE = 1e-5
 MOST_BYTES = 2**31 - 2**20
 """A protobuf file holds less than 2 GiB."""
 INPUT, OUTPUT = "input", "output"
+ANY_BATCH = "an ONNX file must take any batch"
+TRIED = (*(2**power for power in range(1, 10)), 1)
+"""Batch sizes that code may fix, tried to name the one it does; one row may be stretched to any."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +43,16 @@ class OnnxFile:
     """Largest difference between the outputs of onnxruntime and of the model; None if onnxruntime is not installed."""
 
 
-def to_onnx(model: nn.Module, path: str | os.PathLike[str], example: Tensor | None = None) -> OnnxFile:
+def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = None) -> OnnxFile:
     """Write a model in evaluation mode to an ONNX file, for any batch size.
 
     If onnxruntime is installed, the exported model is first run on batches of several sizes, and the file is written
     only if the outputs agree with the model's to `TOLERANCE`. It appears whole or not at all. Needs the extra `onnx`.
 
     Args:
-        model: takes one tensor with the batch first, and returns one.
+        model: takes one tensor with the batch first, and returns one. A fitted `DendriticClassifier` or
+            `DendriticRegressor` is written with its scaling: the file takes raw rows, in float64, and gives
+            probabilities, or predictions in the units of the target.
         path: the file, replaced if it exists. Its folder must exist.
         example: a batch of inputs; not needed if the model or its first layer states `in_features` or `input_shape`.
 
@@ -62,18 +68,22 @@ def to_onnx(model: nn.Module, path: str | os.PathLike[str], example: Tensor | No
         raise OptionError(f"an ONNX file must have a folder that exists: got {str(path)!r}")
     for package in ("onnx", "onnxscript"):
         import_extra(package, extra="onnx")
-    check_module(model)
+    if not isinstance(model, nn.Module):
+        model = _estimator_module(model)
+        example = model.example() if example is None else example
     sample = _sample(model, example)
     with evaluating(model), torch.no_grad():
-        try:
-            outputs = model(sample)
-        except DendritreeError:
-            raise
-        except Exception as error:  # a model may hold modules of any kind
-            raise DendritreeError(f"{type(model).__name__} must run on its inputs: {_first_line(error)}") from error
+        _check_batches(model, sample, None if example is None else len(example))
+        outputs = model(sample)
         if not isinstance(outputs, Tensor):
             raise OptionError(f"the model must give one tensor to be exported: got {type(outputs).__name__}")
         program = _program(model, sample)
+        rows = program.model_proto.graph.input[0].type.tensor_type.shape.dim[0]
+        if rows.dim_value:
+            raise DendritreeError(
+                f"{ANY_BATCH}: the code of {type(model).__name__} makes the batch size a constant, {rows.dim_value} "
+                "here; it must not loop over the rows, decide by their number or turn it into an int"
+            )
         content = program.model_proto.SerializeToString()
         difference = _difference(model, sample, content)
     if difference is not None and not difference <= TOLERANCE:
@@ -81,6 +91,22 @@ def to_onnx(model: nn.Module, path: str | os.PathLike[str], example: Tensor | No
     write_whole(target, content, "an ONNX file")
     opset = next(entry.version for entry in program.model_proto.opset_import if not entry.domain)
     return OnnxFile(target, tuple(sample.shape[1:]), tuple(outputs.shape[1:]), opset, difference)
+
+
+def _estimator_module(model: Any) -> Any:
+    """An estimator with its scaling as one module; what would need more than that is told what can be exported."""
+    network_of(model)  # raises for anything that holds none
+    if hasattr(model, "encoding"):
+        raise OptionError(
+            "an ONNX file takes numbers: give model.estimator, which takes rows as model.encoded gives them"
+        )
+    if hasattr(model, "steps") and len(model.steps) > 1:
+        raise OptionError(
+            "an ONNX file holds a network and its scaling alone: give pipeline[-1], which takes what the steps before "
+            "it give"
+        )
+    held = held_by(model)
+    return model.as_module() if held is None else _estimator_module(held)
 
 
 def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
@@ -101,6 +127,29 @@ def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
         shown = tuple(example.shape) if isinstance(example, Tensor) else type(example).__name__
         raise ShapeError(f"example must be a batch of inputs, a tensor of two dimensions or more: got {shown}")
     return example.detach()[:2] if len(example) > 1 else example.detach().expand(2, *example.shape[1:]).clone()
+
+
+def _check_batches(model: nn.Module, sample: Tensor, given: int | None) -> None:
+    """Raise for a model that does not run on batches of several sizes, with the size that its code fixes."""
+
+    def fails(size: int) -> Exception | None:
+        try:
+            model(sample[torch.arange(size) % 2])
+        except Exception as error:  # a model may hold modules of any kind
+            return error
+        return None
+
+    problem = next((error for size in (1, 2, 3) if (error := fails(size))), None)
+    if problem is None:
+        return
+    name, fixed = type(model).__name__, next((size for size in (given or 2, *TRIED) if not fails(size)), None)
+    if fixed is None and isinstance(problem, DendritreeError):
+        raise problem
+    if fixed is None:
+        raise DendritreeError(f"{name} must run on its inputs: {_first_line(problem)}") from problem
+    raise DendritreeError(
+        f"{ANY_BATCH}: the code of {name} fixes the batch size at {fixed} ({_first_line(problem)})"
+    ) from problem
 
 
 def _program(model: nn.Module, sample: Tensor) -> Any:
@@ -146,8 +195,7 @@ def _difference(model: nn.Module, sample: Tensor, content: bytes) -> float | Non
             if found.shape != wanted.shape:
                 raise ShapeError(f"{tuple(found.shape)}, not {tuple(wanted.shape)}")
         except Exception as error:  # onnxruntime has a class for each of its own
-            rule = "an ONNX file must take any batch"
-            raise DendritreeError(f"{rule}: of {len(rows)}, onnxruntime gives {_first_line(error)}") from error
+            raise DendritreeError(f"{ANY_BATCH}: of {len(rows)}, onnxruntime gives {_first_line(error)}") from error
         scale = max(1.0, wanted.abs().max().item())
         worst = max(worst, (found - wanted).abs().max().item() / scale)
     return worst

@@ -7,6 +7,7 @@ is cleared.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -20,6 +21,7 @@ from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
 from ..tree import Forest, IntArray
 from ..wiring.base import dendrite_of_synapse, generator
+from .trainers import lightning_callback, transformers_callback
 
 WHERE = ("anywhere", "window")
 
@@ -62,13 +64,35 @@ class Rewiring:
 
     def __call__(self, run: Any) -> None:
         """Move synapses, as `dendritree.fit` calls it after each epoch."""
-        layers = self._layers(run.model)
-        epoch, epochs = run.history.epochs[-1].epoch, run.history.config.epochs
+        self.after_epoch(run.model, [run.optimizer], run.history.epochs[-1].epoch, run.history.config.epochs)
+
+    def after_epoch(
+        self, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], epoch: int, epochs: int
+    ) -> None:
+        """Move synapses in a training loop of your own, at the end of each epoch.
+
+        Args:
+            model: what is trained.
+            optimizers: of its weights; their state of the moved synapses is cleared.
+            epoch: that ended, from 0.
+            epochs: of the whole run.
+        """
+        layers = self._layers(model)
         share = self.share(epoch, epochs)
         if share and epoch % self.every == 0 and epoch + 1 < epochs:
             for number, layer in enumerate(layers):
                 random = np.random.default_rng([self.seed, epoch, number])
-                rewire(layer, share, run.optimizer, where=self.where, random=random)
+                moved = rewire(layer, share, where=self.where, random=random)
+                for optimizer in optimizers:
+                    _forget(layer.weight, moved, optimizer)
+
+    def for_lightning(self) -> Any:
+        """The same as a callback of Lightning: `Trainer(callbacks=[Rewiring(0.2).for_lightning()])`."""
+        return lightning_callback(self.after_epoch)
+
+    def for_transformers(self) -> Any:
+        """The same as a callback of transformers: `Trainer(..., callbacks=[Rewiring(0.2).for_transformers()])`."""
+        return transformers_callback(self.after_epoch)
 
     def _layers(self, model: nn.Module) -> list[DendriticLayer]:
         """The layers whose synapses can move; a model without any raises."""

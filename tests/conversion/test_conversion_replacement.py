@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import MLP, DendriticLayer, Local, convert, count, save
-from dendritree.errors import OptionError
+from dendritree import MLP, DendriticLayer, Local, convert, count, load, save
+from dendritree.errors import FormatError
 
 
 def total(model):
@@ -238,9 +238,11 @@ def test_a_converted_model_of_ours_is_not_saved_as_what_it_was(tmp_path):
     model = MLP(64, 10, hidden=40)
     converted, report = convert(model)
     assert [change.modules for change in report.changes] == [("hidden", "readout")]
-    with pytest.raises(OptionError, match="the model must be one of"):
-        save(converted, tmp_path / "model")
-    save(model, tmp_path / "model")
+    save(converted, tmp_path / "model")
+    with pytest.raises(FormatError, match=r"load\(folder, into=model\)"):
+        load(tmp_path / "model")
+    x = torch.randn(3, 64)
+    assert torch.equal(load(tmp_path / "model", into=model)(x), converted.eval()(x))
 
 
 def test_a_readout_takes_the_output_of_trees_as_it_is():

@@ -288,3 +288,17 @@ def test_what_cannot_be_pruned_is_rejected(make, error, rule):
 def test_a_budget_may_be_a_share_or_written_as_people_do(budget, most):
     small = prune(DendriticLayer(64, 1, branching=8), budget=budget)
     assert most - 3 < sum(p.numel() for p in small.parameters()) <= most
+
+
+def test_a_model_that_flattens_images_is_pruned_on_images():
+    torch.manual_seed(0)
+    images = torch.randn(50, 1, 4, 4)
+    images[:, :, 0] = 0.5  # the first row of pixels never changes
+    net = nn.Sequential(nn.Flatten(), DendriticLayer(16, 6, branching=4), nn.LayerNorm(6), nn.Linear(6, 3)).eval()
+    same = prune(net, threshold=0, examples=images)
+    assert same[1].forest.synapses < net[1].forest.synapses
+    assert torch.allclose(same(images), net(images), atol=1e-5)
+    small = prune(net, budget=100, examples=images, reference=images.mean(0))
+    assert sum(p.numel() for p in small.parameters()) <= 100
+    with pytest.raises(ShapeError, match="examples must be a tensor of shape"):
+        prune(net[1], budget=60, examples=images.flatten(2))

@@ -35,6 +35,21 @@ class OneBatch(nn.Module):
         return self.layer(x.reshape(x.shape[:1].numel(), 4))
 
 
+class FixedBatch(OneBatch):
+    def forward(self, x):
+        return self.layer(x.view(16, 4))
+
+
+class Loop(OneBatch):
+    def forward(self, x):
+        return torch.stack([self.layer(row) for row in x])
+
+
+class Broken(OneBatch):
+    def forward(self, x):
+        return self.layer(x) @ x.new_zeros(3, 3)
+
+
 class Two(nn.Module):
     def __init__(self):
         super().__init__()
@@ -70,8 +85,11 @@ REJECTED = {
         "m.onnx",
         {"example": torch.ones(2, 4)},
         DendritreeError,
-        "must take any batch: of 1, onnx",
+        "must take any batch: the code of OneBatch makes the batch size a constant, 2",
     ),
+    "a fixed batch": (FixedBatch, "m.onnx", {}, DendritreeError, "the code of FixedBatch fixes the batch size at 16"),
+    "a loop": (Loop, "m.onnx", {}, DendritreeError, "the code of Loop makes the batch size a constant, 2 here"),
+    "broken": (Broken, "m.onnx", {}, DendritreeError, "Broken must run on its inputs: mat1 and mat2"),
     "two outputs": (Two, "m.onnx", {}, OptionError, "one tensor to be exported: got tuple"),
     "a wrong size": (
         lambda: DendriticLayer(4, 1),

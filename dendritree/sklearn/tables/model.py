@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ...data.frames.columns import as_numbers, as_text
@@ -44,23 +45,28 @@ class TableModel:
             frame: rows with all columns that the model reads.
             strict: raise an error for such cells.
         """
-        encoded = self.encoding.encode(frame)
-        notices = list(encoded.notices())
-        if strict and notices:
-            raise OptionError(f"strict predictions need every cell to be known to the model: {notices[0]}")
+        x = self.encoded(frame, strict=strict)
         classes = self.estimator.classes_ if self.task == "classification" else np.empty(0)
         names = [f"probability {each}" for each in classes]
         taken = [name for name in ("prediction", *names) if name in check_table(frame).columns]
         if taken:
             raise OptionError(f"the table must not have a column {taken[0]!r}: predictions go there")
-        for notice in notices:
-            warnings.warn(notice, UnknownCellsWarning, stacklevel=2)
         rows = len(frame)  # scikit-learn does not predict no rows
         if self.task != "classification":
-            return frame.assign(prediction=self.estimator.predict(encoded.x) if rows else np.empty(0))
-        probabilities = self.estimator.predict_proba(encoded.x) if rows else np.empty((0, len(names)))
+            return frame.assign(prediction=self.estimator.predict(x) if rows else np.empty(0))
+        probabilities = self.estimator.predict_proba(x) if rows else np.empty((0, len(names)))
         predicted = frame.assign(prediction=classes[probabilities.argmax(1)])
         return predicted.assign(**dict(zip(names, probabilities.round(6).T, strict=True)))
+
+    def encoded(self, frame: Any, *, strict: bool = False) -> NDArray[np.float64]:
+        """Rows of a table as the estimator takes them; warnings and errors as for `predict`."""
+        encoded = self.encoding.encode(frame)
+        notices = list(encoded.notices())
+        if strict and notices:
+            raise OptionError(f"strict predictions need every cell to be known to the model: {notices[0]}")
+        for notice in notices:
+            warnings.warn(notice, UnknownCellsWarning, stacklevel=3)
+        return encoded.x
 
     def evaluate(self, predicted: Any) -> str | None:
         """How good predictions are, as a phrase, if their table has the target too; otherwise None."""

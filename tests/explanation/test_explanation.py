@@ -213,6 +213,8 @@ MODELS = {
     "dense": lambda: DenseNetwork(16, [5, 4], 3, norm="batch", output="logits"),
     "perceptrons": lambda: Perceptrons(16, 3, output="logits"),
     "control": lambda: MLP(16, 3, hidden=5, output="logits"),
+    "layer norm": lambda: DendriticNetwork(16, [6, 5], 3, fan_in=4, norm="layer", output="logits"),
+    "rms norm": lambda: nn.Sequential(nn.Linear(16, 8), nn.RMSNorm(8, 1e-3), nn.AlphaDropout(), DendriticLayer(8, 3)),
     "sequential": lambda: nn.Sequential(
         nn.Linear(16, 8),
         nn.Tanh(),
@@ -260,8 +262,12 @@ def test_probabilities_are_explained_by_their_logits():
         (lambda: explain(DendriticLayer(4, 1), torch.ones(4), torch.ones(3)), ShapeError, "reference must be a number"),
         (lambda: explain(DendriticLayer(4, 1), torch.ones(4), "mean"), ShapeError, "reference must be .*: got 'mean'"),
         (lambda: explain(nn.Conv2d(1, 1, 1), torch.ones(4)), OptionError, "must be made of .*: got Conv2d"),
-        (lambda: explain(nn.Sequential(nn.LayerNorm(4)), torch.ones(4)), OptionError, ": got LayerNorm"),
-        (lambda: explain(nn.Softmax(dim=-1), torch.ones(4)), OptionError, ": got Softmax"),
+        (lambda: explain(nn.LayerNorm((2, 2)), torch.ones(4)), OptionError, ": got LayerNorm"),
+        (lambda: explain(nn.GroupNorm(2, 4), torch.ones(4)), OptionError, ": got GroupNorm"),
+        (lambda: explain(nn.Softmax(dim=-1), torch.ones(4)), OptionError, r": got Softmax; .* as model\[:-1\]"),
+        (lambda: explain(nn.Flatten(2), torch.ones(2, 2)), OptionError, ": got Flatten from dimension 2 to -1"),
+        (lambda: explain(nn.Flatten(), torch.ones(4)), ShapeError, r"x must have shape \(batch, ...\) for nn.Flatten"),
+        (lambda: explain(nn.Sequential(nn.Linear(4, 2), nn.Flatten()), torch.ones(3, 2, 4)), ShapeError, "for Linear"),
         (lambda: explain(nn.Linear(3, 1), torch.ones(4)), ShapeError, "Linear rejects shape"),
         (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).synapses(2), OptionError, "0 ... 1: got 2"),
         (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).dendrites(0, 1), OptionError, "got 1"),
@@ -408,3 +414,30 @@ def test_plain_batch_norm_takes_the_second_dimension_and_is_explained_for_matric
         ShapeError, match=r"^x must have shape \(batch, in_features\) for nn.BatchNorm1d: got \(5, 3, 4\)$"
     ):
         explain(model, torch.randn(5, 3, 4))
+
+
+def test_images_are_explained_in_their_shape_where_the_model_flattens_them():
+    trees = DendriticLayer(24, 5, branching=[4, 2], wiring="random")
+    model = settled(nn.Sequential(nn.Hardtanh(), nn.Flatten(), trees, nn.LayerNorm(5), nn.Flatten(), nn.Linear(5, 3)))
+    x = torch.randn(4, 2, 3, 4, dtype=torch.float64)
+    for reference in (None, 0.5, x.mean(0)):
+        found = explain(model, x, reference)
+        assert found.inputs.shape == (4, 3, 2, 3, 4)
+        assert found.check() < 1e-8
+        assert torch.allclose(found.output, model(x), atol=1e-10)
+        assert torch.allclose(found.baseline + found.inputs.sum((2, 3, 4)), found.output, rtol=0, atol=1e-8)
+
+
+def test_a_norm_passes_on_its_gradient_where_input_and_reference_coincide():
+    model = settled(nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 2))).requires_grad_(False)
+    x = torch.randn(1, 6, dtype=torch.float64)
+    step = 1e-6 * torch.randn(1, 6, dtype=torch.float64)
+    found = explain(model, x + step, x)
+    gradient = torch.autograd.functional.jacobian(model, x)[0, :, 0]  # (outputs, inputs)
+    assert torch.allclose(found.inputs[0], gradient * step, rtol=1e-4, atol=1e-12)
+
+
+def test_an_unset_epsilon_is_that_of_the_models_own_type():
+    model = nn.Sequential(nn.RMSNorm(4), nn.Linear(4, 2))
+    x = 1e-4 * torch.randn(3, 4)
+    assert torch.allclose(explain(model, x).output, model(x).double(), atol=1e-6)

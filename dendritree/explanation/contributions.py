@@ -1,0 +1,128 @@
+"""What an explanation holds: the parts of an output, which add up to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import DendritreeError, OptionError, check_index, check_int, check_one_of
+from ..tree import Forest
+
+TOLERANCE = 1e-8
+"""What contributions and baseline may miss the output by, relative to the largest output above 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The outputs of a layer, taken apart. A synapse or dendrite belongs to one neuron, and contributes to that one."""
+
+    output: Tensor
+    """What the neurons answer, shape (..., neurons)."""
+    baseline: Tensor
+    """What they answer to the reference input, shape (..., neurons)."""
+    synapses: Tensor
+    """The contribution of each synapse to its neuron, in edge order, shape (..., synapses)."""
+    dendrites: Tensor
+    """The contribution of each dendrite to its neuron: that of all synapses above it. Shape (..., nodes); a root
+    contributes all that its output differs from the baseline."""
+    forest: Forest = field(repr=False)
+    multipliers: Tensor = field(repr=False)
+    """What a neuron's answer changes by for each unit of what a synapse reads, shape (..., synapses)."""
+
+    @property
+    def inputs(self) -> Tensor:
+        """The contribution of each input to each neuron, shape (..., neurons, in_features)."""
+        return _by_neuron_and_input(self.synapses, self.forest)
+
+    def check(self, tolerance: float = TOLERANCE) -> float:
+        """The largest difference between an output and the sum of its parts; raises if it is over the tolerance."""
+        parts = self.baseline + self.inputs.sum(-1)
+        return _check(parts, self.output, tolerance)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelExplanation:
+    """The outputs of a whole model, taken apart: of a classifier its logits, before any softmax or sigmoid."""
+
+    output: Tensor
+    """What the model answers, shape (..., outputs)."""
+    baseline: Tensor
+    """What it answers to the reference input, shape (..., outputs)."""
+    inputs: Tensor
+    """The contribution of each input to each output, shape (..., outputs, in_features); with `nn.Flatten` the inputs
+    have their shape."""
+    layers: tuple[Explanation, ...] = field(repr=False)
+    """Each dendritic layer on its own: contributions to its own neurons."""
+    effects: tuple[Tensor, ...] = field(repr=False)
+    """For each dendritic layer, what an output changes by for each unit of a neuron, shape (..., outputs, neurons)."""
+    names: tuple[str, ...] = ()
+    """Of the inputs: the columns of an estimator or of a table."""
+    outputs: tuple[str, ...] = ()
+    """Names of the outputs: classes, or the target of a table."""
+
+    def contributions(self, output: int | str = 0, example: int = 0) -> dict[str, float]:
+        """The contribution of each column to an output, given by number or name, of one of the rows.
+
+        They and the baseline add up to the output. Of two classes there is one output, the log-odds of the second.
+        """
+        if not self.names:
+            raise OptionError(
+                "contributions by name are those of an estimator or of a table; see inputs: got a network"
+            )
+        if isinstance(output, str):
+            output = self.outputs.index(check_one_of("output", output, self.outputs))
+        outputs = self.output.shape[-1]
+        of_row = self.inputs.reshape(-1, outputs, len(self.names))[check_index("example", example, len(self.output))]
+        return dict(zip(self.names, of_row[check_index("output", output, outputs)].tolist(), strict=True))
+
+    def synapses(self, output: int, layer: int = 0) -> Tensor:
+        """The contribution of each synapse of a dendritic layer to an output, shape (..., synapses)."""
+        part, effect = self._of(output, layer)
+        return part.synapses * effect[..., index_of(part.forest.neuron_of_synapse, effect)]
+
+    def dendrites(self, output: int, layer: int = 0) -> Tensor:
+        """The contribution of each dendrite of a dendritic layer to an output, shape (..., nodes)."""
+        part, effect = self._of(output, layer)
+        return part.dendrites * effect[..., index_of(part.forest.neuron_of_node, effect)]
+
+    def _of(self, output: int, layer: int) -> tuple[Explanation, Tensor]:
+        if check_int("output", output, least=0) >= self.output.shape[-1]:
+            raise OptionError(f"output must be one of 0 ... {self.output.shape[-1] - 1}: got {output}")
+        if check_int("layer", layer, least=0) >= len(self.layers):
+            raise OptionError(f"layer must be one of {len(self.layers)} dendritic layers, from 0: got {layer}")
+        return self.layers[layer], self.effects[layer][..., output, :]
+
+    def check(self, tolerance: float = TOLERANCE) -> float:
+        """The largest difference between an output and its parts, by inputs and by each layer; raises if over it."""
+        by_input = self.inputs.flatten(self.output.dim())
+        worst = _check(self.baseline + by_input.sum(-1), self.output, tolerance)
+        for layer, effect in zip(self.layers, self.effects, strict=True):
+            change = (layer.output - layer.baseline).unsqueeze(-2)  # (..., 1, neurons)
+            worst = max(worst, _check(self.baseline + (effect * change).sum(-1), self.output, tolerance))
+        return worst
+
+
+def _by_neuron_and_input(synapses: Tensor, forest: Forest) -> Tensor:
+    """Values of synapses, summed for each neuron and input: shape (..., neurons, in_features)."""
+    place = forest.neuron_of_synapse.astype(np.int64) * forest.in_features + forest.synapse_inputs
+    total = synapses.new_zeros(*synapses.shape[:-1], forest.neurons * forest.in_features)
+    total.index_add_(-1, index_of(place, synapses), synapses)
+    return total.reshape(*synapses.shape[:-1], forest.neurons, forest.in_features)
+
+
+def index_of(index: np.ndarray, like: Tensor) -> Tensor:
+    """Numbers of numpy as an index for tensors like this one."""
+    return torch.tensor(index, device=like.device).long()  # a copy: a forest's arrays are not to be written to
+
+
+def _check(parts: Tensor, output: Tensor, tolerance: float) -> float:
+    worst = float((parts - output).abs().max()) if output.numel() else 0.0
+    largest = float(output.abs().max()) if output.numel() else 0.0
+    if not worst <= tolerance * max(1.0, largest):  # written so that NaN fails
+        raise DendritreeError(
+            f"contributions and baseline must add up to the output within {tolerance}: off by {worst}"
+        )
+    return worst

@@ -1,0 +1,194 @@
+"""Rows of a user's own table, as the network of an estimator, a pipeline or a model of a table reads them.
+
+Scaling and encoding are functions of single columns, so that what an input of the network contributes is what its
+column contributes. For the steps of a pipeline, which may be anything, that is tried out on the very rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from ..errors import OptionError, ShapeError
+from ..models.holders import held_by, network_of
+
+Floats = npt.NDArray[np.float64]
+CLOSE = 1e-9
+"""A function of equal numbers may differ in the last digits with their place in an array."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows as inputs of a network, and what its outputs mean."""
+
+    network: nn.Module
+    x: Tensor
+    """Shape (rows, inputs of the network), in float64."""
+    reference: Tensor
+    """Of the same shape."""
+    names: tuple[str, ...]
+    """Of the columns."""
+    column: npt.NDArray[np.int64]
+    """The column that each input of the network comes from."""
+    scale: Tensor
+    """What the user's outputs are: the network's, times `scale`, plus `shift`."""
+    shift: Tensor
+    outputs: tuple[str, ...]
+    """Names of the outputs, as far as they have any: classes, or the target."""
+
+
+def inputs_of(model: Any, x: Any) -> Tensor:
+    """Rows as the network of a model reads them; those of an `nn.Module` as they are."""
+    if isinstance(model, nn.Module):
+        return x  # type: ignore[no-any-return]
+    network = network_of(model)
+    device = next(network.parameters()).device
+    return torch.from_numpy(_inputs(model, x)).to(device)
+
+
+def _inputs(model: Any, x: Any) -> Floats:
+    if hasattr(model, "steps"):
+        return _inputs(model.steps[-1][1], _transformed(model, x))
+    if hasattr(model, "encoding"):
+        return _inputs(model.estimator, model.encoded(x))
+    held = held_by(model)
+    return np.asarray(model.network_inputs(x) if held is None else _inputs(held, x))
+
+
+def rows_of(model: Any, x: Any, reference: Any) -> Rows:
+    """Rows to be explained, and the reference that they are compared with."""
+    network_of(model)  # raises for anything else
+    if hasattr(model, "steps"):
+        return _rows_of_pipeline(model, x, reference)
+    if hasattr(model, "encoding"):
+        return _rows_of_table(model, x, reference)
+    held = held_by(model)
+    return _rows_of_estimator(model, x, reference) if held is None else rows_of(held, x, reference)
+
+
+def _rows_of_estimator(estimator: Any, x: Any, reference: Any) -> Rows:
+    inputs = inputs_of(estimator, x)
+    start = torch.zeros_like(inputs)  # the mean of the training rows: inputs are standardized
+    if reference is not None:
+        start = inputs_of(estimator, like(x, reference)).expand_as(inputs)
+    names = getattr(estimator, "feature_names_in_", None)
+    columns = inputs.shape[1]
+    scale, shift, outputs = estimator.output_units()
+    return Rows(
+        estimator.network_,
+        inputs,
+        start,
+        tuple(f"x{number}" for number in range(columns)) if names is None else tuple(map(str, names)),
+        np.arange(columns),
+        torch.from_numpy(scale).to(inputs.device),
+        torch.from_numpy(shift).to(inputs.device),
+        tuple(outputs),
+    )
+
+
+def _rows_of_table(model: Any, frame: Any, reference: Any) -> Rows:
+    start = None if reference is None else model.encoded(like(frame, reference))
+    rows = _rows_of_estimator(model.estimator, model.encoded(frame), start)
+    columns = model.encoding.columns
+    number = np.repeat(np.arange(len(columns)), [len(column.features) for column in columns])
+    names = tuple(column.name for column in columns)
+    return replace(rows, names=names, column=number, outputs=rows.outputs or (model.target,))
+
+
+# ------------------------------------------------------------------------------------------------------------ pipelines
+
+
+def _transformed(pipeline: Any, x: Any) -> Any:
+    """What the steps before the last one make of rows."""
+    before = pipeline[:-1]
+    found = before.transform(x) if len(before.steps) else x
+    return found.toarray() if hasattr(found, "toarray") else found
+
+
+def _rows_of_pipeline(pipeline: Any, x: Any, reference: Any) -> Rows:
+    last = pipeline.steps[-1][1]
+    if all(step in (None, "passthrough") for _, step in pipeline.steps[:-1]):
+        return rows_of(last, x, reference)
+    if reference is None:
+        raise OptionError(
+            "a pipeline must be explained against a row of its own columns, such as reference=X[:1]: got none"
+        )
+    start = like(x, reference, repeat=True)
+    rows = rows_of(last, _transformed(pipeline, x), _transformed(pipeline, start))
+    names = tuple(map(str, x.columns)) if hasattr(x, "columns") else tuple(f"x{n}" for n in range(np.shape(x)[1]))
+    column = _columns(lambda given: np.asarray(_transformed(pipeline, given), dtype=np.float64), x, start, names)
+    return replace(rows, names=names, column=column[rows.column])
+
+
+def _columns(transform: Callable[[Any], Floats], x: Any, start: Any, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    """The column that each transformed input comes from; an error if it comes from several.
+
+    The columns are taken from the rows one at a time, the others from the reference. An input comes from a column if
+    that alone gives it the value that it has for the whole row.
+    """
+    at, base = transform(x), transform(start)
+    column = np.full(at.shape[1], -1)
+    mixed = np.zeros(at.shape[1], dtype=bool)
+    for number in range(len(names)):
+        moved = transform(_with_column(start, x, number))
+        changed = ~_agree(moved, base)
+        mixed |= changed & ((column >= 0) | ~_agree(moved, at))
+        column[changed] = number
+    mixed |= (column < 0) & ~_agree(at, base)
+    if mixed.any():
+        raise OptionError(
+            "a pipeline must make each input of its last step from one column to be explained by columns: input "
+            f"{np.flatnonzero(mixed)[0]} comes from several; explain(pipeline[-1], pipeline[:-1].transform(X)) "
+            "explains the last step by its inputs"
+        )
+    return column.clip(0)  # what never changes contributes nothing
+
+
+def _agree(one: Floats, other: Floats) -> npt.NDArray[np.bool_]:
+    """The inputs that are the same in all rows."""
+    return np.asarray(np.isclose(one, other, rtol=CLOSE, atol=CLOSE * 1e-3).all(axis=0))
+
+
+def _with_column(start: Any, x: Any, number: int) -> Any:
+    if hasattr(start, "isetitem"):
+        given = start.copy()
+        given.isetitem(number, x.iloc[:, number].set_axis(start.index))
+        return given
+    given = np.array(start)
+    given[:, number] = np.asarray(x)[:, number]
+    return given
+
+
+def like(x: Any, reference: Any, *, repeat: bool = False) -> Any:
+    """A reference, one row or as many as `x`, in the form of `x`: a data frame with its columns, or an array.
+
+    >>> like(np.zeros((3, 2)), [1.0, 2.0], repeat=True).shape
+    (3, 2)
+    """
+    if hasattr(reference, "to_frame"):  # a series: one row
+        reference = reference.to_frame().T.infer_objects()
+    shape = np.shape(reference) if np.ndim(reference) == 2 else (1, *np.shape(reference))
+    if len(shape) != 2 or shape[1] < np.shape(x)[1] or shape[0] not in (1, len(x)):
+        raise ShapeError(
+            f"reference must be one row like those of x, of shape {tuple(np.shape(x))}, or as many: got "
+            f"{reference if not np.shape(reference) else f'shape {np.shape(reference)}'}"
+        )
+    if hasattr(x, "columns"):
+        if not hasattr(reference, "columns"):
+            reference = type(x)(np.reshape(reference, shape), columns=x.columns)
+        absent = [name for name in x.columns if name not in reference.columns]
+        if absent:
+            raise ShapeError(f"reference must have the columns of the rows: it lacks {absent[0]!r}")
+        rows: Any = reference[list(x.columns)]
+    else:
+        rows = np.reshape(np.asarray(reference), shape)
+    if not repeat or len(rows) == len(x):
+        return rows
+    places = [0] * len(x)
+    return rows.iloc[places] if hasattr(rows, "iloc") else rows[places]

@@ -1,0 +1,71 @@
+"""What holds a network and prepares rows for it: estimators, pipelines and searches that end in one, models of tables.
+
+Asked by attribute, so that neither scikit-learn nor this library's estimators are imported.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any, TypeVar
+
+from torch import nn
+
+from ..errors import OptionError
+
+Holder = TypeVar("Holder")
+
+
+def held_by(model: Any) -> Any:
+    """What the last step of a pipeline, the best of a search or a model of a table holds; None for anything else."""
+    if hasattr(model, "steps"):
+        return model.steps[-1][1]
+    if hasattr(model, "encoding"):
+        return model.estimator
+    return getattr(model, "best_estimator_", None)
+
+
+def network_of(model: Any) -> nn.Module:
+    """The network of a model: itself, or what an estimator, a pipeline, a search or a model of a table holds.
+
+    >>> network_of(nn.Linear(2, 1))
+    Linear(in_features=2, out_features=1, bias=True)
+    """
+    if isinstance(model, nn.Module):
+        return model
+    inner, held = model, held_by(model)
+    while held is not None:
+        inner, held = held, held_by(held)
+    network = getattr(inner, "network_", None)
+    if isinstance(network, nn.Module):
+        return network
+    if hasattr(inner, "network_inputs"):
+        raise OptionError(f"{type(inner).__name__} must be fitted first: it has no network yet")
+    name = type(model).__name__ if inner is model else f"{type(model).__name__} of a {type(inner).__name__}"
+    raise OptionError(
+        "the model must be an nn.Module, a DendriticClassifier or DendriticRegressor, a pipeline that ends in one or a "
+        f"model of a table: got {name}"
+    )
+
+
+def with_network(model: Holder, network: nn.Module) -> Holder:
+    """A copy of a model that holds another network; the rest is shared with the model. A network is replaced itself."""
+    changed: Any = network if isinstance(model, nn.Module) else _copy_with(model, network)
+    return changed  # type: ignore[no-any-return]
+
+
+def _copy_with(model: Any, network: nn.Module) -> Any:
+    inner = held_by(model)
+    if inner is None:
+        twin = copy.copy(model)
+        twin.network_, twin._optimizer = network, None
+        return twin
+    changed = with_network(inner, network)
+    if dataclasses.is_dataclass(model) and not isinstance(model, type):
+        return dataclasses.replace(model, estimator=changed)
+    twin = copy.copy(model)
+    if hasattr(model, "steps"):
+        twin.steps = [*model.steps[:-1], (model.steps[-1][0], changed)]
+    else:
+        twin.best_estimator_ = changed
+    return twin

@@ -1,0 +1,61 @@
+"""A fitted estimator as one module: scaling, network, units."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from .scaling import CLIP, Standardizer
+
+Array = NDArray[np.float64]
+
+
+class EstimatorModule(nn.Module):
+    """A network between the scales of its inputs and outputs: raw rows in, predictions or probabilities out.
+
+    Args:
+        network: takes standardized rows; it is copied. Rows are scaled in float64: the network's own type may not tell
+            two large numbers apart.
+        inputs: the scaling of the rows.
+        scale, shift: of the outputs.
+        classifies: whether outputs are logits: of one class against another if there is one, else of each class.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(
+        self, network: nn.Module, inputs: Standardizer, scale: Array, shift: Array, *, classifies: bool
+    ) -> None:
+        super().__init__()
+        self.in_features = len(inputs.mean)
+        self.network = copy.deepcopy(network)
+        self.classifies = classifies
+        parameter = next(network.parameters())
+        self.dtype, device = parameter.dtype, parameter.device
+        buffers = {"mean": inputs.mean, "deviation": inputs.scale, "scale": scale, "shift": shift}
+        for name, values in buffers.items():
+            self.register_buffer(name, torch.tensor(values, dtype=torch.float64, device=device))
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Predictions of shape (rows, targets), or probabilities of shape (rows, classes)."""
+        standardized = torch.clamp((x - self.mean) / self.deviation, -CLIP, CLIP)
+        outputs: Tensor = self.network(standardized.to(self.dtype)).double()
+        if not self.classifies:
+            return outputs * self.scale + self.shift
+        if outputs.shape[-1] == 1:
+            outputs = torch.cat([torch.zeros_like(outputs), outputs], dim=-1)
+        return outputs.softmax(-1)
+
+    def example(self, rows: int = 2) -> Tensor:
+        """Some rows of numbers as this module takes them: about as far from the mean as the training rows."""
+        random = torch.Generator().manual_seed(0)  # torch's own generator stays as it is
+        draws = torch.randn(rows, self.in_features, generator=random, dtype=torch.float64)
+        return self.mean + self.deviation * draws.to(self.mean.device)

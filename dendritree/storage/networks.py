@@ -1,0 +1,175 @@
+"""Networks as descriptions: a registered model, a description of layers, or the parts of a model of one's own.
+
+A model whose class is not known here is described by its *parts*: the layers in it that are of this library, each with
+its name, and the state dict of all of it. `fill` puts them into a model of that class, in the place of what is there:
+into the original of a conversion, the trees that replaced its perceptrons.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..conversion.perceptrons import is_perceptron
+from ..conversion.replacement import put_in
+from ..errors import DendritreeError, FormatError, OptionError
+from ..layers.base import NeuronLayer
+from ..layers.linear import Linear
+from . import models
+from .folders import CONFIG_FILE, WEIGHTS_FILE, Description
+from .layers import build_layer, describe_layer
+
+SHOWN = 3
+"""Differences that an error lists."""
+
+
+def describe(model: Any) -> Description:
+    """What `rebuild` or `fill` makes the model from."""
+    if not isinstance(model, nn.Module):
+        raise OptionError(
+            f"save takes a network, a DendriticClassifier, a DendriticRegressor or a model of a table: got "
+            f"{type(model).__name__}"
+        )
+    state = model.state_dict()
+    odd = [key for key, value in state.items() if not isinstance(value, Tensor)]
+    if odd:
+        raise OptionError(f"a model to be saved must have a state dict of tensors: {odd[0]} is {state[odd[0]]!r:.60}")
+    try:
+        if "model_name" in vars(model):
+            return models.describe(model)
+        _check_not_shared(model)
+        return {"layers": describe_layer(model)}, state
+    except OptionError as error:
+        why = str(error)
+    if not any(isinstance(module, NeuronLayer) for module in model.modules()):
+        raise OptionError(
+            f"a model to be saved must hold layers of this library, or be made of known layers of torch.nn: {why}; for "
+            "any other there is safetensors.torch.save_model"
+        )
+    return {"class": type(model).__name__, "why": why, "parts": dict(_parts(model))}, state
+
+
+def _check_not_shared(model: nn.Module) -> None:
+    """Raise for a model that uses a layer with weights twice: a description would make two of it."""
+    names = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+    once = {name for name, _ in model.named_parameters()}
+    shared = next((name for name in names if name not in once), None)
+    if shared is not None:
+        raise OptionError(f"{type(model).__name__} uses a layer twice ({shared})")
+
+
+def _parts(module: nn.Module, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """The outermost modules of this library in a model that can be described, by name."""
+    if "model_name" in vars(module) or isinstance(module, NeuronLayer | Linear):
+        try:
+            yield name, describe_layer(module)
+            return
+        except OptionError:  # it must be there in the model that is filled
+            pass
+    for child, part in module.named_children():
+        yield from _parts(part, f"{name}.{child}".lstrip("."))
+
+
+def rebuild(config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None) -> nn.Module:
+    """The network of a description, in evaluation mode."""
+    if "parts" in config:
+        raise FormatError(
+            f"{config.get('class')!s:.60} must be built by code of yours, and filled: load(folder, into=model); a "
+            f"file alone cannot build it ({config.get('why')!s:.200})"
+        )
+    if "layers" not in config:
+        return models.rebuild(config, tensors, device)
+    network = build_layer(config["layers"], tensors)
+    _load(network, tensors)
+    return network.to(device).eval()
+
+
+def fill(
+    model: nn.Module, config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None
+) -> nn.Module:
+    """Give a model the layers and weights of a description, in place; after an error it is as it was."""
+    parts = config["parts"] if "parts" in config else dict(_parts(rebuild(config, tensors, None)))
+    new = {}
+    for name, node in parts.items():
+        part, own = _part(model, name, node), _below(name, tensors)
+        same = _describes(node, part)
+        filled = copy.deepcopy(part) if same else build_layer(node, own)
+        _load(filled, own, name)
+        if not same:
+            place = next(iter((*part.parameters(), *model.parameters())), torch.empty(0)).device
+            new[name] = filled.to(place)
+    for name, module in model.named_modules():  # layers without a description, which check the trees that they load
+        if isinstance(module, NeuronLayer) and not _is_in(name, parts):
+            _load(copy.deepcopy(module), _below(name, tensors), name)
+    _check_rest(model, tensors, parts)
+    put_in(model, new)
+    _load(model, tensors)
+    return model.to(device).eval()
+
+
+def _part(model: nn.Module, name: str, node: Mapping[str, Any]) -> nn.Module:
+    """The module that a part takes the place of."""
+    try:
+        part = model.get_submodule(name)
+    except AttributeError:
+        raise FormatError(
+            f"the model to be filled must have a module {name!r}: {type(model).__name__} has none"
+        ) from None
+    kind = node.get("dendritree") or node.get("model")
+    if name and (is_perceptron(part) or isinstance(part, NeuronLayer) or "model_name" in vars(part)):
+        return part
+    if not name and _describes(node, part):  # nothing can take the place of the whole model
+        return part
+    raise FormatError(f"{name or 'the model'} must be the {kind} that was saved, or a perceptron: got {part!r:.120}")
+
+
+def _describes(node: Mapping[str, Any], module: nn.Module) -> bool:
+    try:
+        return describe_layer(module) == node
+    except OptionError:
+        return False
+
+
+def _below(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The entries of a state dict that belong to a module."""
+    prefix = f"{name}." if name else ""
+    return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+
+
+def _is_in(name: str, parts: Mapping[str, Any]) -> bool:
+    return any(not part or name == part or name.startswith(f"{part}.") for part in parts)
+
+
+def _load(module: nn.Module, tensors: Mapping[str, Tensor], name: str = "") -> None:
+    try:
+        module.load_state_dict(dict(tensors))
+    except (RuntimeError, KeyError, DendritreeError) as error:
+        of = f" of {name}" if name else ""
+        raise FormatError(
+            f"{WEIGHTS_FILE} does not hold the weights{of} that {CONFIG_FILE} describes: {error}"
+        ) from error
+
+
+def _check_rest(model: nn.Module, tensors: Mapping[str, Tensor], parts: Mapping[str, Any]) -> None:
+    """Raise for a model that has other weights, outside the parts, than those that are to be loaded."""
+    ours, theirs = (
+        {key: _kind(value) for key, value in state.items() if not _is_in(key, parts)}
+        for state in (model.state_dict(), tensors)
+    )
+    different = [key for key in {**theirs, **ours} if ours.get(key) != theirs.get(key)]
+    if different:
+        listed = [
+            f"{key} is {theirs.get(key, 'absent')} in the file and {ours.get(key, 'absent')} here" for key in different
+        ]
+        more = f", and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
+        raise FormatError(f"the model to be filled must be like the saved one: {', '.join(listed[:SHOWN])}{more}")
+
+
+def _kind(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return f"{value!r:.40}"
+    return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
