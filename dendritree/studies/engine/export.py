@@ -29,7 +29,10 @@ Table = dict[str, list[Any]]
 
 
 def export_tables(database: Database, folder: Path, file_format: str) -> list[Path]:
-    """Write `trials` and `history`: a column for each name of the keys and scores. Each appears whole or not at all."""
+    """Write `trials` and `history`: a column for each name of the keys and scores. Each appears whole or not at all.
+
+    `trial` is the number of a trial in the store; the name of a key that is another column's gets the prefix `key_`.
+    """
     check_one_of("format", file_format, ["csv", "parquet"])
     write = _write_csv if file_format == "csv" else _parquet_writer()
     with database.transaction("DEFERRED") as connection:  # both tables of one moment
@@ -40,11 +43,12 @@ def export_tables(database: Database, folder: Path, file_format: str) -> list[Pa
         epochs = connection.execute(f"SELECT trial, epoch, {', '.join(CURVES)} FROM epoch").fetchall()
     keys = {row["trial"]: json.loads(row.pop("key")) for row in rows}
     rows.sort(key=lambda row: (row["study"], list(keys[row["trial"]].values())))
-    of_key = list(dict.fromkeys(name for key in keys.values() for name in key))
+    own = {*names, "epoch", *CURVES}
+    of_key = {name: f"key_{name}" if name in own else name for key in keys.values() for name in key}
     of_score = sorted({name for _, name, _ in scores})
     measured = {(trial, name): _number(value) for trial, name, value in scores}
     trials: Table = {"trial": [row["trial"] for row in rows], "study": [row["study"] for row in rows]}
-    trials |= {name: [keys[id_].get(name) for id_ in trials["trial"]] for name in of_key}
+    trials |= {column: [keys[id_].get(name) for id_ in trials["trial"]] for name, column in of_key.items()}
     trials |= {name: [row[name] for row in rows] for name in ("seed", "parameters", "seconds")}
     trials |= {name: [measured.get((id_, name)) for id_ in trials["trial"]] for name in of_score}
     trials |= {name: [row[name] for row in rows] for name in names[names.index("config") :]}
@@ -52,7 +56,7 @@ def export_tables(database: Database, folder: Path, file_format: str) -> list[Pa
     epochs.sort(key=lambda point: (place[point[0]], point[1]))
     history: Table = {"trial": [point[0] for point in epochs], "epoch": [point[1] for point in epochs]}
     history |= {curve: [_number(point[2 + i]) for point in epochs] for i, curve in enumerate(CURVES)}
-    history |= {name: [keys[id_].get(name) for id_ in history["trial"]] for name in of_key}
+    history |= {column: [keys[id_].get(name) for id_ in history["trial"]] for name, column in of_key.items()}
     paths = []
     for name, table in (("trials", trials), ("history", history)):
         paths.append(folder / f"{name}.{file_format}")
