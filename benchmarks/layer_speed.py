@@ -1,16 +1,18 @@
 """How fast is a dendritic layer, against other ways to compute it and against the MLP of its size?
 
 Times the masked reference, eager, compiled eager, fused, three stock formulations and the parameter-matched MLP in one
-interleaved run: forward, forward + backward, and a whole optimizer step. Writes one CSV row per measurement.
+interleaved run: forward, forward + backward, and a whole optimizer step; then wide layers and networks beside the dense
+ones they replace, and inference beside onnxruntime. Ratios are of 25th percentiles. Writes one CSV row per measurement.
 
     python benchmarks/layer_speed.py            the full run, about 15 minutes
-    python benchmarks/layer_speed.py --short    the table of the README, about a minute
+    python benchmarks/layer_speed.py --short    the table of the README, about two minutes
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ from formulations import BlockDiagonal, ForestModule, GroupedConvolution, Sparse
 from measure import timed, write_csv
 from torch import Tensor, nn
 
-from dendritree import DendriticLayer, count, matched_mlp
+from dendritree import MLP, DendriticLayer, convert, create_model, matched_mlp, to_onnx
 from dendritree.tree import Forest
 
 RESULTS = Path(__file__).parent / "results"
@@ -88,6 +90,47 @@ def wide() -> dict[str, dict[str, nn.Module]]:
     }
 
 
+def networks() -> dict[str, tuple[dict[str, nn.Module], Tensor]]:
+    """Networks beside the dense ones they replace, each pair with its inputs."""
+    tree = create_model("dendritic", in_features=784, out_features=10, image_shape=(1, 28, 28), budget=9000)
+    dense = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256))
+    converted, _ = convert(dense, budget=0.33)
+    pixels = torch.randn(128, 784)
+    return {
+        "network of 9k for MNIST, against the MLP of its accuracy": ({"fused": tree, "MLP": MLP(784, 10, 83)}, pixels),
+        "FFN 256-1024-256 at a third, 512 tokens": ({"fused": converted, "nn.Linear": dense}, torch.randn(512, 256)),
+        "FFN 256-1024-256 at a third, 2048 tokens": ({"fused": converted, "nn.Linear": dense}, torch.randn(2048, 256)),
+    }
+
+
+class OnnxLayer(nn.Module):
+    """A layer as onnxruntime runs it, on as many threads as torch has."""
+
+    def __init__(self, layer: nn.Module, ins: int) -> None:
+        super().__init__()
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or it slows what is beside it
+        with tempfile.TemporaryDirectory() as folder:
+            file = to_onnx(layer, Path(folder) / "layer.onnx", example=torch.randn(2, ins))
+            self.session = onnxruntime.InferenceSession(file.path, options)
+
+    def forward(self, x: Tensor) -> object:
+        """Outputs, as an array."""
+        return self.session.run(None, {self.session.get_inputs()[0].name: x.numpy()})
+
+
+def inference(ins: int, outs: int) -> dict[str, nn.Module]:
+    """Trained layers, dense and dendritic, and the latter in onnxruntime."""
+    found: dict[str, nn.Module] = {"nn.Linear": nn.Linear(ins, outs)}
+    for branching in (2, 4, 32):
+        layer = DendriticLayer(ins, outs, branching=branching)
+        found |= {f"fused, b={branching}": layer, f"onnxruntime, b={branching}": OnnxLayer(layer.eval(), ins)}
+    return found
+
+
 def main() -> None:
     """Measure, write the CSV, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -107,31 +150,43 @@ def main() -> None:
         for batch in (128,) if options.short else (1, 128, 4096):
             ins = 4096 if "4096" in name else 1024
             measure(name, models, ins, batch, options.seconds, rows)
+    for name, (models, x) in networks().items():
+        measure(name, models, x.shape[1], len(x), options.seconds, rows)
     small = {"fused": DendriticLayer(4, 1, branching=2), "nn.Linear": nn.Linear(4, 1)}
     measure("1 neuron, 4 inputs", small, 4, 1, options.seconds, rows)
+    layers = inference(1024, 10)
+    for batch in (1, 32, 128):
+        measure("ten neurons, 1024 inputs", layers, 1024, batch, options.seconds, rows, passes=PASSES[:1])
     write_csv(options.out, rows)
     print(f"\nwrote {options.out}")
 
 
 def measure(
-    layer: str, models: dict[str, nn.Module], ins: int, batch: int, seconds: float, rows: list[dict[str, object]]
+    layer: str,
+    models: dict[str, nn.Module],
+    ins: int,
+    batch: int,
+    seconds: float,
+    rows: list[dict[str, object]],
+    passes: Sequence[str] = PASSES,
 ) -> None:
     """Time all models on one input, print a block and add its rows."""
     x = torch.randn(batch, ins)
-    for what in PASSES:
+    for what in passes:
         able = {
             name: model
             for name, model in models.items()
             if not (name == "sparse CSR" and what != "forward") and not (name == "reference" and batch > 128)
         }
         times = timed({name: task(model, x, what) for name, model in able.items()}, seconds=seconds)
-        base = times.get("MLP", times.get("nn.Linear", {}))["median_ms"]
-        print(f"\n{layer}, batch {batch}, {what}")
+        base = times.get("MLP", times.get("nn.Linear", {}))["q25_ms"]
+        busy = next(iter(times.values()))["busy"]
+        print(f"\n{layer}, batch {batch}, {what} (others used {busy:.0%} of the machine)")
         for name, figures in times.items():
-            parameters = count(models[name]).total
+            parameters = sum(p.numel() for p in models[name].parameters())
             low, median, high = figures["q25_ms"], figures["median_ms"], figures["q75_ms"]
             spread = f"{median:10.3f} ms  ({low:.3f} ... {high:.3f})"
-            print(f"  {name:22}{parameters:>12,} parameters{spread}  {median / base:8.2f} x control", flush=True)
+            print(f"  {name:22}{parameters:>12,} parameters{spread}  {low / base:8.2f} x control", flush=True)
             rows.append({"layer": layer, "batch": batch, "pass": what, "implementation": name, **figures})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import platform
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,12 @@ import dendritree
 __all__ = ["machine", "timed", "write_csv"]
 
 WARM_UP = 3
+WINDOW = 0.5
+"""Seconds of turns between two looks at what else the machine does."""
+QUIET = 0.1
+"""The share of the machine that others may use."""
+PATIENCE = 6
+"""How many times as long as planned a measurement waits for quiet windows."""
 
 
 def machine() -> dict[str, str]:
@@ -40,10 +47,11 @@ def machine() -> dict[str, str]:
 
 
 def timed(callables: Mapping[str, Callable[[], object]], *, seconds: float = 2.0) -> dict[str, dict[str, float]]:
-    """Median and quartiles, in milliseconds, of callables that take turns for about so many seconds.
+    """Quartiles in milliseconds of callables that take turns, in random order, for about so many seconds.
 
     Taking turns spreads what the machine does besides over all of them. A callable that would use up more than its
-    share of the time takes fewer turns.
+    share of the time takes fewer turns. Turns are taken in windows; one in which other programs were busy is left out,
+    as long as there is patience, and `busy` says how much of the machine others used in those that count.
     """
     once = {}
     for name, call in callables.items():
@@ -56,17 +64,53 @@ def timed(callables: Mapping[str, Callable[[], object]], *, seconds: float = 2.0
     share = seconds / len(callables)
     turns = {name: max(3, min(2000, int(share / max(spent, 1e-7)))) for name, spent in once.items()}
     rounds, times = max(turns.values()), {name: list[float]() for name in callables}
-    for turn in range(rounds):
-        for name, call in callables.items():
-            if turn * turns[name] // rounds != (turn + 1) * turns[name] // rounds:
-                start = time.perf_counter()
-                call()
-                times[name].append(1e3 * (time.perf_counter() - start))
+    generator, load, busy = random.Random(0), Load(), list[float]()
+    turn, give_up = 0, time.perf_counter() + PATIENCE * seconds
+    while turn < rounds:
+        window: list[tuple[str, float]] = []
+        end, first = time.perf_counter() + WINDOW, turn
+        while turn < rounds and (turn == first or time.perf_counter() < end):
+            for name in generator.sample(list(callables), len(callables)):
+                if turn * turns[name] // rounds != (turn + 1) * turns[name] // rounds:
+                    start = time.perf_counter()
+                    callables[name]()
+                    window.append((name, 1e3 * (time.perf_counter() - start)))
+            turn += 1
+        share_of_others = load.of_others()
+        if share_of_others > QUIET and time.perf_counter() < give_up:
+            turn = first
+            continue
+        busy.append(share_of_others)
+        for name, spent in window:
+            times[name].append(spent)
     result = {}
     for name, values in times.items():
         low, median, high = statistics.quantiles(values, n=4)
         result[name] = {"median_ms": median, "q25_ms": low, "q75_ms": high, "repeats": len(values)}
+        result[name]["busy"] = statistics.fmean(busy)
     return result
+
+
+class Load:
+    """How much of the machine others use, since the last question; 0 where the system does not tell."""
+
+    def __init__(self) -> None:
+        self.last = self._now()
+
+    def of_others(self) -> float:
+        """Their share of all cores, other virtual machines on the same processor included."""
+        before, self.last = self.last, self._now()
+        busy, own, wall = (now - then for now, then in zip(self.last, before, strict=True))
+        return max(0.0, busy - own) / max(wall, 1e-9) / (os.cpu_count() or 1)
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        """Seconds that all cores were busy, that this process was, and that have passed."""
+        busy = 0.0
+        if Path("/proc/stat").exists():
+            user, nice, system, _idle, _waiting, *more = map(int, Path("/proc/stat").read_text().split()[1:9])
+            busy = (user + nice + system + sum(more)) / os.sysconf("SC_CLK_TCK")
+        return busy, time.process_time(), time.perf_counter()
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["COLUMNS", "KINDS", "Call", "Sizes", "pack", "record_type"]
+__all__ = ["COLUMNS", "HEADER", "KINDS", "SIZES", "Addresses", "Settings", "Sizes"]
 
 KINDS = {"LeakyReLU": 0, "ReLU": 0, "Identity": 0, "Tanh": 1, "Sigmoid": 2}
 """How a node's activation is computed: `m z` with m = 1 or the slope, or one of the smooth ones."""
@@ -35,55 +35,48 @@ class Sizes(NamedTuple):
     """For each chunk, and after the last, its first place and its first neuron."""
 
 
-class Call(NamedTuple):
-    """One call of a kernel. Addresses are 0 for what is not there; strides are in bytes."""
+class Settings(NamedTuple):
+    """What a call does, whatever its tensors are."""
 
-    taken0: int = 0
-    done0: int = 0
-    taken1: int = 0
-    done1: int = 0
-    taken2: int = 0
-    done2: int = 0
-    taken3: int = 0
-    done3: int = 0
-    workers: int = 0
-    """Threads that have begun. The fields so far are counters, which the kernels count up."""
-    failed: int = 0
-    """Set by the backward pass if a sum or a weight is not finite: the path form says nothing then."""
-    tables: int = 0
-    sizes: int = 0
-    batch: int = 0
-    kind: int = 0
-    root_linear: int = 0
-    slope: float = 0.0
-    limit: int = 0
+    batch: int
+    kind: int
+    root_linear: int
+    slope: float
+    limit: int
     """Of 65536 synapses dropout silences so many."""
-    scale: float = 1.0
-    seed: int = 0
-    x: int = 0
-    x_sample: int = 0
-    x_feature: int = 0
-    weight: int = 0
-    bias: int = 0
-    y: int = 0
-    """Outputs, or their gradients."""
-    y_sample: int = 0
-    y_feature: int = 0
-    inputs: int = 0
-    """Tiles of the inputs, if they are kept."""
-    trace: int = 0
-    """What the forward pass keeps of every node: signs of sums, or values of a smooth activation."""
-    silent: int = 0
-    """The bits of silenced synapses."""
-    work: int = 0
-    work_bytes: int = 0
+    scale: float
+    work_bytes: int
     """Working memory of each thread."""
+    groups: int
+    """Shares of the chunks, for threads to take."""
     splits: int = 1
     """Shares of a tile's inputs, for threads to transpose."""
-    groups: int = 1
-    """Shares of the chunks, for threads to take."""
     parts: int = 1
     """Shares of the tiles, each with sums of gradients of its own."""
+
+
+class Addresses(NamedTuple):
+    """Where the tensors of a call lie; 0 for what is not there. Strides are in bytes."""
+
+    tables: int
+    sizes: int
+    seed: int
+    x: int
+    x_sample: int
+    x_feature: int
+    weight: int
+    bias: int
+    y: int
+    """Outputs, or their gradients."""
+    y_sample: int
+    y_feature: int
+    inputs: int
+    """Tiles of the inputs, if they are kept."""
+    trace: int
+    """What the forward pass keeps of every node: signs of sums, or values of a smooth activation."""
+    silent: int
+    """The bits of silenced synapses."""
+    work: int
     gx: int = 0
     """Gradients of inputs, one share for each group."""
     gw: int = 0
@@ -93,14 +86,32 @@ class Call(NamedTuple):
     """For each place the product of weights from there to the root, then as many sums."""
 
 
-_FORMAT = struct.Struct("".join({int: "q", float: "d"}[kind] for kind in Call.__annotations__.values()))
-pack = _FORMAT.pack
+PHASES = 4
+"""A kernel's work has up to so many phases, each with a counter of the jobs that were taken and one of those done."""
+
+COUNTERS = [f"{what}{phase}" for phase in range(PHASES) for what in ("taken", "done")] + ["workers", "failed"]
+"""Counters that the kernels count up, from 0: jobs of each phase, threads that have begun, and, in the backward pass,
+chunks with a sum or a weight that is not finite: the path form says nothing then."""
+
+_FIELDS = {**dict.fromkeys(COUNTERS, int), **Settings.__annotations__, **Addresses.__annotations__}
+HEADER = np.dtype([(name, {int: "i8", float: "f8"}[kind]) for name, kind in _FIELDS.items()])
+"""One call: counters, settings, addresses; 64 bits each."""
+
+SIZES = np.dtype([(name, "i8") for name in Sizes._fields])
+
+_pack_settings = struct.Struct("".join({int: "q", float: "d"}[kind] for kind in Settings.__annotations__.values())).pack
+pack_addresses = struct.Struct(f"{len(Addresses._fields)}q").pack
 
 
-def record_type(kind: type[Call] | type[Sizes]) -> np.dtype[np.void]:
-    """The fields as kernels read them: 64 bits each.
+def pack_settings(settings: Settings) -> bytes:
+    """The beginning of a header: counters at 0, and settings. The addresses follow."""
+    return bytes(8 * len(COUNTERS)) + _pack_settings(*settings)
 
-    >>> record_type(Sizes).names[:3]
-    ('features', 'neurons', 'nodes')
+
+def offset_of(field: str) -> int:
+    """Where a field of a header begins, in bytes.
+
+    >>> offset_of("taken0"), offset_of("workers")
+    (0, 64)
     """
-    return np.dtype([(name, {int: "i8", float: "f8"}[of]) for name, of in kind.__annotations__.items()])
+    return 8 * list(_FIELDS).index(field)

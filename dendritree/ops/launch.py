@@ -5,16 +5,16 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from . import threads
-from .compiled import entry
+from .compiled import Entry, entry
 from .dropout import limit_and_scale
-from .header import KINDS, Call, Sizes, pack
+from .header import KINDS, Addresses, Settings, Sizes, offset_of, pack_addresses, pack_settings
 from .program import Program
 
 __all__ = [
@@ -71,6 +71,20 @@ class Layout(NamedTuple):
     kept_bytes: int
 
 
+class Recipe(NamedTuple):
+    """All of a call that does not depend on its tensors: made once for a size of batches."""
+
+    layout: Layout
+    entry: Entry
+    settings: bytes
+    workers: int
+    work_bytes: int
+    """Working memory of all threads, and before it of all together."""
+    common_bytes: int
+    groups: int
+    parts: int
+
+
 def choose_lanes(batch: int, sizes: Sizes, dtype: torch.dtype) -> int:
     """Samples of a tile, by the sizes alone.
 
@@ -92,7 +106,6 @@ def kept_bytes_of_a_tile(sizes: Sizes, dtype: torch.dtype, activation: str, drop
     return trace + (sizes.edges * lanes // 8 if dropout else 0)
 
 
-@functools.lru_cache(maxsize=1024)
 def _layout(batch: int, sizes: Sizes, dtype: torch.dtype, options: Options, lanes: int | None) -> Layout:
     """With `lanes`, tiles of that length, and inputs are not kept."""
     item, keeps_inputs = ITEM_SIZES[dtype], False
@@ -105,6 +118,54 @@ def _layout(batch: int, sizes: Sizes, dtype: torch.dtype, options: Options, lane
     silent_at = trace_at + tiles * kept_bytes_of_a_tile(sizes, dtype, activation, 0.0, lanes)
     kept_bytes = trace_at + tiles * kept_bytes_of_a_tile(sizes, dtype, activation, dropout, lanes)
     return Layout(lanes, tiles, keeps_inputs, trace_at, silent_at, kept_bytes)
+
+
+@functools.lru_cache(maxsize=1024)
+def _recipe(
+    batch: int,
+    sizes: Sizes,
+    dtype: torch.dtype,
+    options: Options,
+    lanes: int | None,
+    workers: int,
+    is_backward: bool = False,
+    need_gx: bool = False,
+) -> Recipe:
+    layout, item = _layout(batch, sizes, dtype, options, lanes), ITEM_SIZES[dtype]
+    rows = sizes.slots + sizes.widest + (0 if layout.keeps_inputs else sizes.features)
+    chunks = sizes.chunks if layout.keeps_inputs else 1  # or else whoever takes a tile has to make its inputs
+    if is_backward:
+        parts = min(layout.tiles, 8)
+        groups = min(chunks, max(1, (4 if need_gx else 16) // parts))
+        work_bytes = (rows + (sizes.features if need_gx else 0)) * layout.lanes * item
+        common_bytes = 2 * sizes.nodes * item
+    else:
+        parts, groups = 1, chunks
+        work_bytes, common_bytes = rows * layout.lanes * item + 4 * layout.lanes, 0
+    work_bytes, common_bytes = (-(-size // 64) * 64 for size in (work_bytes, common_bytes))
+    limit, scale = limit_and_scale(options.dropout) if options.dropout else (0, 1.0)
+    settings = Settings(
+        batch=batch,
+        kind=KINDS[options.activation],
+        root_linear=not options.root_activation,
+        slope=1.0 if options.activation == "Identity" else options.slope,
+        limit=limit,
+        scale=scale,
+        work_bytes=work_bytes,
+        groups=groups,
+        splits=4 if layout.tiles < 4 and sizes.features >= 64 else 1,
+        parts=parts,
+    )
+    return Recipe(
+        layout,
+        entry("backward" if is_backward else "forward", dtype, layout.lanes),
+        pack_settings(settings),
+        workers,
+        common_bytes + workers * work_bytes,
+        common_bytes,
+        groups,
+        parts,
+    )
 
 
 def run_forward(
@@ -122,33 +183,13 @@ def run_forward(
     Outputs are new, or `y` if it is given: any shape, with that order of numbers in memory.
     """
     sizes, batch, dtype = program.sizes, x.shape[0], weight.dtype
-    layout = _layout(batch, sizes, dtype, options, lanes)
     y = torch.empty((batch, sizes.neurons), dtype=dtype) if y is None else y
-    kept = _empty(layout.kept_bytes)
     if not batch:
-        return y, kept
-    item, lanes = ITEM_SIZES[dtype], layout.lanes
-    workers = workers_for(sizes.edges * batch)
-    rows = sizes.slots + sizes.widest + (0 if layout.keeps_inputs else sizes.features)
-    work, work_bytes = _work(rows * lanes * item + 4 * lanes, workers)
-    kept_at = kept.data_ptr()
-    splits = 4 if layout.tiles < 4 and sizes.features >= 64 else 1
-    _run(
-        "forward",
-        dtype,
-        lanes,
-        workers,
-        _common(x, weight, bias, program, seed, options, layout, kept_at)._replace(
-            y=y.data_ptr(),
-            y_sample=sizes.neurons * item,
-            y_feature=item,
-            work=work.ctypes.data,
-            work_bytes=work_bytes,
-            splits=splits,
-            groups=sizes.chunks if layout.keeps_inputs else 1,
-        ),
-        (x, weight, bias, program, seed, y, kept, work),
-    )
+        return y, _empty(0)
+    recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(sizes.edges * batch))
+    kept, item = _empty(recipe.layout.kept_bytes), ITEM_SIZES[dtype]
+    more = {"y": y.data_ptr(), "y_sample": sizes.neurons * item, "y_feature": item}
+    _run(recipe, x, weight, bias, kept, program, seed, more, y)
     return y, kept
 
 
@@ -166,105 +207,77 @@ def run_backward(
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """Gradients of inputs (empty if not needed), weights and biases; None where numbers are not finite."""
     sizes, (batch, features), dtype = program.sizes, x.shape, weight.dtype
-    layout = _layout(batch, sizes, dtype, options, lanes)
     if not batch:
         return torch.zeros_like(x), torch.zeros_like(weight), weight.new_zeros(sizes.nodes)
-    item, lanes = ITEM_SIZES[dtype], layout.lanes
-    parts = min(layout.tiles, 8)
-    groups = min(sizes.chunks, max(1, (4 if need_gx else 16) // parts)) if layout.keeps_inputs else 1
-    gx = _empty(groups * batch * features * item if need_gx else 0).view(dtype)
+    recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(2 * sizes.edges * batch), True, need_gx)
+    item, parts = ITEM_SIZES[dtype], recipe.parts
+    gx = _empty(recipe.groups * batch * features * item if need_gx else 0).view(dtype)
     gw, gb = torch.empty((parts, sizes.edges), dtype=dtype), torch.empty((parts, sizes.nodes), dtype=dtype)
-    workers = workers_for(2 * sizes.edges * batch)
-    rows = sizes.slots + sizes.widest + (features if need_gx else 0) + (0 if layout.keeps_inputs else features)
-    numbers = (2 * sizes.nodes * item + 63) // 64 * 64
-    work, work_bytes = _work(rows * lanes * item, workers, numbers)
-    call = _common(x, weight, bias, program, seed, options, layout, kept.data_ptr())._replace(
-        y=gy.data_ptr(),
-        y_sample=gy.stride(0) * item,
-        y_feature=gy.stride(1) * item,
-        work=work.ctypes.data + numbers,
-        work_bytes=work_bytes,
-        groups=groups,
-        parts=parts,
-        gx=gx.data_ptr() if need_gx else 0,
-        gw=gw.data_ptr(),
-        gb=gb.data_ptr(),
-        products=work.ctypes.data,
-    )
-    memory = (gy, x, weight, bias, kept, program, seed, gx, gw, gb, work)
-    if _run("backward", dtype, lanes, workers, call, memory):
+    more = {
+        "y": gy.data_ptr(),
+        "y_sample": gy.stride(0) * item,
+        "y_feature": gy.stride(1) * item,
+        "gx": gx.data_ptr() if need_gx else 0,
+        "gw": gw.data_ptr(),
+        "gb": gb.data_ptr(),
+    }
+    if _run(recipe, x, weight, bias, kept, program, seed, more, (gy, gx, gw, gb)):
         return None
     return gx[: batch * features].view(batch, features) if need_gx else gx, gw[0], gb[0]
 
 
-def _common(
+_local = threading.local()
+_FAILED = offset_of("failed")
+
+
+def _run(
+    recipe: Recipe,
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
+    kept: Tensor,
     program: Program,
     seed: Tensor | None,
-    options: Options,
-    layout: Layout,
-    kept_at: int,
-) -> Call:
-    """The fields that both passes share."""
-    activation, slope, root_activation, dropout = options
-    limit, scale = limit_and_scale(dropout) if dropout else (0, 1.0)
-    item = ITEM_SIZES[weight.dtype]
-    return Call(
+    more: dict[str, int],
+    held: object,
+) -> bool:
+    """Run a kernel on memory that must outlive it, `held` included, with more addresses; whether it failed."""
+    layout, item, at = recipe.layout, weight.itemsize, kept.data_ptr()
+    # What a call worked on is held for the next one of its thread; a call that was interrupted gives nothing back.
+    work: Tensor | None = vars(_local).pop("work", None)
+    if work is None or work.shape[0] < recipe.work_bytes:
+        work = _empty(recipe.work_bytes)
+    work_at = work.data_ptr()
+    addresses = Addresses(
         tables=program.tables.data_ptr(),
-        sizes=program.packed_sizes.ctypes.data,
-        batch=x.shape[0],
-        kind=KINDS[activation],
-        root_linear=not root_activation,
-        slope=1.0 if activation == "Identity" else slope,
-        limit=limit,
-        scale=scale,
+        sizes=program.packed_sizes.data_ptr(),
         seed=0 if seed is None else seed.data_ptr(),
         x=x.data_ptr(),
         x_sample=x.stride(0) * item,
         x_feature=x.stride(1) * item,
         weight=weight.data_ptr(),
         bias=0 if bias is None else bias.data_ptr(),
-        inputs=kept_at if layout.keeps_inputs else 0,
-        trace=kept_at + layout.trace_at,
-        silent=kept_at + layout.silent_at,
+        inputs=at if layout.keeps_inputs else 0,
+        trace=at + layout.trace_at,
+        silent=at + layout.silent_at,
+        work=work_at + recipe.common_bytes,
+        products=work_at,
+        **more,
     )
-
-
-_FAILED = 8 * Call._fields.index("failed")
-
-
-def _run(name: str, dtype: torch.dtype, lanes: int, workers: int, call: Call, memory: tuple[Any, ...]) -> bool:
-    """Run a kernel on memory that must outlive it, working memory last; whether it failed."""
-    compiled = entry(name, dtype, lanes)
-    header = ctypes.create_string_buffer(pack(*call))
-    threads.run_together(compiled.call, compiled.address, ctypes.addressof(header), workers, (header, memory))
-    if memory[-1].nbytes < HUGE_PAGES_FROM:
-        _local.work = memory[-1]
+    header = ctypes.create_string_buffer(recipe.settings + pack_addresses(*addresses))
+    memory = (header, x, weight, bias, kept, program, seed, work, held)
+    threads.run_together(recipe.entry, ctypes.addressof(header), recipe.workers, memory)
+    if recipe.work_bytes < HUGE_PAGES_FROM:
+        _local.work = work
     return header.raw[_FAILED] != 0
 
 
-_local = threading.local()
-
-
-def _work(bytes_each: int, workers: int, bytes_more: int = 0) -> tuple[np.ndarray, int]:
-    """Working memory for all threads, and the bytes of each. What a call used is held for the next one of its thread,
-    if it is small; a call that was interrupted gives nothing back."""
-    bytes_each = (bytes_each + 63) // 64 * 64
-    size = bytes_each * workers + bytes_more
-    work: np.ndarray | None = vars(_local).pop("work", None)
-    if work is None or work.nbytes < size:
-        work = np.empty(size + 64, np.uint8)
-        work = work[-work.ctypes.data % 64 :]  # vectors like to begin at multiples of their size
-    return work, bytes_each
-
-
 def _empty(size: int) -> Tensor:
-    """So many bytes, not initialized."""
-    return (
-        torch.empty(size, dtype=torch.uint8) if size < HUGE_PAGES_FROM else torch.from_numpy(np.empty(size, np.uint8))
-    )
+    """So many bytes, not initialized, from a multiple of 64 on: vectors like to begin there."""
+    if size < HUGE_PAGES_FROM:
+        return torch.empty(size, dtype=torch.uint8)
+    memory = np.empty(size + 64, np.uint8)
+    return torch.from_numpy(memory[-memory.ctypes.data % 64 :])[:size]
 
 
 def ranges(total: int, pieces: int) -> list[tuple[int, int]]:

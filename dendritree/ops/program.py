@@ -44,9 +44,9 @@ class Program:
     sizes: Sizes
 
     @cached_property
-    def packed_sizes(self) -> Integers:
+    def packed_sizes(self) -> Tensor:
         """The sizes as the kernels read them."""
-        return np.array(self.sizes, dtype=np.int64)
+        return torch.tensor(self.sizes)
 
     def forest(self) -> Forest:
         """The forest that was laid out.

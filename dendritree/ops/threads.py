@@ -21,6 +21,8 @@ from typing import Any
 
 import torch
 
+from .compiled import Entry
+
 __all__ = ["run", "run_together"]
 
 Job = tuple[Callable[..., Any], Sequence[Any], object, "queue.SimpleQueue[BaseException | None]"]
@@ -107,19 +109,18 @@ def _openmp() -> Callable[[int, int, int, int], None] | None:
     return found
 
 
-def run_together(entry: Callable[[int], None], address: int, header: int, threads: int, memory: object) -> None:
+def run_together(entry: Entry, header: int, threads: int, memory: object) -> None:
     """Let so many threads enter a kernel at once; it shares its work among them.
 
     Args:
-        entry: the kernel, to be called from Python.
-        address: where its code lies.
+        entry: the kernel.
         header: what it is called with.
         threads: how many.
         memory: what it works on.
     """
     if threads == 1 or _is_forked_child:
-        entry(header)
+        entry.call(header)
     elif (parallel := _openmp()) is not None:
-        parallel(address, header, threads, 0)
+        parallel(entry.address, header, threads, 0)
     else:
-        run(entry, [(header,)] * threads, memory)
+        run(entry.call, [(header,)] * threads, memory)

@@ -48,9 +48,9 @@ def thread_counts(monkeypatch):
     """Work is shared however small it is; with how many threads each kernel was called."""
     counts, real = [], threads.run_together
 
-    def counting(entry, address, header, count, memory):
+    def counting(entry, header, count, memory):
         counts.append(count)
-        real(entry, address, header, count, memory)
+        real(entry, header, count, memory)
 
     monkeypatch.setattr(launch, "PARALLEL_FROM", 1)
     monkeypatch.setattr(threads, "run_together", counting)
@@ -124,7 +124,7 @@ def test_the_same_seed_gives_the_same_bits_again(name, dropout):
 def test_small_work_stays_in_the_calling_thread_and_large_work_takes_all_that_torch_has(set_threads, monkeypatch):
     set_threads(3)
     counts, real = [], threads.run_together
-    monkeypatch.setattr(threads, "run_together", lambda *call: (counts.append(call[3]), real(*call)))
+    monkeypatch.setattr(threads, "run_together", lambda *call: (counts.append(call[2]), real(*call)))
     seeded(FORESTS["unequal"], random_case(FORESTS["unequal"], (8,)))
     assert counts == [1, 1]
     forest = Forest.grow(4, depth=4, neurons=12)

@@ -52,15 +52,19 @@ def derivative_times(h, linear, kind, slope, trace, zero):
 
 @part
 def through_synapse(e, rows, weight, factor, h, inputs, gradients, silent, zero):
-    """H x of a synapse, summed over every PIECE-th sample; what its input gets is added to the gradients of inputs."""
+    """H x of a synapse, summed over every PIECE-th sample; what its input gets is added to the gradients of inputs.
+
+    `silent` is None without dropout, which Numba sees when it compiles: a load goes straight into the product then.
+    """
     row = rows[e] * stride(zero)
-    x, passed = load(inputs + row, zero), h
-    if silent:
-        bits = silent + e * (lanes(zero) // 8)
-        x, passed = choose(bits, zero, x), choose(bits, zero, h)
+    if silent is None:
+        if gradients:
+            store(gradients + row, fma(factor * weight[e], h, load(gradients + row, zero)))
+        return dot(h, load(inputs + row, zero))
+    bits = silent + e * (lanes(zero) // 8)
     if gradients:
-        store(gradients + row, fma(factor * weight[e], passed, load(gradients + row, zero)))
-    return dot(h, x)
+        store(gradients + row, fma(factor * weight[e], choose(bits, zero, h), load(gradients + row, zero)))
+    return dot(h, choose(bits, zero, load(inputs + row, zero)))
 
 
 @part
@@ -143,12 +147,12 @@ def run_nodes_back(
 
 
 @part
-def path_products(places, weight, first_place, last_place, products, real):
-    """P of each place in a chunk: 1 for a root, else P of the parent times the weight between them."""
-    for p in range(last_place - 1, first_place - 1, -1):
-        place = COLUMNS * p
-        parent = places[place + PARENT]
-        products[p] = cast(1, real) if parent < 0 else products[parent] * weight[places[place + EDGE]]
+def path_product(places, p, weight, products, real):
+    """P of a place, once that of its parent is there: 1 for a root, else P of the parent times the weight between."""
+    parent = places[COLUMNS * p + PARENT]
+    product = cast(1, real) if parent < 0 else products[parent] * weight[places[COLUMNS * p + EDGE]]
+    products[p] = product
+    return product
 
 
 @part
@@ -160,37 +164,36 @@ def finish(call, sizes, places, rows, first_place, last_place, products, q, real
     check = real
     for p in range(first_place, last_place):
         q[p] = real
-    for p in range(first_place, last_place):  # children before parents: Q
+    for p in range(first_place, last_place):  # children before parents, so that Q of the children is there
         place = COLUMNS * p
-        node, first = places[place + NODE], places[place + FIRST]
-        edge, parent = places[place + EDGE], places[place + PARENT]
-        end = first + places[place + FAN_IN]
+        node, first, edge = places[place + NODE], places[place + FIRST], places[place + EDGE]
+        dendrites, end = first + places[place + SYNAPSES], first + places[place + FAN_IN]
         for share in range(1, call.parts):
             gb[node] += gb[share * sizes.nodes + node]
             for e in range(first, end):
                 if rows[e] >= 0 or call.kind:
                     gw[e] += gw[share * sizes.edges + e]
-        h = gb[node]
-        total_q = q[p]
-        for e in range(first, end):
+        total_q = q[p] + (bias[node] * gb[node] if call.bias else real)
+        for e in range(first, dendrites):
+            total_q += weight[e] * (gw[e] * scale)
+        for e in range(dendrites, end):
             if rows[e] >= 0:
-                gw[e] *= scale
-                total_q += weight[e] * gw[e]
-        if call.bias:
-            total_q += bias[node] * h
-        check += real * total_q + real * h
-        if parent >= 0:
+                total_q += weight[e] * (gw[e] * scale)
+        check += real * (total_q + gb[node])
+        if edge >= 0:
             if call.kind == 0:
                 gw[edge] = total_q
-            check += real * weight[edge]
-            q[parent] += weight[edge] * gw[edge]
-    for p in range(first_place, last_place):  # times P
+            q[places[place + PARENT]] += weight[edge] * gw[edge]
+    for p in range(last_place - 1, first_place - 1, -1):
         place = COLUMNS * p
-        first, product = places[place + FIRST], products[p]
+        first, product = places[place + FIRST], path_product(places, p, weight, products, real)
         check += real * product
+        dendrites, end = first + places[place + SYNAPSES], first + places[place + FAN_IN]
         gb[places[place + NODE]] *= product
-        for e in range(first, first + places[place + FAN_IN]):
-            gw[e] *= product
+        for e in range(first, dendrites):
+            gw[e] *= product * scale
+        for e in range(dendrites, end):
+            gw[e] *= product * scale if rows[e] >= 0 else product
     return check == check
 
 
@@ -217,12 +220,13 @@ def backward(header, zero):
     inputs = outputs + sizes.widest * width
     gradients = inputs + (0 if call.inputs else sizes.features * width) if call.gx else 0
 
-    c = take(header, 0)
-    while c < sizes.chunks:
-        path_products(places, weight, chunks[2 * c], chunks[2 * c + 2], products, real)
-        done(header, 0)
-        c = take(header, 0)
     if call.gx:
+        c = take(header, 0)
+        while c < sizes.chunks:
+            for p in range(chunks[2 * c + 2] - 1, chunks[2 * c] - 1, -1):
+                path_product(places, p, weight, products, real)
+            done(header, 0)
+            c = take(header, 0)
         wait(header, 0, sizes.chunks)
 
     jobs = call.groups * call.parts
@@ -261,32 +265,25 @@ def backward(header, zero):
                     outputs,
                     zero,
                 )
-                run_nodes_back(
-                    call,
-                    places,
-                    rows,
-                    chunks[2 * c],
-                    chunks[2 * c + 2],
-                    neuron,
-                    inputs,
-                    values,
-                    outputs,
-                    gradients,
-                    call.trace + t * sizes.nodes * step,
-                    call.silent + t * sizes.edges * (samples // 8) if call.limit else 0,
-                    products,
-                    sum_x,
-                    sum_h,
-                    t == first_tile,
-                    zero,
-                )
+                trace = call.trace + t * sizes.nodes * step
+                first_place, last_place, begin = chunks[2 * c], chunks[2 * c + 2], t == first_tile
+                if call.limit:
+                    silent = call.silent + t * sizes.edges * (samples // 8)
+                    run_nodes_back(
+                        call, places, rows, first_place, last_place, neuron, inputs, values, outputs, gradients, trace,
+                        silent, products, sum_x, sum_h, begin, zero,
+                    )  # fmt: skip
+                else:
+                    run_nodes_back(
+                        call, places, rows, first_place, last_place, neuron, inputs, values, outputs, gradients, trace,
+                        None, products, sum_x, sum_h, begin, zero,
+                    )  # fmt: skip
             if call.gx:
                 where = call.gx + (group * call.batch + t * samples) * sizes.features * item
                 from_tiles(gradients, sizes.features, where, sizes.features * item, n, zero)
         done(header, 1)
         job = take(header, 1)
     wait(header, 1, jobs)
-    wait(header, 0, sizes.chunks)
 
     c = take(header, 2)
     sums = at(call.products + sizes.nodes * item, real)

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import from_dtype, njit, types
 from numba.extending import intrinsic
 
-from ..header import Call, Sizes, record_type
+from ..header import HEADER, SIZES, offset_of
 
 OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -75,9 +75,9 @@ def fill(out, c, n):
         out[j] = c
 
 
-def _fields_at(kind: type[Call] | type[Sizes]) -> Any:
+def _fields_at(fields: np.dtype[np.void]) -> Any:
     """A function that gives the named fields at an address."""
-    record = from_dtype(record_type(kind))
+    record = from_dtype(fields)
 
     @intrinsic
     def fields_at(_context, address):
@@ -89,7 +89,7 @@ def _fields_at(kind: type[Call] | type[Sizes]) -> Any:
     return fields_at
 
 
-call_at, sizes_at = _fields_at(Call), _fields_at(Sizes)
+call_at, sizes_at = _fields_at(HEADER), _fields_at(SIZES)
 
 # ----------------------------------------------------------------------------------------------------- sharing work
 
@@ -116,8 +116,7 @@ def read_counter(_context, address):
     return types.int64(types.intp), codegen
 
 
-_FIELDS = {name: 8 * i for i, name in enumerate(Call._fields)}
-WORKERS, FAILED = _FIELDS["workers"], _FIELDS["failed"]
+WORKERS, FAILED = offset_of("workers"), offset_of("failed")
 
 
 @part
