@@ -74,15 +74,19 @@ numbers = st.fixed_dictionaries(
 def threads(count, *, always):
     """So many threads of torch; with `always` also for work that one would do alone."""
     before = torch.get_num_threads(), launch.PARALLEL_FROM
-    torch.set_num_threads(count)
-    launch.PARALLEL_FROM = 1 if always else before[1]
-    launch._layout.cache_clear()
+    _force(count, 1 if always else before[1])
     try:
         yield
     finally:
-        torch.set_num_threads(before[0])
-        launch.PARALLEL_FROM = before[1]
-        launch._layout.cache_clear()
+        _force(*before)
+
+
+def _force(count, parallel_from):
+    torch.set_num_threads(count)
+    launch.PARALLEL_FROM = parallel_from
+    for function in vars(launch).values():  # what it has worked out for the threads before
+        if getattr(function, "__module__", "") == launch.__name__ and hasattr(function, "cache_clear"):
+            function.cache_clear()
 
 
 def results(layer, x, cotangent, seed, backend):
