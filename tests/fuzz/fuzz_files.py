@@ -172,6 +172,8 @@ def damaged_file(choose, folder):
         damage_path(path, choose)
     else:
         damage(choose.choice(files), choose)
+    if use is resume_fit and not path.exists():  # nothing to resume from: a run begins
+        return "gone"
     found = use(path)
     wanted = KNOWN[name, use]
     same = torch.equal(found, wanted) if isinstance(found, torch.Tensor) else found == wanted
