@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from .budget import count, matched_mlp, summary
-from .conversion import convert
-from .data import Examples, Split
-from .explanation import explain
-from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree
-from .models import (
-    MLP,
-    ConvMLN,
-    DendriticNetwork,
-    DenseNetwork,
-    MLNBinaryClassifier,
-    MLNClassifier,
-    create_model,
-    list_models,
-)
-from .models.presets import dendritic_preset
-from .pruning import prune, pruning_curve
-from .storage import load, save
-from .storage.onnx import to_onnx
-from .training import EarlyStopping, FitConfig, History, evaluate, fit
-from .training.distillation import distill
-from .training.rewiring import Rewiring
-from .wiring import Custom, Local, Morton, Partition, Patches, Random, Shared, Strided
-
 if TYPE_CHECKING:
+    from .budget import count, matched_mlp, summary
+    from .conversion import convert
+    from .data import Examples, Split
+    from .explanation import explain
+    from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree
+    from .models import (
+        MLP,
+        ConvMLN,
+        DendriticNetwork,
+        DenseNetwork,
+        MLNBinaryClassifier,
+        MLNClassifier,
+        create_model,
+        list_models,
+    )
+    from .models.presets import dendritic_preset
+    from .pruning import prune, pruning_curve
     from .sklearn import DendriticClassifier, DendriticRegressor
+    from .storage import load, save
+    from .storage.onnx import to_onnx
+    from .training import EarlyStopping, FitConfig, History, evaluate, fit
+    from .training.distillation import distill
+    from .training.rewiring import Rewiring
+    from .wiring import Custom, Local, Morton, Partition, Patches, Random, Shared, Strided
 
 __version__ = "0.2.0.dev0"
 
@@ -83,8 +83,25 @@ __all__ = [
     "to_onnx",
 ]
 
-_LAZY = ("DendriticClassifier", "DendriticRegressor")
-"""Of `dendritree.sklearn`, imported when somebody asks: they extend scikit-learn's classes."""
+_HOMES = {
+    "budget": "count matched_mlp summary",
+    "conversion": "convert",
+    "data": "Examples Split",
+    "explanation": "explain",
+    "layers": "DANN DENN DMNN DNM DendriticLayer KTree",
+    "models": "MLP ConvMLN DendriticNetwork DenseNetwork MLNBinaryClassifier MLNClassifier create_model list_models",
+    "models.presets": "dendritic_preset",
+    "pruning": "prune pruning_curve",
+    "sklearn": "DendriticClassifier DendriticRegressor",
+    "storage": "load save",
+    "storage.onnx": "to_onnx",
+    "training": "EarlyStopping FitConfig History evaluate fit",
+    "training.distillation": "distill",
+    "training.rewiring": "Rewiring",
+    "wiring": "Custom Local Morton Partition Patches Random Shared Strided",
+}
+"""Where the public names live. Each is imported when somebody asks for it: the command line says its version and its
+help without torch, and a Ctrl-C in the seconds that torch takes finds somebody to answer it."""
 
 _MOVED = {
     "budget": "Count matched_mln",
@@ -105,11 +122,21 @@ _MOVED = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(".sklearn", __name__), name)
-    for module, names in _MOVED.items():
-        if name in names.split():
-            where = f"{__name__}.{module}"
-            warnings.warn(f"dendritree.{name} is now {where}.{name}", DeprecationWarning, stacklevel=2)
-            return getattr(importlib.import_module(where), name)
+    if home := _home(name, _HOMES):
+        value = globals()[name] = getattr(importlib.import_module(home), name)
+        return value
+    if home := _home(name, _MOVED):
+        warnings.warn(f"dendritree.{name} is now {home}.{name}", DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(home), name)
+    if not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}"):
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _home(name: str, homes: dict[str, str]) -> str | None:
+    """The module that a name lives in."""
+    return next((f"{__name__}.{module}" for module, names in homes.items() if name in names.split()), None)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,5 +1,18 @@
-"""`python -m dendritree`."""
+"""The `dendritree` command, and `python -m dendritree`: Ctrl-C is one line already while the commands are imported."""
 
-from .cli import main
+import sys
 
-raise SystemExit(main())
+
+def main() -> int:
+    """Run a command; return its exit status."""
+    try:
+        from .cli import main as run_command
+
+        return run_command()
+    except KeyboardInterrupt:
+        sys.stderr.write("dendritree: interrupted\n")
+        return 130
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

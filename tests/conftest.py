@@ -70,9 +70,14 @@ def installed(real_data, tmp_path_factory):
 
 
 @pytest.fixture
-def call(capsys):
-    """A function that runs a command in this process; returns exit status, standard output and standard error."""
-    from dendritree.cli import main
+def call(capsys, monkeypatch):
+    """A function that runs a command in this process; returns exit status, standard output and standard error.
+
+    An error that no command expects is raised.
+    """
+    from dendritree.cli import TRACEBACK, main
+
+    monkeypatch.setenv(TRACEBACK, "1")
 
     def run(*arguments):
         try:

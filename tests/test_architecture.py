@@ -269,6 +269,8 @@ def test_the_table_of_contents_lists_exactly_the_public_names():
     ours = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
     imported_names = {alias.asname or alias.name for node in ours for alias in node.names}
     assert sorted(imported_names | {"__version__"}) == sorted(dendritree.__all__)
+    homes = {(node.module, alias.name) for node in ours for alias in node.names}  # as a type checker sees them
+    assert homes == {(module, name) for module, names in dendritree._HOMES.items() for name in names.split()}
     assert len(dendritree.__all__) <= 45
 
 

@@ -1,4 +1,7 @@
-"""`import dendritree` is fast, needs torch alone and changes nothing; each claim in a fresh interpreter."""
+"""The import is fast, needs torch alone and changes nothing; the command line needs not even that for its help.
+
+Each claim in a fresh interpreter.
+"""
 
 import json
 import os
@@ -6,9 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 OPTIONAL = ["numba", "sklearn", "safetensors", "matplotlib", "pandas", "scipy", "plotly", "onnx", "dask", "hypothesis"]
-BAR = 0.3  # seconds of the processor that `import dendritree` may add to `import torch`
+BAR = 0.3  # seconds of the processor that all public names may add to `import torch`, and that `--help` may take
 
 
 def run_fresh(code):
@@ -35,6 +40,9 @@ def state():
 
 state_before, modules_before, start = state(), set(sys.modules), time.process_time()
 import dendritree
+for name in dendritree.__all__:
+    if name not in ("DendriticClassifier", "DendriticRegressor"):  # they extend scikit-learn's classes
+        getattr(dendritree, name)
 seconds = time.process_time() - start
 added = sorted({name.partition(".")[0] for name in set(sys.modules) - modules_before})
 print(json.dumps([seconds, added, state() == state_before, dendritree.__version__]))
@@ -67,3 +75,43 @@ print(json.dumps([list(net(torch.randn(2, 16)).shape), len(history.epochs), dend
 
 def test_building_counting_and_training_need_torch_alone():
     assert run_fresh(BLOCKED) == [[2, 3], 1, 3 * (16 + 4 + 4 + 1)]
+
+
+LAZY = """
+import json, sys
+import dendritree
+from dendritree import __version__
+light = [name for name in ("torch", "numpy") if name in sys.modules]
+known = set(dendritree.__all__) <= set(dir(dendritree))
+from dendritree import *
+from dendritree import fit, DendriticLayer as layer
+import dendritree.training as training
+same = fit is training.fit and dendritree.layers.DendriticLayer is layer and dendritree.sklearn is not None
+absent = [name for name in ("__wrapped__", "nothing", "utils") if hasattr(dendritree, name)]
+print(json.dumps([light, known, same, absent]))
+"""
+
+
+def test_names_are_imported_when_somebody_asks_for_them():
+    assert run_fresh(LAZY) == [[], True, True, []]
+
+
+SAID = """
+import contextlib, io, json, sys, time
+from dendritree.__main__ import main
+sys.argv[1:], text = [{word!r}], io.StringIO()
+with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
+    main()
+print(json.dumps([time.process_time(), [name for name in ("torch", "numpy") if name in sys.modules], text.getvalue()]))
+"""
+
+
+@pytest.mark.parametrize(("word", "start"), [("--help", "usage: dendritree"), ("--version", "dendritree 0.")])
+def test_help_and_version_need_no_torch_and_next_to_no_time(word, start):
+    times = []
+    while not times or (min(times) >= BAR and len(times) < 5):
+        seconds, heavy, text = run_fresh(SAID.format(word=word))
+        times.append(seconds)
+    assert heavy == []
+    assert text.startswith(start)
+    assert min(times) < BAR, times

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
@@ -11,9 +13,17 @@ from typing import NoReturn, Protocol
 from .. import __version__
 from ..errors import DendritreeError
 from . import compare, data, export, figures, fit, models, params, predict, report, reproduce, tune, view
+from .messages import tell
 from .options import Arguments, Option
 
 __all__ = ["COMMANDS", "main", "make_parser"]
+
+TRACEBACK = "DENDRITREE_TRACEBACK"
+"""The environment variable that lets the traceback of an error that nobody expected through."""
+FAULT = 70
+"""The exit status after such an error, as sysexits.h has it; 2 is a mistake of the user or of a file."""
+OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory")
+"""What torch says in a RuntimeError."""
 
 
 class Command(Protocol):
@@ -84,18 +94,51 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(argv)
     except DendritreeError as error:
-        print(f"dendritree: {error}", file=sys.stderr)
-        return 2
-    except MemoryError as error:
-        print(f"dendritree: not enough memory: {error}", file=sys.stderr)
+        tell(error)
         return 2
     except KeyboardInterrupt as stop:  # a command that can be resumed says so
-        print(f"dendritree: {str(stop) or 'interrupted'}", file=sys.stderr)
+        tell(str(stop) or "interrupted")
         return 130
-    except BrokenPipeError:
-        # The reader of our output went away, as `head` does; what is still buffered must not be flushed at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        _discard_output()
         return 1
+    except Exception as error:
+        return _end(error)
+
+
+def _end(error: Exception) -> int:
+    """The exit status after an error that is not one of ours, and a line that says whose it is."""
+    if _was_interrupted(error):
+        tell("interrupted")
+        return 130
+    match error:
+        case MemoryError() | RuntimeError() if isinstance(error, MemoryError) or OUT_OF_MEMORY.search(str(error)):
+            tell(f"not enough memory: {error}")
+        case ImportError():
+            tell(f"a package must be importable: {error.name or 'one'} is not ({error})")
+        case OSError():
+            _discard_output()
+            where = "the output" if error.filename is None else f"{os.fsdecode(error.filename)!r:.300}"
+            tell(f"a path must be one that the system lets us use: {where} ({error.strerror or error})")
+        case _:
+            if os.environ.get(TRACEBACK):
+                raise error
+            tell(f"this is a fault of dendritree: {type(error).__name__}: {error}; {TRACEBACK}=1 shows where it is")
+            return FAULT
+    return 2
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether an error comes from Ctrl-C: packages that are being imported turn it into errors of their own."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _discard_output() -> None:
+    """Drop what is still buffered: it cannot be written, and Python would try again at its end and complain."""
+    with contextlib.suppress(OSError, ValueError):  # in a notebook there may be no file behind it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(argv: Sequence[str] | None) -> int:

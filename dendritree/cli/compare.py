@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
+from .messages import tell
 from .options import DATA_DIR, WORKERS, Arguments, Option, make_workers
 from .progress import Progress, resumable
 from .report import show_comparison
@@ -24,7 +23,7 @@ def run(arguments: Arguments) -> None:
     with resumable(folder), Progress() as progress:
         whole = compare(folder, plan, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
     if not whole:
-        print(f"dendritree: out of time; {folder} keeps what is done", file=sys.stderr)
+        tell(f"out of time; {folder} keeps what is done")
     show_comparison(folder, plan)
 
 

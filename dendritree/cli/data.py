@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 from ..errors import DendritreeError, MissingDataError, MissingExtraError, check_one_of
+from .messages import tell
 from .options import DATA_DIR, Arguments, Option
 from .table import print_table
 
@@ -40,7 +39,7 @@ def _get(names: list[str], data_dir: str | None) -> int:
             print(f"{name}: {whereabouts(name, data_dir)}", flush=True)
         except DendritreeError as error:
             failed = True
-            print(f"dendritree: {error}", file=sys.stderr)
+            tell(error)
     return 2 if failed else 0
 
 

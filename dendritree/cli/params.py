@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..errors import OptionError, ShapeError
-from ..levels import Branching
 from .options import Arguments, Option
 from .table import print_table
+
+if TYPE_CHECKING:
+    from ..levels import Branching
 
 
 def run(arguments: Arguments) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..errors import OptionError, import_extra
 from ..files import write_whole
+from .messages import tell
 from .options import Arguments, Option
 
 
@@ -25,7 +26,7 @@ def run(arguments: Arguments) -> None:
         warnings.simplefilter("always", UnknownCellsWarning)
         predicted = model.predict(read_table(arguments.table), strict=arguments.strict)
     for notice in caught:
-        print(f"dendritree: {notice.message}", file=sys.stderr)
+        tell(notice.message)
     text = predicted.to_csv(index=False)
     if out is None:
         sys.stdout.write(text)
@@ -33,7 +34,7 @@ def run(arguments: Arguments) -> None:
         write_whole(out, text, "--out")
         print(f"wrote {out}: {len(predicted):,} rows")
     if evaluated := model.evaluate(predicted):
-        print(f"dendritree: {evaluated}", file=sys.stderr)
+        tell(evaluated)
 
 
 OPTIONS = [

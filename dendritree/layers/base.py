@@ -145,7 +145,7 @@ def check_number(name: str, value: Any, *, positive: bool = True) -> float:
 
 
 def check_dense(x: Any) -> None:
-    """Raise for an input of a layer that is not a dense tensor..
+    """Raise for an input of a layer that is not a dense tensor.
 
     >>> check_dense(torch.zeros(2, 3))
     """

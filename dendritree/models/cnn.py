@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..errors import check_one_of, check_probability
 from ..layers import DNM
+from ..layers.base import check_dense
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
 from ..layers.linear import Dropout
@@ -86,6 +87,7 @@ class ConvClassifier(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits (or probabilities) of the classes."""
+        check_dense(x)
         y: Tensor = self.head(self.cnn(x))
         return y
 
@@ -215,5 +217,6 @@ class ConvDNM(ConvClassifier):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits (or probabilities) of the classes."""
+        check_dense(x)
         y: Tensor = self.output(self.head(self.dropout(self.cnn(x))))
         return y

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import check_int
+from ..layers.base import check_dense
 from ..layers.linear import make_linear
 from .output import Classifier
 from .registry import register
@@ -49,6 +50,7 @@ class Perceptrons(Classifier):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits (or probabilities) of the classes."""
+        check_dense(x)
         y: Tensor = self.output(self.units(self.dropout(x)))
         return y
 
@@ -92,5 +94,6 @@ class MLP(Classifier):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits (or probabilities) of the classes."""
+        check_dense(x)
         y: Tensor = self.output(self.readout(torch.relu(self.hidden(self.dropout(x)))))
         return y

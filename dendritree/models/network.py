@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
 from ..layers.activation import Activation, make_activation
+from ..layers.base import check_dense
 from ..layers.growth import Wirings
 from ..layers.linear import BatchNorm, Dropout, make_linear
 from ..levels import AUTO, Branching
@@ -40,6 +41,7 @@ class Network(Chain):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits (or probabilities) of the classes."""
+        check_dense(x)
         y: Tensor = self.output(self.readout(self.hidden(x)))
         return y
 

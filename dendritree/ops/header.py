@@ -49,8 +49,6 @@ class Settings(NamedTuple):
     """Working memory of each thread."""
     groups: int
     """Shares of the chunks, for threads to take."""
-    splits: int = 1
-    """Shares of a tile's inputs, for threads to transpose."""
     parts: int = 1
     """Shares of the tiles, each with sums of gradients of its own."""
 

@@ -132,16 +132,15 @@ def _recipe(
     need_gx: bool = False,
 ) -> Recipe:
     layout, item = _layout(batch, sizes, dtype, options, lanes), ITEM_SIZES[dtype]
-    rows = sizes.slots + sizes.widest + (0 if layout.keeps_inputs else sizes.features)
-    chunks = sizes.chunks if layout.keeps_inputs else 1  # or else whoever takes a tile has to make its inputs
+    rows = sizes.slots + sizes.widest
     if is_backward:
         parts = min(layout.tiles, 8)
-        groups = min(chunks, max(1, (4 if need_gx else 16) // parts))
-        work_bytes = (rows + (sizes.features if need_gx else 0)) * layout.lanes * item
-        common_bytes = 2 * sizes.nodes * item
+        groups = min(sizes.chunks, max(1, (4 if need_gx else 16) // parts)) if layout.keeps_inputs else 1
+        rows += (0 if layout.keeps_inputs else sizes.features) + (sizes.features if need_gx else 0)
+        work_bytes, common_bytes = rows * layout.lanes * item, 2 * sizes.nodes * item
     else:
-        parts, groups = 1, chunks
-        work_bytes, common_bytes = rows * layout.lanes * item + 4 * layout.lanes, 0
+        parts, groups = 1, 1 if layout.tiles >= 4 * workers else sizes.chunks
+        work_bytes, common_bytes = (rows + sizes.features) * layout.lanes * item + 4 * layout.lanes, 0
     work_bytes, common_bytes = (-(-size // 64) * 64 for size in (work_bytes, common_bytes))
     limit, scale = limit_and_scale(options.dropout) if options.dropout else (0, 1.0)
     settings = Settings(
@@ -153,7 +152,6 @@ def _recipe(
         scale=scale,
         work_bytes=work_bytes,
         groups=groups,
-        splits=4 if layout.tiles < 4 and sizes.features >= 64 else 1,
         parts=parts,
     )
     return Recipe(

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import OptionError, check_one_of, import_extra
+from ..errors import FormatError, OptionError, check_int, check_one_of, import_extra
 from ..storage import folders
+from ..storage.folders import entry
 from .base import DendriticEstimator
 from .classifier import DendriticClassifier
 from .regressor import DendriticRegressor
@@ -24,6 +25,8 @@ NETWORK = "network."
 """Prefix of the network's tensors."""
 LEARNED = {"n_features": "n_features_in_", "epochs": "n_iter_", "loss_curve": "loss_curve_", "seed": "_seed"}
 """Entries of the config and the attributes that they are."""
+CLASS_KINDS = "biufU"
+"""NumPy's codes of the types that classes may have: truth values, numbers, texts."""
 
 
 def describe(estimator: DendriticEstimator) -> folders.Description:
@@ -54,24 +57,51 @@ def describe(estimator: DendriticEstimator) -> folders.Description:
 def rebuild(
     config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None
 ) -> DendriticEstimator:
-    """The estimator of a description."""
-    options = {key: _option(value) for key, value in config["options"].items()}
-    estimator_class = ESTIMATORS[check_one_of("estimator", config["estimator"], ESTIMATORS)]
-    estimator = estimator_class(**options | ({} if device is None else {"device": str(device)}))
+    """The estimator of a description, on a device that the caller and not the file selects."""
+    options = {key: _option(value) for key, value in entry(config, "options", dict).items()}
+    estimator_class = ESTIMATORS[check_one_of("estimator", config.get("estimator"), ESTIMATORS)]
+    estimator = estimator_class(**options | {"device": "cpu" if device is None else str(device)})
+    _check_learned(config)
     for key, attribute in LEARNED.items():
         setattr(estimator, attribute, config[key])
     if config["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(config["feature_names"], dtype=object)
     estimator.validation_loss_curve_ = estimator._optimizer = None
-    estimator._scaling = _scaling("inputs", tensors)
     if isinstance(estimator, DendriticClassifier):
-        estimator.classes_ = np.array(config["classes"]["values"], dtype=np.dtype(config["classes"]["dtype"]))
+        estimator.classes_ = _classes(entry(config, "classes", dict))
     else:
-        estimator._one_target = config["one_target"]
+        estimator._one_target = entry(config, "one_target", bool)
         estimator._target_scaling = _scaling("targets", tensors)
+    estimator._scaling = _scaling("inputs", tensors)
     state = {key.removeprefix(NETWORK): tensor for key, tensor in tensors.items() if key.startswith(NETWORK)}
-    estimator.network_ = folders.rebuild(config["network"], state, folders.MODEL_FORMAT, device=estimator.device)
+    estimator.network_ = folders.rebuild(config.get("network"), state, folders.MODEL_FORMAT, device=estimator.device)
+    sizes = [config["network"]["arguments"].get(key) for key in ("in_features", "out_features")]
+    expected = [len(estimator._scaling.mean), estimator._head()[0]]
+    if not sizes == expected == [config["n_features"], expected[1]]:
+        rule = "the network of an estimator must read n_features and give one output per target or class"
+        raise FormatError(f"{rule}, {config['n_features']} and {expected[1]}: got {sizes}")
     return estimator
+
+
+def _check_learned(config: Mapping[str, Any]) -> None:
+    """Raise for what was learned if it has other types or sizes than `describe` gives."""
+    features, losses = check_int("n_features", config.get("n_features")), entry(config, "loss_curve", list)
+    for key in ("epochs", "seed"):
+        check_int(key, config.get(key), least=0)
+    if not all(type(loss) is float for loss in losses):
+        raise FormatError(f"loss_curve in {folders.CONFIG_FILE} must hold numbers: got {losses!r:.60}")
+    names = entry(config, "feature_names", list, type(None))
+    if names is not None and not (len(names) == features and all(type(name) is str for name in names)):
+        raise FormatError(f"feature_names must be {features} texts, one per feature: got {names!r:.60}")
+
+
+def _classes(config: Mapping[str, Any]) -> Any:
+    """Classes in the type that they had, sorted and each once."""
+    kind, values = np.dtype(entry(config, "dtype", str)), entry(config, "values", list)
+    classes = np.array(values, dtype=kind) if kind.kind in CLASS_KINDS else np.empty(0)
+    if classes.tolist() != values or len(values) < 2 or len(np.unique(classes)) < len(values):
+        raise FormatError(f"classes must be different values of one type, at least two: got {values!r:.60} as {kind}")
+    return classes
 
 
 def _plain(key: str, value: Any) -> Any:
@@ -94,5 +124,9 @@ def _scale_tensors(part: str, scaling: Standardizer) -> dict[str, Tensor]:
 
 
 def _scaling(part: str, tensors: Mapping[str, Tensor]) -> Standardizer:
-    total, mean, squares = (tensors[f"{part}.{name}"].numpy() for name in ("total", "mean", "squares"))
-    return Standardizer(float(total), mean, squares)
+    total, mean, squares = (tensors[f"{part}.{name}"] for name in ("total", "mean", "squares"))
+    finite = mean.isfinite().all() and (total > 0).all() and not squares.isnan().any()
+    if total.dim() or mean.dim() != 1 or mean.shape != squares.shape or not finite:
+        shapes = [tuple(each.shape) for each in (total, mean, squares)]
+        raise FormatError(f"the scale of {part} must be a weight, means and sums of squares, finite: got {shapes}")
+    return Standardizer(float(total), mean.double().numpy(), squares.double().numpy())

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import DendritreeError, FormatError, MissingExtraError, OptionError, import_extra
+from ..errors import FormatError, MissingExtraError, OptionError, import_extra
 from ..files import whole_folder
 
 CONFIG_FILE = "config.json"
@@ -74,6 +74,7 @@ def write_files(model: Any, folder: Path) -> None:
 
 def read_folder(folder: str | os.PathLike[str], *formats: str, device: torch.device | str | None = None) -> Any:
     """The object in a folder, of one of these formats or any."""
+    _check_device(device)
     with _named(folder):
         config = _read_config(Path(folder))
         check_format(config, *formats or FORMATS)
@@ -118,8 +119,9 @@ def rebuild(config: Any, tensors: Mapping[str, Tensor], *formats: str, device: t
             return importlib.import_module(FORMATS[kind]).rebuild(config, tensors, device)
     except (FormatError, MissingExtraError):
         raise
-    except (KeyError, TypeError, AttributeError, DendritreeError) as error:
-        raise FormatError(f"{CONFIG_FILE} must describe a {kind}: {type(error).__name__} {error}") from None
+    except Exception as error:  # a file may hold anything, and what is built from it may raise anything
+        reason = " ".join(f"{type(error).__name__} {error}".split())
+        raise FormatError(f"{CONFIG_FILE} must describe a {kind}: {reason:.400}") from None
 
 
 def check_format(config: Any, *formats: str) -> str:
@@ -132,6 +134,28 @@ def check_format(config: Any, *formats: str) -> str:
         hint = "; a newer dendritree wrote it" if type(version) is int and version > VERSION else ""
         raise FormatError(f"{CONFIG_FILE} must have version 1 or {VERSION}: got {version!r}{hint}")
     return str(kind)
+
+
+def entry(config: Mapping[str, Any], key: str, *kinds: type) -> Any:
+    """A value of a config, if its type is one of these: JSON has dict, list, str, int, float, bool and NoneType.
+
+    >>> entry({"epochs": True}, "epochs", int)
+    Traceback (most recent call last):
+    dendritree.errors.FormatError: epochs in config.json must be a int: got True
+    """
+    value = config.get(key)
+    if type(value) not in kinds:
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise FormatError(f"{key} in {CONFIG_FILE} must be a {names}: got {value!r:.60}")
+    return value
+
+
+def _check_device(device: torch.device | str | None) -> None:
+    try:
+        torch.empty(0, device=device)
+    except Exception as error:  # each backend raises its own
+        reason = str(error).partition("\n")[0]
+        raise OptionError(f"device must be one that torch has here: got {str(device)!r} ({reason:.200})") from None
 
 
 # ----------------------------------------------------------------------------------------------------------- files
@@ -157,11 +181,15 @@ def _read_config(folder: Path) -> Any:
 
 
 def _read_json(path: Path) -> Any:
-    text = _present(path).read_bytes()
+    found = _present(path)
     try:
-        return json.loads(text)
-    except ValueError as error:
-        raise FormatError(f"{path.name} must be JSON: {error}") from None
+        value = json.loads(found.read_bytes())
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # NaN and halves of characters are not JSON
+        return value
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path.name} must be JSON: {error!s:.200}") from None
+    except OSError as error:
+        raise FormatError(f"{path.name} must be readable: {error.strerror}") from None
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

@@ -16,10 +16,15 @@ from ..layers import DendriticLayer
 from ..layers.state import FOREST_KEYS, WINDOWS_KEY, read_forest, read_windows
 from ..models.registry import create_model, model_entry, model_origin
 from ..wiring import WIRINGS, Wiring
-from .folders import CONFIG_FILE, WEIGHTS_FILE, Description
+from .folders import CONFIG_FILE, WEIGHTS_FILE, Description, entry
 
 TREES_IN_WEIGHTS = "weights"
 """`trees` of a model whose trees are not those that its arguments grow (it was pruned): the weights' file has them."""
+
+DTYPES = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float32", "float64")}
+"""Types of weights that a model computes with."""
+PLACEMENT = ("device", "dtype")
+"""Arguments that a file may not set: whoever opens it says where a model goes, and `dtype` of the config its type."""
 
 TORCH_MODULES = {
     name: kind for name, kind in vars(nn).items() if isinstance(kind, type) and issubclass(kind, nn.Module)
@@ -41,17 +46,13 @@ def describe(model: nn.Module) -> Description:
 
 def rebuild(config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None) -> nn.Module:
     """The model of a description, in evaluation mode."""
-    kind: type
-    for key, kind in (("model", str), ("arguments", dict), ("dtype", str)):
-        if not isinstance(config.get(key), kind):
-            raise FormatError(f"{key} in {CONFIG_FILE} must be a {kind.__name__}: got {config.get(key)!r}")
-    dtype = getattr(torch, config["dtype"], None)
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise FormatError(f"dtype in {CONFIG_FILE} must name a floating-point type of torch: got {config['dtype']!r}")
-    arguments = {key: decode_argument(value) for key, value in config["arguments"].items()}
-    if config["version"] == 1 and "output" in model_entry(config["model"]).arguments:
+    name, dtype = entry(config, "model", str), entry(config, "dtype", str)
+    if dtype not in DTYPES:
+        raise FormatError(f"dtype in {CONFIG_FILE} must name a floating-point type of torch: got {dtype!r}")
+    arguments = _decode(entry(config, "arguments", dict))
+    if config["version"] == 1 and "output" in model_entry(name).arguments:
         arguments.setdefault("output", "probabilities")
-    model = create_model(config["model"], **arguments).to(dtype)
+    model = create_model(name, **arguments).to(DTYPES[dtype])
     try:
         if config.get("trees") == TREES_IN_WEIGHTS:
             _regrow(model, tensors)
@@ -119,7 +120,7 @@ def decode_argument(value: Any) -> Any:
         case list():
             return [decode_argument(item) for item in value]
         case {"mapping": dict() as items}:
-            return {key: decode_argument(item) for key, item in items.items()}
+            return _decode(items)
         case {"wiring": str() as name, **options} if name in WIRINGS:
             build = WIRINGS[name]
         case {"torch.nn": str() as name, **options} if name in TORCH_MODULES:
@@ -129,4 +130,12 @@ def decode_argument(value: Any) -> Any:
             raise FormatError(f"{rule}: got {value!r}")
         case _:
             return value
-    return build(**{str(key): decode_argument(item) for key, item in options.items()})
+    return build(**_decode(options))
+
+
+def _decode(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Named arguments of a file."""
+    for key in PLACEMENT:
+        if key in arguments:
+            raise FormatError(f"an argument in {CONFIG_FILE} must not be {' or '.join(PLACEMENT)}: got {key}")
+    return {key: decode_argument(item) for key, item in arguments.items()}

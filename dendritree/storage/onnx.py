@@ -65,7 +65,12 @@ def to_onnx(model: nn.Module, path: str | os.PathLike[str], example: Tensor | No
     check_module(model)
     sample = _sample(model, example)
     with evaluating(model), torch.no_grad():
-        outputs = model(sample)
+        try:
+            outputs = model(sample)
+        except DendritreeError:
+            raise
+        except Exception as error:  # a model may hold modules of any kind
+            raise DendritreeError(f"{type(model).__name__} must run on its inputs: {_first_line(error)}") from error
         if not isinstance(outputs, Tensor):
             raise OptionError(f"the model must give one tensor to be exported: got {type(outputs).__name__}")
         program = _program(model, sample)

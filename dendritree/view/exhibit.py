@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import OptionError, check_index
+from ..errors import DendritreeError, OptionError, check_index
 from ..layers import DendriticLayer, trace
 from ..models import MLNBinaryClassifier
 from ..models.output import make_output
@@ -58,7 +58,14 @@ class Exhibit:
     def __post_init__(self) -> None:
         self.model.eval().requires_grad_(False)
         self.tree = lru_cache(KEPT_TREES)(self._tree)
-        if not self.layers:
+        try:
+            found = self.layers
+        except DendritreeError:
+            raise
+        except Exception as error:  # a model may hold modules of any kind
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            raise OptionError(f"a model must run on its inputs to be shown: {reason:.200}") from error
+        if not found:
             raise OptionError(f"a model must have dendritic or linear layers to be shown: got {self.model!r:.80}")
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import mimetypes
 import os
 import socket
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 HOST = "127.0.0.1"
 MOST_BYTES = 1 << 20
@@ -47,9 +49,9 @@ def make_app(gallery: Gallery) -> Starlette:
     Models run one after the other in one thread on one core: an answer takes a millisecond or two, so ten people who
     draw at once wait less for each other than they would for switching threads.
     """
-    starlette, routing, middleware, trusted = (
+    starlette, routing, requests, middleware, trusted = (
         import_extra(f"starlette.{part}", extra="view")
-        for part in ("applications", "routing", "middleware", "middleware.trustedhost")
+        for part in ("applications", "routing", "requests", "middleware", "middleware.trustedhost")
     )
     worker = ThreadPoolExecutor(1, "dendritree-view", initializer=torch.set_num_threads, initargs=(1,))
 
@@ -57,15 +59,20 @@ def make_app(gallery: Gallery) -> Starlette:
         """What is at a path below one model, as JSON."""
 
         async def endpoint(request: Request) -> Response:
-            asked, body = {**request.path_params, **request.query_params}, await _body(request)
+            model, asked = request.path_params["model"], dict(request.query_params)
 
             def content() -> bytes:
-                return _json(answer(gallery[asked["model"]], asked, body))
+                return _json(answer(gallery[model], asked, body))
 
             try:
+                body = await _body(request)
                 return _response(await asyncio.get_running_loop().run_in_executor(worker, content))
+            except requests.ClientDisconnect:
+                return _response(b"", status=400)  # nobody reads it
             except DendritreeError as error:
                 return _response(_json({"error": str(error)}), status=400)
+            except Exception as error:  # the page shows it; a traceback would only fill the terminal
+                return _response(_json({"error": f"{type(error).__name__}: {error}"}), status=500)
 
         return routing.Route(f"/api/models/{{model:int}}{path}", endpoint, methods=[method])
 
@@ -84,9 +91,27 @@ def make_app(gallery: Gallery) -> Starlette:
         ],
         # Another page whose host name was pointed at this machine asks with its own name, and is rejected
         middleware=[
-            middleware.Middleware(trusted.TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False)
+            middleware.Middleware(trusted.TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False),
+            middleware.Middleware(SameOrigin),
         ],
     )
+
+
+class SameOrigin:
+    """Rejects what pages of other origins ask: browsers send it, and only keep such a page from reading the answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it with 403."""
+        headers = dict(scope.get("headers", ()))  # their names in lower case
+        origin = headers.get(b"origin")
+        if origin in (None, b"http://" + headers.get(b"host", b"")):
+            await self.app(scope, receive, send)
+        else:
+            rule = f"a page must be this server's own to ask: got the origin {origin.decode('latin-1')!r:.80}"
+            await _response(_json({"error": rule}), status=403)(scope, receive, send)
 
 
 def _samples(exhibit: Exhibit, *_: Any) -> list[list[float]]:
@@ -123,7 +148,19 @@ def _number(asked: dict[str, Any], name: str) -> int:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+    """JSON, which has no NaN and no infinity: null in their place."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError:
+        return json.dumps(_finite(value), separators=(",", ":")).encode()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 async def _body(request: Request) -> bytes:

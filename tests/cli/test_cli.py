@@ -156,6 +156,7 @@ def test_models_takes_a_pattern(call):
 
 SMALL_MACHINE = """
 import resource, sys
+import torch
 import dendritree.cli
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, used + 2**28))

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 import dendritree
 import dendritree.models
+from dendritree.budget import stated_input_shape
 from dendritree.errors import OptionError
 from dendritree.models import MLP, MLNClassifier, create_model, list_models, registry
 from dendritree.models.registry import model_entry, model_origin, register
@@ -327,3 +328,19 @@ def test_arguments_are_those_of_the_moment_of_building(tmp_path):
     branching.append(2)
     save(net, tmp_path / "net")
     assert torch.equal(load(tmp_path / "net")(x), net(x))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_model_says_what_inputs_it_takes(name):
+    net = create_model(name, **model_entry(name).example)
+    x = torch.randn(2, *stated_input_shape(net))
+    wrong = {
+        "numpy.ndarray": x.numpy(),
+        "list": x.tolist(),
+        "NoneType": None,
+        "one of layout torch.sparse_coo": x.to_sparse(),
+        "a nested tensor of layout torch.jagged": torch.nested.nested_tensor([x, x[:1]], layout=torch.jagged),
+    }
+    for kind, value in wrong.items():
+        with pytest.raises(OptionError, match=f"^the input must be a dense torch.Tensor: got {kind}$"):
+            net(value)

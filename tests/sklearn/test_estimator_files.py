@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
@@ -104,7 +105,15 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(make, error,
         ({"version": 3}, "must have version 1 or 2: got 3"),
         ({"format": "other"}, "must have format 'dendritree-model'"),
         ({"estimator": "DendriticClasifier"}, "did you mean 'DendriticClassifier'"),
-        ({"classes": None}, "must describe a dendritree-estimator: TypeError"),
+        ({"classes": None}, "classes in config.json must be a dict: got None"),
+        ({"classes": {"dtype": "int8", "values": [0, 1, 300]}}, "must describe a dendritree-estimator: OverflowError"),
+        ({"classes": {"dtype": "int64", "values": [0, 1, 1]}}, "classes must be different values of one type"),
+        ({"classes": {"dtype": "O", "values": [0, 1, 2]}}, "classes must be different values of one type"),
+        ({"classes": {"dtype": "int64", "values": [0, 1]}}, "must read n_features and give one output per .*, 4 and 1"),
+        ({"n_features": 5, "feature_names": None}, "must read n_features .*, 5 and 3: got .4, 3."),
+        ({"n_features": True}, "n_features must be an integer of at least 1: got True"),
+        ({"feature_names": ["a"]}, "feature_names must be 4 texts, one per feature: got .'a'."),
+        ({"loss_curve": ["low"]}, "loss_curve in config.json must hold numbers: got .'low'."),
         ({"options": {"epoch": 3}}, "must describe a dendritree-estimator: .*epoch"),
         ({"network": {"format": "dendritree-table", "version": 2}}, "must have format 'dendritree-model': got"),
         ({"network": {"format": "dendritree-model", "version": 9}}, "must have version 1 or 2: got 9"),
@@ -122,4 +131,34 @@ def test_a_damaged_weights_file_is_refused(tmp_path):
     dendritree.save(fitted(), tmp_path / "model")
     (tmp_path / "model" / "weights.safetensors").write_bytes(b"nothing")
     with pytest.raises(FormatError, match="does not hold the weights"):
+        dendritree.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("device", ["cuda", "meta", 3, None])
+def test_the_device_is_not_the_files_to_choose(device, tmp_path):
+    model = fitted()
+    dendritree.save(model, tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps(config | {"options": config["options"] | {"device": device}}))
+    again = dendritree.load(tmp_path / "model")
+    assert again.device == "cpu"
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert dendritree.load(tmp_path / "model", device="cpu").device == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("inputs.mean", torch.ones(3, dtype=torch.float64)),
+        ("inputs.mean", torch.full((4,), float("nan"), dtype=torch.float64)),
+        ("inputs.total", torch.zeros((), dtype=torch.float64)),
+        ("inputs.total", torch.ones(2, dtype=torch.float64)),
+    ],
+)
+def test_a_scale_that_is_none_is_refused(key, value, tmp_path):
+    dendritree.save(fitted(), tmp_path / "model")
+    path = tmp_path / "model" / "weights.safetensors"
+    save_file(load_file(path) | {key: value}, path)
+    with pytest.raises(FormatError, match="the scale of inputs must be a weight, means and sums of squares, finite"):
         dendritree.load(tmp_path / "model")

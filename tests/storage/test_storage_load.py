@@ -1,5 +1,6 @@
 """What load rejects: files that are not ours, not whole, or not of one model."""
 
+import functools
 import json
 import shutil
 
@@ -8,7 +9,7 @@ import torch
 from full_disk import files_under
 from safetensors.torch import load_file, save_file
 
-from dendritree.errors import DendritreeError, FormatError
+from dendritree.errors import DendritreeError, FormatError, OptionError
 from dendritree.models import MLP, MLNClassifier
 from dendritree.storage import load, save
 
@@ -62,6 +63,21 @@ def test_a_config_that_is_no_json_is_rejected(folder, content):
     assert_rejected(folder, FormatError, r"config\.json must be JSON")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"[" * 100_000, b'{"a":' * 100_000, b'{"lr": NaN}', b'{"lr": -Infinity}', b'{"name": "\\ud800"}', b"9" * 5000],
+    ids=lambda content: repr(content[:20]),
+)
+def test_a_config_that_python_alone_would_read_is_rejected(folder, content):
+    (folder / "config.json").write_bytes(content)
+    assert_rejected(folder, FormatError, r"config\.json must be JSON: .{1,200} \(in .*net\)$")
+
+
+def test_nesting_that_is_json_and_too_deep_for_an_argument_is_rejected(folder):
+    edit_argument(folder, "branching", functools.reduce(lambda inner, _: [inner], range(400), []))
+    assert_rejected(folder, FormatError, r"config\.json must describe a dendritree-model")
+
+
 @pytest.mark.parametrize("content", ["[]", "3", "null", '"dendritree-model"', "{}", '{"model_type": "bert"}'])
 def test_a_foreign_config_is_rejected(folder, content):
     (folder / "config.json").write_text(content)
@@ -100,7 +116,7 @@ def test_a_config_entry_of_the_wrong_kind_is_rejected(folder, key, value, kind):
     assert_rejected(folder, FormatError, rf"{key} in config\.json must be a {kind}: got {shown}")
 
 
-@pytest.mark.parametrize("value", ["float33", "load", "Tensor", ""])
+@pytest.mark.parametrize("value", ["float33", "load", "Tensor", "", "float8_e5m2"])
 def test_a_dtype_torch_does_not_have_is_rejected(folder, value):
     edit(folder, dtype=value)
     assert_rejected(
@@ -126,7 +142,13 @@ def test_a_model_this_version_does_not_know_is_rejected(folder):
     [
         ("branches", 4, r"one of .*'branching'.*: got 'branches'"),
         ("branching", 3, r"fan_in must be branching \*\* depth: got fan_in 16, branching 3"),
-        ("dtype", "float32", r"dtype"),
+        ("dtype", "float32", r"an argument in config\.json must not be device or dtype: got dtype"),
+        ("device", "meta", r"an argument in config\.json must not be device or dtype: got device"),
+        ("device", "cuda", r"an argument in config\.json must not be device or dtype: got device"),
+        ("activation", {"torch.nn": "PReLU", "device": "meta"}, r"must not be device or dtype: got device"),
+        ("activation", {"torch.nn": "PReLU", "num_parameters": -1}, r"must describe a dendritree-model: RuntimeError"),
+        ("wiring", {"wiring": "random", "dtype": "float32"}, r"must not be device or dtype: got dtype"),
+        ("in_features", 10**30, r"must describe a dendritree-model"),
         ("wiring", {"wiring": "tangled"}, r"tangled"),
         ("wiring", {"wiring": ["shared"]}, r"wiring"),
         ("wiring", {"wiring": "shared", "twist": 3}, r"twist"),
@@ -199,3 +221,8 @@ def test_weights_with_an_entry_too_many_are_rejected(folder):
     state = load_file(folder / "weights.safetensors")
     save_file({**state, "surprise": torch.ones(3)}, folder / "weights.safetensors")
     assert_rejected(folder, FormatError, rf"(?s){WRONG_WEIGHTS}.*surprise")
+
+
+def test_a_device_that_is_not_here_is_the_mistake_of_whoever_names_it(folder):
+    with pytest.raises(OptionError, match=r"device must be one that torch has here: got 'nowhere' \(.+\)$"):
+        load(folder, device="nowhere")

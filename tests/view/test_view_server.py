@@ -1,8 +1,14 @@
 """The server: answers, errors, and an end without a trace."""
 
+import contextlib
+import http.client
+import json
+import logging
+import math
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -104,6 +110,89 @@ def test_a_question_that_makes_no_sense_is_rejected_with_the_rule(port, path, bo
     status, _, answer = ask(port, path, "GET" if body is None else "POST", body)
     assert status == 400
     assert message in answer["error"]
+
+
+def test_the_path_and_not_the_query_names_the_model(port):
+    assert ask(port, "/api/models/0/tree?model=5") == ask(port, "/api/models/0/tree")
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "https://127.0.0.1:{port}", "http://localhost:1", "null"])
+def test_pages_of_other_origins_are_not_answered(port, origin):
+    origin = origin.format(port=port)
+    for path, method in (("/api/models/0/activity?sample=4", "POST"), ("/api/models", "GET")):
+        status, _, answer = ask(port, path, method, Origin=origin)
+        assert (status, answer) == (
+            403,
+            {"error": f"a page must be this server's own to ask: got the origin {origin!r}"},
+        )
+    for own in ("127.0.0.1", "localhost"):
+        headers = {"Host": f"{own}:{port}", "Origin": f"http://{own}:{port}"}
+        assert ask(port, "/api/models/0/activity?sample=4", "POST", **headers)[0] == 200
+
+
+class Complaints(logging.Handler):
+    """What uvicorn would print."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(self.format(record))
+
+
+@pytest.fixture
+def complaints():
+    handler, logger = Complaints(), logging.getLogger("uvicorn.error")
+    logger.addHandler(handler)
+    yield handler.lines
+    logger.removeHandler(handler)
+
+
+def test_a_client_that_leaves_is_no_error_to_talk_about(port, complaints):
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            question = (
+                f"POST /api/models/0/activity HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 12544\r\n\r\n"
+            )
+            client.sendall(question.encode() + b"half a drawing")
+    assert ask(port, "/api/models")[0] == 200
+    assert ask(port, "/api/models/0/activity?sample=1", "POST")[0] == 200  # after all of theirs, in the one thread
+    assert complaints == []
+
+
+def no_constant(name):
+    raise ValueError(f"{name} is not JSON")
+
+
+def test_a_model_of_nan_is_answered_in_json(complaints):
+    broken = MLNClassifier(64, 10, branching=8)
+    torch.nn.init.constant_(broken.layer.weight, math.nan)
+    torch.nn.init.constant_(broken.layer.bias, math.inf)
+    with serving(Gallery("nan", ["net"], lambda _: exhibit_of("net", broken, data="digits", normalized=False))) as port:
+        for path, method in (("/tree?neuron=3", "GET"), ("/activity?sample=1", "POST"), ("", "GET")):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request(method, f"/api/models/0{path}")
+            with contextlib.closing(connection), connection.getresponse() as answer:
+                content = json.loads(answer.read(), parse_constant=no_constant)
+                assert answer.status == 200
+    assert complaints == []
+    assert content["name"] == "net"
+
+
+def test_an_error_in_a_model_is_an_answer_and_not_a_traceback(complaints):
+    def broken(_):
+        raise ZeroDivisionError("no such thing")
+
+    with serving(Gallery("broken", ["net"], broken)) as port:
+        assert ask(port, "/api/models/0")[::2] == (500, {"error": "ZeroDivisionError: no such thing"})
+    assert complaints == []
+
+
+def test_a_model_that_does_not_run_is_rejected_when_it_is_opened(tmp_path):
+    save(MLNClassifier(64, 10, branching=8, activation=torch.nn.PReLU(3)), tmp_path / "net")
+    with pytest.raises(OptionError, match="a model must run on its inputs to be shown: RuntimeError: "):
+        open_gallery(tmp_path / "net")[0]
 
 
 @pytest.mark.parametrize(

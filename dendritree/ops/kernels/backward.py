@@ -240,31 +240,15 @@ def backward(header, zero):
             if call.inputs:
                 inputs = call.inputs + t * sizes.features * width
             else:
-                to_tiles(
-                    call.x + t * samples * call.x_sample,
-                    call.x_sample,
-                    call.x_feature,
-                    n,
-                    0,
-                    sizes.features,
-                    inputs,
-                    zero,
-                )
+                x = call.x + t * samples * call.x_sample
+                to_tiles(x, call.x_sample, call.x_feature, n, sizes.features, inputs, zero)
             if call.gx:
                 for f in range(sizes.features):
                     store(gradients + f * width, zero)
             for c in range(group * sizes.chunks // call.groups, (group + 1) * sizes.chunks // call.groups):
                 neuron, count = chunks[2 * c + 1], chunks[2 * c + 3] - chunks[2 * c + 1]
-                to_tiles(
-                    call.y + t * samples * call.y_sample + neuron * call.y_feature,
-                    call.y_sample,
-                    call.y_feature,
-                    n,
-                    0,
-                    count,
-                    outputs,
-                    zero,
-                )
+                gy = call.y + t * samples * call.y_sample + neuron * call.y_feature
+                to_tiles(gy, call.y_sample, call.y_feature, n, count, outputs, zero)
                 trace = call.trace + t * sizes.nodes * step
                 first_place, last_place, begin = chunks[2 * c], chunks[2 * c + 2], t == first_tile
                 if call.limit:

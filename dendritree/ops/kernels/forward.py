@@ -12,7 +12,7 @@ import numpy as np
 
 from ..header import COLUMNS, FAN_IN, FIRST, NODE, ROOT, SLOT
 from .blocks import from_tiles, to_tiles
-from .core import INT32, WORKERS, at, call_at, cast, count_up, done, part, sizes_at, take, wait
+from .core import INT32, WORKERS, at, call_at, cast, count_up, part, sizes_at, take
 from .masks import LOWER, UPPER, sample_keys, synapse_key
 from .tiles import (
     choose,
@@ -131,8 +131,8 @@ def run_nodes(
 def forward(header, zero):
     """Run all samples through all trees; threads that enter together share the work.
 
-    A job is a tile of samples and a share of the chunks. Where the tiles of the inputs are kept, they are made first,
-    by all; else the thread that takes a tile makes them.
+    A job is a tile of samples and a share of the chunks. A thread makes the tiles of the inputs for itself: to read
+    what another core has just written takes longer. Those of whoever takes a tile first are kept for the way back.
     """
     call = call_at(header)
     sizes = sizes_at(call.sizes)
@@ -144,42 +144,22 @@ def forward(header, zero):
     values = call.work + count_up(header + WORKERS) * call.work_bytes
     outputs = values + sizes.slots * width
     keys = outputs + sizes.widest * width
-    inputs = keys + 4 * samples
-
-    if call.inputs:
-        jobs = tiles * call.splits
-        job = take(header, 0)
-        while job < jobs:
-            t, split = job // call.splits, job % call.splits
-            first, last = split * sizes.features // call.splits, (split + 1) * sizes.features // call.splits
-            to_tiles(
-                call.x + t * samples * call.x_sample,
-                call.x_sample,
-                call.x_feature,
-                min(samples, call.batch - t * samples),
-                first,
-                last,
-                call.inputs + t * sizes.features * width,
-                zero,
-            )
-            done(header, 0)
-            job = take(header, 0)
-        wait(header, 0, jobs)
+    own_inputs = keys + 4 * samples
+    inputs, tile_at_hand = own_inputs, -1
 
     jobs = tiles * call.groups
-    job = take(header, 1)
+    job = take(header, 0)
     while job < jobs:
         t, group = job // call.groups, job % call.groups
-        n = min(samples, call.batch - t * samples)
-        if call.inputs:
-            inputs = call.inputs + t * sizes.features * width
-        else:
-            to_tiles(
-                call.x + t * samples * call.x_sample, call.x_sample, call.x_feature, n, 0, sizes.features, inputs, zero
-            )
-        if call.limit:
-            seed = at(call.seed, np.uint32(0))
-            sample_keys(seed[0], seed[1], t * samples, samples, at(keys, np.uint32(0)))
+        n, first_sample = min(samples, call.batch - t * samples), t * samples
+        if t != tile_at_hand:
+            inputs = call.inputs + t * sizes.features * width if call.inputs and group == 0 else own_inputs
+            x = call.x + first_sample * call.x_sample
+            to_tiles(x, call.x_sample, call.x_feature, n, sizes.features, inputs, zero)
+            if call.limit:
+                seed = at(call.seed, np.uint32(0))
+                sample_keys(seed[0], seed[1], first_sample, samples, at(keys, np.uint32(0)))
+            tile_at_hand = t
         for c in range(group * sizes.chunks // call.groups, (group + 1) * sizes.chunks // call.groups):
             neuron, count = chunks[2 * c + 1], chunks[2 * c + 3] - chunks[2 * c + 1]
             run_nodes(
@@ -197,7 +177,6 @@ def forward(header, zero):
                 keys,
                 zero,
             )
-            from_tiles(
-                outputs, count, call.y + t * samples * call.y_sample + neuron * call.y_feature, call.y_sample, n, zero
-            )
-        job = take(header, 1)
+            y = call.y + first_sample * call.y_sample + neuron * call.y_feature
+            from_tiles(outputs, count, y, call.y_sample, n, zero)
+        job = take(header, 0)

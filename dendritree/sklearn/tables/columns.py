@@ -20,6 +20,8 @@ NUMBER_SHARE = 0.95
 """Share of numbers from which a column is numeric; its other cells, such as "unknown", are missing."""
 THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?$"
 DAY = 86_400.0  # seconds
+MOST, MOST_DAYS = np.finfo(np.float64).max, 106_000.0
+"""Sizes of a number and of a date, in days since 1970: pandas has nanoseconds in 64 bits, 292 years to either side."""
 
 Array = NDArray[np.float64]
 
@@ -42,6 +44,13 @@ class TableColumn:
 
     def __post_init__(self) -> None:
         check_one_of("kind", self.kind, KINDS)
+        texts = (self.name, *self.categories, *self.rare)
+        if not all(isinstance(text, str) for text in texts) or len(set(texts[1:])) < len(texts) - 1:
+            raise OptionError(f"a column must have a name and different texts as categories: got {texts!r:.80}")
+        if not isinstance(self.fill, float) or not abs(self.fill) <= (MOST_DAYS if self.kind == "date" else MOST):
+            raise OptionError(f"fill of column {self.name!r:.60} must be a number of its range: got {self.fill!r:.60}")
+        if not isinstance(self.missing, bool):
+            raise OptionError(f"missing of column {self.name!r:.60} must be true or false: got {self.missing!r:.60}")
 
     @property
     def features(self) -> list[str]:

@@ -83,13 +83,18 @@ class TableEncoding:
     def from_dict(cls, values: dict[str, Any]) -> TableEncoding:
         """The inverse of `as_dict`."""
         try:
-            return cls(
-                tuple(map(_column, values["columns"])),
-                tuple((str(each["name"]), str(each["why"])) for each in values["left_out"]),
-            )
-        except (TypeError, KeyError) as error:
-            raise FormatError(f"the columns of a table must have the fields of this version: {error!r}") from None
+            columns = tuple(map(_column, values["columns"]))
+            left_out = tuple((str(each["name"]), str(each["why"])) for each in values["left_out"])
+        except (TypeError, KeyError, OptionError) as error:
+            raise FormatError(f"the columns of a table must have the fields of this version: {error!r:.200}") from None
+        names = [column.name for column in columns]
+        if not names or len(set(names)) < len(names):
+            raise FormatError(f"the columns of a table must have different names, at least one: got {names!r:.80}")
+        return cls(columns, left_out)
 
 
 def _column(values: dict[str, Any]) -> TableColumn:
-    return TableColumn(**values | {key: tuple(map(str, values[key])) for key in ("categories", "rare")})
+    texts = {key: values[key] for key in ("categories", "rare")}
+    if not all(isinstance(each, list) for each in texts.values()):
+        raise OptionError(f"categories must be lists of texts: got {texts!r:.80}")
+    return TableColumn(**values | {key: tuple(each) for key, each in texts.items()})

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...errors import FormatError, OptionError
+from ...errors import FormatError, OptionError, check_one_of
 from ...storage import folders
 from .columns import as_numbers, as_text
 from .encoding import TableEncoding
 from .reading import check_table
-from .target import score
+from .target import TASKS, score
 
 
 class UnknownCellsWarning(UserWarning):
@@ -89,16 +89,18 @@ def describe(model: TableModel) -> folders.Description:
 
 def rebuild(config: dict[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None) -> TableModel:
     """The model of a description."""
-    for key in ("target", "task"):
-        if not isinstance(config.get(key), str):
-            raise FormatError(f"{key} of a model of a table must be a text: got {config.get(key)!r}")
+    target, task = config.get("target"), check_one_of("task", config.get("task"), TASKS[1:])
+    if not isinstance(target, str):
+        raise FormatError(f"target of a model of a table must be a text: got {target!r:.60}")
     encoding = TableEncoding.from_dict(config)
-    estimator = folders.rebuild(config["estimator"], tensors, folders.ESTIMATOR_FORMAT, device=device)
+    estimator = folders.rebuild(config.get("estimator"), tensors, folders.ESTIMATOR_FORMAT, device=device)
     if estimator.n_features_in_ != len(encoding.features):
         raise FormatError(
             f"columns must be the inputs of the estimator: got {len(encoding.features)} and {estimator.n_features_in_}"
         )
-    return TableModel(estimator, encoding, config["target"], config["task"])
+    if hasattr(estimator, "classes_") != (task == "classification"):
+        raise FormatError(f"the estimator must be one for its task, {task}: got {type(estimator).__name__}")
+    return TableModel(estimator, encoding, target, task)
 
 
 def load_table_model(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> TableModel:

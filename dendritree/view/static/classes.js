@@ -36,15 +36,17 @@ export class Classes {
   fill(row, number, chance) {
     row.button.dataset.class = number;
     row.name.textContent = this.names[number];
-    row.fill.style.transform = `scaleX(${chance.toFixed(4)})`;
-    row.share.textContent = percent(chance);
-    row.button.setAttribute("aria-label", `class ${this.names[number]}, ${(100 * chance).toFixed(0)} percent`);
+    const known = Number.isFinite(chance); // a model of NaN gives null
+    row.fill.style.transform = `scaleX(${known ? chance.toFixed(4) : 0})`;
+    row.share.textContent = known ? percent(chance) : "–";
+    row.button.setAttribute("aria-label", `class ${this.names[number]}, ${known ? (100 * chance).toFixed(0) : "unknown"} percent`);
   }
 
   update({ classes, output }, blank, shown) {
     if (!classes.length) return void (this.answer.textContent = output.map(show).join(" · "));
     const order = classes.map((_, number) => number);
     if (!this.few) order.sort((a, b) => classes[b] - classes[a]);
+    if (!classes.every(Number.isFinite)) blank = true; // no class is ahead
     const best = classes.indexOf(Math.max(...classes));
     this.rows.forEach((row, place) => {
       this.fill(row, order[place], classes[order[place]]);

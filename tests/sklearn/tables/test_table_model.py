@@ -1,14 +1,17 @@
 """A model of a table in Python: what goes in, what comes out, and the folder that stores it."""
 
+import contextlib
 import functools
+import json
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from edited_json import edits
 
 from dendritree import load, save
-from dendritree.errors import FormatError, OptionError
+from dendritree.errors import DendritreeError, FormatError, OptionError
 from dendritree.sklearn.tables import TableEncoding, UnknownCellsWarning, load_table_model
 from dendritree.studies.table.fit import fit_table
 
@@ -142,3 +145,19 @@ def test_no_rows_give_a_table_with_the_columns_of_others(task):
     assert empty.dtypes.tolist() == full.dtypes.tolist()
     assert list(empty.columns) == list(full.columns)
     assert model.evaluate(empty) is None
+
+
+def test_a_folder_edited_anywhere_predicts_or_says_what_is_wrong(tmp_path):
+    """Wrong types at every key of the config."""
+    table = frame(("no", "yes")).drop(columns="y")
+    save(fitted("no", "yes"), tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    accepted = set()
+    for place, _, edited in edits(json.loads(path.read_text())):
+        path.write_text(json.dumps(edited))
+        with contextlib.suppress(DendritreeError):
+            load(tmp_path / "model").predict(table)
+            accepted.add(place[:2])
+    # Options are used, and checked, by the next training. A class or a column may have another name.
+    assert ("estimator", "options") in accepted
+    assert not accepted & {("task",), ("format",), ("version",), ("estimator", "n_features")}
