@@ -132,13 +132,15 @@ def make_folder(folder, words):
 
 @contextlib.contextmanager
 def ctrl_c_after(seconds):
-    """Ctrl-C in this process, unless the block is over before."""
+    """Ctrl-C in this process, unless the block is over before; again later if Python lost it in a finalizer."""
     before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    sys.unraisablehook = lambda lost: None if lost.exc_type is KeyboardInterrupt else sys.__unraisablehook__(lost)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 5 * seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = sys.__unraisablehook__
         signal.signal(signal.SIGALRM, before)
 
 
