@@ -1,20 +1,36 @@
-"""Files and folders that appear whole or not at all, and a lock that ends with its holder."""
+"""Files that appear whole or not at all, and a lock that ends with its holder."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
-import shutil
-import tempfile
+import time
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
 from .errors import DendritreeError
 
+POLL_SECONDS = 0.02
 SCRATCH_NAME = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}")
+
+
+def followed(path: str | os.PathLike[str]) -> Path:
+    """The absolute path of a file or folder, be it there or not, with all links followed.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "latest").symlink_to("model-3")
+    >>> followed(folder / "latest").name
+    'model-3'
+    """
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:  # a null character; whoever opens the file says so
+        return Path(path)
 
 
 def scratch_beside(path: Path) -> Path:
@@ -25,6 +41,7 @@ def scratch_beside(path: Path) -> Path:
 def unfinished_files(folder: Path, name: str | None = None) -> list[Path]:
     """Scratch files in a folder, of one name or all: of a process that was killed, or that is writing right now.
 
+    >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> scratch_beside(folder / "notes.txt").touch()
     >>> len(unfinished_files(folder)), len(unfinished_files(folder, "notes.txt")), unfinished_files(folder, "other.txt")
@@ -42,9 +59,10 @@ def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[P
     """A path to write to, which takes the place of `path` at the end of the block; after an error nothing has changed.
 
     Args:
-        path: the file to write. Its folder is made if needed.
+        path: the file to write. Its folder is made if needed; a link is followed, not replaced.
         what: what the file is, for the error if it cannot be written.
 
+    >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "notes.txt"
     >>> with whole_file(target) as scratch:
     ...     _ = scratch.write_text("all of it")
@@ -52,22 +70,38 @@ def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[P
     >>> before, [path.name for path in target.parent.iterdir()]
     (False, ['notes.txt'])
     """
-    target = Path(path)
+    target = followed(path)
     scratch = scratch_beside(target)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        yield scratch
-        scratch.replace(target)
-    except OSError as error:
-        raise DendritreeError(f"{what} must be writable: {target} ({error.strerror or error})") from None
+        with writable(path, what):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield scratch
+            scratch.replace(target)
     finally:
         with contextlib.suppress(OSError):
             scratch.unlink()
 
 
+@contextlib.contextmanager
+def writable(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Say that `what` must be writable where the system does not let us write.
+
+    >>> import tempfile
+    >>> with writable("notes", "a file"):
+    ...     Path(tempfile.mkdtemp()).write_text("all of it")
+    Traceback (most recent call last):
+    dendritree.errors.DendritreeError: a file must be writable: notes (Is a directory)
+    """
+    try:
+        yield
+    except OSError as error:
+        raise DendritreeError(f"{what} must be writable: {os.fspath(path)} ({error.strerror or error})") from None
+
+
 def write_whole(path: str | os.PathLike[str], content: bytes | str, what: str = "a file") -> Path:
     """Write a file in one step, text as UTF-8; return its path.
 
+    >>> import tempfile
     >>> write_whole(Path(tempfile.mkdtemp()) / "notes.txt", "all of it").read_bytes()
     b'all of it'
     """
@@ -76,44 +110,8 @@ def write_whole(path: str | os.PathLike[str], content: bytes | str, what: str = 
     return Path(path)
 
 
-@contextlib.contextmanager
-def whole_folder(target: Path, *, replaces: Collection[str] | None = None) -> Iterator[Path]:
-    """A new folder to fill, which takes the place of `target` at the end of the block; on an error nothing changes.
-
-    Args:
-        target: the folder to write. Its parents are made if needed.
-        replaces: names of files of an earlier folder that are removed, everything else there being kept; None removes
-            all of them.
-
-    >>> place = Path(tempfile.mkdtemp()) / "model"
-    >>> with whole_folder(place) as fresh:
-    ...     _ = (fresh / "config.json").write_text("{}")
-    ...     before = place.exists()
-    >>> before, [path.name for path in place.iterdir()]
-    (False, ['config.json'])
-    """
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    except OSError as error:
-        raise DendritreeError(
-            f"the folder of {target.name} must be writable: {target.parent} ({error.strerror})"
-        ) from None
-    fresh, previous = scratch / "fresh", scratch / "previous"
-    try:
-        fresh.mkdir()
-        yield fresh
-        if target.exists():
-            target.rename(previous)
-        fresh.rename(target)
-        if replaces is not None and previous.exists():
-            for path in previous.iterdir():
-                if path.name not in replaces:
-                    path.rename(target / path.name)
-    finally:
-        if not target.exists() and previous.exists():
-            previous.rename(target)
-        shutil.rmtree(scratch)
+class NoLocksError(DendritreeError):
+    """The system or the drive has no file locks."""
 
 
 class Lock:
@@ -125,10 +123,13 @@ class Lock:
         path: a file beside what is written, made if needed.
         on_wait: called with the holder's name before waiting for it. None raises instead of waiting, and also where
             the system or the drive has no locks.
+        patience: seconds to wait before raising after all.
+        stays: leave the file where it is at the end.
 
     Attributes:
         held: False where there are no locks.
 
+    >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "trials.lock"
     >>> with Lock(place):
     ...     Lock(place)  # doctest: +ELLIPSIS
@@ -136,37 +137,61 @@ class Lock:
     dendritree.errors.DendritreeError: a folder takes one writer at a time: ... is in use by process ...
     """
 
-    def __init__(self, path: Path, *, on_wait: Callable[[str], None] | None = None) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            self.held = self._acquire(path, on_wait)
-        except BaseException:
-            os.close(self._descriptor)
-            raise
-
-    def _acquire(self, path: Path, on_wait: Callable[[str], None] | None) -> bool:
-        try:
-            import fcntl
-
+    def __init__(
+        self,
+        path: Path,
+        *,
+        on_wait: Callable[[str], None] | None = None,
+        patience: float = math.inf,
+        stays: bool = True,
+    ) -> None:
+        self.path, self.stays = path, stays
+        self._end = -math.inf if on_wait is None else time.monotonic() + patience
+        self._on_wait = on_wait
+        while True:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = os.pread(self._descriptor, 32, 0).decode("ascii", "replace").strip()
-                who = f"process {holder}" if holder else "another process"
-                if on_wait is None:
-                    raise DendritreeError(
-                        f"a folder takes one writer at a time: {path.parent} is in use by {who}"
-                    ) from None
-                on_wait(who)
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        except (ImportError, OSError) as error:  # Windows; some network drives
-            if on_wait is None:
-                raise DendritreeError(f"a folder with one writer needs file locks: {path.parent} ({error})") from None
-            return False
+                self.held = self._acquire()
+                if not self.held or self._is_there():
+                    break
+            except BaseException:
+                os.close(self._descriptor)
+                raise
+            os.close(self._descriptor)  # the holder before us has removed the file that we have locked
         with contextlib.suppress(OSError):  # a full disk: the lock is held all the same, without a name
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
-        return True
+
+    def _acquire(self) -> bool:
+        try:
+            import fcntl
+
+            waits = False
+            while True:
+                try:
+                    fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return True
+                except BlockingIOError:
+                    holder = os.pread(self._descriptor, 32, 0).decode("ascii", "replace").strip()
+                who = f"process {holder}" if holder else "another process"
+                if time.monotonic() >= self._end:
+                    rule = "a folder takes one writer at a time"
+                    raise DendritreeError(f"{rule}: {self.path.parent} is in use by {who}") from None
+                if not waits and self._on_wait is not None:
+                    self._on_wait(who)
+                waits = True
+                time.sleep(POLL_SECONDS)
+        except (ImportError, OSError) as error:  # Windows; some network drives
+            if self._on_wait is None:
+                rule = "a folder with one writer needs file locks"
+                raise NoLocksError(f"{rule}: {self.path.parent} ({error})") from None
+            return False
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+        except FileNotFoundError:
+            return False
 
     def release(self) -> None:
         """Let others write. Releasing twice does nothing."""
@@ -175,11 +200,19 @@ class Lock:
         if self.held:
             import fcntl
 
-            # The file stays: removing it would let two processes hold locks on two files of one name.
-            os.ftruncate(self._descriptor, 0)
+            if self.stays:
+                os.ftruncate(self._descriptor, 0)
+            else:  # while we have it: later it may be the next one's
+                self._remove()
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing is not enough if a forked child has the file too
         os.close(self._descriptor)
         self._descriptor = -1
+        if not self.held and not self.stays:
+            self._remove()
+
+    def _remove(self) -> None:
+        with contextlib.suppress(OSError):
+            self.path.unlink()
 
     def __enter__(self) -> Self:
         return self

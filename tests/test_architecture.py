@@ -19,6 +19,7 @@ PACKAGE = Path(dendritree.__file__).parent
 MAP = """
 errors
 files
+folders
 levels
 tree
 randomness

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all, and the lock."""
+"""Files that appear whole or not at all, and the lock."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ import pytest
 from full_disk import largest_file
 
 from dendritree.errors import DendritreeError
-from dendritree.files import Lock, scratch_beside, unfinished_files, whole_file, whole_folder, write_whole
+from dendritree.files import Lock, scratch_beside, unfinished_files, whole_file, write_whole
 
 OPEN_FILES = Path("/proc/self/fd")
 
@@ -65,43 +65,21 @@ def test_folders_are_made_and_a_place_that_cannot_be_written_is_named(tmp_path):
     assert names(tmp_path / "a") == ["b"]
 
 
+def test_a_link_is_followed_and_stays_also_one_to_nothing_yet(tmp_path):
+    (tmp_path / "notes").symlink_to("real/notes")
+    for content in (b"one", b"two"):
+        write_whole(tmp_path / "notes", content)
+        assert (tmp_path / "notes").is_symlink()
+        assert (tmp_path / "real" / "notes").read_bytes() == content
+    assert names(tmp_path / "real") == ["notes"]
+
+
 def test_unfinished_files_are_told_from_a_users_hidden_ones(tmp_path):
     scratch = scratch_beside(tmp_path / "notes.txt")
     for path in (scratch, tmp_path / ".notes.txt.swp", tmp_path / ".hidden", tmp_path / "notes.txt"):
         path.touch()
     assert unfinished_files(tmp_path) == unfinished_files(tmp_path, "notes.txt") == [scratch]
     assert unfinished_files(tmp_path, "notes") == unfinished_files(tmp_path / "nowhere") == []
-
-
-# ---------------------------------------------------------------------------------------------------------- folders
-
-
-def test_a_folder_keeps_what_the_user_put_there_if_it_names_what_it_replaces(tmp_path):
-    place = tmp_path / "model"
-    for content, replaces in (("one", None), ("two", ["config", "old"]), ("three", None)):
-        if content == "two":
-            (place / "mine").write_text("mine")
-            (place / "old").write_text("old")
-        with whole_folder(place, replaces=replaces) as fresh:
-            (fresh / "config").write_text(content)
-        assert names(place) == (["config", "mine"] if content == "two" else ["config"])
-        assert (place / "config").read_text() == content
-    assert names(tmp_path) == ["model"]
-
-
-def test_a_folder_that_fails_leaves_the_old_one(tmp_path):
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config").write_text("old")
-    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "model") as fresh:
-        fail_after(fresh / "config", KeyboardInterrupt)
-    assert (names(tmp_path), (tmp_path / "model" / "config").read_text()) == (["model"], "old")
-
-
-def test_a_folder_in_the_place_of_a_file_is_rejected(tmp_path):
-    (tmp_path / "file").touch()
-    message = r"^the folder of model must be writable: .*file \(File exists\)$"
-    with pytest.raises(DendritreeError, match=message), whole_folder(tmp_path / "file" / "model"):
-        pass
 
 
 # ------------------------------------------------------------------------------------------------------------- lock
@@ -123,6 +101,32 @@ def test_a_lock_waits_for_its_holder_and_says_who_that_is(tmp_path):
     waiting.join(timeout=30)
     assert (done.is_set(), said) == (True, [f"process {os.getpid()}"])
     assert names(tmp_path) == ["lock"]
+
+
+def test_a_lock_waits_as_long_as_it_has_patience(tmp_path):
+    with Lock(tmp_path / "lock"), pytest.raises(DendritreeError, match=rf"in use by process {os.getpid()}$"):
+        Lock(tmp_path / "lock", on_wait=lambda _: None, patience=0.05)
+
+
+def test_a_lock_whose_file_goes_is_held_by_one_at_a_time(tmp_path):
+    """Many who wait for one file: each makes, locks and removes it, and nobody locks a file that is gone."""
+    inside, most = [], []
+
+    def work():
+        for _ in range(20):
+            with Lock(tmp_path / "lock", on_wait=lambda _: None, stays=False) as lock:
+                assert lock.held
+                inside.append(None)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert most == [1] * 80
+    assert names(tmp_path) == []
 
 
 def test_a_child_that_was_forked_does_not_keep_a_released_lock(tmp_path):

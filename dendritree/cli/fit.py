@@ -2,49 +2,85 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..errors import FormatError, OptionError, import_extra
+from ..errors import DendritreeError, FormatError, OptionError, import_extra
 from .options import Arguments, Option
-from .progress import Progress
+from .progress import Progress, resumable
+
+if TYPE_CHECKING:
+    from ..sklearn.tables import TableModel
+
+UNFINISHED = ".dendritree.unfinished"
+"""In the folder of a model: what is trained of the comparison, until the model is there."""
 
 
 def run(arguments: Arguments) -> None:
     """Train a model on your own table, with its controls."""
     for package in ("pandas", "sklearn", "scipy", "matplotlib", "safetensors", "rich"):
         import_extra(package, extra="tables")  # all that is needed: now, not after the training
-    from ..files import whole_folder
-    from ..report import print_report, write_report
+    from ..folders import files_together, reserved
+    from ..report import print_report
+    from ..report.files import own_report_files, put_contents, report_contents
     from ..sklearn.tables import read_table
-    from ..storage.folders import write_files
+    from ..storage.folders import own_model_files, write_files
     from ..studies.table.fit import fit_table
     from ..studies.table.sections import table_report
 
     out = Path(arguments.out)
+    unfinished = out / UNFINISHED
     _check_target(out, force=arguments.force)
-    frame = read_table(arguments.table)
     source = Path(arguments.table).name
-    with Progress("models") as progress:
+    with resumable(str(out), kept=unfinished.is_dir), reserved(out, "--out", patience=0) as place:
+        _check_target(place, force=arguments.force)  # again, now that nobody else writes there
+        ours = own_model_files(place)  # before others may put files there
+        frame = read_table(arguments.table)
+        with Progress("models") as progress:
 
-        def observe(what: str, done: int, total: int, note: str = "") -> None:
-            if what == "comparing" and not done:  # nothing can be rejected any more
-                print(f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", file=sys.stderr, flush=True)
-            progress(what, done, total, note)
+            def observe(what: str, done: int, total: int, note: str = "") -> None:
+                if what == "comparing" and not done:  # nothing can be rejected any more
+                    print(f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", file=sys.stderr, flush=True)
+                progress(what, done, total, note)
 
-        fit = fit_table(
-            frame,
-            arguments.target,
-            **arguments.only("budget", "task", "neurons", "splits", "seed"),
-            epochs=_epochs(arguments.epochs),
-            observer=observe,
-        )
-    report = table_report(fit, source)
-    with whole_folder(out) as fresh:
-        write_files(fit.model, fresh)
-        write_report(report, fresh, pictures=True)
+            fit = fit_table(
+                frame,
+                arguments.target,
+                **arguments.only("budget", "task", "neurons", "splits", "seed"),
+                epochs=_epochs(arguments.epochs),
+                observer=observe,
+                unfinished=unfinished,
+                anew=arguments.force,
+            )
+        report = table_report(fit, source)
+        contents = report_contents(report, pictures=True)
+        try:
+            with files_together(place, [*ours, *own_report_files(place, contents)], "--out") as fresh:
+                write_files(fit.model, fresh)
+                put_contents(contents, fresh)
+        except (OSError, DendritreeError) as error:
+            raise DendritreeError(f"{error}; {_rescue(fit.model, contents)}") from None
+        shutil.rmtree(unfinished, ignore_errors=True)
     print_report(report)
     print(f"\nmodel: {out}\nreport: {out / 'report.html'}")
+
+
+def _rescue(model: TableModel, contents: Mapping[str, bytes]) -> str:
+    """Keep a model and its report that could not be written where they should be; says where they are."""
+    from ..report.files import put_contents
+    from ..storage import save
+
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="dendritree-"))
+        save(model, folder)
+        put_contents(contents, folder)
+    except (OSError, DendritreeError) as error:
+        return f"nor could the model be kept elsewhere ({error})"
+    return f"the model and its report are in {folder}"
 
 
 def _epochs(text: str) -> int | str:
@@ -54,10 +90,12 @@ def _epochs(text: str) -> int | str:
 
 
 def _check_target(out: Path, *, force: bool) -> None:
-    """Reject a folder that exists, before anything is trained."""
+    """Reject a folder that has files, before anything is trained; with `force`, one that is not a model folder."""
+    from ..folders import check_free, files_of_others
+    from ..report.files import own_report_files
     from ..storage.folders import folder_format
 
-    if not out.exists() and not out.is_symlink():
+    if not out.exists() or (out.is_dir() and not files_of_others(out)):
         return
     if not force:
         raise OptionError(f"--out must be a new folder, or --force be given: {out} exists")
@@ -65,13 +103,15 @@ def _check_target(out: Path, *, force: bool) -> None:
         folder_format(out)
     except FormatError as error:
         raise OptionError(f"--force replaces model folders only: {error}") from None
+    for name in (names := ("report.html", "report.md")):
+        check_free(out, name, own_report_files(out, names))
 
 
 OPTIONS = [
     Option("table TABLE", "a CSV or Parquet file, one example per row"),
     Option("--target COL", "column to predict", required=True),
-    Option("--out DIR", "new folder of the model and the report", required=True),
-    Option("--force", "replace the model in that folder"),
+    Option("--out DIR", "new or empty folder of the model and the report", required=True),
+    Option("--force", "replace the model there, and what another fit left unfinished"),
     Option("--budget N", "parameters, such as 5k (default: from the table's size)", "auto"),
     Option("--task T", "classification, regression or auto (default)", "auto"),
     Option("--neurons N", "tree (default) or sparse", "tree"),

@@ -95,9 +95,11 @@ def _live() -> Any:
 
 
 @contextlib.contextmanager
-def resumable(what: str) -> Iterator[None]:
-    """On Ctrl-C, say that `what` keeps the finished work."""
+def resumable(what: str, kept: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """On Ctrl-C, say that `what` keeps the finished work, if it does."""
     try:
         yield
     except KeyboardInterrupt:
+        if not kept():
+            raise
         raise KeyboardInterrupt(f"stopped; {what} keeps what is done, and the same command resumes it") from None

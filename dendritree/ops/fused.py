@@ -45,7 +45,7 @@ def obstacle(x: Tensor, weight: Tensor, activation: Any) -> str | None:
         return f"it runs on the CPU, the input is on {x.device}"
     if weight.dtype not in ITEM_SIZES:
         return f"it computes in float32 and float64, the weights are {weight.dtype}"
-    if _kind(activation) is None:
+    if kind_of(activation) is None:
         return f"it knows {', '.join(sorted(set(ACTIVATIONS.values())))} with a positive slope, not {activation}"
     if not HAS_NUMBA:
         return "it needs numba, which is not installed"
@@ -69,16 +69,20 @@ def is_transformed(*tensors: Tensor) -> bool:
     return (
         torch._C._are_functorch_transforms_active()
         or torch.autograd.forward_ad._current_level >= 0
-        or any(torch._C._functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+        or any(map(torch._C._functorch.is_legacy_batchedtensor, tensors))  # a generator costs more than all the rest
     )
 
 
-def _kind(activation: Any) -> str | None:
+def kind_of(activation: Any) -> str | None:
     """The kernels' name of an activation; None for those they do not know or must not replace."""
     if not isinstance(activation, nn.Module):
         return ACTIVATIONS.get(activation)
-    if "forward" in vars(activation) or any(getattr(activation, name) for name in HOOKS):
+    attributes = vars(activation)
+    if "forward" in attributes:
         return None
+    for name in HOOKS:
+        if attributes[name]:
+            return None
     if type(activation) is nn.LeakyReLU and not activation.negative_slope > 0:
         return None  # the derivative is read off the output's sign
     return ACTIVATIONS.get(type(activation))
@@ -95,7 +99,7 @@ def dendritic(
     seed: Tensor | None = None,
 ) -> Tensor:
     """The outputs of all neurons, shape (..., neurons). `obstacle` must have said None."""
-    kind = _kind(activation)
+    kind = kind_of(activation)
     assert kind is not None
     options = Options(kind, float(getattr(activation, "negative_slope", 0.0)), root_activation, dropout)
     flat = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
@@ -120,11 +124,15 @@ def _contiguous(tensor: Tensor) -> Tensor: ...
 @overload
 def _contiguous(tensor: None) -> None: ...
 def _contiguous(tensor: Tensor | None) -> Tensor | None:
-    return None if tensor is None else tensor.resolve_neg().contiguous()
+    if tensor is None or (tensor.is_contiguous() and not tensor.is_neg()):
+        return tensor
+    return tensor.resolve_neg().contiguous()
 
 
 def _readable(x: Tensor) -> Tensor:
     """A matrix as the kernels read it: samples or features side by side, and numbers as they lie in memory."""
+    if x.is_contiguous() and not x.is_neg():
+        return x
     x = x.resolve_neg()
     return x if x.stride(1) == 1 or (x.stride(0) == 1 and x.shape[0] > 1) else x.contiguous()
 
@@ -159,10 +167,8 @@ class FusedDendrites(torch.autograd.Function):
             tensors = _readable(x), _contiguous(weight), _contiguous(bias), kept.contiguous()
             found = run_backward(_readable(gy), *tensors, plan.program, seed, options, needed[0])
             if found is not None:
-                return (
-                    *(gradient if need else None for gradient, need in zip(found, needed, strict=True)),
-                    *[None] * 4,
-                )
+                gx, gw, gb = found
+                return gx, gw if needed[1] else None, gb if needed[2] else None, None, None, None, None
         scale = synapse_scale(seed, len(x), plan.pairs, options.dropout, x.dtype) if options.dropout else None
         arguments = (plan.layout, ctx.activation, options.root_activation, scale)
         return (*_gradients_by_operations(gy, (x, weight, bias), needed, arguments), *[None] * 4)
@@ -242,7 +248,7 @@ def _backward_op(
     tensors = _contiguous(x), _contiguous(weight), _contiguous(bias)
     found = run_backward(_contiguous(gy), *tensors, kept.contiguous(), program, seed, options, need_gx, LANES)
     gradients = found or _gradients_in_a_thread(gy, tensors, program, seed, options, need_gx)
-    return tuple(gradient.clone() for gradient in gradients)  # no output may be a view
+    return tuple(gy.new_empty(0) if gradient is None else gradient.clone() for gradient in gradients)  # and no views
 
 
 def _gradients_in_a_thread(
@@ -252,7 +258,7 @@ def _gradients_in_a_thread(
     seed: Tensor | None,
     options: Options,
     need_gx: bool,
-) -> list[Tensor]:
+) -> list[Tensor | None]:
     """Gradients through the eager backend for numbers that are not finite. Within an op torch has switched autograd off
     for the thread it runs in: hence another."""
     activations = {"LeakyReLU": nn.LeakyReLU(options.slope), "Tanh": nn.Tanh(), "Sigmoid": nn.Sigmoid()}
@@ -274,7 +280,7 @@ def _gradients_in_a_thread(
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    return [gy.new_empty(0) if gradient is None else gradient for gradient in found]
+    return found
 
 
 @_forward_op.register_fake

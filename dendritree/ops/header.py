@@ -75,12 +75,12 @@ class Addresses(NamedTuple):
     silent: int
     """The bits of silenced synapses."""
     work: int
-    gx: int = 0
+    gx: int
     """Gradients of inputs, one share for each group."""
-    gw: int = 0
-    gb: int = 0
+    gw: int
+    gb: int
     """Gradients of weights and biases, one share for each part."""
-    products: int = 0
+    products: int
     """For each place the product of weights from there to the root, then as many sums."""
 
 

@@ -186,8 +186,7 @@ def run_forward(
         return y, _empty(0)
     recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(sizes.edges * batch))
     kept, item = _empty(recipe.layout.kept_bytes), ITEM_SIZES[dtype]
-    more = {"y": y.data_ptr(), "y_sample": sizes.neurons * item, "y_feature": item}
-    _run(recipe, x, weight, bias, kept, program, seed, more, y)
+    _run(recipe, x, weight, bias, kept, program, seed, y, sizes.neurons * item, item)
     return y, kept
 
 
@@ -202,26 +201,21 @@ def run_backward(
     options: Options,
     need_gx: bool,
     lanes: int | None = None,
-) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Gradients of inputs (empty if not needed), weights and biases; None where numbers are not finite."""
+) -> tuple[Tensor | None, Tensor, Tensor] | None:
+    """Gradients of inputs (None if not needed), weights and biases; None where numbers are not finite."""
     sizes, (batch, features), dtype = program.sizes, x.shape, weight.dtype
     if not batch:
-        return torch.zeros_like(x), torch.zeros_like(weight), weight.new_zeros(sizes.nodes)
+        return torch.zeros_like(x) if need_gx else None, torch.zeros_like(weight), weight.new_zeros(sizes.nodes)
     recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(2 * sizes.edges * batch), True, need_gx)
     item, parts = ITEM_SIZES[dtype], recipe.parts
-    gx = _empty(recipe.groups * batch * features * item if need_gx else 0).view(dtype)
-    gw, gb = torch.empty((parts, sizes.edges), dtype=dtype), torch.empty((parts, sizes.nodes), dtype=dtype)
-    more = {
-        "y": gy.data_ptr(),
-        "y_sample": gy.stride(0) * item,
-        "y_feature": gy.stride(1) * item,
-        "gx": gx.data_ptr() if need_gx else 0,
-        "gw": gw.data_ptr(),
-        "gb": gb.data_ptr(),
-    }
-    if _run(recipe, x, weight, bias, kept, program, seed, more, (gy, gx, gw, gb)):
+    gx = _empty(recipe.groups * batch * features * item).view(dtype) if need_gx else None
+    gw, gb = torch.empty(parts * sizes.edges, dtype=dtype), torch.empty(parts * sizes.nodes, dtype=dtype)
+    strides = gy.stride(0) * item, gy.stride(1) * item
+    if _run(recipe, x, weight, bias, kept, program, seed, gy, *strides, gx, gw, gb):
         return None
-    return gx[: batch * features].view(batch, features) if need_gx else gx, gw[0], gb[0]
+    if parts > 1:
+        gw, gb = gw[: sizes.edges], gb[: sizes.nodes]
+    return None if gx is None else gx[: batch * features].view(batch, features), gw, gb
 
 
 _local = threading.local()
@@ -236,10 +230,14 @@ def _run(
     kept: Tensor,
     program: Program,
     seed: Tensor | None,
-    more: dict[str, int],
-    held: object,
+    y: Tensor,
+    y_sample: int,
+    y_feature: int,
+    gx: Tensor | None = None,
+    gw: Tensor | None = None,
+    gb: Tensor | None = None,
 ) -> bool:
-    """Run a kernel on memory that must outlive it, `held` included, with more addresses; whether it failed."""
+    """Run a kernel on memory that must outlive it, `y` with these strides in bytes; whether it failed."""
     layout, item, at = recipe.layout, weight.itemsize, kept.data_ptr()
     # What a call worked on is held for the next one of its thread; a call that was interrupted gives nothing back.
     work: Tensor | None = vars(_local).pop("work", None)
@@ -255,15 +253,20 @@ def _run(
         x_feature=x.stride(1) * item,
         weight=weight.data_ptr(),
         bias=0 if bias is None else bias.data_ptr(),
+        y=y.data_ptr(),
+        y_sample=y_sample,
+        y_feature=y_feature,
         inputs=at if layout.keeps_inputs else 0,
         trace=at + layout.trace_at,
         silent=at + layout.silent_at,
         work=work_at + recipe.common_bytes,
         products=work_at,
-        **more,
+        gx=0 if gx is None else gx.data_ptr(),
+        gw=0 if gw is None else gw.data_ptr(),
+        gb=0 if gb is None else gb.data_ptr(),
     )
     header = ctypes.create_string_buffer(recipe.settings + pack_addresses(*addresses))
-    memory = (header, x, weight, bias, kept, program, seed, work, held)
+    memory = (header, x, weight, bias, kept, program, seed, y, gx, gw, gb, work)
     threads.run_together(recipe.entry, ctypes.addressof(header), recipe.workers, memory)
     if recipe.work_bytes < HUGE_PAGES_FROM:
         _local.work = work

@@ -11,6 +11,7 @@ estimator holds its network's, that of a model of a table its estimator's.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import json
 import os
@@ -22,12 +23,14 @@ import torch
 from torch import Tensor
 
 from ..errors import FormatError, MissingExtraError, OptionError, import_extra
-from ..files import whole_folder
+from ..folders import files_of_others, files_together, finish_changes, reserved
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "weights.safetensors"
 COLUMNS_FILE = "columns.json"
 """Version 1 only: the columns of a model of a table, beside the config of its estimator."""
+WEIGHTS_DIGEST = "weights_sha256"
+"""In the config: which weights it belongs to. Folders of older versions have none, and are read as they are."""
 
 MODEL_FORMAT, ESTIMATOR_FORMAT, TABLE_FORMAT = "dendritree-model", "dendritree-estimator", "dendritree-table"
 FORMATS = {
@@ -40,14 +43,17 @@ FORMATS = {
 VERSION = 2
 """In version 1 models gave probabilities unless their arguments said otherwise, and tables had a file of columns."""
 
+WHAT = "a model folder"
+
 Description = tuple[dict[str, Any], dict[str, Tensor]]
 
 
 def save(model: Any, folder: str | os.PathLike[str]) -> None:
     """Write a registered model, a fitted `DendriticClassifier` or `DendriticRegressor`, or a `TableModel` to a folder.
 
-    `load` reads it back. An existing model folder is replaced; any other existing path raises `FormatError`. The folder
-    appears whole or not at all.
+    `load` reads it back. The folder may be new, without files, or a model folder, in which the model is replaced and
+    other files stay as they are; any other existing path raises `FormatError`. A link is followed. The files change
+    together: whenever the process is killed, `load` reads the old model or the new one. Two processes take turns.
 
     >>> import tempfile, dendritree
     >>> net = dendritree.create_model("mln", in_features=16, out_features=3, branching=4)
@@ -57,13 +63,9 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
     ['config.json', 'weights.safetensors']
     """
     import_extra("safetensors.torch", extra="save")
-    description, target = describe(model), Path(folder)
-    if target.exists():
-        try:
-            folder_format(target)
-        except FormatError as error:
-            raise FormatError(f"save replaces model folders only: {target} exists and is not one ({error})") from None
-    with whole_folder(target, replaces=(CONFIG_FILE, WEIGHTS_FILE, COLUMNS_FILE)) as fresh:
+    description = describe(model)
+    own_model_files(folder)  # rejected before anything is written there
+    with reserved(folder, WHAT) as place, files_together(place, own_model_files(place), WHAT) as fresh:
         _write(fresh, *description)
 
 
@@ -72,18 +74,36 @@ def write_files(model: Any, folder: Path) -> None:
     _write(folder, *describe(model))
 
 
+def own_model_files(folder: str | os.PathLike[str]) -> tuple[str, ...]:
+    """The files that a model folder may have, for a model to be replaced there; none where there are no files at all.
+
+    Anything else raises `FormatError`: files should not be scattered among those of others.
+    """
+    target = Path(folder)
+    if not target.exists() or (target.is_dir() and not files_of_others(target)):
+        return ()
+    try:
+        folder_format(target)
+    except FormatError as error:
+        raise FormatError(f"save replaces model folders only: {target} exists and is not one ({error})") from None
+    return CONFIG_FILE, WEIGHTS_FILE, COLUMNS_FILE
+
+
 def read_folder(folder: str | os.PathLike[str], *formats: str, device: torch.device | str | None = None) -> Any:
     """The object in a folder, of one of these formats or any."""
     _check_device(device)
     with _named(folder):
-        config = _read_config(Path(folder))
-        check_format(config, *formats or FORMATS)
-        return rebuild(config, _read_tensors(Path(folder) / WEIGHTS_FILE), device=device)
+        config, weights, problem = _read_pair(Path(folder), *formats or FORMATS)
+        found = rebuild(config, _read_tensors(weights), device=device)  # may say more exactly what is wrong
+        if problem:
+            raise FormatError(problem)
+        return found
 
 
 def folder_format(folder: str | os.PathLike[str]) -> str:
     """The format of a folder; anything that is not a model folder raises `FormatError`."""
     with _named(folder):
+        finish_changes(folder)
         return check_format(_read_config(Path(folder)), *FORMATS)
 
 
@@ -163,10 +183,30 @@ def _check_device(device: torch.device | str | None) -> None:
 
 def _write(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     plain = {key: value.detach().cpu().clone(memory_format=torch.contiguous_format) for key, value in tensors.items()}
-    import_extra("safetensors.torch", extra="save").save_file(plain, folder / WEIGHTS_FILE)
+    # Not by `save_file`, which writes for the owner alone.
+    content = import_extra("safetensors.torch", extra="save").save(plain)
+    config = {**config, WEIGHTS_DIGEST: hashlib.sha256(content).hexdigest()}
     text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (folder / WEIGHTS_FILE).write_bytes(content)
     (folder / CONFIG_FILE).write_text(text, encoding="utf-8")
-    (folder / WEIGHTS_FILE).chmod((folder / CONFIG_FILE).stat().st_mode)  # safetensors writes for the owner alone
+
+
+def _read_pair(folder: Path, *formats: str) -> tuple[Any, bytes, str]:
+    """The config of a folder, its weights, and what is wrong if they do not belong together."""
+    before = None
+    while True:
+        finish_changes(folder)
+        config = _read_config(folder)
+        check_format(config, *formats)
+        weights = _read_bytes(folder / WEIGHTS_FILE)
+        wanted, found = config.pop(WEIGHTS_DIGEST, None), hashlib.sha256(weights).hexdigest()
+        if wanted in (None, found):
+            return config, weights, ""
+        if before == (wanted, found):  # seen twice: not a moment in which another process replaces both
+            rule = f"{WEIGHTS_FILE} must be the file that {CONFIG_FILE} was written with"
+            remedy = f"to load it all the same, remove {WEIGHTS_DIGEST} there"
+            return config, weights, f"{rule}: its SHA-256 is {found}, not {wanted!r:.80}; {remedy}"
+        before = wanted, found
 
 
 def _read_config(folder: Path) -> Any:
@@ -181,27 +221,28 @@ def _read_config(folder: Path) -> Any:
 
 
 def _read_json(path: Path) -> Any:
-    found = _present(path)
+    text = _read_bytes(path)
     try:
-        value = json.loads(found.read_bytes())
+        value = json.loads(text)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # NaN and halves of characters are not JSON
         return value
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path.name} must be JSON: {error!s:.200}") from None
-    except OSError as error:
-        raise FormatError(f"{path.name} must be readable: {error.strerror}") from None
 
 
-def _read_tensors(path: Path) -> dict[str, Tensor]:
+def _read_tensors(content: bytes) -> dict[str, Tensor]:
     safetensors = import_extra("safetensors.torch", extra="save")
     try:
-        tensors: dict[str, Tensor] = safetensors.load_file(_present(path))
+        tensors: dict[str, Tensor] = safetensors.load(content)
     except import_extra("safetensors", extra="save").SafetensorError as error:
-        raise FormatError(f"{path.name} does not hold the weights that {CONFIG_FILE} describes: {error}") from error
+        raise FormatError(f"{WEIGHTS_FILE} does not hold the weights that {CONFIG_FILE} describes: {error}") from error
     return tensors
 
 
-def _present(path: Path) -> Path:
+def _read_bytes(path: Path) -> bytes:
     if not path.is_file():
         raise FormatError(f"a model folder must hold {path.name}: found none")
-    return path
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FormatError(f"{path.name} must be readable: {error.strerror}") from None

@@ -133,7 +133,7 @@ def decode_argument(value: Any) -> Any:
     return build(**_decode(options))
 
 
-def _decode(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _decode(arguments: Mapping[Any, Any]) -> dict[str, Any]:
     """Named arguments of a file."""
     for key in PLACEMENT:
         if key in arguments:

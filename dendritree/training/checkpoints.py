@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..data import Split
 from ..errors import FormatError, OptionError, import_extra
-from ..files import unfinished_files
+from ..files import followed, unfinished_files
 from ..randomness import generator_on
 from .history import Epoch, Run
 from .tensor_file import check_writable, fingerprint, kind_of, read_checkpoint, write_checkpoint
@@ -56,6 +56,7 @@ class Checkpoint:
             if not isinstance(value, Tensor):
                 raise OptionError(f"the state of a model with a checkpoint must be tensors: {name} is {value!r:.80}")
         self.path, self.run, self.scheduler, self.order = Path(path), run, scheduler, order
+        target = followed(self.path)
         parts = {"train": vars(split.train), "val": vars(split.val)}
         examples = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
         self.same = {
@@ -63,7 +64,7 @@ class Checkpoint:
             "model": {name or "the model": type(module).__name__ for name, module in run.model.named_modules()},
             "data": {name: fingerprint(value) for name, value in examples.items() if value is not None},
         }
-        self._unfinished = unfinished_files(self.path.parent, self.path.name)
+        self._unfinished = unfinished_files(target.parent, target.name)
 
     # ---------------------------------------------------------------------------------------------------------- writing
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..errors import FormatError, OptionError, import_extra
-from ..files import scratch_beside, write_whole
+from ..files import followed, scratch_beside, write_whole
 
 FORMAT = "dendritree-checkpoint"
 FORMAT_VERSION = 1
@@ -79,8 +79,9 @@ def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
 def check_writable(path: Path) -> None:
     """Raise for a path that cannot be written: try it beside the path, or in the nearest folder above that exists."""
     try:
-        folder = next(parent for parent in path.parents if parent.exists())
-        trial = scratch_beside(folder / path.name)
+        target = followed(path)
+        folder = next(parent for parent in target.parents if parent.exists())
+        trial = scratch_beside(folder / target.name)
         trial.touch()
         trial.unlink(missing_ok=True)
     except (OSError, ValueError) as error:  # ValueError: a null character

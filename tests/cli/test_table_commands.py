@@ -1,17 +1,11 @@
 """`dendritree fit` and `dendritree predict` as a user meets them."""
 
-import os
 import shutil
-import signal
-import subprocess
-import time
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from command_runs import ROOT, command_line
-from stopping import press_ctrl_c, stopped
 from table_cases import houses
 
 import dendritree
@@ -189,31 +183,3 @@ def test_predict_rejects_tables_that_do_not_fit(models, table, tmp_path, call):
         status, _, error = call("predict", *arguments)
         assert status == 2
         assert match in error
-
-
-@pytest.mark.parametrize("after", [0, 6])  # in the first of 2 splits of 3 networks; in the one that is kept
-def test_ctrl_c_leaves_nothing(after, table, tmp_path, call):
-    with stopped(press_ctrl_c, after=after):
-        status, out, error = call("fit", table, "--target", "price", "--out", tmp_path / "model", *QUICK)
-    assert (status, out) == (130, "")
-    assert error.startswith("houses.csv: 60 rows, 9 columns\n")
-    assert error.endswith("dendritree: interrupted\n")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_the_process_and_leaves_nothing(table, tmp_path):
-    process = subprocess.Popen(
-        command_line("fit", table, "--target", "price", "--out", tmp_path / "model", "--epochs", "100000"),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stderr.readline() == "houses.csv: 60 rows, 9 columns\n"
-    time.sleep(0.3)  # into the training, or the imports before it: wherever it is, the answer is the same
-    os.killpg(process.pid, signal.SIGINT)
-    out, error = process.communicate(timeout=120)
-    assert (process.returncode, out, error) == (130, "", "dendritree: interrupted\n")
-    assert list(tmp_path.iterdir()) == []

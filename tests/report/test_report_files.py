@@ -52,16 +52,28 @@ def test_the_same_records_give_the_same_bytes(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(DendritreeError, match=r"a report must be writable: .*file/.* \(.*directory.*\)"):
+    with pytest.raises(DendritreeError, match=r"a report must be writable: .*file \(File exists\)"):
         write_report(small_report(()), tmp_path / "file")
     assert contents(tmp_path) == {"file": b"mine"}
 
 
-def test_a_file_that_cannot_be_replaced_leaves_no_rest(tmp_path):
-    (tmp_path / "report.md").mkdir()
-    with pytest.raises(DendritreeError, match=r"a report must be writable: .*report\.md \("):
+def test_files_of_others_are_never_replaced_but_a_report_of_ours_is(tmp_path):
+    (tmp_path / "report.md").write_text("mine")
+    (tmp_path / "notes.txt").write_text("mine")
+    before = contents(tmp_path)
+    with pytest.raises(DendritreeError, match=r"files of others stay as they are: .*report\.md is in the way; move it"):
         write_report(small_report(()), tmp_path)
-    assert list(tmp_path.rglob(".*")) == []
+    assert contents(tmp_path) == before
+    (tmp_path / "report.html").write_text("<h1>mine</h1>")
+    with pytest.raises(DendritreeError, match=r"files of others stay as they are"):
+        write_report(small_report(()), tmp_path)
+    (tmp_path / "report.html").unlink()
+    (tmp_path / "report.md").unlink()
+    for tables in ((), TABLES[:1]):
+        files = write_report(small_report(tables), tmp_path)
+        files.html.unlink()  # its Markdown text still says whose it is
+    assert len(files.markdown.read_text().splitlines()) > 20
+    assert contents(tmp_path)["notes.txt"] == b"mine"
 
 
 def test_without_matplotlib_one_line_says_what_to_install_and_nothing_is_written(tmp_path, monkeypatch):

@@ -223,6 +223,25 @@ def test_weights_with_an_entry_too_many_are_rejected(folder):
     assert_rejected(folder, FormatError, rf"(?s){WRONG_WEIGHTS}.*surprise")
 
 
+def test_weights_of_the_same_form_that_were_not_saved_with_the_config_are_rejected_unless_asked_for(folder, tmp_path):
+    save(MLNClassifier(16, 3, branching=4), tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "weights.safetensors", folder / "weights.safetensors")
+    message = (
+        r"weights\.safetensors must be the file that config\.json was written with: its SHA-256 is .*remove weights_"
+    )
+    assert_rejected(folder, FormatError, message)
+    edit(folder, weights_sha256=...)
+    load(folder)
+
+
+def test_one_changed_bit_is_noticed(folder):
+    save(MLP(16, 3, hidden=2), folder)
+    content = bytearray((folder / "weights.safetensors").read_bytes())
+    content[-1] ^= 1
+    (folder / "weights.safetensors").write_bytes(content)
+    assert_rejected(folder, FormatError, "SHA-256")
+
+
 def test_a_device_that_is_not_here_is_the_mistake_of_whoever_names_it(folder):
     with pytest.raises(OptionError, match=r"device must be one that torch has here: got 'nowhere' \(.+\)$"):
         load(folder, device="nowhere")

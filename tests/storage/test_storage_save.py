@@ -1,10 +1,14 @@
 """What save rejects, and what it leaves behind when writing fails."""
 
-import os
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
 from full_disk import files_under, largest_file
+from killed import killed_at
 from torch import nn
 
 from dendritree.errors import DendritreeError, FormatError, OptionError
@@ -84,27 +88,6 @@ def test_a_file_is_never_overwritten(tmp_path):
 # ----------------------------------------------------------------------------------------------- when writing fails
 
 
-@pytest.fixture
-def failing_rename(monkeypatch):
-    """Make the n-th rename fail with an error; all others work."""
-
-    def install(n, error):
-        calls = 0
-        for name in ("rename", "replace"):
-            real = getattr(os, name)
-
-            def rename(*args, real=real, **kwargs):
-                nonlocal calls
-                calls += 1
-                if calls == n:
-                    raise error
-                return real(*args, **kwargs)
-
-            monkeypatch.setattr(os, name, rename)
-
-    return install
-
-
 def test_overwriting_replaces_the_whole_model(folder):
     net, x = MLP(16, 2, hidden=3).eval(), torch.randn(4, 16)
     save(net, folder)
@@ -144,14 +127,77 @@ def test_a_full_disk_leaves_nothing_where_nothing_was(tmp_path):
     assert files_under(tmp_path) == {}
 
 
-@pytest.mark.parametrize("n", [1, 2])
-@pytest.mark.parametrize(
-    "error", [OSError("no rename today"), KeyboardInterrupt("no rename today")], ids=["error", "ctrl-c"]
-)
-def test_a_failing_rename_leaves_the_old_model_and_no_scratch(folder, failing_rename, n, error):
-    before = files_under(folder.parent)
-    failing_rename(n, error)
-    with pytest.raises(type(error), match="no rename today"):
-        save(MLP(16, 2, hidden=3), folder)
-    assert files_under(folder.parent) == before
-    assert isinstance(load(folder), MLNClassifier)
+def test_killed_at_any_moment_the_folder_has_the_old_model_or_the_new_one_and_the_users_files(tmp_path):
+    nets, x = [MLNClassifier(16, 3, branching=4).eval() for _ in range(2)], torch.randn(2, 16)
+    outputs, seen = [net(x) for net in nets], set()
+    for step in itertools.count(1):
+        place = tmp_path / f"{step}"
+        save(nets[0], place)
+        (place / "notes.txt").write_text("mine")
+        killed = killed_at(step, lambda place=place: save(nets[1], place), place)
+        found = [torch.equal(load(place)(x), wanted) for wanted in outputs]
+        assert found in ([True, False], [False, True])
+        seen.add(found.index(True))
+        assert (place / "notes.txt").read_text() == "mine"
+        if not killed:
+            break
+    assert seen == {0, 1}
+    assert step > 10
+
+
+# --------------------------------------------------------------------------------------------------------- where to
+
+
+def test_an_empty_folder_and_the_current_one_take_a_model(tmp_path, monkeypatch):
+    (tmp_path / ".gitignore").touch()
+    monkeypatch.chdir(tmp_path)
+    for net in (MLP(4, 3, hidden=2), MLP(4, 3, hidden=5)):
+        save(net, ".")
+        assert load(".").hidden.out_features == net.hidden.out_features
+    assert sorted(files_under(tmp_path)) == [".gitignore", "config.json", "weights.safetensors"]
+
+
+def test_a_link_to_a_folder_is_followed_and_stays(folder):
+    (folder / "notes.txt").write_text("mine")
+    (folder.parent / "latest").symlink_to("net")
+    save(MLP(4, 3, hidden=2), folder.parent / "latest")
+    assert (folder.parent / "latest").is_symlink()
+    assert isinstance(load(folder), MLP)
+    assert sorted(files_under(folder)) == ["config.json", "notes.txt", "weights.safetensors"]
+
+
+def test_a_saver_who_comes_in_the_middle_of_another_one_waits_and_costs_nobody_a_file(folder, monkeypatch):
+    (folder / "notes.txt").write_text("mine")
+    real, others = Path.rename, []
+
+    def rename(self, target):
+        moved = real(self, target)
+        if not others:  # the first step of the first saver
+            others.append(threading.Thread(target=save, args=(MLP(4, 3, hidden=2), folder)))
+            others[0].start()
+            others[0].join(timeout=0.3)
+        return moved
+
+    monkeypatch.setattr(Path, "rename", rename)
+    save(MLP(16, 3, hidden=2), folder)
+    others[0].join(timeout=60)
+    assert load(folder).hidden.in_features == 4  # the later one's
+    assert sorted(files_under(folder)) == ["config.json", "notes.txt", "weights.safetensors"]
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert [path.name for path in folder.parent.iterdir()] == ["net"]
+
+
+def test_a_reader_beside_two_savers_sees_one_model_or_the_other(tmp_path):
+    nets, x, place = [MLNClassifier(16, 3, branching=4).eval() for _ in range(2)], torch.randn(2, 16), tmp_path / "net"
+    outputs = [net(x) for net in nets]
+    save(nets[0], place)
+    with ThreadPoolExecutor(2) as pool:
+        saving = [pool.submit(lambda net=net: [save(net, place) for _ in range(15)]) for net in nets]
+        reads = 0
+        while not all(each.done() for each in saving) or not reads:
+            found = load(place)(x)
+            assert any(torch.equal(found, wanted) for wanted in outputs)
+            reads += 1
+        for each in saving:
+            each.result()
+    assert sorted(files_under(place)) == ["config.json", "weights.safetensors"]

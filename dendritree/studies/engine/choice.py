@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 from ...data import Split
+from ...errors import OptionError
+from ...layers.base import check_number
 from ...models import create_model
 from ...training import Callback, FitConfig, History, fit
 from ...training.rewiring import Rewiring
@@ -29,6 +31,12 @@ class Choice:
     """Of AdamW."""
     rewired: float = 0.0
     """Share of a neuron's synapses that moves after the first epoch; 0 for fixed ones."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.network, str) or not isinstance(self.arguments, Mapping):
+            raise OptionError(f"a choice must have a network and its arguments: got {self!r:.160}")
+        for name in ("lr", "weight_decay", "rewired"):
+            check_number(name, getattr(self, name), positive=name == "lr")
 
     @property
     def dropout(self) -> float:

@@ -9,9 +9,9 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ...errors import DendritreeError, FormatError
 from .schema import APPLICATION_ID, FORMAT_VERSION, SCHEMA
@@ -80,10 +80,17 @@ class Database:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def select(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
-        with self._turn, plain_errors(self.path):
-            return self._connection.execute(query, values).fetchall()
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Read one moment of the file. Whatever inside cannot be understood was changed by another program."""
+        with self.transaction("DEFERRED") as connection:
+            try:
+                yield connection
+            except sqlite3.Error:
+                raise
+            except Exception as error:
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                raise FormatError(f"a run must be as dendritree wrote it: {self.path} ({reason:.300})") from error
 
     def close(self) -> None:
         """Close the file. Closing twice does nothing."""

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...errors import DendritreeError, FormatError, check_one_of, import_extra
-from ...files import whole_file
+from ...errors import FormatError, check_one_of, import_extra
+from ...folders import files_together, reserved
 from ...models import create_model
 from ...storage import save
 from .database import Database
-from .schema import describe
+from .schema import describe, read_trials
 from .trial import CURVES, Trial
 
 TRIALS = """SELECT trial.id AS trial, study, key, seed, parameters, seconds, config, created,
@@ -29,40 +30,44 @@ Table = dict[str, list[Any]]
 
 
 def export_tables(database: Database, folder: Path, file_format: str) -> list[Path]:
-    """Write `trials` and `history`: a column for each name of the keys and scores. Each appears whole or not at all.
-
-    `trial` is the number of a trial in the store; the name of a key that is another column's gets the prefix `key_`.
-    """
+    """Write `trials` and `history`: a column for each name of the keys and scores. Both change together."""
     check_one_of("format", file_format, ["csv", "parquet"])
     write = _write_csv if file_format == "csv" else _parquet_writer()
-    with database.transaction("DEFERRED") as connection:  # both tables of one moment
-        cursor = connection.execute(TRIALS)
-        names = [column for column, *_ in cursor.description]
-        rows = [dict(zip(names, row, strict=True)) for row in cursor]
-        scores = connection.execute("SELECT trial, name, value FROM score").fetchall()
-        epochs = connection.execute(f"SELECT trial, epoch, {', '.join(CURVES)} FROM epoch").fetchall()
+    with database.reading() as connection:
+        trials, history = _tables(connection)
+    tables = {f"trials.{file_format}": trials, f"history.{file_format}": history}
+    with reserved(folder, "an export") as target, files_together(target, tables, "an export") as fresh:
+        for name, table in tables.items():
+            write(fresh / name, table)
+    return [folder / name for name in tables]
+
+
+def _tables(connection: sqlite3.Connection) -> tuple[Table, Table]:
+    """All trials and all epochs, of one moment."""
+    read_trials(connection, {}, with_weights=False)  # raises for cells of other types
+    cursor = connection.execute(TRIALS)
+    names = [column for column, *_ in cursor.description]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor]
+    scores = connection.execute("SELECT trial, name, value FROM score").fetchall()
+    epochs = connection.execute(f"SELECT trial, epoch, {', '.join(CURVES)} FROM epoch").fetchall()
     keys = {row["trial"]: json.loads(row.pop("key")) for row in rows}
     rows.sort(key=lambda row: (row["study"], list(keys[row["trial"]].values())))
-    own = {*names, "epoch", *CURVES}
-    of_key = {name: f"key_{name}" if name in own else name for key in keys.values() for name in key}
+    of_key = list(dict.fromkeys(name for key in keys.values() for name in key))
     of_score = sorted({name for _, name, _ in scores})
     measured = {(trial, name): _number(value) for trial, name, value in scores}
     trials: Table = {"trial": [row["trial"] for row in rows], "study": [row["study"] for row in rows]}
-    trials |= {column: [keys[id_].get(name) for id_ in trials["trial"]] for name, column in of_key.items()}
+    ids = trials["trial"]
+    column = {name: f"key_{name}" if name in (*names, "epoch") else name for name in of_key}  # `trial` of a comparison
+    trials |= {column[name]: [keys[id_].get(name) for id_ in ids] for name in of_key}
     trials |= {name: [row[name] for row in rows] for name in ("seed", "parameters", "seconds")}
-    trials |= {name: [measured.get((id_, name)) for id_ in trials["trial"]] for name in of_score}
+    trials |= {name: [measured.get((id_, name)) for id_ in ids] for name in of_score}
     trials |= {name: [row[name] for row in rows] for name in names[names.index("config") :]}
-    place = {id_: number for number, id_ in enumerate(trials["trial"])}
+    place = {id_: number for number, id_ in enumerate(ids)}
     epochs.sort(key=lambda point: (place[point[0]], point[1]))
     history: Table = {"trial": [point[0] for point in epochs], "epoch": [point[1] for point in epochs]}
     history |= {curve: [_number(point[2 + i]) for point in epochs] for i, curve in enumerate(CURVES)}
-    history |= {column: [keys[id_].get(name) for id_ in history["trial"]] for name, column in of_key.items()}
-    paths = []
-    for name, table in (("trials", trials), ("history", history)):
-        paths.append(folder / f"{name}.{file_format}")
-        with whole_file(paths[-1], "an export") as scratch:
-            write(scratch, table)
-    return paths
+    history |= {column[name]: [keys[id_].get(name) for id_ in history["trial"]] for name in of_key}
+    return trials, history
 
 
 def export_models(trials: Iterable[Trial], folder: Path, name_of: Callable[[Trial], Sequence[str]]) -> list[Path]:
@@ -94,8 +99,9 @@ def kept_model(trial: Trial) -> nn.Module:
         if len(dtypes) == 1:
             model.to(dtypes.pop())
         model.load_state_dict(state)
-    except (DendritreeError, RuntimeError, TypeError, import_extra("safetensors", extra="save").SafetensorError) as e:
-        raise FormatError(f"kept weights must fit their model: {describe(trial)} ({e})") from None
+    except Exception as error:  # the weights and the arguments are a file's, and may be anything
+        reason = " ".join(str(error).split())
+        raise FormatError(f"kept weights must fit their model: {describe(trial)} ({reason:.300})") from None
     return model.eval()
 
 

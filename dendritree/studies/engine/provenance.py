@@ -9,12 +9,14 @@ import platform
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 import torch
 
 from ... import __version__
+from ...errors import OptionError
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -36,6 +38,12 @@ class Environment:
     """Memory of the machine in bytes; 0 where the system does not tell."""
     commit: str | None
     """Git commit of the package's source, with `-dirty` after changes; None outside its repository."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            kinds = int if name in ("cores", "ram") else (str, NoneType) if name == "commit" else str
+            if not isinstance(value, kinds):
+                raise OptionError(f"{name} of an environment must be a text or a whole number: got {value!r:.60}")
 
     @property
     def machine(self) -> str:

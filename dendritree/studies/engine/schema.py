@@ -13,7 +13,7 @@ import operator
 import sqlite3
 from typing import Any, TypeVar
 
-from ...errors import DendritreeError, OptionError
+from ...errors import DendritreeError, FormatError, OptionError, check_int
 from ...storage.models import decode_argument, encode_argument
 from .trial import CURVES, Trial, key_text
 
@@ -62,6 +62,11 @@ def describe(trial: Trial) -> str:
 def check_trial(trial: Trial) -> None:
     """Reject a trial that the tables could not give back as it is."""
     name = describe(trial)
+    if not isinstance(trial.study, str) or not math.isfinite(trial.seconds):
+        raise OptionError(
+            f"a trial must have a study and its seconds: got {trial.study!r:.60} and {trial.seconds!r:.60}"
+        )
+    check_int(f"parameters of {name}", trial.parameters, least=0)
     if set(trial.curves) != set(CURVES):
         raise OptionError(f"a trial must have the curves {', '.join(CURVES)}: {name} has {', '.join(trial.curves)}")
     lengths = {curve: len(trial.curves[curve]) for curve in CURVES}
@@ -94,7 +99,7 @@ def insert_trial(connection: sqlite3.Connection, trial: Trial, *, environment: i
 def read_trials(connection: sqlite3.Connection, wanted: dict[str, Any], *, with_weights: bool) -> list[Trial]:
     """The trials whose key has the wanted values, sorted by their keys, inside the caller's transaction."""
     columns = "SELECT id, study, key, seed, config, parameters, seconds FROM trial"
-    rows = [(*row, json.loads(row[2])) for row in connection.execute(columns)]
+    rows = [(*row, _mapping(row[2])) for row in connection.execute(columns)]
     rows = [row for row in rows if all(row[-1].get(name) == value for name, value in wanted.items())]
     ids = {row[0] for row in rows}
     curves: dict[int, list[tuple[float, ...]]] = {}
@@ -110,7 +115,7 @@ def read_trials(connection: sqlite3.Connection, wanted: dict[str, Any], *, with_
             study,
             key,
             seed,
-            {name: decode_argument(value) for name, value in json.loads(config).items()},
+            {name: decode_argument(value) for name, value in _mapping(config).items()},
             parameters,
             _number(seconds),
             dict(zip(CURVES, map(list, zip(*curves[id_], strict=True)), strict=True)),
@@ -119,10 +124,26 @@ def read_trials(connection: sqlite3.Connection, wanted: dict[str, Any], *, with_
         )
         for id_, study, _, seed, config, parameters, seconds, key in rows
     ]
+    for trial in found:
+        check_trial(trial)  # what was not written by us may be anything
     return sorted(found, key=lambda trial: (trial.study, list(trial.key.values())))
 
 
-def _number(stored: float | None) -> float:
+def read_config(connection: sqlite3.Connection) -> dict[str, Any]:
+    """The config of the run."""
+    return _mapping(connection.execute("SELECT config FROM run").fetchone()[0])
+
+
+def _mapping(text: Any) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise FormatError(f"a config and a key must be JSON objects: got {text!r:.60}")
+    return value
+
+
+def _number(stored: Any) -> float:
+    if not isinstance(stored, int | float | None):
+        raise FormatError(f"a curve, a score and seconds must be numbers: got {stored!r:.60}")
     return math.nan if stored is None else float(stored)
 
 

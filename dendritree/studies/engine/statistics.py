@@ -89,7 +89,9 @@ def spread(values: Sequence[float]) -> Spread:
         with np.errstate(invalid="ignore"):
             return Spread(float(array.sum() / array.size), math.nan)
     mean = math.fsum(array) / array.size
-    return Spread(mean, math.sqrt(math.fsum((array - mean) ** 2) / (array.size - 1)))
+    with np.errstate(over="ignore"):  # of numbers whose squares are none
+        squares = (array - mean) ** 2
+    return Spread(mean, math.sqrt(math.fsum(squares) / (array.size - 1)))
 
 
 def welch(first: Sequence[float], second: Sequence[float]) -> Difference:
@@ -196,14 +198,15 @@ def bootstrap_mean(values: Sequence[float]) -> tuple[float, float]:
 
 @functools.lru_cache(maxsize=4096)  # a report is renewed after every table, and most of its rows are as they were
 def _bootstrap_mean(values: tuple[float, ...]) -> tuple[float, float]:
-    found = _scipy_stats().bootstrap(
-        (np.array(values),),
-        np.mean,
-        n_resamples=RESAMPLES,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        rng=np.random.default_rng(BOOTSTRAP_SEED),
-    )
+    with np.errstate(over="ignore"):
+        found = _scipy_stats().bootstrap(
+            (np.array(values),),
+            np.mean,
+            n_resamples=RESAMPLES,
+            confidence_level=CONFIDENCE,
+            method="percentile",
+            rng=np.random.default_rng(BOOTSTRAP_SEED),
+        )
     # A rounded mean of equal values may fall a hair outside of them.
     low, high = np.clip(found.confidence_interval, min(values), max(values))
     return float(low), float(high)

@@ -14,22 +14,24 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from ...errors import DendritreeError, FormatError, OptionError
-from ...files import Lock
+from ...files import Lock, followed
 from .database import Database, create_database
 from .provenance import Environment, current_environment, differences
-from .schema import check_trial, describe, insert_trial, read_trials
+from .schema import check_trial, describe, insert_trial, read_config, read_trials
 from .trial import Trial, Value
 
 STORE_FILE = "trials.sqlite"
 LOCK_FILE = "trials.lock"
 SHOWN_DIFFERENCES = 12
+
+Kept = TypeVar("Kept")
 
 
 class RunStore:
@@ -73,7 +75,7 @@ class RunStore:
         """
         text, folder, environment = _canonical_json(config), Path(folder), current_environment()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            followed(folder).mkdir(parents=True, exist_ok=True)
             lock = Lock(folder / LOCK_FILE)
         except OSError as error:
             raise DendritreeError(f"a run folder must be writable: {folder} ({error.strerror})") from None
@@ -136,34 +138,43 @@ class RunStore:
 
     def fact(self, name: str, default: Any = None) -> Any:
         """What `set_fact` kept."""
-        found = self._database.select("SELECT value FROM fact WHERE name = ?", (name,))
-        return json.loads(found[0][0]) if found else default
+        return self.read_fact(name, lambda value: value, default)
+
+    def read_fact(self, name: str, read: Callable[[Any], Kept], default: Any = None) -> Kept:
+        """What `read` makes of a fact; a fact that it cannot read raises `FormatError`."""
+        with self._database.reading() as connection:
+            found = connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
+            return read(json.loads(found[0]) if found else default)
 
     def __len__(self) -> int:
-        (count,) = self._database.select("SELECT count(*) FROM trial")[0]
-        return int(count)
+        with self._database.reading() as connection:
+            return int(connection.execute("SELECT count(*) FROM trial").fetchone()[0])
 
     @property
     def config(self) -> dict[str, Any]:
         """The config the run was begun with."""
-        return dict(json.loads(self._database.select("SELECT config FROM run")[0][0]))
+        with self._database.reading() as connection:
+            return read_config(connection)
 
     @property
     def created(self) -> str:
         """When the run was begun, in UTC."""
-        return str(self._database.select("SELECT created FROM run")[0][0])
+        with self._database.reading() as connection:
+            return str(connection.execute("SELECT created FROM run").fetchone()[0])
 
     @property
     def environments(self) -> list[Environment]:
         """Versions and machines that trials of this run came from; the first began it."""
         columns = list(Environment.__dataclass_fields__)
         names = ", ".join(f'"{column}"' for column in columns)
-        rows = self._database.select(f"SELECT {names} FROM environment ORDER BY id")
-        return [Environment(**dict(zip(columns, row, strict=True))) for row in rows]
+        with self._database.reading() as connection:
+            rows = connection.execute(f"SELECT {names} FROM environment ORDER BY id")
+            return [Environment(**dict(zip(columns, row, strict=True))) for row in rows]
 
     def present(self) -> set[tuple[str, str]]:
         """Study and key, as `key_text` writes it, of all trials stored."""
-        return set(self._database.select("SELECT study, key FROM trial"))
+        with self._database.reading() as connection:
+            return set(connection.execute("SELECT study, key FROM trial"))
 
     def trials(self, *, with_weights: bool = False, **wanted: Value) -> list[Trial]:
         """The trials with their curves, in the order of their keys.
@@ -172,8 +183,12 @@ class RunStore:
             with_weights: also read the weights; without, `weights` is None in every trial.
             wanted: values that the key must have, as `task="mnist"`.
         """
-        with self._database.transaction("DEFERRED") as connection:  # one moment for trials and curves
-            return read_trials(connection, wanted, with_weights=with_weights)
+        return self.read_trials(lambda trial: trial, with_weights=with_weights, **wanted)
+
+    def read_trials(self, read: Callable[[Trial], Kept], *, with_weights: bool = False, **wanted: Value) -> list[Kept]:
+        """What `read` makes of each of the `trials`; a trial that it cannot read raises `FormatError`."""
+        with self._database.reading() as connection:  # one moment for trials and curves
+            return [read(trial) for trial in read_trials(connection, wanted, with_weights=with_weights)]
 
     def export(self, folder: str | os.PathLike[str], format: str = "csv") -> list[Path]:  # noqa: A002
         """Write all trials to `trials` and all epochs to `history` in `folder`, as CSV or Parquet; return the paths.
@@ -201,9 +216,10 @@ class RunStore:
 
 def _check_same_run(database: Database, config: dict[str, Any], environment: Environment) -> None:
     """Reject a run that another config or another version began."""
-    (begun,) = database.select("SELECT config FROM run")
-    lines = differences(json.loads(begun[0]), config)
-    for versions in database.select("SELECT dendritree, torch FROM environment ORDER BY id LIMIT 1"):
+    with database.reading() as connection:
+        lines = differences(read_config(connection), config)
+        first = connection.execute("SELECT dendritree, torch FROM environment ORDER BY id LIMIT 1").fetchall()
+    for versions in first:
         before = dict(zip(("dendritree", "torch"), versions, strict=True))
         lines += differences(before, {name: getattr(environment, name) for name in before}, "versions")
     if lines:

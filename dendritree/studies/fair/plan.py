@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...errors import OptionError, check_int, check_one_of
+from ...errors import FormatError, OptionError, check_int, check_one_of
 from ...models.sizing import parse_count
 from ..engine.choice import Choice
 from ..engine.seeds import seed_of
@@ -129,6 +129,22 @@ class ComparisonPlan:
             return cell.task.goodness(cell.task.score(trial.at_best("val_loss"), trial.at_best("val_acc")))
 
         return choice_of(max(sorted(searched, key=lambda trial: trial.key["trial"]), key=goodness))
+
+
+def check_config(config: Mapping[str, Any]) -> None:
+    """Raise for a config of a stored run that has not the values of `ComparisonPlan.as_config`.
+
+    >>> check_config(ComparisonPlan(cells=()).as_config())
+    """
+    wanted = ComparisonPlan(cells=()).as_config()
+    for key, value in wanted.items():
+        found = config.get(key)
+        if isinstance(value, int):
+            check_int(f"{key} in the config of a run", found)
+        elif isinstance(value, list) and not (
+            isinstance(found, list) and [type(each) for each in found] == [type(each) for each in value]
+        ):
+            raise FormatError(f"{key} in the config of a run must be as {value}: got {found!r:.60}")
 
 
 @functools.lru_cache(maxsize=1024)  # asked for again to see what a store lacks; filling a budget builds models

@@ -17,7 +17,7 @@ from ..engine.statistics import SIGNIFICANT
 from ..engine.store import RunStore
 from ..engine.trial import Trial
 from .families import FAMILIES
-from .plan import ComparisonPlan
+from .plan import ComparisonPlan, check_config
 from .results import Comparison, Gain, summarize
 from .sections import (
     NOT_A_TREE_GAIN,
@@ -31,6 +31,7 @@ from .sections import (
     gains_section,
     overview_section,
 )
+from .trials import read_fair_trial
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,9 +59,11 @@ def write_comparison(
         plan: what is to be there in the end; by default what was begun.
     """
     with RunStore.open_for_reading(folder) as store:
-        info, config, trials = run_info(store), store.config, store.trials()
-    if "comparison" not in config:
-        raise FormatError(f"a comparison's folder must be made by `dendritree compare`: {folder} holds another run")
+        info, config = run_info(store), store.config
+        if "comparison" not in config:
+            raise FormatError(f"a comparison's folder must be made by `dendritree compare`: {folder} holds another run")
+        check_config(config)
+        trials = store.read_trials(read_fair_trial)
     comparison = summarize(trials)
     report = comparison_report(comparison, trials, config, info, plan=plan)
     files = write_report(report, folder, name="comparison", pictures=True)

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from ...budget import count
+from ...errors import FormatError
 from ...models import create_model
 from ..engine.choice import Choice
 from ..engine.statistics import (
@@ -169,8 +170,11 @@ def _result(cell: Cell, trials: Sequence[Trial], searched: int) -> CellResult:
 
 
 def _multiply_adds(choice: Choice) -> int | None:
-    with torch.random.fork_rng(devices=[]):  # a look at results must not change what is drawn after it
-        return count(create_model(choice.network, **choice.arguments)).multiply_adds
+    try:
+        with torch.random.fork_rng(devices=[]):  # a look at results must not change what is drawn after it
+            return count(create_model(choice.network, **choice.arguments)).multiply_adds
+    except Exception as error:  # the arguments are a file's, and may be anything
+        raise FormatError(f"a choice that was stored must build its model: {choice!r:.200} ({error!s:.200})") from error
 
 
 # ------------------------------------------------------------------------------------------------------- efficiency

@@ -11,7 +11,7 @@ from ..engine.runner import Observer, Workers, run_jobs, silent
 from ..engine.store import RunStore
 from ..engine.trial import Trial
 from .plan import ComparisonPlan, draw_choice
-from .trials import SEARCH, Cell, FairJob, choice_of, run_fair_job
+from .trials import SEARCH, Cell, FairJob, choice_of, read_fair_trial, run_fair_job
 
 
 def compare(
@@ -43,7 +43,7 @@ def compare(
         cell.task.load(data_dir)
         draw_choice(cell, 0)
     with RunStore.create_or_open(folder, plan.as_config()) as store, workers or Workers() as pool:
-        _check_choices(store.trials(phase=SEARCH), plan)
+        _check_choices(store.read_trials(read_fair_trial, phase=SEARCH), plan)
         for cells in plan.rounds():
             while jobs := _missing(store, plan, cells):
                 if deadline is not None and time.monotonic() > deadline:
@@ -70,7 +70,7 @@ def _missing(store: RunStore, plan: ComparisonPlan, cells: list[Cell]) -> list[F
     present = store.present()
     jobs = [job for cell in cells for job in plan.searches(cell) if job.stored_key not in present]
     if not jobs:
-        trials = store.trials(task=cells[0].task.name, budget=cells[0].budget)
+        trials = store.read_trials(read_fair_trial, task=cells[0].task.name, budget=cells[0].budget)
         jobs = [job for cell in cells for job in plan.tests(cell, trials) if job.stored_key not in present]
     return jobs
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from ...errors import FormatError, check_int, check_one_of
 from ...models.sizing import parameters_of
 from ...training import evaluate
 from ..engine.choice import Choice, train
@@ -83,6 +84,19 @@ def run_fair_job(job: FairJob, data_dir: str | None = None) -> Trial:
     columns = history.columns()
     curves = {name: columns[name] for name in CURVES}
     return Trial(STUDY, job.key, job.seed, vars(job.choice), parameters_of(model), seconds, curves, scores)
+
+
+def read_fair_trial(trial: Trial) -> Trial:
+    """A trial of a store, if its key and its config are those of a comparison's."""
+    check_one_of("phase", trial.key["phase"], (SEARCH, TEST))
+    check_int("trial", trial.key["trial"], least=0)
+    check_int("budget", trial.key["budget"], least=0)
+    check_int("parameters", trial.parameters)
+    check_one_of("family", Cell.of(trial).family, FAMILIES)
+    choice_of(trial)
+    if trial.key["phase"] == TEST and not {"test_loss", "test_acc"} <= trial.scores.keys():
+        raise FormatError(f"a model that was evaluated must have a test loss and accuracy: got {trial.scores}")
+    return trial
 
 
 def choice_of(trial: Trial) -> Choice:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ...data import DATASETS
+from ...errors import OptionError, check_int, check_one_of
+from ...layers.base import check_number
 from ..engine.trial import Trial, Value, best_epoch, key_text
 
 STUDY = "paper"
@@ -24,6 +27,12 @@ class Row:
     size: int
     """Branching of a dendritic model, hidden units of an MLP, 0 for perceptrons."""
     dropout: float
+
+    def __post_init__(self) -> None:
+        texts = self.table, self.task, self.network
+        if not all(isinstance(text, str) for text in texts) or not isinstance(self.dropout, int | float):
+            raise OptionError(f"a row must have a table, a task, a network and its dropout: got {self!r:.160}")
+        check_int("size of a row", self.size, least=0)
 
     @property
     def dendritic(self) -> bool:
@@ -105,8 +114,8 @@ class TrialRecord:
             Row(size=int(size), **key),  # type: ignore[arg-type]
             index,
             trial.seed,
-            config["dataset"],
-            config["lr"],
+            check_one_of("dataset", config["dataset"], DATASETS),
+            check_number("lr", config["lr"]),
             trial.parameters,
             trial.seconds,
             {name: list(values) for name, values in trial.curves.items()},

@@ -136,7 +136,7 @@ def _wanted(plan: RunPlan, store: RunStore) -> dict[str, dict[StoredKey, Job]]:
 def records_of(store: RunStore, protocol: str | None = None, *, with_weights: bool = False) -> list[TrialRecord]:
     """The records of a run, of one protocol or of all."""
     wanted: dict[str, Any] = {} if protocol is None else {"protocol": protocol}
-    return [TrialRecord.of(trial) for trial in store.trials(with_weights=with_weights, **wanted)]
+    return store.read_trials(TrialRecord.of, with_weights=with_weights, **wanted)
 
 
 def planned_trials(plan: RunPlan, store: RunStore) -> Counter[tuple[str, Row]]:
@@ -153,7 +153,9 @@ REFERENCE = "seconds of the masked reference"
 
 def reference_seconds_of(store: RunStore) -> dict[tuple[str, Row], float]:
     """What a trial of (protocol, row) would have taken with the paper's masked matrices, where it was measured."""
-    return {("paper", Row(*row)): seconds for row, seconds in store.fact(REFERENCE, [])}
+    return store.read_fact(
+        REFERENCE, lambda measured: {("paper", Row(*row)): float(seconds) for row, seconds in measured}, []
+    )
 
 
 def _measure_reference(store: RunStore, plan: RunPlan, data_dir: str | None) -> None:

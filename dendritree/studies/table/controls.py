@@ -20,6 +20,8 @@ from ...sklearn.tables.encoding import TableEncoding
 from ...sklearn.tables.target import Target, score
 from ..engine.runner import Observer, silent
 from ..engine.statistics import Difference, paired_difference
+from ..engine.store import RunStore
+from ..engine.trial import CURVES, Trial
 
 LABELS = {
     "tree": "trees",
@@ -29,6 +31,7 @@ LABELS = {
     "baseline": "guessing",
 }
 IN_WORDS = LABELS | {"dense": "a dense MLP", "linear": "one linear unit per output"}
+SCORE = "test_score"
 ENOUGH_SPLITS = 5
 """With fewer, intervals are so wide that a missing gain says nothing."""
 
@@ -72,6 +75,7 @@ def compare_families(
     seed: int = 0,
     epochs: int | str = "auto",
     observer: Observer = silent,
+    store: RunStore | None = None,
 ) -> list[FamilyScores]:
     """Train every family on all but one of `splits` parts of the rows, evaluate it on that one; the baseline is last.
 
@@ -83,6 +87,7 @@ def compare_families(
         seed: of the splits and of the models.
         epochs: of each model, as in the estimators.
         observer: called with the step's name, the number of models trained so far (first 0) and of all of them.
+        store: keeps every model's trial at once; models whose trials it has are not trained again.
     """
     splits, rows = check_int("splits", splits, least=2), len(target.y)
     if rows < 2 * splits:
@@ -93,26 +98,30 @@ def compare_families(
     guess = dummy.DummyClassifier() if classes else dummy.DummyRegressor()  # the most frequent class, or the mean
     trained = rows * (splits - 1) // splits
     short = epochs != "auto" and check_int("epochs", epochs) < auto_epochs(trained, auto_batch_size(trained))
-    scores: dict[str, list[float]] = {family: [] for family in (*FAMILIES, "baseline")}
-    seconds, parameters = dict.fromkeys(scores, 0.0), dict.fromkeys(scores, 0)
-    done, models = 0, splits * len(FAMILIES)
-    observer("comparing", done, models)
+    kept = {} if store is None else {(t.key["split"], t.key["family"]): t for t in store.trials()}
+    trials: dict[str, list[Trial]] = {family: [] for family in FAMILIES}
+    guesses: list[float] = []
+    done, models = len(kept), splits * len(FAMILIES)
+    observer("comparing", 0, models)
+    if kept:
+        observer("comparing", done, models, "trained before")
     for part, (train, test) in enumerate(folds.split(frame, target.y)):
         encoding = TableEncoding.learn(frame.iloc[train])
         x_train, x_test = encoding.encode(frame.iloc[train]).x, encoding.encode(frame.iloc[test]).x
         y_train, y_test = target.y[train], target.y[test]
         for family in FAMILIES:
-            model = make_estimator(
-                target.task, neurons=family, budget=budget, epochs=epochs, random_state=(seed + part) % 2**32
-            )
-            start = time.perf_counter()
-            model.fit(x_train, y_train)
-            seconds[family] += (time.perf_counter() - start) / splits
-            parameters[family] = max(parameters[family], model.n_parameters_)
-            scores[family].append(score(y_test, model.predict(x_test)))
-            done += 1
-            observer("comparing", done, models)
-        scores["baseline"].append(score(y_test, guess.fit(x_train, y_train).predict(x_test)))
+            trial = kept.get((part, family))
+            if trial is None:
+                options = {"neurons": family, "budget": budget, "epochs": epochs, "random_state": (seed + part) % 2**32}
+                trial = _trained(part, make_estimator(target.task, **options), (x_train, y_train), (x_test, y_test))
+                if store is not None:
+                    store.add([trial])
+                done += 1
+                observer("comparing", done, models)
+            trials[family].append(trial)
+        guesses.append(score(y_test, guess.fit(x_train, y_train).predict(x_test)))
+    scores = {family: [trial.scores[SCORE] for trial in found] for family, found in trials.items()}
+    scores["baseline"] = guesses
 
     def gain(family: str, over: str) -> Difference | None:
         better, worse = (scores[family], scores[over]) if classes else (scores[over], scores[family])  # RMSE: less
@@ -123,14 +132,25 @@ def compare_families(
         FamilyScores(
             family,
             tuple(values),
-            parameters[family],
-            seconds[family],
+            max((trial.parameters for trial in trials.get(family, ())), default=0),
+            sum(trial.seconds for trial in trials.get(family, ())) / splits,
             gain("tree", family),
             gain(family, "baseline"),
             short and family != "baseline",
         )
         for family, values in scores.items()
     ]
+
+
+def _trained(split: int, model: Any, train: tuple[Any, Any], test: tuple[Any, Any]) -> Trial:
+    """Train an estimator; its trial, with its score on the test rows."""
+    start, options = time.perf_counter(), model.get_params()
+    model.fit(*train)
+    seconds = time.perf_counter() - start
+    curves = dict.fromkeys(CURVES, [math.nan] * model.n_iter_) | {"train_loss": model.loss_curve_}
+    key = {"split": split, "family": model.neurons}
+    scores = {SCORE: score(test[1], model.predict(test[0]))}
+    return Trial("table", key, model.random_state, options, model.n_parameters_, seconds, curves, scores)
 
 
 def verdict(results: Sequence[FamilyScores]) -> str:

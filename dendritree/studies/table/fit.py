@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from ...sklearn.tables.reading import check_table
 from ...sklearn.tables.target import read_target
 from ..engine.runner import Observer, silent
 from .controls import FamilyScores, compare_families, make_estimator
+from .kept import kept_trials
 
 KEPT = ("tree", "sparse")
 """Families of the model that is kept; the others are controls."""
@@ -46,6 +48,8 @@ def fit_table(
     seed: int = 0,
     epochs: int | str = "auto",
     observer: Observer = silent,
+    unfinished: str | os.PathLike[str] | None = None,
+    anew: bool = False,
 ) -> TableFit:
     """Compare trees and their controls on parts of a table, then train a model on all rows.
 
@@ -59,6 +63,10 @@ def fit_table(
         seed: of everything random.
         epochs: passes over the rows; by default those of the estimators.
         observer: called with the step's name, the number of models trained so far and of all of them.
+        unfinished: a folder that keeps the comparison's models as they are trained: the same call resumes from it, and
+            one with another table, other arguments or other versions raises `FormatError`. Nobody removes it at the
+            end; without it nothing is kept.
+        anew: remove what `unfinished` has of another call, instead of raising.
     """
     check_one_of("neurons", neurons, KEPT)
     seed = check_int("seed", seed, least=0) % 2**32
@@ -74,9 +82,10 @@ def fit_table(
     with torch.random.fork_rng(devices=[]):
         for family in ("tree", "sparse", "dense"):  # too small a budget is rejected before any training
             make_network(family, *sizes, budget=parameters)
-    results = compare_families(
-        inputs, found, budget=parameters, splits=splits, seed=seed, epochs=epochs, observer=observer
-    )
+    options: dict[str, Any] = {"budget": parameters, "splits": splits, "seed": seed, "epochs": epochs}
+    config = {"target": found.name, "task": found.task, "neurons": neurons, **options}
+    with kept_trials(unfinished, frame, config, anew=anew) as store:
+        results = compare_families(inputs, found, **options, observer=observer, store=store)
     estimator = make_estimator(found.task, neurons=neurons, budget=parameters, epochs=epochs, random_state=seed)
     encoded = encoding.encode(inputs)
     estimator.fit(encoded.x, found.y)

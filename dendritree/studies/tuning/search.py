@@ -16,6 +16,7 @@ import torch
 
 from ...data import Split
 from ...errors import DendritreeError, OptionError, check_int, import_extra
+from ...files import followed
 from ...models.sizing import parameters_of, parse_count
 from ...storage import save
 from ...training import Run, evaluate
@@ -144,7 +145,7 @@ def _check_budget(space: Space) -> None:
 def _folder(out: str | os.PathLike[str]) -> Path:
     folder = Path(out)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        followed(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DendritreeError(f"out must be a folder that can be written: {folder} ({error.strerror})") from None
     return folder

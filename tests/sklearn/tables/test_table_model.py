@@ -130,9 +130,10 @@ def test_save_and_load_keep_a_model_of_a_table(tmp_path):
     with pytest.raises(FormatError, match=r"must have format 'dendritree-table': got 'dendritree-estimator' \(in "):
         load_table_model(place)
     (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").touch()
     with pytest.raises(FormatError, match="save replaces model folders only"):
         save(model, tmp_path / "mine")
-    assert list((tmp_path / "mine").iterdir()) == []
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

@@ -24,7 +24,7 @@ def mean_curve(trials: Sequence[TrialRecord], curve: str) -> tuple[np.ndarray, n
     """
     epochs = min(len(trial.history[curve]) for trial in trials)
     values = np.array([trial.history[curve][:epochs] for trial in trials], dtype=np.float64)  # (trials, epochs)
-    with np.errstate(invalid="ignore"):  # a diverged trial has infinite losses, and no deviation
+    with np.errstate(invalid="ignore", over="ignore"):  # a diverged trial has infinite losses, and no deviation
         mean = values.mean(axis=0)
         sd = values.std(axis=0, ddof=1) if len(trials) > 1 else np.full(epochs, np.nan)
     return mean, sd
