@@ -262,5 +262,5 @@ def digest(split: Split) -> str:
     found = hashlib.sha256(repr((split.image_shape, split.classes, split.features)).encode())
     for part in split.parts:
         for tensor in (torch.tensor(part.x.shape), part.x, part.y):
-            found.update(memoryview(tensor.detach().cpu().contiguous().numpy()))
+            found.update(tensor.detach().cpu().contiguous().numpy().data)
     return found.hexdigest()[:16]

@@ -63,7 +63,7 @@ def small_budget(task: Task) -> int:
     (1000, 16000)
     """
     least = max(1000, 5 * (task.in_features + task.out_features))
-    step = 10 ** (len(str(least)) - 2)
+    step = int(10 ** (len(str(least)) - 2))
     return -(-least // step) * step
 
 
