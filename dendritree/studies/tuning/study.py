@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -56,13 +57,12 @@ def interrupts_held() -> Iterator[None]:
 def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any]) -> Any:
     """Create the study or resume it; one of other data, another budget or another seed is rejected."""
     optuna = import_extra("optuna", extra="tune")
-    with _plain_errors(storage):
-        study = optuna.create_study(
-            storage=_connect(optuna, storage), study_name=name, direction=direction, load_if_exists=True
-        )
-        known = study.user_attrs.get(SETTINGS)
-    if known is None and len(study.trials):
-        raise OptionError(f"a study must be one of dendritree's to be resumed: {name!r} is another")
+    study = optuna.create_study(
+        storage=_connect(optuna, storage), study_name=name, direction=direction, load_if_exists=True
+    )
+    known = study.user_attrs.get(SETTINGS)
+    if not isinstance(known, Mapping) and (known is not None or len(study.trials)):
+        raise OptionError(f"a study must be one of dendritree's to be resumed: {name!r:.80} is another")
     for key, value in settings.items():
         if known is not None and known.get(key) != value:
             raise OptionError(
@@ -92,13 +92,19 @@ def _connect(optuna: Any, storage: str | None) -> Any:
 
 
 @contextlib.contextmanager
-def _plain_errors(storage: str | None) -> Iterator[None]:
-    """Whatever a database driver says, as one line, without the password that an address may hold."""
+def plain_errors(storage: str | None) -> Iterator[None]:
+    """Whatever Optuna and its database raise, as one line, without the password that an address may hold.
+
+    A disk may be full, a server away, a cell edited by hand. Errors of ours and of torch pass: Optuna calls neither.
+    """
     try:
         yield
     except DendritreeError:
         raise
     except Exception as error:
+        frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+        if not any(frame.f_globals.get("__name__", "").startswith("optuna") for frame in frames):
+            raise
         shown = re.sub(r"//[^@/]*@", "//...@", storage or "")
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         text = re.sub(r"//[^@/]*@", "//...@", text)
@@ -117,7 +123,7 @@ def results(study: Any) -> tuple[TrialResult, ...]:
             trial.number,
             trial.state.name == "COMPLETE",
             dict(trial.params),
-            trial.value if trial.state.name == "COMPLETE" else _last(trial),
+            next(iter(trial.values or ()), None) if trial.state.name == "COMPLETE" else _last(trial),
             trial.user_attrs.get("parameters"),
             trial.user_attrs.get("epochs", 0),
             trial.user_attrs.get("seconds", 0.0),
