@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fuzz_commands
 import pytest
 from fuzz_cases import KINDS, Child, Kind
 
@@ -27,6 +28,8 @@ def test_a_few_cases_of_every_kind(kind, seed, tmp_path, monkeypatch):
     module = importlib.import_module(KINDS[kind].module)
     if kind == "stops":
         monkeypatch.setattr(module, "PRELOADED", [module.__name__])  # that of a `save` needs no pandas
+    monkeypatch.setattr(fuzz_commands, "IMPORTED_FIRST", [])
+    monkeypatch.setattr(fuzz_commands, "SECONDS", 600)  # nothing is interrupted, however busy the machine is
     assert module.run(seed, tmp_path)
 
 

@@ -226,6 +226,8 @@ def read_array_file(path: Path) -> dict[str, Array]:
     )
     found: dict[str, Array] = {}
     for file in files:
+        if not file.is_file():  # to open a pipe would wait for somebody to write
+            raise FormatError(f"{file} must be a whole file of numpy.savez or numpy.save: it is not a file")
         try:
             with file.open("rb") as stream:
                 loaded = np.load(stream, allow_pickle=False)

@@ -124,7 +124,7 @@ def load_dataset(
 
 def _load_path(path: Path, text: str, target: Any, shape: tuple[int, int, int] | None, seed: int) -> Split:
     """The data at a path, by what is there."""
-    name = path.resolve().name
+    name = os.path.basename(os.path.realpath(path))  # noqa: PTH119  `resolve` raises for a link to itself
     if is_table(path):
         return split_table(read_table(path), target, seed=seed, name=name)
     if not text or not path.exists():

@@ -1,5 +1,7 @@
 """Arrays as users have them, and their files."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from own_data import blobs
 from dendritree.data import load_dataset
 from dendritree.data.arrays import read_inputs
 from dendritree.data.kept import read_split, write_split
-from dendritree.errors import FormatError, OptionError, ShapeError
+from dendritree.errors import FormatError, MissingDataError, OptionError, ShapeError
 
 SHAPES = {
     (8, 8): (1, 8, 8),
@@ -149,6 +151,15 @@ def test_objects_and_cut_files_are_rejected_without_being_run(tmp_path):
         (tmp_path / "cut.npz").write_bytes(content[:size])
         with pytest.raises(FormatError, match=r"cut\.npz must be a whole file of numpy\.savez or numpy\.save"):
             load_dataset(tmp_path / "cut.npz")
+
+
+def test_a_path_that_is_no_file_is_rejected_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(FormatError, match=r"pipe\.npz must be a whole file of numpy\.savez or numpy\.save: it is not"):
+        load_dataset(tmp_path / "pipe.npz")
+    (tmp_path / "loop.npz").symlink_to("loop.npz")
+    with pytest.raises(MissingDataError, match=r"found no .*loop\.npz"):
+        load_dataset(tmp_path / "loop.npz")
 
 
 @pytest.mark.parametrize("images", [True, False])

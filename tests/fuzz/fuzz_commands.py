@@ -1,6 +1,7 @@
 """Random command lines from the parsers' own options: a status that means something, a sentence, never a traceback."""
 
 import contextlib
+import importlib
 import os
 import random
 import re
@@ -17,6 +18,8 @@ from dendritree.cli import COMMANDS, main
 STATUSES = {0, 1, 2, 130}
 SECONDS = 4
 """How long a command may run before it gets a Ctrl-C."""
+IMPORTED_FIRST = ["torch._dynamo", "onnxruntime", "matplotlib.pyplot", "pandas", "scipy.stats", "optuna", "sklearn.svm"]
+"""Packages that do not survive a Ctrl-C in the middle of their import, for the commands after it in one process."""
 AS_PROCESS = 0.04
 """How many of the commands run in a process of their own."""
 UNTOUCHED = "taken"
@@ -144,6 +147,8 @@ def ctrl_c_after(seconds):
 
 def call(words, folder):
     """Exit status, output and errors of a command in this process, run in a folder, with streams as a terminal's."""
+    for package in IMPORTED_FIRST:
+        importlib.import_module(package)
     here = os.open(".", os.O_RDONLY)
     files = [folder.parent / f"{folder.name}-{stream}.txt" for stream in ("out", "errors")]
     os.chdir(folder)

@@ -28,6 +28,7 @@ from tune_cases import made_up, tried
 
 import dendritree
 from dendritree import DendriticLayer, MLNClassifier, fit
+from dendritree.data import load_dataset
 from dendritree.data.content import DataFile
 from dendritree.data.idx import read_idx
 from dendritree.data.places import Place, read_verified
@@ -95,6 +96,11 @@ def use_table(path):
     return read_table(path).to_csv()
 
 
+def use_arrays(path):
+    split = load_dataset(path)
+    return repr([(part.x.tolist(), part.y.tolist()) for part in (split.train, split.val, split.test)])
+
+
 def use_idx(path):
     if not path.is_file():  # whoever calls `read_idx` has the bytes
         raise FormatError("no file")
@@ -139,6 +145,7 @@ USES = [
     ("checkpoint.safetensors", resume_fit),
     *[(name, use_table) for name in TABLES],
     ("houses.csv", command("predict", "fitted", "PATH")),
+    ("images.npz", use_arrays),
     ("images.idx", use_idx),
     ("images.idx", use_data_file),
 ]

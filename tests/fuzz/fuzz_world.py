@@ -101,6 +101,7 @@ MAKERS = {
     "houses.csv": lambda path: houses().to_csv(path, index=False),
     "houses.csv.gz": lambda path: houses().to_csv(path, index=False),
     "houses.parquet": lambda path: houses().to_parquet(path, index=False),
+    "images.npz": lambda path: np.savez_compressed(path, x=inputs(rows=60).numpy(), y=np.arange(60) % 3),
     "images.idx": lambda path: path.write_bytes(write_idx(np.arange(24, dtype=np.uint8).reshape(2, 3, 4))),
 }
 
