@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from ..data import Examples, Split, load_dataset
 from ..errors import DendritreeError, FormatError, OptionError, check_index
 from ..models import create_model
-from ..storage import load_model
+from ..storage import load
 from ..storage.folders import CONFIG_FILE
 from ..training import FitConfig, fit
 from ..wiring import Local
+from .estimators import exhibit_of_estimator
 from .examples import class_names, examples_of, exhibit_of, samples_of
 from .exhibit import Exhibit
 from .pixels import Pixels
@@ -59,7 +61,7 @@ class Gallery:
 
 
 def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
-    """The models under a path: one that `save` wrote, a folder of such, or a run that kept some.
+    """The models under a path: one that `save` or `dendritree fit` wrote, a folder of such, or a run that kept some.
 
     Args:
         path: the folder.
@@ -83,7 +85,14 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
     if not folders:
         raise FormatError(f"there must be a model ({CONFIG_FILE}) or a run ({STORE_FILE}) to view: none in {folder}")
     names = [str(each.relative_to(folder)) if each != folder else folder.resolve().name for each in folders]
-    return Gallery(folder.resolve().name, names, lambda n: exhibit_of(names[n], load_model(folders[n]), **options))
+
+    def opened(number: int) -> Exhibit:
+        model = load(folders[number])
+        if not isinstance(model, nn.Module):
+            return exhibit_of_estimator(names[number], model, **options)
+        return exhibit_of(names[number], model, **options)
+
+    return Gallery(folder.resolve().name, names, opened)
 
 
 def _run_gallery(folder: Path) -> Gallery:
