@@ -2,18 +2,20 @@
 PYTHON ?= python3
 VENV := .venv
 WORKERS ?= auto
+MINUTES ?= 10
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # Python keeps what it compiles, whatever the environment says: tests start dozens of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help reproduce test test-all bench docs lint types pytest package clean
+.PHONY: help reproduce test test-all fuzz bench docs lint types pytest package clean
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
 	@echo "make test        lint, types, tests, and a package that installs"
 	@echo "make test-all    all tests: also those that kill and restart for minutes, and more random examples of the others"
+	@echo "make fuzz        random layers, command lines, damaged files and kills for MINUTES=10: see docs/reliability.md"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make docs        build the documentation into site/index.html"
 	@echo "make clean       remove .venv and everything built"
@@ -43,6 +45,10 @@ pytest: $(VENV)/dev.stamp
 
 test-all: $(VENV)/dev.stamp
 	$(PYTEST) --hypothesis-profile=long
+
+# ONLY=KIND SEED=S runs one case again.
+fuzz: $(VENV)/dev.stamp
+	$(BIN)/python tests/fuzz --minutes $(MINUTES) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
 
 package: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_package.py

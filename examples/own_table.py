@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dendritree.sklearn.tables import read_table
+from dendritree.data.frames import read_table
 from dendritree.studies.table.controls import verdict
 from dendritree.studies.table.fit import fit_table
 

@@ -19,7 +19,7 @@ from dendritree.errors import MissingDataError
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 # `make test` draws few examples, `make test-all` many (--hypothesis-profile=long). A busy machine is slow: no deadline.
-settings.register_profile("short", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("short", max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", settings.get_profile("short"), max_examples=100)
 settings.load_profile("short")
 
@@ -28,6 +28,12 @@ ABSENT = {
     "mps": None if torch.backends.mps.is_available() else "no Apple GPU",
     "compiler": None if shutil.which("g++") else "no g++ for torch.compile",
 }
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Files of tests hold tests, not doctests: looking for both takes a worker a second."""
+    return [found for found in (yield) if type(found) is pytest.Module]
 
 
 def pytest_collection_modifyitems(items):

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from browser import CHROMIUM, Browser
 
 import dendritree
 
@@ -48,15 +47,13 @@ def test_pages_load_nothing_from_elsewhere(site):
         assert [link for link in loaded if re.match(r"(?:https?:)?//", link)] == [], page.name
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-def test_the_search_works_from_disk_without_a_network(site):
-    with Browser() as browser:
-        page = browser.open(site / "api" / "layers.html", 1200)
-        page.value("document.querySelector('[data-md-toggle=search]').click()")
-        page.value(
-            "(() => { const box = document.querySelector('.md-search__input'); box.focus(); box.value = 'rewiring';"
-            " box.dispatchEvent(new Event('input', {bubbles: true})); box.dispatchEvent(new Event('keyup')) })()"
-        )
-        found = page.wait_until("document.querySelectorAll('.md-search-result__item').length")
-        assert found > 0
-        assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
+def test_the_search_works_from_disk_without_a_network(site, browser):
+    page = browser.open(site / "api" / "layers.html", 1200)
+    page.value("document.querySelector('[data-md-toggle=search]').click()")
+    page.value(
+        "(() => { const box = document.querySelector('.md-search__input'); box.focus(); box.value = 'rewiring';"
+        " box.dispatchEvent(new Event('input', {bubbles: true})); box.dispatchEvent(new Event('keyup')) })()"
+    )
+    found = page.wait_until("document.querySelectorAll('.md-search-result__item').length")
+    assert found > 0
+    assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []

@@ -40,9 +40,9 @@ ROWS = {
     "sklearn_pipeline.py": [("tree", 3_985), ("sparse", 4_000), ("dense", 3_960), ("linear", 670)],
 }
 DATA = {"local_wiring.py": "mnist"}  # what an example loads, if it does not come with a package
-SHORT = {"local_wiring.py": ["--images", "2000"]}
-# One as a user runs it, and the one that starts processes, which import it; the others in this process, much faster.
-AS_A_PROCESS = ("compare_digits.py", "ddp.py", "other_trainers.py")
+SHORT = {"local_wiring.py": ["--images", "700"]}
+# Examples that start processes, which import them, or whose packages warn; the others in this process, much faster.
+AS_A_PROCESS = ("ddp.py", "other_trainers.py")
 # Packages of others warn as they are imported.
 WARNS = ("other_trainers.py",)
 

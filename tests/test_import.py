@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from warm import run
 
 ROOT = Path(__file__).parents[1]
 OPTIONAL = ["numba", "sklearn", "safetensors", "matplotlib", "pandas", "scipy", "plotly", "onnx", "dask", "hypothesis"]
@@ -74,7 +75,7 @@ print(json.dumps([list(net(torch.randn(2, 16)).shape), len(history.epochs), dend
 
 
 def test_building_counting_and_training_need_torch_alone():
-    assert run_fresh(BLOCKED) == [[2, 3], 1, 3 * (16 + 4 + 4 + 1)]
+    assert run(BLOCKED) == (0, f"{[[2, 3], 1, 3 * (16 + 4 + 4 + 1)]}\n", "")
 
 
 LAZY = """

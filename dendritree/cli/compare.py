@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .messages import tell
-from .options import DATA_DIR, WORKERS, Arguments, Option, make_workers
+from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, WORKERS, Arguments, Option, image_shape, make_workers, say_data
 from .progress import Progress, resumable
 from .report import show_comparison
 
@@ -17,9 +17,13 @@ def run(arguments: Arguments) -> None:
         arguments.tasks,
         budgets=arguments.budgets or (),
         families=arguments.families or (),
+        target=arguments.target,
+        image=image_shape(arguments),
         **arguments.only("trials", "seeds", "steps"),
         test_steps=4 * arguments.steps,
     )
+    for task in plan.tasks:
+        say_data(task.held)
     with resumable(folder), Progress() as progress:
         whole = compare(folder, plan, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
     if not whole:
@@ -28,7 +32,9 @@ def run(arguments: Arguments) -> None:
 
 
 OPTIONS = [
-    Option("tasks [DATA ...]", "data sets; mnist:128 for 128 examples (default: all)"),
+    Option("tasks [DATA ...]", f"{DATA_HELP}; mnist:128 for 128 examples (default: all built-in ones)"),
+    TARGET,
+    IMAGE,
     Option("--budgets N ...", "parameters, such as 9k (default: several per data set)"),
     Option("--families F ...", "tree, sparse, dense, linear (the default), ktree, denn, dnm, dmnn, dann"),
     Option("--trials N", "random configurations tried per family", 16),
@@ -39,4 +45,7 @@ OPTIONS = [
     DATA_DIR,
     *WORKERS,
 ]
-EXAMPLES = "dendritree compare mnist --budgets 4k 9k --hours 1"
+EXAMPLES = """dendritree compare mnist --budgets 4k 9k --hours 1
+dendritree compare mydata.npz --budgets 2k 8k
+dendritree compare pets/ --image 28x28
+dendritree compare houses.csv --target price"""

@@ -24,6 +24,7 @@ def run(arguments: Arguments) -> None:
     """Train a model on your own table, with its controls."""
     for package in ("pandas", "sklearn", "scipy", "matplotlib", "safetensors", "rich"):
         import_extra(package, extra="tables")  # all that is needed: now, not after the training
+    from ..data.naming import is_table
     from ..folders import files_together, reserved
     from ..report import print_report
     from ..report.files import own_report_files, put_contents, report_contents
@@ -32,6 +33,9 @@ def run(arguments: Arguments) -> None:
     from ..studies.table.fit import fit_table
     from ..studies.table.sections import table_report
 
+    if not is_table(arguments.table):
+        way = f"dendritree tune {arguments.table} --budget 2k --out {arguments.out}"
+        raise OptionError(f"fit makes models of tables, CSV or Parquet: got {arguments.table}; take `{way}`")
     out = Path(arguments.out)
     unfinished = out / UNFINISHED
     _check_target(out, force=arguments.force)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ..errors import import_extra
 
 if TYPE_CHECKING:
+    from ..data import Split
     from ..studies.engine.runner import Workers
 
 
@@ -57,12 +59,30 @@ class Option:
         parser.add_argument(self.name, **self.settings)
 
 
+DATA_HELP = "a built-in name (dendritree data list), .npz, x.npy, folder of images by class, or table"
+TARGET = Option("--target COL", "column of a table to predict")
+IMAGE = Option("--image HxW", "size of images, 3x32x32 for color (default: their own)")
 DATA_DIR = Option("--data-dir DIR", "folder to search first (default: $DENDRITREE_DATA)")
 WORKERS = (
     Option("--workers N", "processes (default: one per core)", type=int),
     Option("--backend B", "loky: processes (default); dask: a cluster; here: none", "loky"),
     Option("--address URL", "Dask scheduler (default: a local cluster)"),
 )
+
+
+def image_shape(arguments: Arguments) -> tuple[int, int, int] | None:
+    """What the option `IMAGE` asks for."""
+    from ..data.naming import parse_image_shape
+
+    return None if arguments.image is None else parse_image_shape(arguments.image)
+
+
+def say_data(split: Split | None) -> None:
+    """Say on standard error what the user's own data is, and how it was cut; of built-in data there is no need."""
+    from ..data.naming import describe
+
+    if split is not None:
+        print(describe(split), file=sys.stderr, flush=True)
 
 
 def make_workers(arguments: Arguments) -> Workers:

@@ -37,11 +37,13 @@ def run(arguments: Arguments) -> None:
 
 def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> None:
     """Write the report of a comparison into its folder, and print it."""
-    from ..studies.fair import print_comparison, write_comparison
+    from ..studies.fair import answers, print_comparison, write_comparison
 
     comparison, files = write_comparison(folder, plan=plan)
     print_comparison(comparison)
-    print(f"wrote {', '.join(map(str, files))}")
+    for answer in answers(comparison):
+        print("\n".join(["", *answer.sentences, f"    {answer.code}"]))
+    print(f"\nwrote {', '.join(map(str, files))}")
 
 
 def show_reproduction(report: Report, files: ReportFiles, *, whole: bool = False) -> None:

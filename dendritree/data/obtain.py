@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import DendritreeError, FormatError, MissingDataError
+from ..errors import DendritreeError, FormatError, MissingDataError, MissingExtraError
 from ..files import write_whole
 from .catalog import FileSet
 from .content import DataFile, check_content
@@ -92,7 +92,7 @@ def _fetch(file_set: FileSet, found: Found, tried: list[str]) -> None:
                 for file, content in source.fetch(missing):
                     check_content(file, content, str(source))
                     found[file.name] = Obtained(content, _keep(file, content, folder) if keeps else None)
-            except (MissingDataError, FormatError) as error:
+            except (MissingDataError, MissingExtraError, FormatError) as error:
                 tried.append(f"{source} ({error})")
 
 

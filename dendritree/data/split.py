@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import OptionError, ShapeError
+from .scaling import Scaling
+
+FIFTH = 5
+"""A fifth of the examples is for validation, another one for the test, where a data set does not say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +56,23 @@ class Examples:
 
 @dataclass(frozen=True)
 class Split:
-    """Examples to train on, to select a model by, and to evaluate it on once."""
+    """Examples to train on, to select a model by, and to evaluate it on once; and what is known about them."""
 
     train: Examples
     val: Examples
     test: Examples
     features: tuple[str, ...] = field(default=(), kw_only=True)
     """Names of the columns of x, where they have names."""
+    image_shape: tuple[int, int, int] | None = field(default=None, kw_only=True)
+    """(channels, height, width) of the image in each row of x, pixels row by row; None where x is not an image."""
+    classes: tuple[str, ...] = field(default=(), kw_only=True)
+    """Names of the classes that y numbers from 0, where they have names."""
+    scaling: Scaling | None = field(default=None, kw_only=True)
+    """How studies scale x, where that is fixed; None to learn it from the training examples."""
+    name: str = field(default="", kw_only=True)
+    """What a report calls the data."""
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    """How it was cut and what was left out, a sentence each."""
 
     def __post_init__(self) -> None:
         for name, part in zip(("train", "val", "test"), self.parts, strict=True):
@@ -74,20 +91,58 @@ class Split:
                 f"features must name each column of x, or none: got {len(self.features)} names, x "
                 f"{tuple(self.train.x.shape)}"
             )
+        if self.image_shape is not None and math.prod(self.image_shape) != math.prod(self.train.x.shape[1:]):
+            raise ShapeError(
+                f"image_shape must have as many pixels as x: got {self.image_shape}, x {tuple(self.train.x.shape)}"
+            )
 
     @property
     def parts(self) -> tuple[Examples, Examples, Examples]:
         """Train, val and test."""
         return self.train, self.val, self.test
 
+    def scaled(self) -> Split:
+        """The same split with x as studies train on it: `scaling`, or the one of the training examples.
 
-def fixed_order(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        >>> x = torch.tensor([[1.0], [3.0]])
+        >>> Split(*[Examples(x, torch.arange(2))] * 3).scaled().train.x.flatten()
+        tensor([-0.7071,  0.7071])
+        """
+        scaling = self.scaling or Scaling.of(self.train.x, self.image_shape)
+        train, val, test = (Examples(scaling(part.x), part.y, part.weight) for part in self.parts)
+        return replace(self, train=train, val=val, test=test, scaling=scaling)
+
+
+def fixed_order(count: int, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The permutation by which a file of `count` examples is split: NumPy's default generator, seed 0.
 
     >>> fixed_order(5).tolist()
     [2, 4, 3, 0, 1]
     """
-    return np.random.default_rng(0).permutation(count)
+    return np.random.default_rng(seed).permutation(count)
+
+
+def cut(labels: NDArray[Any], *, held_out: int = 2, seed: int = 0) -> tuple[NDArray[np.int64], ...]:
+    """The examples to train on, then those of each part that is held out, as positions in a shuffled order.
+
+    A fifth of every class is held out for each part, and at least one example, so that no part lacks a class.
+
+    Args:
+        labels: the class of each example; all the same where there are no classes.
+        held_out: 2 for validation and test, 1 where the test examples are others.
+        seed: of the order.
+
+    >>> [part.tolist() for part in cut(np.array([0, 0, 0, 0, 1, 1, 1]))]
+    [[5, 0, 1], [2, 4], [3, 6]]
+    """
+    order = fixed_order(len(labels), seed)
+    part = np.zeros(len(labels), np.int64)
+    for label in np.unique(labels):
+        own = order[labels[order] == label]
+        share = max(1, len(own) // FIFTH)
+        for number in range(held_out):
+            part[own[number * share : (number + 1) * share]] = number + 1
+    return tuple(order[part[order] == number] for number in range(held_out + 1))
 
 
 def first_examples(split: Split, count: int) -> Split:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import FormatError
-from . import DATASETS
+from .builtin import DATASETS
 from .catalog import FILE_SETS
 from .content import DataFile
 from .places import local_places, read_verified

@@ -200,6 +200,8 @@ class DendriticLayer(PlannedLayer):
 
         The density gain of the paper's formula reduces to this: a node sees its own children, not the dense row.
         """
+        if self.weight.is_meta:  # torch takes a third of a millisecond to draw nothing
+            return
         std = np.repeat(np.sqrt(2.0 / self.forest.fan_ins), self.forest.fan_ins)
         self.weight.normal_(generator=generator_on(self.weight.device))
         self.weight.mul_(torch.as_tensor(std, dtype=self.weight.dtype, device=self.weight.device))

@@ -80,9 +80,9 @@ def _compile(holder: Any, compile_now: Callable[[], Any]) -> Any:
 
 
 def _one_process_at_a_time(holder: Any) -> contextlib.AbstractContextManager[Any]:
-    """A lock beside Numba's cache while compiling; nothing where there is no cache or no lock."""
-    folder = getattr(holder._cache, "cache_path", None)
+    """A lock beside the index of this kernel in Numba's cache; nothing where there is no cache or no lock."""
+    file = getattr(holder._cache, "_cache_file", None)
     with contextlib.suppress(OSError):
-        if folder is not None:
-            return Lock(Path(folder) / "dendritree.lock", on_wait=lambda _: None)
+        if file is not None:
+            return Lock(Path(file._index_path).with_suffix(".lock"), on_wait=lambda _: None)
     return contextlib.nullcontext()

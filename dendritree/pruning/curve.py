@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
-from ..data import Split
+from ..data import load_dataset
 from ..errors import OptionError, check_int, check_one_of
 from ..layers import DendriticLayer
 from ..models.chain import chain_of
@@ -36,7 +37,7 @@ class PruningPoint:
 
 def pruning_curve(
     model: nn.Module,
-    split: Split,
+    data: Any,
     *,
     budgets: Sequence[int] | None = None,
     part: str = "val",
@@ -47,7 +48,8 @@ def pruning_curve(
 
     Args:
         model: as `prune` takes it; it is not changed.
-        split: importance is measured on its first 1,000 training examples.
+        data: a `Split`, or anything that `load_dataset` takes; importance is measured on its first 1,000 training
+            examples.
         budgets: parameters of the points; by default shares of the model's own from all to a tenth, where attainable.
         part: of the split, for the evaluation: `"val"` or `"test"`.
         loss: as in `FitConfig`.
@@ -61,6 +63,7 @@ def pruning_curve(
         >>> curve[0].parameters <= 400
         True
     """
+    split = load_dataset(data)
     examples = getattr(split, check_one_of("part", part, ("val", "test")))
     whole = parameters_of(model)
     wanted = [round(share * whole) for share in SHARES] if budgets is None else [*budgets]

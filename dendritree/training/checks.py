@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import torch
 from torch import nn
@@ -12,15 +11,11 @@ from ..data import Examples, Split
 from ..errors import OptionError
 
 
-def check_split(split: Any, loss: str) -> None:
-    """Raise for anything that is not a split, or whose targets do not fit the loss; warn of inputs that are not finite.
+def check_split(split: Split, loss: str) -> None:
+    """Raise for targets that do not fit the loss; warn of inputs that are not finite.
 
     >>> check_split(Split(*[Examples(torch.rand(5, 3), torch.zeros(5).long())] * 3), "cross-entropy")
     """
-    if not isinstance(split, Split):
-        raise OptionError(
-            f"fit takes a Split, as Split(Examples(x, y), Examples(...), Examples(...)): got {type(split).__name__}"
-        )
     for name in ("train", "val"):
         part: Examples = getattr(split, name)
         check_targets(part.y, loss, f"{name}.y")

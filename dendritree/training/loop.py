@@ -6,11 +6,13 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..data import Examples, Split
+from ..data import Examples, Split, load_dataset
+from ..data.objects import split_to_fit
 from ..errors import OptionError, check_int, check_one_of
 from ..models.modes import evaluating, modes_kept
 from ..randomness import seeded
@@ -23,7 +25,7 @@ from .losses import LOSSES, Loss
 
 def fit(
     model: nn.Module,
-    split: Split,
+    data: Any,
     config: FitConfig | None = None,
     *,
     callbacks: Sequence[Callback] = (),
@@ -38,9 +40,11 @@ def fit(
 
     Args:
         model: returns outputs that fit `config.loss`.
-        split: `train` is trained on, `val` evaluated after each epoch; `test` is not used. Weights of examples count in
-            the loss and in all figures. Without validation examples there is no best epoch: they may be absent only
-            with `restore_best=False`, and their figures are NaN.
+        data: a `Split`, of which `train` is trained on and `val` evaluated after each epoch; `test` is not used.
+            Weights of examples count in the loss and in all figures. Without validation examples there is no best
+            epoch: they may be absent only with `restore_best=False`, and their figures are NaN. Or a pair (x, y), a
+            dataset or a loader, with x in the shape that the model takes: a fifth is for validation
+            (`data.objects.split_to_fit`). Or a name or a path, as `load_dataset` takes it.
         config: how to train.
         callbacks: called with the `Run` after each epoch, in this order: progress, early stopping.
         checkpoint: a file that is written after each epoch. If it exists, the run resumes from it, with the same result
@@ -59,6 +63,7 @@ def fit(
     """
     config = config or FitConfig()
     device = _device(model)
+    split = _split(data)
     check_split(split, config.loss)
     check_output(model, config.loss)
     if not len(split.train) or (not len(split.val) and config.restore_best):
@@ -90,6 +95,13 @@ def fit(
     if config.restore_best and run.history.best_state:
         model.load_state_dict(run.history.best_state)
     return run.history
+
+
+def _split(data: Any) -> Split:
+    """The examples that a user named."""
+    if isinstance(data, Split):
+        return data
+    return load_dataset(data) if isinstance(data, str | os.PathLike) else split_to_fit(data)
 
 
 def _device(model: nn.Module) -> torch.device:

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 from torch import nn
 
 from ..data import DATASETS, Examples, load_dataset
-from ..errors import MissingDataError, MissingExtraError, OptionError, ShapeError, check_one_of
-from .exhibit import Exhibit, Sample
+from ..data.builtin import PAPER
+from ..data.inputs import Inputs
+from ..errors import MissingDataError, MissingExtraError, OptionError, ShapeError
+from .exhibit import Exhibit
+from .own_data import exhibit_of_inputs, exhibit_of_split
 from .pixels import Pixels
+from .samples import TRIED, samples_of
 from .trees import tree_layers
 
-TRIED = 500
-"""Test examples by which a data set and its pixels are recognized: enough to tell, and evaluated in milliseconds."""
 SURE = 0.5
 """A model of this accuracy was trained on such examples: other data sets are not tried."""
-ROUNDS = 4
-MOST_SAMPLES = 40
 PAPER_SIDE = 32
 SMALLEST_IMAGE = 64
 """Inputs from which on a square number of them is taken for an image."""
-
-NAMES = {
-    "mnist-4-9": ("4", "9"),
-    "fashion-mnist": (
-        *("T-shirt", "trousers", "pullover", "dress", "coat"),
-        *("sandal", "shirt", "trainer", "bag", "ankle boot"),
-    ),
-    "mnist-pairs": tuple(f"{number:02}" for number in range(100)),
-    "adult": ("up to $50,000", "over $50,000"),
-}
 
 
 def class_names(name: str) -> tuple[str, ...]:
@@ -41,7 +32,7 @@ def class_names(name: str) -> tuple[str, ...]:
     >>> class_names("mnist-4-9"), class_names("california-housing")
     (('4', '9'), ())
     """
-    return NAMES.get(name) or tuple(str(number) for number in range(DATASETS[name].classes or 0))
+    return DATASETS[name].class_names
 
 
 @lru_cache
@@ -51,47 +42,46 @@ def examples_of(name: str) -> tuple[Examples, tuple[str, ...]]:
     return Examples(split.test.x[:TRIED].clone(), split.test.y[:TRIED].clone()), split.features
 
 
-def samples_of(examples: Examples, names: Sequence[str]) -> list[Sample]:
-    """Some examples of each class in turn; without classes, the first ones.
-
-    >>> import torch
-    >>> examples = Examples(torch.rand(4, 2), torch.tensor([1, 1, 0, 0]))
-    >>> [sample.label for sample in samples_of(examples, ("no", "yes"))]
-    ['no', 'yes', 'no', 'yes']
-    """
-    if not names:
-        return [Sample(x[None], f"{float(y):.2f}") for x, y in zip(examples.x[:20], examples.y, strict=False)]
-    of_class = [(examples.y == number).nonzero().flatten().tolist() for number in range(len(names))]
-    rounds = [[found[turn] for found in of_class if turn < len(found)] for turn in range(ROUNDS)]
-    chosen = [place for each in rounds for place in each][:MOST_SAMPLES]
-    return [Sample(examples.x[place][None], names[int(examples.y[place])]) for place in chosen]
-
-
 def exhibit_of(
     name: str,
     model: nn.Module,
     *,
     image: tuple[int, int, int] | str | None = None,
-    data: str | None = None,
+    data: Any = None,
+    target: str | None = None,
     normalized: bool | None = None,
+    inputs: Inputs | None = None,
 ) -> Exhibit:
     """A model to be shown, with what can be found out about its inputs.
 
-    The image is that of its wiring or of its size. The data set is the one on this machine, of that size, on which the
-    model is best, with the preparation of pixels under which it is best.
+    The image is that of its wiring or of its size. The data set is the built-in one on this machine, of that size, on
+    which the model is best, with the preparation of pixels under which it is best.
 
     Args:
         name: of the model, for the page.
         model: a registered model.
         image: (channels, height, width); `"none"` for plain vectors; None to find out.
-        data: name of a data set; None to find out.
-        normalized: whether pixels were normalized as in the paper; None to find out.
+        data: data as `load_dataset` takes it; None to find out.
+        target: the column of a table to predict.
+        normalized: whether inputs were scaled as those of `load_dataset(...).scaled()`; None to find out.
+        inputs: what is known of the model's data, where that was kept; what is given counts more.
 
     >>> from dendritree import MLNClassifier
     >>> exhibit_of("trees", MLNClassifier(64, 10, branching=8)).pixels.image_shape
     (1, 8, 8)
     """
-    known = None if data is None else check_one_of("data", data, DATASETS)
+    if data is None and inputs is not None and inputs.data not in DATASETS:
+        return exhibit_of_inputs(name, model, inputs)
+    if data is not None and not (isinstance(data, str) and data in DATASETS):
+        shape = image if isinstance(image, tuple) else None if inputs is None else inputs.image
+        split = load_dataset(data, target=target, image=shape)
+        ways = (False, True) if normalized is None else (normalized,)
+        scalings = [inputs.scaling] if inputs else [split.scaled().scaling if way else None for way in ways]
+        return exhibit_of_split(name, model, split, scalings)
+    if inputs is not None:
+        data = inputs.data if data is None else data
+        normalized = inputs.scaling is not None if normalized is None else normalized
+    known = None if data is None else str(data)
     candidates = list(_pixels(model, image, normalized))
     best, accuracy = None, -1.0
     for each in [known] if known else DATASETS:
@@ -148,7 +138,7 @@ def _pixels(
     paper = shape == (1, PAPER_SIDE, PAPER_SIDE)
     ways = (True, False) if paper else (False, True)  # only the paper's images are enlarged, and they are normalized
     for way in ways if normalized is None else (normalized,):
-        yield Pixels((1, 28, 28) if paper else shape, way, PAPER_SIDE if paper else None, as_image)
+        yield Pixels((1, 28, 28) if paper else shape, PAPER if way else None, PAPER_SIDE if paper else None, as_image)
 
 
 def _shape(model: nn.Module, image: tuple[int, int, int] | str | None) -> tuple[tuple[int, int, int] | None, bool]:

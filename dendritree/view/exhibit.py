@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..data import Scaling
 from ..errors import DendritreeError, OptionError, check_index
 from ..layers import DendriticLayer, trace
 from ..models import MLNBinaryClassifier
@@ -50,6 +51,8 @@ class Exhibit:
     samples: Sequence[Sample] = ()
     features: Sequence[str] = ()
     """Names of the inputs of a model of vectors, if they have any."""
+    scaling: Scaling | None = None
+    """How the inputs of a model of vectors were shifted and scaled; None for inputs as they are."""
     notes: Sequence[str] = field(default_factory=list)
     """Sentences for the page: where the data are from, how well the model does."""
     tree: Callable[[int, int], DendriticLayer] = field(init=False, repr=False)
@@ -84,7 +87,7 @@ class Exhibit:
             for layer in tree_layers(self.model)
         ]
         try:
-            given = self.pixels.to_input(x) if self.pixels else x
+            given = self.pixels.to_input(x) if self.pixels else x if self.scaling is None else self.scaling(x)
             return self.model(given.to(next(self.model.parameters()).dtype)), seen
         finally:
             for hook in hooks:
@@ -209,3 +212,9 @@ class Exhibit:
         """Share of examples, as `activity` takes them, whose most probable class is right."""
         guess = self.probabilities(self._run(x)[0]).argmax(1)
         return float((guess.cpu() == y).double().mean())
+
+    @torch.no_grad()
+    def error(self, x: Tensor, y: Tensor) -> float:
+        """Root of the mean squared error of a model that gives a quantity."""
+        out = self._run(x)[0].reshape(len(x)).cpu().double()
+        return float((out - y.reshape(len(x)).double()).square().mean().sqrt())

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..data import normalize, upsample
-from ..errors import OptionError, ShapeError
+from ..data import Scaling, upsample
+from ..errors import ShapeError
+from .strokes import Strokes
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,18 +31,22 @@ MNIST_INK_WIDTH = 0.081
 class Pixels:
     """The images that a model was trained on, and how they were prepared.
 
-    >>> Pixels((1, 28, 28), normalized=True, side=32).raster, Pixels((1, 28, 28), side=32).in_features
+    >>> Pixels((1, 28, 28), Scaling((0.1307,), (0.3081,)), side=32).raster, Pixels((1, 28, 28), side=32).in_features
     ((112, 112), 1024)
     """
 
     image_shape: tuple[int, int, int]
     """(channels, height, width) of the images as they are in the data set; a drawing is gray in every channel."""
-    normalized: bool = False
-    """Whether they were shifted and scaled by MNIST's mean and standard deviation, as in the paper."""
+    scaling: Scaling | None = None
+    """How they were shifted and scaled; None for pixels as they are in the data set."""
     side: int | None = None
     """The side that images of 28x28 were enlarged to; 32 in the paper."""
     as_image: bool = False
     """Whether the model takes (channels, height, width) and not a row of pixels."""
+    strokes: Strokes | None = None
+    """How things are drawn in the user's own images; None for the built-in data sets, of which we know."""
+    span: tuple[float, float] = (0.0, 1.0)
+    """The darkest and the lightest pixel in the data set."""
 
     def __post_init__(self) -> None:
         if self.side is not None and self.image_shape != (1, 28, 28):
@@ -67,16 +72,22 @@ class Pixels:
     @property
     def box(self) -> float:
         """Share of the image that a digit fills: scikit-learn's 8x8 reach from edge to edge."""
+        if self.strokes is not None:
+            return self.strokes.box
         return 1.0 if self.image_shape == (1, 8, 8) else MNIST_BOX
 
     @property
     def centers(self) -> bool:
         """Whether a drawing is one object that can be centered: two digits side by side are not."""
+        if self.strokes is not None:
+            return self.strokes.centered
         return self.image_shape[1] == self.image_shape[2]
 
     @property
     def brush(self) -> float:
         """Width of a brush, as a share of the drawing's shorter side, that gives strokes as wide as in the images."""
+        if self.strokes is not None:
+            return self.strokes.width * (TYPICAL / self.box if self.centers else 1.0)
         return INK_WIDTH.get(min(self.image_shape[1:]), MNIST_INK_WIDTH) * TYPICAL / self.box
 
     def shrink(self, drawing: npt.NDArray[np.uint8], *, centered: bool) -> npt.NDArray[np.float32]:
@@ -117,13 +128,36 @@ class Pixels:
         """Images (n, pixels) in [0, 1] at the size that the model sees, still in [0, 1]."""
         return images if self.side is None else upsample(images, self.side)
 
-    def to_input(self, images: Tensor) -> Tensor:
-        """The model's input, from images (n, pixels) in [0, 1] as they are in the data set.
+    def of_data(self, x: Tensor) -> Tensor:
+        """Images (n, pixels) of the data set as the page has them: in [0, 1], with 0 for paper and 1 for ink.
 
-        >>> Pixels((1, 28, 28), normalized=True, side=32, as_image=True).to_input(torch.zeros(2, 784)).shape
+        >>> dark = Strokes(1.0, False, 0.1, inverted=True)
+        >>> Pixels((1, 1, 2), strokes=dark, span=(0, 200)).of_data(torch.tensor([[0, 200]]))
+        tensor([[1., 0.]])
+        """
+        low, high = self.span
+        unit = x if self.span == (0.0, 1.0) else (x - low) / (high - low)
+        return 1 - unit if self.inverted else unit
+
+    def to_data(self, unit: Tensor) -> Tensor:
+        """The inverse of `of_data`."""
+        low, high = self.span
+        x = 1 - unit if self.inverted else unit
+        return x if self.span == (0.0, 1.0) else low + (high - low) * x
+
+    @property
+    def inverted(self) -> bool:
+        """Whether ink is dark in the data set."""
+        return self.strokes is not None and self.strokes.inverted
+
+    def to_input(self, images: Tensor) -> Tensor:
+        """The model's input, from images (n, pixels) as the page has them.
+
+        >>> Pixels((1, 28, 28), side=32, as_image=True).to_input(torch.zeros(2, 784)).shape
         torch.Size([2, 1, 32, 32])
         """
-        x = self.to_unit(normalize(images) if self.normalized else images)
+        x = self.to_data(images)
+        x = self.to_unit(x if self.scaling is None else self.scaling(x))
         return x.reshape(len(x), *self.shape) if self.as_image else x
 
     def of_drawing(self, drawing: npt.NDArray[np.uint8], *, centered: bool) -> Tensor:
@@ -134,13 +168,18 @@ class Pixels:
     def describe(self) -> str:
         """The steps, in words.
 
-        >>> Pixels((1, 28, 28), normalized=True, side=32).describe()
+        >>> Pixels((1, 28, 28), Scaling((0.1307,), (0.3081,)), side=32).describe()
         '28x28 pixels, enlarged to 32x32, normalized with mean 0.1307 and deviation 0.3081'
         """
         steps = [f"{self.image_shape[1]}x{self.image_shape[2]} pixels"]
         if self.side is not None:
             steps.append(f"enlarged to {self.side}x{self.side}")
-        steps.append("normalized with mean 0.1307 and deviation 0.3081" if self.normalized else "from 0 to 1")
+        if self.scaling is None:
+            low, high = self.span
+            steps.append(f"from {low:g} to {high:g}")
+        else:
+            mean, sd = (", ".join(f"{value:.4g}" for value in each) for each in (self.scaling.mean, self.scaling.sd))
+            steps.append(f"normalized with mean {mean} and deviation {sd}")
         return ", ".join(steps)
 
 
@@ -156,16 +195,3 @@ def resample(values: Floats, start: float, stop: float, count: int) -> Floats:
     rows = np.arange(len(values))
     overlap = np.minimum(borders[1:, None], rows + 1) - np.maximum(borders[:-1, None], rows)  # (parts, rows)
     return np.asarray(overlap.clip(0) @ values * (count / (stop - start)))
-
-
-def parse_image_shape(text: str) -> tuple[int, int, int]:
-    """Channels, height and width from `28x28` or `3x32x32`.
-
-    >>> parse_image_shape("28x56")
-    (1, 28, 56)
-    """
-    parts = text.lower().split("x")
-    if len(parts) not in (2, 3) or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise OptionError(f"image must be as 28x28 (height, width), 3x32x32, or none: got {text!r}")
-    sizes = [int(part) for part in parts]
-    return (1, *sizes) if len(sizes) == 2 else tuple(sizes)  # type: ignore[return-value]

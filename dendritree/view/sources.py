@@ -14,6 +14,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..data import Examples, Split, load_dataset
+from ..data.builtin import PAPER
+from ..data.inputs import Inputs
 from ..errors import DendritreeError, FormatError, OptionError, check_index
 from ..models import create_model
 from ..storage import load
@@ -21,9 +23,10 @@ from ..storage.folders import CONFIG_FILE
 from ..training import FitConfig, fit
 from ..wiring import Local
 from .estimators import exhibit_of_estimator
-from .examples import class_names, examples_of, exhibit_of, samples_of
+from .examples import class_names, examples_of, exhibit_of
 from .exhibit import Exhibit
 from .pixels import Pixels
+from .samples import samples_of
 
 MOST_MODELS = 500
 DEMO: dict[str, dict[str, Any]] = {
@@ -65,7 +68,8 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
 
     Args:
         path: the folder.
-        options: `image`, `data` and `normalized` of `exhibit_of`, for saved models; a run has them recorded.
+        options: `image`, `data`, `target` and `normalized` of `exhibit_of`, for saved models; a run has them recorded,
+            and beside a model of `dendritree tune` they are in a file.
 
     >>> open_gallery("nowhere")
     Traceback (most recent call last):
@@ -87,10 +91,12 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
     names = [str(each.relative_to(folder)) if each != folder else folder.resolve().name for each in folders]
 
     def opened(number: int) -> Exhibit:
-        model = load(folders[number])
+        place = folders[number].resolve()
+        model = load(place)
         if not isinstance(model, nn.Module):
             return exhibit_of_estimator(names[number], model, **options)
-        return exhibit_of(names[number], model, **options)
+        inputs = Inputs.read(place) or Inputs.read(place.parent)
+        return exhibit_of(names[number], model, inputs=inputs, **options)
 
     return Gallery(folder.resolve().name, names, opened)
 
@@ -110,7 +116,7 @@ def _run_gallery(folder: Path) -> Gallery:
     def opened(number: int) -> Exhibit:
         record, samples = kept[number], []
         model, classes = kept_model(record.as_trial()), class_names(record.dataset)
-        pixels = Pixels((1, 28, 28), normalized=True, side=32, as_image=hasattr(model, "input_shape"))
+        pixels = Pixels((1, 28, 28), PAPER, side=32, as_image=hasattr(model, "input_shape"))
         notes = [f"Trained on {record.dataset}, {record.at_best('val_acc'):.1%} of its validation images right."]
         try:
             samples = samples_of(examples_of(record.dataset)[0], classes)

@@ -6,10 +6,10 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 
 import pytest
-from command_runs import ROOT, run_process
+from command_runs import run_process
+from warm import run, run_command
 
 import dendritree
 from dendritree.cli import COMMANDS, main, make_parser
@@ -155,10 +155,10 @@ def test_models_takes_a_pattern(call):
 # ---------------------------------------------------------------------------------------------- processes of their own
 
 SMALL_MACHINE = """
-import resource, sys
+import pathlib, resource, sys
 import torch
 import dendritree.cli
-used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+used = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, used + 2**28))
 sys.exit(dendritree.cli.main(["params", "100000000", "10", "--branching", "10"]))
 """
@@ -166,21 +166,20 @@ sys.exit(dendritree.cli.main(["params", "100000000", "10", "--branching", "10"])
 
 def test_a_layer_too_large_for_memory_is_counted_or_rejected_without_a_traceback():
     """Ten trees of 10^8 synapses are within the 2^31 rows of a forest; their edges alone take gigabytes."""
-    command = [sys.executable, "-c", SMALL_MACHINE]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert "Traceback" not in done.stderr
-    if done.returncode == 0:
-        assert 1222222210 in numbers(done.stdout)  # 1,111,111,100 edges and 111,111,110 nodes
+    status, out, errors = run(SMALL_MACHINE)
+    assert "Traceback" not in errors
+    if status == 0:
+        assert 1222222210 in numbers(out)  # 1,111,111,100 edges and 111,111,110 nodes
     else:
-        assert done.returncode == 2
-        assert 1 <= len(done.stderr.splitlines()) <= 2
+        assert status == 2
+        assert 1 <= len(errors.splitlines()) <= 2
 
 
 def test_the_module_runs_as_a_command_and_a_mistake_shows_no_traceback():
-    done = run_process("params", "1000", "10")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("dendritree: ")
-    assert len(done.stderr.splitlines()) == 1
+    status, out, errors = run_command("params", "1000", "10")
+    assert (status, out) == (2, "")
+    assert errors.startswith("dendritree: ")
+    assert len(errors.splitlines()) == 1
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import pytest
 
 from dendritree.data import DATASETS
 from dendritree.data.catalog import FILE_SETS
-from dendritree.data.sources import Carrier, Mirror
+from dendritree.data.sources import Carrier, Mirror, SpriteCarrier
 
 FILE_SETS_ONCE = {file_set.name: file_set for file_set in FILE_SETS.values()}
 OFFICIAL_MNIST = {
@@ -45,6 +45,7 @@ def test_mirrors_are_reached_over_https_and_given_up_within_seconds(file_set):
     assert mirrors
     assert all(mirror.url.startswith("https://") for mirror in mirrors)
     assert all(mirror.timeout <= 10 for mirror in mirrors)
+    assert all(source.url.startswith("https://") for source in file_set.sources if isinstance(source, SpriteCarrier))
 
 
 def test_mnist_has_its_official_checksums_and_after_the_mirrors_its_carrier():

@@ -11,7 +11,7 @@ import torch
 
 from dendritree import data
 from dendritree.data import load_dataset
-from dendritree.errors import MissingExtraError, OptionError
+from dendritree.errors import MissingExtraError
 
 PARTS = {"train": 1197, "val": 300, "test": 300}
 
@@ -100,21 +100,6 @@ def test_a_load_does_not_share_memory_with_the_next_one():
     first = load_dataset("digits")
     first.train.x.fill_(7.0)
     assert load_dataset("digits").train.x.max() == 1.0
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("digts", r"data set must be one of .*'digits'.*: got 'digts'; did you mean 'digits'\?"),
-        ("Digits", r"data set must be one of .*: got 'Digits'; did you mean 'digits'\?"),
-        ("", r"data set must be one of .*: got ''$"),
-        (None, r"data set must be one of .*: got None$"),
-        (["digits"], r"data set must be one of .*: got \['digits'\]$"),
-    ],
-)
-def test_an_unknown_data_set_is_rejected_with_the_near_one_named(name, message):
-    with pytest.raises(OptionError, match=message):
-        load_dataset(name)
 
 
 def test_without_scikit_learn_one_line_says_what_to_install(monkeypatch):

@@ -1,18 +1,15 @@
 """Real processes: two that download at once, one that is killed, one that may not write."""
 
-import os
+import contextlib
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from data_cases import NAMES, closed_mirror, make_contents, make_file_set, serve
+from warm import WarmProcess
 
 from dendritree.data.obtain import obtain
 
-ROOT = Path(__file__).parents[2]
 CONTENTS = make_contents()
 NAME = "tiny-images"
 pytestmark = pytest.mark.usefixtures("bare_machine")
@@ -38,30 +35,13 @@ print([file.path is not None for file in files.values()])
 @pytest.fixture
 def start():
     """Start processes that wait, after their imports, for a line on standard input; end those that are left."""
-    started = []
-
-    def launch(url, *options):
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'helpers'}"}
-        process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", OBTAIN, url, *options],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        return process
-
-    yield launch
-    for process in started:
-        process.kill()
-        process.communicate()
+    with contextlib.ExitStack() as started:
+        yield lambda *arguments: started.enter_context(WarmProcess(OBTAIN, *arguments))
 
 
 def go(*processes):
     for process in processes:
-        assert process.stdout.readline() == "ready\n", process.stderr.read()
+        assert process.stdout.readline() == "ready\n", process.communicate()[1]
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from dendritree import DendriticLayer, FitConfig, Split, fit
 from dendritree.data import DATASETS, load_dataset, read_images
 from dendritree.data.catalog import FILE_SETS
 from dendritree.data.obtain import obtain
@@ -18,15 +19,19 @@ IN_FEATURES = {
     "mnist-pairs": 1568,
     "fashion-mnist": 784,
     "fashion-pairs": 1568,
+    "cifar10": 3072,
     "digits": 64,
     "adult": 108,
     "california-housing": 8,
+    "tinyshakespeare": 32,
 }
 SIZES = {
     **dict.fromkeys(("mnist", "mnist-pairs", "fashion-mnist", "fashion-pairs"), (50_000, 10_000, 10_000)),
+    "cifar10": (40_000, 10_000, 10_000),
     "digits": (1197, 300, 300),
     "adult": (26_049, 6_512, 16_281),
     "california-housing": (12_384, 4_128, 4_128),
+    "tinyshakespeare": (892_284, 111_507, 111_507),
 }
 
 
@@ -48,7 +53,7 @@ def test_every_listed_data_set_loads_with_its_sizes(loaded):
     if name in SIZES:
         assert tuple(map(len, split.parts)) == SIZES[name]
     assert split.train.x.shape[1] == DATASETS[name].in_features == IN_FEATURES[name]
-    assert all(part.x.dtype == torch.float32 for part in split.parts)
+    assert all(part.x.dtype == (torch.int64 if name == "tinyshakespeare" else torch.float32) for part in split.parts)
     assert all(torch.stack(part.x.aminmax()).isfinite().all() for part in split.parts)
     assert len(split.features) == (split.train.x.shape[1] if name in ("adult", "california-housing") else 0)
     shape, classes = DATASETS[name].image_shape, DATASETS[name].classes
@@ -56,7 +61,11 @@ def test_every_listed_data_set_loads_with_its_sizes(loaded):
         assert split.train.x.shape[1] == math.prod(shape)
         assert (split.train.x.min(), split.train.x.max()) == (0, 1)
     for part in split.parts:
-        assert part.y.is_floating_point() if classes is None else part.y.unique().tolist() == list(range(classes))
+        numbers = part.y.unique().tolist()
+        assert part.y.is_floating_point() if classes is None else set(numbers) <= set(range(classes))
+        if classes is not None and (part is split.train or name != "tinyshakespeare"):  # rare letters are in no tenth
+            assert len(numbers) == classes
+    assert (split.name, split.image_shape, len(split.classes)) == (name, shape, classes or 0)
 
 
 def test_the_shapes_and_classes_that_models_are_made_for():
@@ -66,9 +75,11 @@ def test_the_shapes_and_classes_that_models_are_made_for():
         "mnist-pairs": ((1, 28, 56), 100),
         "fashion-mnist": ((1, 28, 28), 10),
         "fashion-pairs": ((1, 28, 56), 100),
+        "cifar10": ((3, 32, 32), 10),
         "digits": ((1, 8, 8), 10),
         "adult": (None, 2),
         "california-housing": (None, None),
+        "tinyshakespeare": (None, 65),
     }
 
 
@@ -103,6 +114,28 @@ def test_the_files_of_mnist_are_the_official_ones_with_the_mean_and_deviation_of
     share, value = np.bincount(pixels, minlength=256) / pixels.size, np.arange(256) / 255
     mean = share @ value
     assert (round(mean, 4), round(math.sqrt(share @ (value - mean) ** 2), 4)) == (0.1307, 0.3081)
+
+
+@of("cifar10")
+def test_cifar_has_a_thousand_test_images_of_each_class_and_its_known_mean(loaded):
+    _, split = loaded
+    assert torch.bincount(torch.cat([split.train.y, split.val.y])).tolist() == [5000] * 10
+    assert torch.bincount(split.test.y).tolist() == [1000] * 10
+    assert split.test.y[:5].tolist() == [3, 8, 8, 0, 6]  # a cat, two ships, an airplane, a frog
+    pixels = torch.cat([split.train.x, split.val.x]).reshape(-1, 3, 1024)
+    assert pixels.mean((0, 2), dtype=torch.float64).tolist() == pytest.approx([0.4914, 0.4822, 0.4465], abs=1e-4)
+
+
+@of("tinyshakespeare")
+def test_the_text_reads_on_from_row_to_row(loaded):
+    _, split = loaded
+    text = "".join(split.classes[number] for number in split.train.x[0])
+    assert text == "First Citizen:\nBefore we proceed"
+    assert torch.equal(split.train.x[1, -1], split.train.y[0])
+    assert torch.equal(split.train.x[1:100, :-1], split.train.x[:99, 1:])
+    model = torch.nn.Sequential(torch.nn.Embedding(65, 4), torch.nn.Flatten(), DendriticLayer(128, 65))
+    small = Split(*(part.select(slice(0, 500)) for part in split.parts))
+    assert fit(model, small, FitConfig(epochs=2, lr=0.02)).best.val_loss < math.log(65)
 
 
 @of("mnist-4-9")

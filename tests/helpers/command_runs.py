@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 
 import torch
+from processes import processes_with
 
 import dendritree
 from dendritree.errors import DendritreeError
@@ -89,17 +90,8 @@ class CommandRun:
         )
 
     def processes(self):
-        """Processes of this run that are alive, workers too, whoever their parent is now."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*"):
-            try:
-                mine = f"{MARK}={self.mark}".encode() in (path / "environ").read_bytes().split(b"\0")
-                alive = (path / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-            except OSError:
-                continue
-            if mine and alive:
-                found.append(int(path.name))
-        return found
+        """Processes of this run that are alive, workers too."""
+        return processes_with(MARK, self.mark)
 
     def reaches(self, trials, seconds=120):
         """Whether it comes to have so many trials while it runs."""

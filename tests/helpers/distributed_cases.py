@@ -1,32 +1,23 @@
-"""Two processes that train together, as `python distributed_cases.py RANK PORT OUT`; `run_two` starts them."""
+"""Two processes that train together; `run_two` starts them."""
 
 import json
-import os
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
+from warm import WarmProcess
 
-ROOT = Path(__file__).parents[2]
 STEPS = 5
 
 
 def run_two(folder):
     """What both processes found, by rank. The port is chosen by a store that both find in a file."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, __file__, str(rank), str(folder)], env=environment, stderr=subprocess.PIPE, text=True
-        )
-        for rank in (0, 1)
-    ]
-    ends = [process.communicate(timeout=300)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], "\n".join(ends)
+    code = f"import pathlib, distributed_cases as cases; cases.main(%d, pathlib.Path({str(folder)!r}))"
+    with WarmProcess(code % 0) as first, WarmProcess(code % 1) as second:
+        ends = [process.communicate(timeout=300)[1] for process in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0), "\n".join(ends)
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in (0, 1)]
 
 
@@ -89,7 +80,3 @@ def main(rank, folder):
     found["sizes"] = [p.numel() for p in alone.parameters()]
     (folder / f"{rank}.json").write_text(json.dumps(found))
     dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))

@@ -49,7 +49,11 @@ def depth_first(forest, node):
 
 # --------------------------------------------------------------------------------------------------------- strategies
 
-image_shapes = st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 5))
+
+def image_shapes(side=5):
+    return st.tuples(st.integers(1, 3), st.integers(1, side), st.integers(1, side))
+
+
 seeds = st.integers(0, 2**32)
 
 
@@ -106,9 +110,9 @@ def branchings(draw, fan_in):
 
 
 @st.composite
-def layer_options(draw):
+def layer_options(draw, side=5, most_neurons=3):
     """Keyword arguments of a `DendriticLayer`: any sizes, trees, wirings and repeats that go together."""
-    image_shape, neurons = draw(image_shapes), draw(st.integers(1, 3))
+    image_shape, neurons = draw(image_shapes(side)), draw(st.integers(1, most_neurons))
     inputs = image_shape[0] * image_shape[1] * image_shape[2]
     repeats = draw(st.sampled_from([None, None, 1, 2, 3]))
     kind = draw(st.sampled_from(["free", "fixed", "partition", "custom"]))

@@ -2,8 +2,6 @@
 
 import multiprocessing
 import os
-import subprocess
-import sys
 import threading
 import time
 from functools import partial
@@ -13,6 +11,7 @@ import torch
 from forests import NAMED, loop, random_case, run, share
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
+from warm import run as run_program
 
 from dendritree.ops import dendritic, launch, make_plan, threads
 from dendritree.tree import Forest
@@ -92,7 +91,7 @@ def test_results_are_the_same_bits_for_any_number_of_threads(name, dropout, dtyp
     set_threads(1)
     alone = seeded(forest, case, dropout)
     assert thread_counts == [1, 1]
-    for count in (2, 3, 7):
+    for count in (2, 7):
         thread_counts.clear()
         set_threads(count)
         assert_same_bits(seeded(forest, case, dropout), alone, f"with {count} threads")
@@ -287,7 +286,7 @@ if sys.argv[2] == "pool":
 torch.set_num_threads(int(sys.argv[1]))
 torch.manual_seed(0)
 layer = DendriticLayer(1024, 16, branching=4, wiring="shared")
-x = torch.randn(600, 1024, requires_grad=True)
+x = torch.randn(400, 1024, requires_grad=True)
 
 def gradients():
     layer.zero_grad()
@@ -301,7 +300,7 @@ gradients()
 usual = time.perf_counter() - start
 signal.signal(signal.SIGALRM, signal.default_int_handler)  # as Ctrl-C, at a moment of our choice
 interrupts = 0
-for i in range(200):
+for i in range(100):
     try:
         signal.setitimer(signal.ITIMER_REAL, 1e-4 + usual * (i * 37 % 100) / 100)
         while True:
@@ -316,6 +315,4 @@ print(interrupts)
 @pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize("kind", ["openmp", "pool"])
 def test_ctrl_c_while_threads_compute_corrupts_nothing(count, kind):
-    command = [sys.executable, "-c", INTERRUPTED, str(count), kind]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert (ended.returncode, ended.stdout) == (0, "200\n"), ended.stderr[-2000:]
+    assert run_program(INTERRUPTED, count, kind) == (0, "100\n", "")

@@ -1,7 +1,5 @@
 """The fused backend inside torch: compile, export, torch.func, autocast; what it refuses and why."""
 
-import subprocess
-import sys
 from functools import partial
 
 import pytest
@@ -10,6 +8,7 @@ from forests import NAMED, assert_same, loop, random_case, run, share
 from torch import nn
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, jacrev, jvp, vmap
+from warm import run as run_program
 
 from dendritree.errors import OptionError
 from dendritree.layers import DendriticLayer
@@ -126,8 +125,7 @@ def test_a_saved_export_loads_without_this_package(tmp_path):
         "import torch; x, y = torch.load('numbers.pt')\n"
         "torch.testing.assert_close(torch.export.load('model.pt2').module()(x), y)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert run_program(code, folder=tmp_path) == (0, "", "")
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")

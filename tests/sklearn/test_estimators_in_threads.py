@@ -11,6 +11,8 @@ from sklearn.datasets import load_iris
 from dendritree.sklearn import DendriticClassifier
 from dendritree.sklearn.networks import FAMILIES
 
+SEEDS = 5
+
 
 @pytest.fixture(scope="module")
 def iris():
@@ -26,7 +28,7 @@ def test_many_threads_may_ask_one_estimator_and_its_network_stays_as_it_is(iris)
     model = DendriticClassifier(epochs=2, random_state=0).fit(x, y)
     before, expected = copy.deepcopy(model.network_.state_dict()), model.predict_proba(x)
     parameters = list(model.network_.parameters())
-    for answer in in_threads(delayed(model.predict_proba)(x) for _ in range(400)):
+    for answer in in_threads(delayed(model.predict_proba)(x) for _ in range(200)):
         np.testing.assert_array_equal(answer, expected)
     assert all(now is then for now, then in zip(model.network_.parameters(), parameters, strict=True))
     after = model.network_.state_dict()
@@ -36,7 +38,7 @@ def test_many_threads_may_ask_one_estimator_and_its_network_stays_as_it_is(iris)
 
 def answers(seed, neurons, dropout, x, y):
     """What an estimator answers after a fit, and after two partial ones."""
-    model = DendriticClassifier(neurons=neurons, dropout=dropout, epochs=4, budget=400, random_state=seed)
+    model = DendriticClassifier(neurons=neurons, dropout=dropout, epochs=2, budget=400, random_state=seed)
     whole = model.fit(x, y).predict_proba(x)
     return whole, model.partial_fit(x, y).partial_fit(x, y).predict_proba(x)
 
@@ -45,8 +47,8 @@ def answers(seed, neurons, dropout, x, y):
 @pytest.mark.parametrize("neurons", FAMILIES)
 def test_a_fit_in_a_thread_is_the_serial_fit_to_the_last_bit(neurons, dropout, iris):
     state = torch.get_rng_state()
-    alone = [answers(seed, neurons, dropout, *iris) for seed in range(8)]
+    alone = [answers(seed, neurons, dropout, *iris) for seed in range(SEEDS)]
     assert torch.get_rng_state().equal(state)
-    together = in_threads(delayed(answers)(seed, neurons, dropout, *iris) for seed in range(8))
+    together = in_threads(delayed(answers)(seed, neurons, dropout, *iris) for seed in range(SEEDS))
     np.testing.assert_array_equal(together, alone)
     assert torch.get_rng_state().equal(state)

@@ -1,7 +1,5 @@
 import contextlib
 import json
-import subprocess
-import sys
 import textwrap
 
 import numpy as np
@@ -10,6 +8,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import nn
+from warm import run
 
 from dendritree.errors import OptionError
 from dendritree.models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
@@ -107,8 +106,9 @@ def test_a_model_loads_in_a_fresh_process(tmp_path):
         net = dendritree.load({str(tmp_path / "net")!r})
         print(net(torch.linspace(-1, 1, 16)).tolist())
     """
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
-    assert json.loads(run.stdout) == net(x).tolist()
+    status, out, errors = run(textwrap.dedent(script))
+    assert (status, errors) == (0, "")
+    assert json.loads(out) == net(x).tolist()
 
 
 # ----------------------------------------------------------------------------------------------------- round trips

@@ -3,21 +3,18 @@
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from checkpoint_cases import assert_same, callbacks_of, make_network, names_in, outcome, run_through
 from training_cases import make_split
+from warm import WarmProcess
 
 from dendritree import FitConfig, fit
 from dendritree.training.tensor_file import read_checkpoint
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
 
-TESTS = Path(__file__).parents[1] / "helpers"
 EPOCHS = 20
 CONFIG = FitConfig(epochs=EPOCHS, batch_size=10, schedule="one-cycle")
 MOST = 8  # epochs that a process trains before it waits for its end
@@ -25,7 +22,6 @@ MOST = 8  # epochs that a process trains before it waits for its end
 # Trains and tells after each epoch. sys.argv: model, checkpoint, seed of the first weights.
 TRAINER = f"""
 import sys, time
-sys.path.insert(0, {str(TESTS)!r})
 from checkpoint_cases import callbacks_of, make_network
 from training_cases import make_split
 from dendritree import FitConfig, fit
@@ -58,11 +54,6 @@ pathlib.Path.replace = replace
 )
 
 
-def start(program, name, path, seed):
-    command = [sys.executable, "-c", program, name, str(path), str(seed)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
 def finish(name, path):
     model = make_network(name, 1234)
     return outcome(model, fit(model, make_split(), CONFIG, callbacks=callbacks_of(name), checkpoint=path))
@@ -73,7 +64,7 @@ def test_whenever_a_run_is_killed_it_goes_on_to_the_same_end(name, tmp_path):
     path, moments = tmp_path / "run", random.Random(name)
     last = 0
     for seed in range(2):
-        with start(TRAINER, name, path, seed) as process:
+        with WarmProcess(TRAINER, name, path, seed) as process:
             told = [int(process.stdout.readline()) for _ in range(moments.randint(2, MOST - 2))]
             time.sleep(moments.uniform(0.0, 0.02))
             process.send_signal(signal.SIGKILL)
@@ -89,8 +80,8 @@ def test_whenever_a_run_is_killed_it_goes_on_to_the_same_end(name, tmp_path):
 @pytest.fixture(scope="module")
 def left_by_a_kill(tmp_path_factory):
     folder = tmp_path_factory.mktemp("killed")
-    process = start(KILLED_WHILE_WRITING, "rewired", folder / "run", 0)
-    process.communicate(timeout=120)
+    with WarmProcess(KILLED_WHILE_WRITING, "rewired", folder / "run", 0) as process:
+        process.communicate()
     assert process.returncode == -signal.SIGKILL
     return folder
 

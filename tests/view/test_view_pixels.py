@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.data import load_dataset
+from dendritree.data.builtin import PAPER
+from dendritree.data.naming import parse_image_shape
 from dendritree.errors import OptionError, ShapeError
 from dendritree.studies.paper.draws import _rows
-from dendritree.view.pixels import Pixels, parse_image_shape, resample
+from dendritree.view.pixels import Pixels, resample
 
 MNIST, DIGITS = Pixels((1, 28, 28)), Pixels((1, 8, 8))
 
@@ -76,10 +78,10 @@ def test_two_digits_side_by_side_are_not_centred():
 
 def test_the_papers_images_are_made_as_in_its_experiments():
     images = np.random.default_rng(0).integers(0, 256, (3, 28, 28), dtype=np.uint8)
-    paper = Pixels((1, 28, 28), normalized=True, side=32)
+    paper = Pixels((1, 28, 28), PAPER, side=32)
     given_images = torch.from_numpy(images).float().div(255).flatten(1)
     assert torch.equal(paper.to_input(given_images), _rows(images))
-    assert Pixels((1, 28, 28), True, 32, as_image=True).to_input(given_images).shape == (3, 1, 32, 32)
+    assert Pixels((1, 28, 28), PAPER, 32, as_image=True).to_input(given_images).shape == (3, 1, 32, 32)
     assert paper.to_unit(given_images).max() <= 1
 
 

@@ -5,12 +5,9 @@ import http.client
 import json
 import logging
 import math
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -18,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from view_server import ask, serving
+from warm import COMMAND, WarmProcess
 
 from dendritree import MLNClassifier, save
 from dendritree.cli import main
@@ -253,15 +251,11 @@ def test_a_mistake_in_the_command_is_one_line(arguments, message, capsys):
 def test_the_command_prints_the_address_and_ctrl_c_ends_it_without_a_word(model, tmp_path):
     save(model, tmp_path / "net")
     assert open_gallery(tmp_path / "net").names == ["net"]
-    command = [sys.executable, "-W", "error", "-m", "dendritree", "view", str(tmp_path / "net"), "--no-browser"]
-    command += ["--data", "digits"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, env=environment, text=True, start_new_session=True, **pipes) as process:
+    with WarmProcess(COMMAND, "view", tmp_path / "net", "--no-browser", "--data", "digits") as process:
         line = process.stdout.readline()
         assert line.startswith("net: http://127.0.0.1:")
         port = int(line.split("/")[2].rpartition(":")[2])
         assert ask(port, "/api/models")[0] == 200
         process.send_signal(signal.SIGINT)
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate()
     assert (process.returncode, out, error) == (0, "", "")

@@ -15,9 +15,10 @@ from dendritree import (
     save,
 )
 from dendritree.data import load_dataset, normalize
-from dendritree.errors import FormatError, OptionError, ShapeError
+from dendritree.data.builtin import PAPER
+from dendritree.data.frames.encoding import TableEncoding
+from dendritree.errors import FormatError, MissingDataError, OptionError, ShapeError
 from dendritree.models.registry import model_entry
-from dendritree.sklearn.tables.encoding import TableEncoding
 from dendritree.sklearn.tables.model import TableModel
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.paper.records import Row, TrialRecord
@@ -88,8 +89,8 @@ def test_pixels_are_told_by_the_models_own_answers(tmp_path):
         save(net, tmp_path / name)
     gallery = open_gallery(tmp_path)
     assert gallery.names == ["plain", "shifted"]
-    assert [gallery[number].pixels.normalized for number in (0, 1)] == [False, True]
-    assert open_gallery(tmp_path / "plain", normalized=True)[0].pixels.normalized  # who says so is believed
+    assert [gallery[number].pixels.scaling for number in (0, 1)] == [None, PAPER]
+    assert open_gallery(tmp_path / "plain", normalized=True)[0].pixels.scaling == PAPER  # who says so is believed
     assert "digits" in gallery[0].notes[0]
     assert len(gallery[0].samples) == 40
     assert [sample.label for sample in gallery[0].samples[:10]] == list("0123456789")
@@ -112,7 +113,7 @@ def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
     gallery = open_gallery(tmp_path)
     assert gallery.names == ["multiclass: dendritic b=32, p=0.4, paper"]
     exhibit = gallery[0]
-    assert (exhibit.pixels.normalized, exhibit.pixels.shape) == (True, (1, 32, 32))
+    assert (exhibit.pixels.scaling, exhibit.pixels.shape) == (PAPER, (1, 32, 32))
     assert exhibit.activity(torch.zeros(1, 784), 0, 3)["reads"][0] == pytest.approx(-0.1307 / 0.3081, abs=1e-4)
     assert "50.0%" in exhibit.notes[0]
     with pytest.raises(OptionError, match="a run knows how its models were trained: got data"):
@@ -130,7 +131,7 @@ def test_a_run_without_models_is_rejected(tmp_path):
     ("options", "error", "message"),
     [
         ({"image": (1, 7, 7)}, ShapeError, r"as many pixels as the model has inputs, 64: got \(1, 7, 7\)"),
-        ({"data": "mnst"}, OptionError, "data must be one of .*did you mean 'mnist'"),
+        ({"data": "mnst"}, MissingDataError, "data must be a built-in name .*did you mean 'mnist'"),
         ({"data": "adult"}, ShapeError, "the data must fit .* adult has no images"),
     ],
 )

@@ -1,7 +1,6 @@
-"""Models of a user's own table: reading it, encoding its columns, predicting its rows. Needs the extra `tables`."""
+"""Models of a user's own table: predicting its rows. Needs the extra `tables`."""
 
-from .encoding import TableEncoding
+from ...data.frames import TableEncoding, read_table
 from .model import TableModel, UnknownCellsWarning, load_table_model
-from .reading import read_table
 
 __all__ = ["TableEncoding", "TableModel", "UnknownCellsWarning", "load_table_model", "read_table"]

@@ -14,12 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...data.frames.columns import as_numbers, as_text
+from ...data.frames.encoding import TableEncoding
+from ...data.frames.reading import check_table
+from ...data.frames.target import TASKS, score
 from ...errors import FormatError, OptionError, check_one_of
 from ...storage import folders
-from .columns import as_numbers, as_text
-from .encoding import TableEncoding
-from .reading import check_table
-from .target import TASKS, score
 
 
 class UnknownCellsWarning(UserWarning):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,17 @@ class Choice:
         """The dropout among the arguments."""
         return float(self.arguments.get("dropout", 0.0))
 
+    @property
+    def code(self) -> str:
+        """The line of code that builds the model.
+
+        >>> from dendritree import Local
+        >>> Choice("dendritic-network", {"in_features": 64, "wiring": Local(window=5), "output": "logits"}, 0.01).code
+        'create_model("dendritic-network", in_features=64, wiring=Local(window=5))'
+        """
+        shown = [f"{name}={_code(value)}" for name, value in self.arguments.items() if (name, value) not in UNSAID]
+        return ", ".join([f'create_model("{self.network}"', *shown]) + ")"
+
     def difference(self, other: Choice) -> str:
         """What another one has instead.
 
@@ -53,6 +65,19 @@ class Choice:
         names = sorted(name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name))
         shown = [f"{name}: {ours.get(name, 'nothing')} -> {theirs.get(name, 'nothing')}" for name in names]
         return "; ".join(each for each in shown if not each.startswith("arguments: "))
+
+
+UNSAID = [("output", "logits"), ("dropout", 0.0), ("norm", None)]
+"""Arguments that are the default of every model that a search may choose."""
+
+
+def _code(value: Any) -> str:
+    """A value as Python has it; of a wiring what is not its default."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [field for field in dataclasses.fields(value) if getattr(value, field.name) != field.default]
+        inside = ", ".join(f"{field.name}={_code(getattr(value, field.name))}" for field in fields)
+        return f"{type(value).__name__}({inside})"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def train(

@@ -11,7 +11,7 @@ import json
 import math
 import operator
 import sqlite3
-from typing import Any, TypeVar
+from typing import Any
 
 from ...errors import DendritreeError, FormatError, OptionError, check_int
 from ...storage.models import decode_argument, encode_argument
@@ -46,8 +46,6 @@ CREATE TABLE score (
 CREATE TABLE weights (trial INTEGER PRIMARY KEY REFERENCES trial (id), safetensors BLOB NOT NULL);
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);  -- what a study keeps besides its trials, as JSON
 """
-
-TrialT = TypeVar("TrialT", bound=Trial)
 
 
 def describe(trial: Trial) -> str:

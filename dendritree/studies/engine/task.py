@@ -5,21 +5,27 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
 
-from ...data import DATASETS, Examples, Split, first_examples, load_dataset, normalize
-from ...errors import OptionError, check_int, check_one_of
+from ...data import DATASETS, Split, first_examples, load_dataset
+from ...data.inputs import Inputs
+from ...data.kept import read_split, write_split
+from ...data.scaling import CLIP
+from ...errors import FormatError, OptionError, check_int, check_one_of
 from ...wiring.images import check_image_shape
+
+__all__ = ["BATCH_SIZE", "CLIP", "FEWEST_EPOCHS", "MOST_EPOCHS", "Task", "digest", "epochs_for"]
 
 BATCH_SIZE = 256
 FEWEST_EPOCHS, MOST_EPOCHS = 5, 400
-CLIP = 5.0
-"""Standardized columns of a table are clipped here: a few districts of California have rooms beyond reason."""
-DIGEST_ROWS = 1000
+MOST_SCALED = (-2.0, 2.0)
+"""Where most scaled inputs are."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +38,25 @@ class Task:
     image_shape: tuple[int, int, int] | None = None
     """Channels, height and width of an input that is an image; None for a table."""
     dataset: str = ""
-    """Name of the data set, of which `load` gives the examples; empty for a split of the user's."""
+    """Name of the data set; empty for a split of the user's."""
     examples: int | None = None
     """Number of training examples, the first ones of the data set; None for all."""
+    digest: str = field(default="", repr=False)
+    """Of the user's own data, so that other data is another task; empty for a built-in data set."""
+    trained: int = field(default=0, compare=False, repr=False)
+    """Number of training examples of the user's own data."""
+    bounds: tuple[float, float] | None = field(default=None, compare=False, repr=False)
+    """From the least to the greatest input of the user's own images, scaled."""
+    held: Split | None = field(default=None, compare=False, repr=False)
+    """The user's own data, not scaled."""
+    file: str = field(default="", compare=False, repr=False)
+    """Where a copy of it is, for other processes."""
+    origin: Inputs = field(default=Inputs(), compare=False, repr=False)
+    """What the user named."""
 
     @classmethod
     def parse(cls, text: str) -> Task:
-        """The task of a data set by name, as `mnist`, or `mnist:128` for its first 128 training examples.
+        """The task of a built-in data set, as `mnist`, or `mnist:128` for its first 128 training examples.
 
         >>> Task.parse("mnist:128").examples
         128
@@ -48,14 +66,52 @@ class Task:
             raise OptionError(f"a task must be a data set, or one and a number of examples, as mnist:128: got {text!r}")
         known = DATASETS[check_one_of("data set", dataset, DATASETS)]
         count = check_int("examples", int(examples)) if colon else None
-        return cls(known.in_features, known.classes, known.image_shape, dataset, count)
+        origin = Inputs(dataset)
+        return cls(known.in_features, known.classes, known.image_shape, dataset, count, origin=origin)
+
+    @classmethod
+    def named(cls, data: Any, *, target: Any = None, image: Sequence[int] | None = None) -> Task:
+        """The task of anything that `load_dataset` takes; of names and paths also with `:128` for so many examples.
+
+        A built-in data set is loaded when it is needed, anything else here.
+
+        >>> import numpy
+        >>> Task.named((numpy.random.rand(20, 6, 6), numpy.arange(20) % 2))
+        Task(in_features=36, classes=2, image_shape=(1, 6, 6), dataset='the data', examples=None)
+        """
+        count = None
+        if isinstance(data, str):
+            if data.partition(":")[0] in DATASETS:
+                return cls.parse(data)
+            stem, colon, tail = data.rpartition(":")
+            if colon and tail.isdecimal() and tail.isascii() and len(tail) < 19 and not Path(data).exists():
+                data, count = stem, check_int("examples", int(tail))
+        split = load_dataset(data, target=target, image=image)
+        if count is not None:
+            split = first_examples(split, count)
+        task = cls.of(split)
+        scaled = None if task.image_shape is None else split.scaled().train.x
+        return replace(
+            task,
+            dataset=split.name or "the data",
+            examples=count,
+            digest=digest(split),
+            trained=len(split.train),
+            bounds=None if scaled is None else (round(float(scaled.min()), 3), round(float(scaled.max()), 3)),
+            held=split,
+            origin=Inputs(
+                str(Path(data).expanduser().resolve()) if isinstance(data, str | os.PathLike) else None,
+                None if target is None else str(target),
+                None if image is None else (image[0], image[1], image[2]),
+            ),
+        )
 
     @classmethod
     def of(cls, split: Split, image_shape: Sequence[int] | None = None) -> Task:
         """The task of a split: classes where y holds whole numbers from 0, a quantity where y is a float.
 
         >>> Task.of(load_dataset("digits"))
-        Task(in_features=64, classes=10, image_shape=None, dataset='', examples=None)
+        Task(in_features=64, classes=10, image_shape=(1, 8, 8), dataset='', examples=None)
         """
         x, y = split.train.x, split.train.y
         parts = (split.train, split.val, split.test)
@@ -63,7 +119,7 @@ class Task:
             raise OptionError(f"examples must be rows of floats: got x {tuple(x.shape)} of {x.dtype}")
         if not all(map(len, parts)):
             raise OptionError(f"there must be training, validation and test examples: got {[*map(len, parts)]}")
-        shape = check_image_shape(None if image_shape is None else tuple(image_shape))
+        shape = check_image_shape(split.image_shape if image_shape is None else tuple(image_shape))
         if shape is not None and math.prod(shape) != x.shape[1]:
             raise OptionError(f"image_shape must have {x.shape[1]} pixels in all: got {shape}")
         if y.is_floating_point():
@@ -73,7 +129,45 @@ class Task:
         low, high = int(y.min()), int(max(part.y.max() for part in parts))
         if y.dim() != 1 or low < 0 or high < 1:
             raise OptionError(f"classes must be numbered from 0, two or more: got y {tuple(y.shape)}, {low} to {high}")
-        return cls(x.shape[1], high + 1, shape)
+        return cls(x.shape[1], max(high + 1, len(split.classes)), shape)
+
+    # ---------------------------------------------------------------------------------------------- the user's own data
+
+    def kept_in(self, folder: Path) -> Task:
+        """The same task with a copy of its data in a folder, for other processes; a built-in one as it is."""
+        if self.held is None:
+            return self
+        file = folder / f"{self.digest}.npz"
+        if not file.exists():
+            write_split(self.held, file)
+        return replace(self, held=None, file=str(file.resolve()))
+
+    def as_fact(self) -> dict[str, Any]:
+        """What a run keeps of the user's own data, so that a report needs the data no more; JSON values."""
+        shape = None if self.image_shape is None else list(self.image_shape)
+        sizes = {"in_features": self.in_features, "classes": self.classes, "image_shape": shape}
+        return {**sizes, "digest": self.digest, "trained": self.trained}
+
+    @classmethod
+    def from_fact(cls, name: str, fact: Any) -> Task:
+        """The task of a name in a run with what was kept of its data; of a built-in one, where nothing was."""
+        if fact is None:
+            return cls.parse(name)
+        dataset, colon, examples = name.rpartition(":")
+        counted = bool(colon) and examples.isdecimal() and int(examples) == fact["trained"]
+        try:
+            shape = None if fact["image_shape"] is None else check_image_shape(tuple(fact["image_shape"]))
+            return cls(
+                fact["in_features"],
+                fact["classes"],
+                shape,
+                dataset if counted else name,
+                int(examples) if counted else None,
+                fact["digest"],
+                fact["trained"],
+            )
+        except (KeyError, TypeError) as error:
+            raise FormatError(f"a run must keep the sizes of its data: those of {name} lack {error}") from None
 
     @property
     def name(self) -> str:
@@ -133,14 +227,14 @@ class Task:
         >>> Task.parse("mnist").input_range
         (-0.424, 2.821)
         """
-        if self.image_shape is None:
-            return -2.0, 2.0
-        low, high = normalize(torch.tensor([0.0, 1.0], dtype=torch.float64)).tolist()
-        return round(low, 3), round(high, 3)
+        if self.bounds is not None:
+            return self.bounds
+        fixed = DATASETS[self.dataset].scaling if self.dataset in DATASETS and not self.digest else None
+        return MOST_SCALED if fixed is None else fixed.bounds(0.0, 1.0)
 
     def load(self, data_dir: str | None = None) -> Split:
-        """The examples: pixels with the paper's mean and deviation, columns of a table with their own."""
-        return _load(self, data_dir)
+        """The examples, scaled: gray pixels of built-in data as in the paper, all else by the training examples."""
+        return self.held.scaled() if self.held is not None else _load(self, data_dir)
 
 
 def epochs_for(examples: int, steps: int) -> int:
@@ -154,24 +248,19 @@ def epochs_for(examples: int, steps: int) -> int:
 
 @functools.lru_cache(maxsize=1)
 def _load(task: Task, data_dir: str | None) -> Split:
+    if task.digest:
+        return read_split(task.file).scaled()
     split = load_dataset(task.dataset, data_dir=data_dir)
     if task.examples is not None:
         split = first_examples(split, task.examples)
-    scale: Callable[[Tensor], Tensor] = normalize
-    if task.image_shape is None:
-        mean, sd = split.train.x.mean(0), split.train.x.std(0).clamp_min(1e-6)
-
-        def scale(x: Tensor) -> Tensor:
-            return torch.clamp((x - mean) / sd, -CLIP, CLIP)
-
-    return Split(*(Examples(scale(part.x), part.y) for part in (split.train, split.val, split.test)))
+    Task.of(split)  # a text has no rows of floats
+    return split.scaled()
 
 
 def digest(split: Split) -> str:
-    """Differs for other data: sizes, all of y, and some rows of x."""
-    found = hashlib.sha256()
-    for part in (split.train, split.val, split.test):
-        rows = part.x[:: max(1, len(part) // DIGEST_ROWS)]
-        for tensor in (torch.tensor(part.x.shape), rows, part.y):
-            found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    """Differs for other data: every x and y, shapes and names."""
+    found = hashlib.sha256(repr((split.image_shape, split.classes, split.features)).encode())
+    for part in split.parts:
+        for tensor in (torch.tensor(part.x.shape), part.x, part.y):
+            found.update(tensor.detach().cpu().contiguous().numpy().data)
     return found.hexdigest()[:16]

@@ -1,5 +1,6 @@
 """`dendritree compare`: data sets x parameter budgets x model families under one fair rule."""
 
+from .answer import Answer, answers
 from .families import FAMILIES, OURS, Family
 from .plan import BUDGETS, ComparisonPlan
 from .report import comparison_report, print_comparison, write_comparison
@@ -11,6 +12,7 @@ __all__ = [
     "BUDGETS",
     "FAMILIES",
     "OURS",
+    "Answer",
     "Cell",
     "CellResult",
     "Comparison",
@@ -18,6 +20,7 @@ __all__ = [
     "Efficiency",
     "Family",
     "Gain",
+    "answers",
     "compare",
     "comparison_report",
     "print_comparison",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 from ...report.chart import Chart, Line, Panel
@@ -16,6 +17,8 @@ TRAINING_EXAMPLES = {
     "fashion-mnist": 50_000,
     "mnist-pairs": 50_000,
     "fashion-pairs": 50_000,
+    "cifar10": 40_000,
+    "mnist-4-9": 9_799,
     "digits": 1_197,
     "adult": 26_049,
     "california-housing": 12_384,
@@ -29,7 +32,7 @@ def anchor(task: Task) -> str:
     >>> anchor(Task.parse("mnist:128"))
     'mnist-128'
     """
-    return task.name.replace(":", "-")
+    return re.sub(r"[^\w.-]+", "-", task.name)
 
 
 def size_charts(comparison: Comparison) -> Iterator[Chart]:
@@ -60,7 +63,7 @@ def example_charts(comparison: Comparison) -> Iterator[Chart]:
 
 
 def _examples(task: Task) -> int:
-    return task.examples or TRAINING_EXAMPLES[task.dataset]
+    return task.examples or task.trained or TRAINING_EXAMPLES[task.dataset]
 
 
 def _line(family: str, results: Sequence[CellResult], x: Sequence[int], *, level: bool = False) -> list[Line]:

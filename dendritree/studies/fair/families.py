@@ -52,8 +52,19 @@ class Family:
                 return Choice(self.network, config | {"hidden": hidden}, lr, weight_decay, rewired)
         raise OptionError(
             f"a budget must leave room for two neurons: {budget} parameters do not, from {task.in_features} inputs to "
-            f"{task.out_features} outputs as {self.title}"
+            f"{task.out_features} outputs as {self.title}; {small_budget(task):,} would"
         )
+
+
+def small_budget(task: Task) -> int:
+    """A budget that leaves room for every family: five weights per input, to two digits, and at least 1,000.
+
+    >>> small_budget(Task.parse("digits")), small_budget(Task.parse("cifar10"))
+    (1000, 16000)
+    """
+    least = max(1000, 5 * (task.in_features + task.out_features))
+    step = int(10 ** (len(str(least)) - 2))
+    return -(-least // step) * step
 
 
 # --------------------------------------------------------------------------------------------------- what is drawn

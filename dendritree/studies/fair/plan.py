@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ...data.naming import is_table
 from ...errors import FormatError, OptionError, check_int, check_one_of
 from ...models.sizing import parse_count
 from ..engine.choice import Choice
 from ..engine.seeds import seed_of
 from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
 from ..engine.trial import Trial
-from .families import FAMILIES, LEARNING_RATES, OURS
+from .families import FAMILIES, LEARNING_RATES, OURS, small_budget
 from .trials import SEARCH, TEST, Cell, FairJob, choice_of
 
 BUDGETS = {
@@ -30,6 +33,17 @@ BUDGETS = {
 """Data sets that are compared on, in reading order, and the parameter budgets of each by default."""
 LARGER_DENSE = (72_000, 144_000)
 """Budgets of dense MLPs beyond those of an image task: how large must one be to equal a tree?"""
+
+
+def default_budgets(task: Task) -> list[int]:
+    """Budgets of a data set: those of `BUDGETS`, or a small one, twice and four times as many parameters.
+
+    >>> default_budgets(Task.parse("digits")), default_budgets(Task.parse("cifar10"))
+    ([1000, 2000, 4000], [16000, 32000, 64000])
+    """
+    if task.dataset in BUDGETS and not task.digest:
+        return [parse_count("budget", text) for text in BUDGETS[task.dataset].split()]
+    return [factor * small_budget(task) for factor in (1, 2, 4)]
 
 
 @dataclass(frozen=True)
@@ -53,18 +67,22 @@ class ComparisonPlan:
     @classmethod
     def make(
         cls,
-        tasks: Iterable[str] = (),
+        tasks: Iterable[Any] = (),
         *,
         budgets: Iterable[str | int] = (),
         families: Iterable[str] = (),
+        target: Any = None,
+        image: Sequence[int] | None = None,
         **options: int,
     ) -> ComparisonPlan:
         """Check and resolve what a user asks for; nothing said means all.
 
         Args:
-            tasks: data sets, `mnist:128` for the first 128 training examples.
+            tasks: data as `load_dataset` takes it; `mnist:128` for the first 128 training examples.
             budgets: parameters, as 9000 or `9k`; each data set's own by default.
             families: names of `FAMILIES`; trees and their controls by default.
+            target: the column of tables to predict.
+            image: (channels, height, width) that images of folders are brought to, or that rows of numbers are.
             options: `trials`, `seeds`, `steps` and `test_steps` of the plan.
 
         >>> [(cell.family, cell.budget) for cell in ComparisonPlan.make(["digits"], budgets=["2k"]).cells]
@@ -74,17 +92,22 @@ class ComparisonPlan:
         sized = [family for family in ("dense", "sparse", "tree", *list(FAMILIES)[len(OURS) :]) if family in chosen]
         asked = [parse_count("budget", budget) for budget in budgets]
         cells = []
-        for task in [Task.parse(text) for text in tasks] or [Task.parse(name) for name in BUDGETS]:
-            if not asked:
-                check_one_of("a data set without budgets", task.dataset, BUDGETS)
-            sizes = asked or [parse_count("budget", text) for text in BUDGETS[task.dataset].split()]
+        tasks = list(tasks)
+        if target is not None and not any(map(is_table, tasks)):
+            raise OptionError("target names a column of a table: there is no table among the data")
+        named = [Task.named(data, target=target if is_table(data) else None, image=image) for data in tasks]
+        named = named or [Task.parse(name) for name in BUDGETS]
+        if twice := [name for name, count in Counter(task.name for task in named).items() if count > 1]:
+            raise OptionError(f"a comparison must name each data set once: {twice[0]!r} is there twice")
+        for task in named:
+            sizes = asked or default_budgets(task)
             cells += [Cell(task, 0, "linear")] * ("linear" in chosen)
             cells += [Cell(task, size, family) for size in sizes for family in sized]
-            whole = task.image_shape and task.out_features == 10 and task.examples is None and not asked
-            if whole and "dense" in chosen and max(sizes) > 9000:
+            whole = task.name in BUDGETS and task.image_shape and task.out_features == 10 and not asked
+            if whole and not task.digest and "dense" in chosen and max(sizes) > 9000:
                 cells += [Cell(task, size, "dense") for size in LARGER_DENSE]
         if len(set(cells)) < len(cells):
-            raise OptionError("a comparison must name each data set and budget once")
+            raise OptionError("a comparison must name each budget once")
         return cls(tuple(cells), **options)
 
     def as_config(self) -> dict[str, Any]:
@@ -99,6 +122,16 @@ class ComparisonPlan:
             "epochs": [FEWEST_EPOCHS, MOST_EPOCHS],
             "clip": CLIP,
         }
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The tasks, in order."""
+        return list(dict.fromkeys(cell.task for cell in self.cells))
+
+    def kept_in(self, folder: Path) -> ComparisonPlan:
+        """The same plan with copies of the user's own data in a folder, for the processes that train."""
+        kept = {task: task.kept_in(folder) for task in self.tasks}
+        return replace(self, cells=tuple(replace(cell, task=kept[cell.task]) for cell in self.cells))
 
     def rounds(self) -> list[list[Cell]]:
         """Cells that are run together, so that what is done is comparable whenever it stops."""
@@ -121,7 +154,8 @@ class ComparisonPlan:
 
     def chosen(self, cell: Cell, trials: Sequence[Trial]) -> Choice | None:
         """The best choice on validation; None before all were tried."""
-        searched = [trial for trial in trials if trial.key["phase"] == SEARCH and Cell.of(trial) == cell]
+        key = {"phase": SEARCH, "task": cell.task.name, "budget": cell.budget, "family": cell.family}
+        searched = [trial for trial in trials if trial.key.items() >= key.items()]
         if len(searched) < self.trials:
             return None
 

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...errors import FormatError
@@ -15,14 +16,18 @@ from ...report.scaling import show_size
 from ..engine.sections import machine_section, run_info
 from ..engine.statistics import SIGNIFICANT
 from ..engine.store import RunStore
+from ..engine.task import Task
 from ..engine.trial import Trial
+from .answer import answers
 from .families import FAMILIES
 from .plan import ComparisonPlan, check_config
 from .results import Comparison, Gain, summarize
+from .run import tasks_in
 from .sections import (
     NOT_A_TREE_GAIN,
     NOTHING,
     Coverage,
+    answers_section,
     cells_section,
     choices_section,
     coverage,
@@ -63,9 +68,9 @@ def write_comparison(
         if "comparison" not in config:
             raise FormatError(f"a comparison's folder must be made by `dendritree compare`: {folder} holds another run")
         check_config(config)
-        trials = store.read_trials(read_fair_trial)
-    comparison = summarize(trials)
-    report = comparison_report(comparison, trials, config, info, plan=plan)
+        trials, tasks = store.read_trials(read_fair_trial), tasks_in(store)
+    comparison = summarize(trials, tasks)
+    report = comparison_report(comparison, trials, config, info, plan=plan, tasks=tasks)
     files = write_report(report, folder, name="comparison", pictures=True)
     folders = {path.parent for path in (*files.csvs, *files.pictures)}
     return comparison, [files.html, files.markdown, *sorted(folders)]
@@ -78,6 +83,7 @@ def comparison_report(
     info: Mapping[str, Any],
     *,
     plan: ComparisonPlan | None = None,
+    tasks: Mapping[str, Task] = MappingProxyType({}),
 ) -> Report:
     """Everything the report says, from the trials run so far, be they all or none. Needs the extra `experiments`.
 
@@ -87,15 +93,17 @@ def comparison_report(
         config: the rule of the run, as `ComparisonPlan.as_config` has it.
         info: machine, versions and settings; nested mappings are shown with dotted keys.
         plan: what is to be there in the end; by default what was begun.
+        tasks: those of the user's own data, by name.
 
     >>> plan = ComparisonPlan.make(["digits"])
     >>> report = comparison_report(summarize([]), [], plan.as_config(), {}, plan=plan)
     >>> report.summary[0]
     'This is a part of the comparison: 0 of 10 cells are evaluated. Not begun: digits.'
     """
-    found = coverage(trials, config["trials"], plan)
+    found = coverage(trials, config["trials"], plan, tasks)
     sections = (
         overview_section(comparison),
+        answers_section(answers(comparison)),
         cells_section(comparison),
         gains_section(comparison),
         efficiency_section(comparison),

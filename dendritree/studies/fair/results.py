@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -133,7 +134,7 @@ class Comparison:
         return sorted(found, key=lambda result: result.parameters)
 
 
-def reading_order(cell: Cell) -> tuple[int, int, int, int]:
+def reading_order(cell: Cell) -> tuple[int, str, int, int, int]:
     """The key that sorts cells as they are read: data sets as in `BUDGETS`, each first with all its examples.
 
     >>> names = ["mnist", "digits", "mnist:1000", "mnist:128"]
@@ -141,16 +142,22 @@ def reading_order(cell: Cell) -> tuple[int, int, int, int]:
     ['mnist', 'mnist:128', 'mnist:1000', 'digits']
     """
     task, data_sets = cell.task, [*BUDGETS, cell.task.dataset]
-    return data_sets.index(task.dataset), task.examples or 0, cell.budget, list(FAMILIES).index(cell.family)
+    place = data_sets.index(task.dataset)
+    return place, task.dataset, task.examples or 0, cell.budget, list(FAMILIES).index(cell.family)
 
 
-def summarize(trials: Sequence[Trial]) -> Comparison:
-    """The results in a store's trials, of whatever cells were evaluated."""
+def summarize(trials: Sequence[Trial], tasks: Mapping[str, Task] = MappingProxyType({})) -> Comparison:
+    """The results in a store's trials, of whatever cells were evaluated.
+
+    Args:
+        trials: the trials.
+        tasks: those of the user's own data, by name.
+    """
     tests: dict[Cell, list[Trial]] = {}
     for trial in trials:
         if trial.key["phase"] == TEST:
-            tests.setdefault(Cell.of(trial), []).append(trial)
-    searched = Counter(Cell.of(trial) for trial in trials if trial.key["phase"] == SEARCH)
+            tests.setdefault(Cell.of(trial, tasks), []).append(trial)
+    searched = Counter(Cell.of(trial, tasks) for trial in trials if trial.key["phase"] == SEARCH)
     results = tuple(_result(cell, tests[cell], searched[cell]) for cell in sorted(tests, key=reading_order))
     return Comparison(results, tuple(_efficiencies(results)), tuple(_gains(results)))
 
@@ -200,13 +207,13 @@ def efficiency(result: CellResult, dense: Sequence[CellResult]) -> Efficiency:
     dense = sorted(dense, key=lambda r: r.parameters)
     sizes = np.log([r.parameters for r in dense])
     curve = np.array([sign * r.spread.mean for r in dense])
-    points = [_needed(sign * result.spread.mean, sizes, curve)]
+    points = [needed_size(sign * result.spread.mean, sizes, curve)]
     if min(len(r.scores) for r in (result, *dense)) > 1:
         random = np.random.default_rng(BOOTSTRAP_SEED)
         ours = sign * resampled_means(result.scores, RESAMPLES, random)
         means = [sign * resampled_means(r.scores, RESAMPLES, random) for r in dense]
         curves = np.stack(means, axis=1)  # (resamples, sizes)
-        needed = [_needed(target, sizes, resampled) for target, resampled in zip(ours, curves, strict=True)]
+        needed = [needed_size(target, sizes, resampled) for target, resampled in zip(ours, curves, strict=True)]
         needed.sort(key=lambda point: (point[0], ("<", "", ">").index(point[1])))
         tail = round(RESAMPLES * (1 - CONFIDENCE) / 2)
         points += [needed[tail], needed[-1 - tail]]
@@ -217,7 +224,7 @@ def efficiency(result: CellResult, dense: Sequence[CellResult]) -> Efficiency:
     return Efficiency(result.cell, factors[0], factors[1], factors[2], (bounds[0], bounds[1], bounds[2]))
 
 
-def _needed(target: float, sizes: NDArray[np.float64], curve: NDArray[np.float64]) -> tuple[float, str]:
+def needed_size(target: float, sizes: NDArray[np.float64], curve: NDArray[np.float64]) -> tuple[float, str]:
     """Logarithm of the size at which a curve, made to rise, reaches the target.
 
     `>` with the largest size if it never does, `<` with the smallest if it starts above.

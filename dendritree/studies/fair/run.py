@@ -9,9 +9,14 @@ from pathlib import Path
 from ...errors import FormatError, OptionError
 from ..engine.runner import Observer, Workers, run_jobs, silent
 from ..engine.store import RunStore
+from ..engine.task import Task
 from ..engine.trial import Trial
 from .plan import ComparisonPlan, draw_choice
 from .trials import SEARCH, Cell, FairJob, choice_of, read_fair_trial, run_fair_job
+
+DATA_FOLDER = "data"
+"""Copies of the user's own data, for the processes that train."""
+TASKS_FACT = "tasks"
 
 
 def compare(
@@ -43,7 +48,9 @@ def compare(
         cell.task.load(data_dir)
         draw_choice(cell, 0)
     with RunStore.create_or_open(folder, plan.as_config()) as store, workers or Workers() as pool:
+        _check_data(store, plan)
         _check_choices(store.read_trials(read_fair_trial, phase=SEARCH), plan)
+        plan = plan.kept_in(Path(folder) / DATA_FOLDER)
         for cells in plan.rounds():
             while jobs := _missing(store, plan, cells):
                 if deadline is not None and time.monotonic() > deadline:
@@ -52,11 +59,37 @@ def compare(
     return True
 
 
+def _check_data(store: RunStore, plan: ComparisonPlan) -> None:
+    """Keep what a report must know of the user's own data; do not mix trials of data that has changed."""
+    kept = store.fact(TASKS_FACT, {})
+    new = {task.name: task.as_fact() for task in plan.tasks if task.digest}
+    begun = {str(trial.key["task"]) for trial in store.trials()}
+    for name, fact in new.items():
+        before = kept.get(name)
+        if before is None and name in begun:
+            raise FormatError(f"a run resumes with the data it began with: {name!r} was a built-in data set there")
+        if before is not None and before != fact:
+            what = [key for key in fact if before.get(key) != fact[key] and key != "digest"]
+            differs = ", ".join(f"{key} {before.get(key)} -> {fact[key]}" for key in what) or "its content"
+            raise FormatError(
+                f"a run resumes with the data it began with: {name} has changed ({differs}); take another folder"
+            )
+    if not new.items() <= kept.items():
+        store.set_fact(TASKS_FACT, kept | new)
+
+
+def tasks_in(store: RunStore) -> dict[str, Task]:
+    """The tasks of the user's own data in a run, by name, without the data."""
+    return {name: Task.from_fact(name, fact) for name, fact in store.fact(TASKS_FACT, {}).items()}
+
+
 def _check_choices(searched: list[Trial], plan: ComparisonPlan) -> None:
     """Do not mix searches of two versions that choose otherwise: what was tried must be what would be tried now."""
+    cells = {(cell.task.name, cell.budget, cell.family): cell for cell in plan.cells}
     for trial in searched:
-        cell, index = Cell.of(trial), int(trial.key["trial"])
-        if cell in plan.cells and index < plan.trials:
+        cell = cells.get((str(trial.key["task"]), int(trial.key["budget"]), str(trial.key["family"])))
+        index = int(trial.key["trial"])
+        if cell is not None and index < plan.trials:
             before, now = choice_of(trial), draw_choice(cell, index)
             if before != now:
                 raise FormatError(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ...report.layout import Column, Section
 from ..engine.task import Task
 from ..engine.trial import Trial
+from .answer import IN_WORDS, Answer
 from .charts import METRICS, anchor, example_charts, size_charts
 from .families import FAMILIES, OURS
 from .plan import ComparisonPlan
@@ -95,6 +97,33 @@ def overview_section(comparison: Comparison) -> Section:
         lines,
         by=_with_metric,
         empty=NOTHING,
+    )
+
+
+def answers_section(found: Sequence[Answer]) -> Section:
+    """What to use on each data set, and the line of code that builds it."""
+
+    def size(family: str) -> Column:
+        label = f"{FAMILIES[family].name}, parameters"
+        return Column(family, label, value=lambda answer: answer.shown_size(family))
+
+    return Section.of(
+        "answers",
+        "What to use",
+        "The best mean test score that trees, sparse neurons and dense MLPs all reach, and the parameters each needs"
+        " for it (a < says that its smallest model is better already); then the smallest model whose mean score is"
+        " within one standard error of the best one's. Its inputs are scaled as those of `load_dataset(...).scaled()`.",
+        (
+            Column("task", value="task.name"),
+            Column("score", "score that all reach", "number", digits=4),
+            *map(size, IN_WORDS),
+            Column("use", "use", value="use.cell.name"),
+            Column("parameters", "its parameters", "count", value="use.parameters"),
+            Column("code", "line that builds it"),
+        ),
+        found,
+        empty=NOTHING,
+        brief=False,
     )
 
 
@@ -268,16 +297,22 @@ class Coverage:
         return None if not most else str(most) if fewest == most else f"{fewest} to {most}"
 
 
-def coverage(trials: Sequence[Trial], choices: int, plan: ComparisonPlan | None = None) -> list[Coverage]:
+def coverage(
+    trials: Sequence[Trial],
+    choices: int,
+    plan: ComparisonPlan | None = None,
+    tasks: Mapping[str, Task] = MappingProxyType({}),
+) -> list[Coverage]:
     """What was done of each task.
 
     Args:
         trials: all trials of the run.
         choices: how many a search tries.
+        tasks: those of the user's own data, by name.
         plan: what is to be done; by default the cells that were begun. Cells begun beyond it count too. A cell is to
             have as many seeds as the plan says, or as the cell that has most.
     """
-    done = Counter((trial.key["phase"], Cell.of(trial)) for trial in trials)
+    done = Counter((trial.key["phase"], Cell.of(trial, tasks)) for trial in trials)
     planned = () if plan is None else plan.cells
     cells = sorted({*planned, *(cell for _, cell in done)}, key=reading_order)
     seeds = max((n for (phase, _), n in done.items() if phase == TEST), default=1) if plan is None else plan.seeds

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from ...data.frames.encoding import TableEncoding
+from ...data.frames.target import Target, score
 from ...errors import OptionError, check_int, import_extra
 from ...sklearn.networks import FAMILIES, auto_batch_size, auto_epochs
-from ...sklearn.tables.encoding import TableEncoding
-from ...sklearn.tables.target import Target, score
 from ..engine.runner import Observer, silent
 from ..engine.statistics import Difference, paired_difference
 from ..engine.store import RunStore

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...data.frames.encoding import TableEncoding
+from ...data.frames.reading import check_table
+from ...data.frames.target import read_target
 from ...errors import check_int, check_one_of
 from ...models.sizing import parse_count
 from ...sklearn.networks import auto_budget, make_network
-from ...sklearn.tables.encoding import TableEncoding
 from ...sklearn.tables.model import TableModel
-from ...sklearn.tables.reading import check_table
-from ...sklearn.tables.target import read_target
 from ..engine.runner import Observer, silent
 from .controls import FamilyScores, compare_families, make_estimator
 from .kept import kept_trials

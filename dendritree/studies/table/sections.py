@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...data.frames.columns import TableColumn
+from ...data.frames.reading import first_few
 from ...report.chart import Chart, Line, Panel
 from ...report.layout import Column, Group, Report, Section, show
-from ...sklearn.tables.columns import TableColumn
-from ...sklearn.tables.reading import first_few
 from .controls import LABELS, FamilyScores, verdict
 from .fit import TableFit
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from torch import nn
 
+from ...models.registry import model_origin
 from ...models.sizing import parameters_of
+from ..engine.choice import Choice
 from ..engine.task import Task
 from .space import PARAMETERS
 
@@ -119,6 +121,11 @@ class Tuned:
                 f"{self._show(small[-1].score)} on the validation examples."
             )
         return tuple(sentences)
+
+    @property
+    def code(self) -> str:
+        """The line of code that builds the model, untrained."""
+        return f"model = {Choice(*model_origin(self.model), lr=float(self.best.chosen['lr'])).code}"
 
     def _goodness(self, trial: TrialResult) -> float:
         return self.task.goodness(math.nan if trial.score is None else trial.score)

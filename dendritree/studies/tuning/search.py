@@ -8,24 +8,26 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ...data import Split
+from ...data.inputs import Inputs
 from ...errors import DendritreeError, OptionError, check_int, import_extra
 from ...files import followed
 from ...models.sizing import parameters_of, parse_count
 from ...storage import save
 from ...training import Run, evaluate
+from ...wiring.images import check_image_shape
 from ..engine.choice import train
 from ..engine.runner import Observer, silent
 from ..engine.task import Task, digest, epochs_for
 from .result import TrialResult, Tuned
 from .space import Space
-from .study import counted, interrupts_held, open_study, quiet, results
+from .study import counted, interrupts_held, open_study, quiet, results, whole_database
 
 MODEL_FOLDER, DATABASE = "model", "study.db"
 LONGER = 4
@@ -64,11 +66,13 @@ class TuningPlan:
 
 
 def tune(
-    split: Split,
+    data: Any,
     *,
     budget: int | str,
     trials: int = 50,
     image_shape: Sequence[int] | None = None,
+    target: Any = None,
+    data_dir: str | None = None,
     steps: int = 1000,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
@@ -84,13 +88,18 @@ def tune(
     after Ctrl-C the same call goes on where it was.
 
     Args:
-        split: `y` of whole numbers from 0 for classes, of floats for a quantity.
+        data: a `Split`, used as it is: `y` of whole numbers from 0 for classes, of floats for a quantity. Or a `Task`,
+            or anything that `load_dataset` takes, which is scaled as by `load_dataset(...).scaled()`.
         budget: most parameters a model may have, as 9000 or `"9k"`.
         trials: how many choices are tried, those of earlier calls and of other processes included.
-        image_shape: (channels, height, width) if the inputs are pixels; then neurons may be wired locally.
+        image_shape: (channels, height, width) of inputs that are pixels, if the data does not say; then neurons may be
+            wired locally. Images of a folder are brought to it.
+        target: the column of a table to predict.
+        data_dir: a folder to look for built-in data sets in first.
         steps: training steps of a trial, about.
         seed: of the whole search.
-        out: a folder for `study.db` and `model`, which `dendritree.load` opens. None keeps all in memory.
+        out: a folder for `study.db`, `inputs.json` (what `dendritree view` must know) and `model`, which
+            `dendritree.load` opens. None keeps all in memory.
         storage: a database URL as Optuna takes it, instead of `study.db`: processes on many machines that name the
             same one share the trials.
         name: of the study in the database.
@@ -104,7 +113,8 @@ def tune(
     """
     trials = check_int("trials", trials)
     check_int("seed", seed, least=0)
-    task = Task.of(split, image_shape)
+    split, inputs = _examples(data, image_shape, target, data_dir)
+    task = Task.of(split, inputs.image_shape)
     space = Space(task.in_features, task.out_features, parse_count("budget", budget), task.image_shape)
     with torch.random.fork_rng(devices=[]):
         _check_budget(space)
@@ -113,14 +123,30 @@ def tune(
     folder = None if out is None else _folder(out)
     if storage is None and folder is not None:
         storage = f"sqlite:///{(folder / DATABASE).resolve()}"
-    with quiet() as optuna, torch.random.fork_rng(devices=[]):
+    with quiet() as optuna, whole_database(), torch.random.fork_rng(devices=[]):
         study = open_study(storage, name, "maximize" if task.metric == "accuracy" else "minimize", plan.settings())
         study.enqueue_trial(space.default(), skip_if_exists=True)
         while len(counted(study)) < trials:
             number = _run_trial(optuna, study, plan)
             done = {trial.number: trial for trial in results(study)}
             observer("trials", len(done), max(trials, len(done)), _note(task, done, number))
-        return _judge(optuna, study, plan, folder)
+        found = _judge(optuna, study, plan, folder)
+    if folder is not None:
+        inputs.write(folder)
+    return found
+
+
+def _examples(data: Any, image_shape: Sequence[int] | None, target: Any, data_dir: str | None) -> tuple[Split, Inputs]:
+    """The examples to search with, and what is to be known of them later."""
+    if isinstance(data, Split):
+        split, scaling, origin = data, None, Inputs()
+    else:
+        task = data if isinstance(data, Task) else Task.named(data, target=target, image=image_shape)
+        split, origin = task.load(data_dir), task.origin
+        scaling = split.scaling
+    shape = check_image_shape(split.image_shape if image_shape is None else tuple(image_shape))
+    names = {"classes": split.classes, "features": split.features}
+    return split, replace(origin, image_shape=shape, scaling=scaling, **names)  # type: ignore[arg-type]
 
 
 def _note(task: Task, done: dict[int, TrialResult], number: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import signal
 import threading
@@ -11,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...errors import DendritreeError, OptionError, import_extra
+from ...errors import DendritreeError, FormatError, OptionError, import_extra
 from .result import TrialResult
 
 PATIENCE_SECONDS = 60
@@ -60,9 +61,11 @@ def open_study(storage: str | None, name: str, direction: str, settings: Mapping
         study = optuna.create_study(
             storage=_connect(optuna, storage), study_name=name, direction=direction, load_if_exists=True
         )
-        known = study.user_attrs.get(SETTINGS)
-    if known is None and len(study.trials):
+        known, found, trials = study.user_attrs.get(SETTINGS), study.direction.name.lower(), counted(study)
+    if (known is None and len(study.trials)) or not isinstance(known, dict | None) or found != direction:
         raise OptionError(f"a study must be one of dendritree's to be resumed: {name!r} is another")
+    for trial in trials:
+        _check_trial(trial, name)
     for key, value in settings.items():
         if known is not None and known.get(key) != value:
             raise OptionError(
@@ -72,6 +75,29 @@ def open_study(storage: str | None, name: str, direction: str, settings: Mapping
     if known is None:
         study.set_user_attr(SETTINGS, dict(settings))
     return study
+
+
+def _check_trial(trial: Any, name: str) -> None:
+    """Reject a trial that a search cannot have written: the file was damaged or edited."""
+    scores = [trial.value] if trial.state.name == "COMPLETE" else []
+    scores += trial.intermediate_values.values()
+    facts = [trial.user_attrs.get(key, 0) for key in ("parameters", "epochs", "seconds")]
+    numbers = all(isinstance(each, int | float) and math.isfinite(each) for each in [*scores, *facts])
+    if not numbers or "share" not in trial.params:
+        raise FormatError(
+            f"the trials of a study must be as a search wrote them: number {trial.number} of {name!r} is not"
+        )
+
+
+@contextlib.contextmanager
+def whole_database() -> Iterator[None]:
+    """Say what Optuna or its driver reject in the middle of a search as one line of ours."""
+    optuna, driver = import_extra("optuna", extra="tune"), import_extra("sqlalchemy.exc", extra="tune")
+    try:
+        yield
+    except (optuna.exceptions.OptunaError, driver.SQLAlchemyError) as error:
+        cause = " ".join(str(error.__cause__ or error).split())
+        raise DendritreeError(f"the database of a study must be whole and writable: {cause:.200}") from None
 
 
 def _connect(optuna: Any, storage: str | None) -> Any:

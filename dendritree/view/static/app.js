@@ -4,7 +4,7 @@ import { ask, Newest } from "./api.js";
 import { Classes } from "./classes.js";
 import { Drawing } from "./drawing.js";
 import { Grid, paintBars, Strip } from "./grid.js";
-import { grey, readColours, show } from "./paint.js";
+import { pixel, readColours, show } from "./paint.js";
 import { Tree } from "./tree.js";
 
 const $ = (id) => document.getElementById(id);
@@ -222,11 +222,11 @@ function paintSamples() {
 }
 
 function thumbnail(pixels) {
-  const [, height, width] = state.about.pixels.image;
+  const shape = state.about.pixels.image, [, height, width] = shape;
   const canvas = Object.assign(document.createElement("canvas"), { width, height });
   const context = canvas.getContext("2d");
   for (let i = 0; i < width * height; i++) {
-    context.fillStyle = grey(pixels[i] / 255);
+    context.fillStyle = pixel(pixels, shape, i);
     context.fillRect(i % width, Math.floor(i / width), 1, 1);
   }
   return canvas;

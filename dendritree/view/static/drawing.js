@@ -1,6 +1,6 @@
 // A sheet to draw on, with mouse, finger, pen or keys. Strokes are kept in shares of the sheet's shorter side.
 
-import { colour, fit, grey } from "./paint.js";
+import { colour, fit, pixel } from "./paint.js";
 
 export class Drawing {
   constructor(canvas, changed) {
@@ -36,7 +36,8 @@ export class Drawing {
     Object.assign(this, { strokes: [], stroke: null });
     const [, height, width] = this.imageShape;
     this.image = Object.assign(document.createElement("canvas"), { width, height });
-    this.image.values = pixels.slice(0, height * width);
+    this.image.pixels = pixels;
+    this.image.values = Array.from({ length: height * width }, (_, place) => this.light(place));
     this.render();
   }
 
@@ -132,7 +133,7 @@ export class Drawing {
     if (!width) return;
     const height = (width * this.height) / this.width;
     const context = fit(this.canvas, width, height);
-    if (this.image) this.paintImage(context, width, height, (value) => grey(value / 255));
+    if (this.image) this.paintImage(context, width, height, (_, place) => pixel(this.image.pixels, this.imageShape, place));
     const scale = (width / this.width) * this.unit;
     this.paintStrokes(context, scale, colour.ink);
     if (!this.cursor) return;
@@ -147,12 +148,20 @@ export class Drawing {
     context.fill();
   }
 
+  /** The mean of a pixel's channels. */
+  light(place) {
+    const [channels, height, width] = this.imageShape;
+    let sum = 0;
+    for (let channel = 0; channel < channels; channel++) sum += this.image.pixels[channel * height * width + place];
+    return Math.round(sum / channels);
+  }
+
   paintImage(context, width, height, paint) {
     const [, rows, columns] = this.imageShape;
     const [w, h] = [width / columns, height / rows];
     this.image.values.forEach((value, i) => {
       if (!value) return;
-      context.fillStyle = paint(value);
+      context.fillStyle = paint(value, i);
       const [x, y] = [(i % columns) * w, Math.floor(i / columns) * h];
       context.fillRect(x, y, w + (context === this.smallContext ? 0 : 0.5), h + (context === this.smallContext ? 0 : 0.5));
     });

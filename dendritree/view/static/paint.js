@@ -29,6 +29,12 @@ export const tint = (value) => pick(value < 0 ? ramps.faintMinus : ramps.faintPl
 /** From paper (0) to ink (1). */
 export const grey = (value) => pick(ramps.ink, value);
 
+/** The pixel at a place of an image, channel by channel in 0 ... 255: in its own colours, or from paper to ink. */
+export function pixel(values, [channels, height, width], place) {
+  if (channels !== 3) return grey(values[place] / 255);
+  return `rgb(${[0, 1, 2].map((channel) => values[channel * height * width + place]).join(" ")})`;
+}
+
 /** Make a canvas as many pixels as it has on the screen; its context, in CSS pixels. */
 export function fit(canvas, width, height) {
   const ratio = Math.min(2, window.devicePixelRatio || 1);

@@ -4,7 +4,6 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from warm import run
 
 import dendritree
 from dendritree.studies.engine.provenance import current_environment, differences
@@ -70,11 +70,7 @@ def test_a_package_installed_inside_another_repository_does_not_tell_that_ones_c
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     subprocess.run(["git", *identity, "-C", tmp_path, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
     code = "from dendritree.studies.engine import provenance as p; print(p.PACKAGE, p.current_environment().commit)"
-    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
-    told = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert told.stdout.split() == [str(package), "None"]
+    assert run(code, root=package.parent, folder=tmp_path) == (0, f"{package} None\n", "")
 
 
 @pytest.mark.parametrize(

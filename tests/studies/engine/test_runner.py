@@ -16,10 +16,14 @@ from dendritree.studies.paper.trials import run_job
 JOBS = 14
 
 
-@pytest.fixture(scope="module")
-def expected(real_data):
+@pytest.fixture(scope="module", autouse=True)
+def _mnist(real_data):
     real_data("mnist")
-    return alone(some_jobs(JOBS))
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return alone(some_jobs(4))
 
 
 def worker_pids(pool):
@@ -49,7 +53,7 @@ def test_this_process_does_jobs_in_order(expected):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_loses_and_doubles_nothing(expected):
+def test_a_killed_worker_loses_and_doubles_nothing():
     """Killed in mid-run; the callback runs in this process, results are those of this process bit for bit."""
     killed, seen = [], set()
 
@@ -63,13 +67,12 @@ def test_a_killed_worker_loses_and_doubles_nothing(expected):
     with Workers("loky", count=2) as pool:
         run_jobs(some_jobs(JOBS), pool, done, work=run_job)
         pids = worker_pids(pool)
-    done.must_be(expected)
+    done.must_be(alone(some_jobs(JOBS)))
     assert killed
     assert seen == {os.getpid()}
     assert wait_until(lambda: not any(map(is_alive, [*pids, *killed])))
 
 
-@pytest.mark.usefixtures("expected")
 def test_workers_that_always_die_are_not_waited_for_forever():
     """A stranger kills every worker as soon as it is there."""
     killed, stop = set(), threading.Event()
@@ -108,7 +111,6 @@ def test_a_job_that_raises_shows_its_error_and_the_workers_end(expected):
     assert wait_until(lambda: not any(map(is_alive, pids)))
 
 
-@pytest.mark.usefixtures("expected")
 def test_an_error_in_the_callback_is_not_taken_for_a_lost_worker():
     def full(_job, _records):
         raise DendritreeError("the disk is full")

@@ -4,13 +4,11 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from made_trials import kept_trial
+from warm import WarmProcess
 
 from dendritree.errors import DendritreeError
 from dendritree.studies.engine import database
@@ -18,12 +16,10 @@ from dendritree.studies.engine.store import STORE_FILE, RunStore
 
 CONFIG = {"trials": 10}
 BATCH = 5
-TESTS = Path(__file__).parents[2] / "helpers"
 
 # Adds batch after batch, and tells after each; weights make a batch longer than SQLite's page cache.
 WRITER = f"""
 import sys
-sys.path.insert(0, {str(TESTS)!r})
 from made_trials import kept_trial
 from dendritree.studies.engine.store import RunStore
 
@@ -39,7 +35,6 @@ for first in range(start, start + 100_000, {BATCH}):
 # Stops in the middle of a transaction, with pages of it in the file already.
 STOPPED = f"""
 import sys, time
-sys.path.insert(0, {str(TESTS)!r})
 from made_trials import kept_trial
 from dendritree.studies.engine.schema import insert_trial
 from dendritree.studies.engine.store import RunStore
@@ -56,18 +51,16 @@ with store._database.transaction("IMMEDIATE") as connection:
 
 def start(program, folder, *arguments):
     """A writer in another process, once it has the run open."""
-    command = [sys.executable, "-c", program, str(folder), *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = WarmProcess(program, folder, *arguments)
     assert process.stdout.readline() == "open\n"
     return process
 
 
 def kill(process):
     """`kill -9`; return the last number the process told."""
-    process.send_signal(signal.SIGKILL)
-    told = process.stdout.read().split()
-    process.wait()
-    process.stdout.close()
+    with process:
+        process.send_signal(signal.SIGKILL)
+        told = process.stdout.read().split()
     return int(told[-1]) if told else 0
 
 
@@ -100,7 +93,8 @@ def test_whenever_a_writer_is_killed_whole_batches_are_there_and_nothing_else(tm
     told = 0
     for _ in range(3):
         process = start(WRITER, tmp_path, weights)
-        time.sleep(moments.uniform(0.0, 0.4))
+        told = told or int(process.stdout.readline())  # the first one comes to store a batch, however busy the machine
+        time.sleep(moments.uniform(0.0, 0.2))
         told = max(told, kill(process))
         with RunStore.open_for_reading(tmp_path) as store:  # first as the killed writer left it
             seen = store.trials()
@@ -108,7 +102,6 @@ def test_whenever_a_writer_is_killed_whole_batches_are_there_and_nothing_else(tm
             assert store.trials() == seen == expected_trials(len(seen))
         assert len(seen) % BATCH == 0
         assert told <= len(seen) <= told + BATCH, "all that was told, and at most the batch that was under way"
-    assert told > 0
 
 
 def test_what_a_killed_writer_left_open_is_undone(abandoned):
@@ -185,7 +178,7 @@ def test_readers_see_whole_batches_while_a_writer_is_at_work(tmp_path):
     process = start(WRITER, tmp_path, 0)
     seen = []
     try:
-        for _ in range(10):
+        while len(set(seen)) < 5 and len(seen) < 100:
             with RunStore.open_for_reading(tmp_path) as store:
                 trials = store.trials()
                 assert trials == expected_trials(len(trials))

@@ -16,7 +16,7 @@ from dendritree.studies.engine.store import RunStore
 from dendritree.studies.fair import summarize, write_comparison
 
 SMALL = ["--budgets", "1k", "2k", "--trials", "2", "--seeds", "2", "--steps", "20"]
-TABLES = {"overview", "cells", "gains", "efficiency", "choices", "coverage", "machine", "chart-points"}
+TABLES = {"overview", "answers", "cells", "gains", "efficiency", "choices", "coverage", "machine", "chart-points"}
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -82,10 +80,8 @@ def test_a_seed_changes_with_any_number_in_it(parts, number):
     assert seed_of(*parts, number) != seed_of(*parts, number + 1) != seed_of(number + 1, *parts, "x")
 
 
-def test_a_seed_is_the_same_in_another_process():
-    program = "from dendritree.studies.engine.seeds import seed_of; print(seed_of('draw', 'mnist', 3, 0.1))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
-    assert int(done.stdout) == seed_of("draw", "mnist", 3, 0.1)
+def test_a_seed_is_the_same_in_every_process():
+    assert seed_of("draw", "mnist", 3, 0.1) == 1327202030220546519  # 63 bits of the SHA-256 of draw/mnist/3/0.1
 
 
 def test_no_two_trials_of_the_paper_share_a_seed():

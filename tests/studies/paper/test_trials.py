@@ -3,12 +3,11 @@
 import dataclasses
 import math
 import pickle
-import subprocess
-import sys
 
 import pytest
 import torch
 from torch.nn import functional as F
+from warm import run
 
 from dendritree.models import create_model
 from dendritree.studies.engine.trial import CURVES
@@ -77,13 +76,13 @@ def test_a_job_gives_the_same_bits_whatever_was_run_before(name, done):
 def test_a_fresh_process_gives_the_same_bits_in_another_order(done, tmp_path):
     jobs = list(JOBS.values())
     program = (
-        "import pickle, sys; from dendritree.studies.paper.trials import run_job\n"
-        "jobs = pickle.load(open(sys.argv[1], 'rb')); results = [run_job(job) for job in reversed(jobs)]\n"
-        "pickle.dump(results[::-1], open(sys.argv[2], 'wb'))"
+        "import pathlib, pickle, sys; from dendritree.studies.paper.trials import run_job\n"
+        "jobs, records = map(pathlib.Path, sys.argv[1:])\n"
+        "results = [run_job(job) for job in reversed(pickle.loads(jobs.read_bytes()))]\n"
+        "records.write_bytes(pickle.dumps(results[::-1]))"
     )
     (tmp_path / "jobs").write_bytes(pickle.dumps(jobs))
-    command = [sys.executable, "-c", program, str(tmp_path / "jobs"), str(tmp_path / "records")]
-    subprocess.run(command, timeout=300, check=True)
+    assert run(program, tmp_path / "jobs", tmp_path / "records") == (0, "", "")
     theirs = pickle.loads((tmp_path / "records").read_bytes())
     assert [contents(records) for records in theirs] == [contents(done(job)) for job in jobs]
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from table_cases import houses
 
+from dendritree.data.frames.target import read_target, score
 from dendritree.errors import OptionError
-from dendritree.sklearn.tables.target import read_target, score
 from dendritree.studies.engine.statistics import Difference, paired_difference
 from dendritree.studies.table.controls import FAMILIES, FamilyScores, compare_families, verdict
 

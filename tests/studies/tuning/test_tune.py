@@ -1,9 +1,12 @@
 """The search: within the budget, on validation alone, the same every time, and the same after a stop."""
 
+import contextlib
 import dataclasses
 import math
 import re
+import shutil
 import signal
+import sqlite3
 
 import pytest
 import torch
@@ -43,7 +46,7 @@ def test_the_model_in_the_folder_is_the_one_that_was_judged(whole):
     model, split = dendritree.load(folder / "model"), made_up()
     assert evaluate(model, split.test)[1] == found.test_score
     assert evaluate(model, split.val)[1] == found.val_score
-    assert {path.name for path in folder.iterdir()} == {"model", "study.db"}
+    assert {path.name for path in folder.iterdir()} == {"inputs.json", "model", "study.db"}
 
 
 def test_the_search_depends_on_its_seed_alone_and_leaves_torchs_generator_as_it_was(whole):
@@ -182,12 +185,12 @@ def test_bad_input_is_refused_before_anything_is_written(case, tmp_path):
         ({"budget": 400}, "resumes with the budget that it has, 300: got 400"),
         ({"seed": 3}, "resumes with the seed that it has, 0: got 3"),
         ({"steps": 2}, "resumes with the steps that it has, 1: got 2"),
-        ({"split": made_up(seed=5)}, "resumes with the data that it has"),
+        ({"data": made_up(seed=5)}, "resumes with the data that it has"),
     ],
 )
 def test_a_study_is_not_mixed_with_another(whole, change, message):
     with pytest.raises(OptionError, match=message):
-        tune(**{"split": made_up(), **OPTIONS, "out": whole[1], **change})
+        tune(**{"data": made_up(), **OPTIONS, "out": whole[1], **change})
 
 
 def test_a_study_of_others_is_left_alone(tmp_path):
@@ -196,6 +199,35 @@ def test_a_study_of_others_is_left_alone(tmp_path):
     optuna.create_study(storage=url, study_name="theirs").optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=1)
     with pytest.raises(OptionError, match="must be one of dendritree's to be resumed: 'theirs' is another"):
         tune(made_up(), storage=url, name="theirs", **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("DELETE FROM study_directions", "storage must be a database that Optuna can open"),
+        ("UPDATE study_directions SET direction = 'MINIMIZE'", "must be one of dendritree's to be resumed"),
+        ("UPDATE study_user_attributes SET value_json = '[]'", "must be one of dendritree's to be resumed"),
+        ("UPDATE trial_values SET value = NULL", "storage must be a database that Optuna can open"),
+        ("UPDATE trial_user_attributes SET value_json = 'null'", "wrote them: number 0 of 'tune' is not"),
+        ("DELETE FROM trial_params WHERE param_name = 'share'", "must be as a search wrote them: number 0"),
+        ("ALTER TABLE trials RENAME COLUMN datetime_start TO begun", "storage must be a database that Optuna can open"),
+    ],
+)
+def test_a_damaged_study_is_rejected(whole, sql, message, tmp_path):
+    shutil.copy(whole[1] / "study.db", tmp_path / "study.db")
+    with contextlib.closing(sqlite3.connect(tmp_path / "study.db")) as connection, connection:
+        connection.execute(sql)
+    with pytest.raises(DendritreeError, match=message):
+        tune(made_up(), **OPTIONS | {"trials": 8}, out=tmp_path)
+
+
+def test_a_database_that_fails_in_the_middle_of_a_search_is_said(monkeypatch):
+    def fail(*_):
+        raise optuna.exceptions.StorageInternalError("no\nroom")
+
+    monkeypatch.setattr(search, "_run_trial", fail)
+    with pytest.raises(DendritreeError, match=r"the database of a study must be whole and writable: no room$"):
+        tune(made_up(), **OPTIONS)
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):

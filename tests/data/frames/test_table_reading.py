@@ -1,12 +1,16 @@
 """Files that are tables, and files that are not."""
 
+import gzip
+
 import pandas as pd
 import pytest
 from table_cases import houses
 
+from dendritree.data.frames import read_table
+from dendritree.data.frames.reading import check_column
 from dendritree.errors import DendritreeError, OptionError
-from dendritree.sklearn.tables import read_table
-from dendritree.sklearn.tables.reading import check_column
+
+PACKED = gzip.compress(houses().to_csv(index=False).encode(), mtime=0)
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -76,6 +80,8 @@ def test_decimal_commas_beside_semicolons_are_numbers(tmp_path):
         ("broken.parquet", b"nothing", "broken.parquet cannot be read as a table"),
         ("table.xlsx", b"PK", r"a table must end in \.csv, \.tsv, \.txt or \.parquet: got table\.xlsx"),
         ("broken.csv.gz", b"nothing", "broken.csv.gz cannot be read as a table"),
+        ("cut.csv.gz", PACKED[:-20], "cut.csv.gz cannot be read as a table: .*ended before"),
+        ("bits.csv.gz", PACKED[:20] + b"\xff\xff" + PACKED[22:], "bits.csv.gz cannot be read as a table"),
     ],
 )
 def test_anything_that_is_not_a_table_is_rejected_in_a_line(name, content, match, tmp_path):

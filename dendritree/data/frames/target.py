@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import OptionError, check_one_of, import_extra
+from ..labels import FEW_NUMBERS
 from .columns import as_numbers, as_text
 from .reading import check_column, check_table, first_few
 
 TASKS = ("auto", "classification", "regression")
 FEWEST_ROWS = 20
-FEW_NUMBERS = 10
-"""Whole numbers with at most this many different values are classes, unless the user says otherwise."""
 MOST_CLASSES = 100
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dendritree.data.frames.target import read_target
 from dendritree.errors import OptionError
-from dendritree.sklearn.tables.target import read_target
 
 
 def frame(values):

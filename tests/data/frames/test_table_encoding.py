@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from table_cases import houses
 
+from dendritree.data.frames import TableEncoding
+from dendritree.data.frames.columns import MOST_CATEGORIES, TableColumn, learn_column
 from dendritree.errors import FormatError, OptionError
-from dendritree.sklearn.tables import TableEncoding
-from dendritree.sklearn.tables.columns import MOST_CATEGORIES, TableColumn, learn_column
 
 
 def column(values, name="c"):

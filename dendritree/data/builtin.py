@@ -1,0 +1,125 @@
+"""Data sets by name: what each of them is, and how a split is made of its files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from .catalog import FILE_SETS
+from .cifar import CLASSES as CIFAR_CLASSES
+from .cifar import SHAPE as CIFAR_SHAPE
+from .cifar import split_cifar
+from .images import MEAN, SD, Images, load_digits, parse_images, split_four_nine, split_images
+from .obtain import obtain
+from .pairs import pair_images
+from .scaling import Scaling
+from .split import Split
+from .tables import split_adult, split_california
+from .text import CONTEXT, SHAKESPEARE_CHARACTERS, split_text
+
+PAPER = Scaling((MEAN,), (SD,))
+"""MNIST's mean and deviation, by which the paper scales; for every gray data set, as in our published comparisons."""
+DIGITS = tuple("0123456789")
+CLOTHES = (
+    *("T-shirt", "trousers", "pullover", "dress", "coat"),
+    *("sandal", "shirt", "trainer", "bag", "ankle boot"),
+)
+SQUARE, PAIR = (1, 28, 28), (1, 28, 56)
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """What a data set is, and the function that makes a split of the content of its files.
+
+    >>> DATASETS["mnist-pairs"].image_shape, DATASETS["mnist-pairs"].in_features, DATASETS["mnist-pairs"].classes
+    ((1, 28, 56), 1568, 100)
+    """
+
+    summary: str
+    build: Callable[..., Split]
+    """Takes the content of each file, in the order of the catalog."""
+    in_features: int
+    """Columns of x."""
+    class_names: tuple[str, ...] = ()
+    """Of the classes in y, numbered from 0; none where y is a quantity, for regression."""
+    image_shape: tuple[int, int, int] | None = None
+    """(channels, height, width) of the image in each row of x, pixels row by row; None where x is not an image."""
+    package: str = ""
+    """The Python package that contains it, for a data set without files of its own."""
+
+    @property
+    def classes(self) -> int | None:
+        """Number of classes; None where y is a quantity."""
+        return len(self.class_names) or None
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """How studies scale x, where that does not depend on the training examples."""
+        return PAPER if self.image_shape is not None and self.image_shape[0] == 1 else None
+
+
+def _of_images(split: Callable[[Images], Split]) -> Callable[..., Split]:
+    return lambda *files: split(parse_images(*files))
+
+
+def _pairs(images: Images) -> Split:
+    return pair_images(split_images(images))
+
+
+DATASETS: dict[str, DataSet] = {
+    "mnist": DataSet(
+        "handwritten digits, 70,000 images of 28x28, 10 classes", _of_images(split_images), 784, DIGITS, SQUARE
+    ),
+    "mnist-4-9": DataSet(
+        "MNIST's fours (0) and nines (1), 13,782 images", _of_images(split_four_nine), 784, ("4", "9"), SQUARE
+    ),
+    "mnist-pairs": DataSet(
+        "two of MNIST's digits side by side, 70,000 images of 28x56, 100 classes",
+        _of_images(_pairs),
+        1568,
+        tuple(left + right for left in DIGITS for right in DIGITS),
+        PAIR,
+    ),
+    "fashion-mnist": DataSet(
+        "pieces of clothing, 70,000 images of 28x28, 10 classes", _of_images(split_images), 784, CLOTHES, SQUARE
+    ),
+    "fashion-pairs": DataSet(
+        "two pieces of clothing side by side, 70,000 images of 28x56, 100 classes",
+        _of_images(_pairs),
+        1568,
+        tuple(f"{left}, {right}" for left in CLOTHES for right in CLOTHES),
+        PAIR,
+    ),
+    "cifar10": DataSet(
+        "photographs, 60,000 color images of 32x32, 10 classes", split_cifar, 3072, CIFAR_CLASSES, CIFAR_SHAPE
+    ),
+    "digits": DataSet(
+        "handwritten digits, 1,797 images of 8x8, 10 classes", load_digits, 64, DIGITS, (1, 8, 8), package="sklearn"
+    ),
+    "adult": DataSet(
+        "census: who earns over 50,000 dollars, 48,842 people", split_adult, 108, ("up to $50,000", "over $50,000")
+    ),
+    "california-housing": DataSet("median house values, 20,640 districts, regression", split_california, 8),
+    "tinyshakespeare": DataSet(
+        "text, 1,115,394 characters: which of 65 is next", split_text, CONTEXT, tuple(SHAKESPEARE_CHARACTERS)
+    ),
+}
+"""Data sets by name."""
+
+
+def load_builtin(name: str, *, data_dir: str | os.PathLike[str] | None = None, download: bool = True) -> Split:
+    """Load a data set of `DATASETS` from this machine, or fetch it.
+
+    >>> load_builtin("digits").classes
+    ('0', '1', '2', '3', '4', '5', '6', '7', '8', '9')
+    """
+    data_set, file_set = DATASETS[name], FILE_SETS.get(name)
+    files = obtain(file_set, data_dir=data_dir, download=download) if file_set else {}
+    return replace(
+        data_set.build(*(file.content for file in files.values())),
+        image_shape=data_set.image_shape,
+        classes=data_set.class_names,
+        scaling=data_set.scaling,
+        name=name,
+    )

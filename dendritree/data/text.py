@@ -1,0 +1,39 @@
+"""Text: the characters before each character, and which one it is."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import torch
+
+from .split import Examples, Split
+
+CONTEXT = 32
+TENTH = 10
+SHAKESPEARE_CHARACTERS = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+"""All that occur in it; a character's number is its place here."""
+
+
+def split_text(content: bytes, characters: str = SHAKESPEARE_CHARACTERS, context: int = CONTEXT) -> Split:
+    """Numbers of `context` characters in a row of x, that of the next one in y; one example for each character.
+
+    The last tenth of the text is for the test, the tenth before it for validation. Rows are views of one array: a
+    million of them take no memory of their own.
+
+    >>> split = split_text(b"abcabcabcabcabcabcab", "abc", context=2)
+    >>> split.train.x[:2].tolist(), split.train.y[:2].tolist(), [len(part) for part in split.parts]
+    ([[0, 1], [1, 2]], [2, 0], [14, 0, 0])
+    """
+    table = np.full(256, -1, np.int64)
+    table[np.frombuffer(characters.encode("ascii"), np.uint8)] = np.arange(len(characters))
+    numbers = torch.from_numpy(table[np.frombuffer(content, np.uint8)])
+    tenth = len(numbers) // TENTH
+    ends = [0, len(numbers) - 2 * tenth, len(numbers) - tenth, len(numbers)]
+    return Split(*(_examples(numbers[start:end], context) for start, end in itertools.pairwise(ends)))
+
+
+def _examples(numbers: torch.Tensor, context: int) -> Examples:
+    if len(numbers) <= context:
+        return Examples(numbers[:0].reshape(0, context), numbers[:0])
+    return Examples(numbers.unfold(0, context, 1)[:-1], numbers[context:])

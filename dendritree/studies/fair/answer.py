@@ -1,0 +1,122 @@
+"""The plain answer of a comparison: at which size the families are equally good, what to use, and how to build it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...report.layout import listed
+from ..engine.task import Task
+from .results import CellResult, Comparison, needed_size
+
+IN_WORDS = {"tree": "trees", "sparse": "sparse neurons", "dense": "a dense MLP"}
+NAMES = IN_WORDS | {"linear": "one linear unit per output"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a comparison says about one data set."""
+
+    task: Task
+    score: float | None
+    """The best that every family of `sizes` reaches; None with fewer than two families."""
+    sizes: Mapping[str, tuple[float, str]]
+    """Parameters at which a family reaches it; with `<` where even the smallest model is better."""
+    best: CellResult
+    """The best mean score."""
+    use: CellResult
+    """The smallest model whose mean score is within one standard error of the best one's."""
+    certain: bool
+    """Whether there are seeds enough to tell."""
+
+    @property
+    def sentences(self) -> Iterator[str]:
+        """The answer in words."""
+        metric = self.task.metric
+        if self.score is not None:
+            first, *others = [f"{_size(*size)} as {IN_WORDS[family]}" for family, size in self.sizes.items()]
+            sizes = listed([first.replace(" as ", " parameters as ", 1), *others])
+            what = "An RMSE" if metric == "rmse" else "An accuracy"
+            yield f"{what} of {self.score:.4g} on {self.task.title} takes {sizes}."
+        use, best = self.use, self.best
+        text = f"Use {_name(use)} with {use.parameters:,} parameters: {metric} {_score(use)}"
+        if not self.certain:
+            yield f"{text}, the best of one seed each, which does not say whether others are worse."
+        elif use is best:
+            yield f"{text}; no smaller model is as good."
+        else:
+            other = f"{_name(best)} with {best.parameters:,}, {_score(best)}"
+            yield f"{text}. The best, {other}, is ahead by no more than one standard error."
+
+    def shown_size(self, family: str) -> str | None:
+        """The parameters of a family, for a table."""
+        if family not in self.sizes:
+            return None
+        parameters, bound = self.sizes[family]
+        return f"{bound} {_rounded(parameters)}".strip()
+
+    @property
+    def code(self) -> str:
+        """The line that builds the model to use."""
+        return f"model = {self.use.choice.code}"
+
+
+def _size(parameters: float, bound: str) -> str:
+    return f"{_rounded(parameters)}{' or fewer' * (bound == '<')}"
+
+
+def _rounded(parameters: float) -> str:
+    """Three digits: a size between two that were tried is known no better."""
+    return f"{float(f'{parameters:.3g}'):,.0f}"
+
+
+def _name(result: CellResult) -> str:
+    return NAMES.get(result.cell.family, result.cell.name)
+
+
+def _score(result: CellResult) -> str:
+    mean, sd = result.spread
+    return f"{mean:.4f}" if math.isnan(sd) else f"{mean:.4f} ± {sd:.4f}"
+
+
+def answers(comparison: Comparison) -> list[Answer]:
+    """One answer per data set on which a model was evaluated."""
+    return [answer for task in comparison.tasks if (answer := _answer(comparison, task))]
+
+
+def _answer(comparison: Comparison, task: Task) -> Answer | None:
+    found = [r for r in comparison.cells if r.cell.task == task and math.isfinite(r.spread.mean)]
+    if not found:
+        return None
+    best = max(found, key=lambda result: task.goodness(result.spread.mean))
+    certain = min(len(result.scores) for result in found) > 1
+    equal = [r for r in found if r is best or (certain and _within_one_error(best, r))]
+    score, sizes = _equal_score(comparison, task)
+    return Answer(task, score, sizes, best, min(equal, key=lambda r: r.parameters), certain)
+
+
+def _within_one_error(best: CellResult, other: CellResult) -> bool:
+    """Whether two mean scores differ by no more than one standard error of their difference.
+
+    A test would take "not told apart" for "as good", which two seeds always are.
+    """
+    error = math.sqrt(sum(result.spread.sd**2 / len(result.scores) for result in (best, other)))
+    return abs(best.spread.mean - other.spread.mean) <= error
+
+
+def _equal_score(comparison: Comparison, task: Task) -> tuple[float | None, dict[str, tuple[float, str]]]:
+    """The best score that trees, sparse neurons and dense MLPs all reach, and their sizes there."""
+    curves = {}
+    for family in IN_WORDS:
+        results = [result for result in comparison.of(task, family) if math.isfinite(result.spread.mean)]
+        if results:
+            sizes = np.log([result.parameters for result in results])
+            curves[family] = sizes, np.array([task.goodness(result.spread.mean) for result in results])
+    if len(curves) < 2:
+        return None, {}
+    target = min(float(goodness.max()) for _, goodness in curves.values())
+    needed = {family: needed_size(target, *curve) for family, curve in curves.items()}
+    return abs(target), {family: (math.exp(size), bound) for family, (size, bound) in needed.items()}

@@ -1,0 +1,121 @@
+"""What cases work on: one small thing of every kind that we write or read, made once in a process and copied."""
+
+import contextlib
+import functools
+import io
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from checkpoint_cases import bytes_after_two_epochs
+from compare_cases import small_plan
+from report_cases import TABLES, made_up_records
+from small_paper import CONTROLS, write_specs
+from table_cases import houses
+from tune_cases import made_up
+
+import dendritree
+from dendritree import DendriticNetwork, MLNClassifier
+from dendritree.cli import main
+from dendritree.data.idx import write_idx
+from dendritree.sklearn import DendriticClassifier, DendriticRegressor
+from dendritree.studies.engine.runner import Workers
+from dendritree.studies.engine.store import RunStore
+from dendritree.studies.fair import compare
+from dendritree.studies.tuning import tune
+from dendritree.wiring import Local
+
+QUICK_FIT = ["--splits", "2", "--epochs", "1", "--budget", "0.3k"]
+TUNING = {"budget": "0.5k", "trials": 2, "steps": 4}
+STORE_CONFIG = {"protocol": "paper", "fit": {"lr": 0.05}}
+
+
+def inputs(features=16, rows=5):
+    """The same few inputs at every call."""
+    return torch.randn(rows, features, generator=torch.Generator().manual_seed(0))
+
+
+def _model(path):
+    dendritree.save(MLNClassifier(16, 3, branching=4, output="logits"), path)
+
+
+def _network(path):
+    wiring = Local(window=3, image_shape=(1, 4, 4))
+    dendritree.save(DendriticNetwork(16, [8, 6], 3, fan_in=4, wiring=wiring, norm="batch"), path)
+
+
+def _pruned(path):
+    dendritree.save(dendritree.prune(MLNClassifier(16, 3, branching=4), budget=0.7), path)
+
+
+def _classifier(path):
+    x, y = inputs(rows=30).numpy(), np.array(["no", "perhaps", "yes"])[np.arange(30) % 3]
+    dendritree.save(DendriticClassifier(epochs=2, budget=200, random_state=0).fit(x, y), path)
+
+
+def _regressor(path):
+    x = inputs(rows=30).numpy()
+    dendritree.save(DendriticRegressor(epochs=2, budget=200, random_state=0).fit(x, x[:, :2]), path)
+
+
+def _table_model(path):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        status = main(["fit", str(made("houses.csv")), "--target", "dear", "--out", str(path), *QUICK_FIT])
+    assert status == 0
+
+
+def _comparison(path):
+    compare(path, small_plan(families=["tree"]), workers=Workers("here"))
+
+
+def _reproduction(path):
+    with RunStore.create_or_open(path, STORE_CONFIG) as store:
+        store.add([record.as_trial() for record in made_up_records(TABLES[:1], trials=2, epochs=3)])
+
+
+def _study(path):
+    tune(made_up(), **TUNING, out=path)
+
+
+def _taken(path):
+    path.mkdir()
+    (path / "notes.txt").write_text("a user's own file\n", encoding="utf-8")
+
+
+MAKERS = {
+    "model": _model,
+    "network": _network,
+    "pruned": _pruned,
+    "classifier": _classifier,
+    "regressor": _regressor,
+    "fitted": _table_model,
+    "comparison": _comparison,
+    "reproduction": _reproduction,
+    "study": _study,
+    "taken": _taken,
+    "checkpoint.safetensors": bytes_after_two_epochs,
+    "specs": lambda path: write_specs(path, CONTROLS),
+    "houses.csv": lambda path: houses().to_csv(path, index=False),
+    "houses.csv.gz": lambda path: houses().to_csv(path, index=False),
+    "houses.parquet": lambda path: houses().to_parquet(path, index=False),
+    "images.idx": lambda path: path.write_bytes(write_idx(np.arange(24, dtype=np.uint8).reshape(2, 3, 4))),
+}
+
+
+@functools.cache
+def made(name):
+    """The path of a thing, which nobody may change."""
+    path = Path(tempfile.mkdtemp(prefix=f"world-{os.getpid()}-")) / name
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        MAKERS[name](path)
+    return path
+
+
+def copy_of(name, folder):
+    """A copy of a thing under its name in a folder."""
+    source, target = made(name), folder / name
+    return Path(shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target))
