@@ -217,6 +217,8 @@ def show_seconds(seconds: float) -> str:
     >>> [show_seconds(value) for value in (0.0123, 4.2, 245.0, 8130.0)]
     ['12 ms', '4.2 s', '4 min 5 s', '2 h 16 min']
     """
+    if not math.isfinite(seconds):
+        return ABSENT
     if seconds < 1:
         return f"{1000 * seconds:.2g} ms" if seconds < 0.01 else f"{1000 * seconds:.0f} ms"
     if seconds < 60:

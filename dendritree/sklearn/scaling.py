@@ -42,9 +42,10 @@ class Standardizer:
         """The scaling of the rows seen before and these (Chan, Golub and LeVeque's pairwise update)."""
         more = Standardizer.of(columns, weight)
         total = self.total + more.total
-        gap = more.mean - self.mean
-        mean = self.mean + gap * (more.total / total)
-        squares = self.squares + more.squares + gap**2 * (self.total * more.total / total)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap, share = more.mean - self.mean, more.total / total
+            mean = np.where(np.isfinite(gap), self.mean + gap * share, self.mean * (1 - share) + more.mean * share)
+            squares = self.squares + more.squares + gap**2 * (self.total * more.total / total)
         return Standardizer(total, mean, squares)
 
     @property
@@ -56,7 +57,8 @@ class Standardizer:
 
     def apply(self, columns: Array, clip: float = np.inf) -> Array:
         """Standardize columns."""
-        return np.clip((columns - self.mean) / self.scale, -clip, clip)
+        with np.errstate(over="ignore"):  # a distance beyond the range of floats is infinite, and clipped
+            return np.clip((columns - self.mean) / self.scale, -clip, clip)
 
     def undo(self, standardized: Array) -> Array:
         """The inverse of `apply` without a clip."""

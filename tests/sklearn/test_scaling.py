@@ -43,7 +43,9 @@ def test_a_constant_column_is_0_and_not_rounding_errors():
 @pytest.mark.parametrize("value", [1e200, 1e308])
 def test_a_column_beyond_the_range_of_floats_stays_finite(value):
     x = np.array([[value], [0.0], [-value]])
-    assert np.isfinite(Standardizer.of(x).apply(x, clip=5.0)).all()
+    for few_at_a_time in (Standardizer.of(x), Standardizer.of(x[:1]).updated(x[1:]), Standardizer.of(x).updated(-x)):
+        assert np.isfinite(few_at_a_time.mean).all()
+        assert np.isfinite(few_at_a_time.apply(1.7 * x, clip=5.0)).all()
 
 
 def test_undo_gives_back_what_was_given():

@@ -7,7 +7,6 @@ import difflib
 import gzip
 import os
 import re
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,8 +53,10 @@ def read_table(path: str | os.PathLike[str]) -> Any:
         frame = check_table(pandas.read_parquet(file) if ending in PARQUET_ENDINGS else _read_text(pandas, file))
     except pandas.errors.EmptyDataError:
         raise FormatError(f"a table must have a line of column names and rows: {file} is empty") from None
-    except (ValueError, OSError, EOFError, zlib.error) as error:  # of pandas, pyarrow, gzip and the check
-        reason = str(error).strip().partition("\n")[0]
+    except MemoryError:
+        raise
+    except Exception as error:  # pandas, pyarrow, gzip and zlib each have their own for a file that is not a table
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise FormatError(f"{file} cannot be read as a table: {reason:.200}") from None
     if not len(frame):
         raise FormatError(f"a table must have rows: {file} has column names alone")

@@ -1,0 +1,73 @@
+"""A study whose database somebody edited, or that ends in the middle of a search: one line, and no traceback."""
+
+import contextlib
+import shutil
+import sqlite3
+
+import pytest
+from tune_cases import made_up
+
+from dendritree.errors import DendritreeError
+from dendritree.studies.tuning import search, tune
+
+pytest.importorskip("optuna")
+OPTIONS = {"budget": 300, "trials": 2, "steps": 1}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    tune(made_up(), out=folder, **OPTIONS)
+    return folder / "study.db"
+
+
+def edit(path, sql):
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(sql).rowcount
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("UPDATE study_user_attributes SET value_json = '3'", "a study must be one of dendritree's to be resumed"),
+        ("UPDATE study_user_attributes SET value_json = '{'", "storage must be a database that Optuna can open"),
+        (
+            "UPDATE study_user_attributes SET value_json = '3' WHERE key = 'dendritree judged'",
+            "must be a list of trials",
+        ),
+        ("UPDATE trials SET datetime_start = 'noon'", "storage must be a database that Optuna can open"),
+        ("UPDATE trials SET state = 'DONE'", "storage must be a database that Optuna can open"),
+        ("UPDATE trials SET number = 'first'", "storage must be a database|must be as dendritree stored it"),
+        ("UPDATE trial_user_attributes SET value_json = '\"x\"'", "trial . has no valid (epochs|seconds|parameters)"),
+        ("DELETE FROM trial_user_attributes", "trial . has no valid parameters"),
+        ("DELETE FROM trial_values", "trial . has no valid score"),
+        ("DELETE FROM trial_params WHERE param_name = 'depth'", "trial . has no valid depth"),
+        ("UPDATE trial_params SET param_value = 99", "storage must be a database that Optuna can open"),
+        ("UPDATE trial_params SET distribution_json = '[]'", "storage must be a database that Optuna can open"),
+    ],
+)
+def test_an_edited_study_is_rejected_in_a_line(study, sql, message, tmp_path):
+    shutil.copy(study, tmp_path)
+    edit(tmp_path / "study.db", sql)
+    with pytest.raises(DendritreeError, match=message) as caught:
+        tune(made_up(), out=tmp_path, **OPTIONS)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_database_that_goes_away_during_the_search_is_one_line(tmp_path):
+    def observer(*_):
+        edit(tmp_path / "study.db", "ALTER TABLE trials RENAME TO gone")
+
+    with pytest.raises(
+        DendritreeError, match=r"storage must be a database that Optuna can open: .*no such table: trials"
+    ):
+        tune(made_up(), out=tmp_path, observer=observer, **OPTIONS)
+
+
+def test_an_error_that_is_not_the_databases_is_not_called_one(monkeypatch, tmp_path):
+    def broken(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(search, "train", broken)
+    with pytest.raises(ZeroDivisionError):
+        tune(made_up(), out=tmp_path, **OPTIONS)
