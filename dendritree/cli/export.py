@@ -9,10 +9,10 @@ from .options import Arguments, Option
 
 def run(arguments: Arguments) -> None:
     """Export a saved model to an ONNX file, which needs no torch."""
-    from ..storage import load_model
+    from ..storage import load
     from ..storage.onnx import to_onnx
 
-    file = to_onnx(load_model(arguments.model), arguments.file or Path(arguments.model) / "model.onnx")
+    file = to_onnx(load(arguments.model), arguments.file or Path(arguments.model) / "model.onnx")
     inputs, outputs = (", ".join(["batch", *map(str, shape)]) for shape in (file.input_shape, file.output_shape))
     print(f"{file.path}: input ({inputs}) -> output ({outputs}), opset {file.opset}")
     if file.difference is None:

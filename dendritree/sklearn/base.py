@@ -223,11 +223,12 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         """What the network's outputs are in the units of the target: times a scale, plus a shift; and their names."""
         raise NotImplementedError
 
-    def as_module(self) -> nn.Module:
-        """A copy as one module: raw rows in, in float64; out comes what `predict` gives, or `predict_proba`."""
+    def as_module(self, *, probabilities: bool = True) -> EstimatorModule:
+        """A copy as one module: raw rows in; out comes what `predict` gives; of classes, probabilities or logits."""
         validation.check_is_fitted(self)
         scale, shift, _ = self.output_units()
-        return EstimatorModule(self.network_, self._scaling, scale, shift, classifies=_sklearn.is_classifier(self))
+        classifies = _sklearn.is_classifier(self) and probabilities
+        return EstimatorModule(self.network_, self._scaling, scale, shift, probabilities=classifies)
 
     @property
     def n_parameters_(self) -> int:

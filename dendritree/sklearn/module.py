@@ -22,7 +22,7 @@ class EstimatorModule(nn.Module):
             two large numbers apart.
         inputs: the scaling of the rows.
         scale, shift: of the outputs.
-        classifies: whether outputs are logits: of one class against another if there is one, else of each class.
+        probabilities: whether to turn logits, of one class against another or of each class, into probabilities.
     """
 
     mean: Tensor
@@ -31,12 +31,12 @@ class EstimatorModule(nn.Module):
     shift: Tensor
 
     def __init__(
-        self, network: nn.Module, inputs: Standardizer, scale: Array, shift: Array, *, classifies: bool
+        self, network: nn.Module, inputs: Standardizer, scale: Array, shift: Array, *, probabilities: bool
     ) -> None:
         super().__init__()
         self.in_features = len(inputs.mean)
         self.network = copy.deepcopy(network)
-        self.classifies = classifies
+        self.probabilities = probabilities
         parameter = next(network.parameters())
         self.dtype, device = parameter.dtype, parameter.device
         buffers = {"mean": inputs.mean, "deviation": inputs.scale, "scale": scale, "shift": shift}
@@ -48,7 +48,7 @@ class EstimatorModule(nn.Module):
         """Predictions of shape (rows, targets), or probabilities of shape (rows, classes)."""
         standardized = torch.clamp((x - self.mean) / self.deviation, -CLIP, CLIP)
         outputs: Tensor = self.network(standardized.to(self.dtype)).double()
-        if not self.classifies:
+        if not self.probabilities:
             return outputs * self.scale + self.shift
         if outputs.shape[-1] == 1:
             outputs = torch.cat([torch.zeros_like(outputs), outputs], dim=-1)

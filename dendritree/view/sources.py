@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from ..data import Examples, Split, load_dataset
@@ -17,10 +18,11 @@ from ..data.builtin import PAPER
 from ..data.inputs import Inputs
 from ..errors import DendritreeError, FormatError, OptionError, check_index
 from ..models import create_model
-from ..storage import load_model
+from ..storage import load
 from ..storage.folders import CONFIG_FILE
 from ..training import FitConfig, fit
 from ..wiring import Local
+from .estimators import exhibit_of_estimator
 from .examples import class_names, examples_of, exhibit_of
 from .exhibit import Exhibit
 from .pixels import Pixels
@@ -62,7 +64,7 @@ class Gallery:
 
 
 def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
-    """The models under a path: one that `save` wrote, a folder of such, or a run that kept some.
+    """The models under a path: one that `save` or `dendritree fit` wrote, a folder of such, or a run that kept some.
 
     Args:
         path: the folder.
@@ -90,8 +92,11 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
 
     def opened(number: int) -> Exhibit:
         place = folders[number].resolve()
+        model = load(place)
+        if not isinstance(model, nn.Module):
+            return exhibit_of_estimator(names[number], model, **options)
         inputs = Inputs.read(place) or Inputs.read(place.parent)
-        return exhibit_of(names[number], load_model(place), inputs=inputs, **options)
+        return exhibit_of(names[number], model, inputs=inputs, **options)
 
     return Gallery(folder.resolve().name, names, opened)
 

@@ -4,7 +4,6 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from dendritree.sklearn.tables.encoding import TableEncoding
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
@@ -13,6 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from dendritree import count, explain, load, prune, save, summary, to_onnx
+from dendritree.data.frames.encoding import TableEncoding
 from dendritree.errors import OptionError, ShapeError
 from dendritree.plot import plot_explanation, plot_tree
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor

@@ -3,12 +3,23 @@
 import numpy as np
 import pytest
 import torch
+from table_cases import houses
 
-from dendritree import MLNClassifier, create_model, list_models, save
+from dendritree import (
+    DendriticClassifier,
+    DendriticLayer,
+    DendriticRegressor,
+    MLNClassifier,
+    create_model,
+    list_models,
+    save,
+)
 from dendritree.data import load_dataset, normalize
 from dendritree.data.builtin import PAPER
+from dendritree.data.frames.encoding import TableEncoding
 from dendritree.errors import FormatError, MissingDataError, OptionError, ShapeError
 from dendritree.models.registry import model_entry
+from dendritree.sklearn.tables.model import TableModel
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.paper.records import Row, TrialRecord
 from dendritree.training import FitConfig, Split, fit
@@ -142,3 +153,35 @@ def test_the_demonstration_learns_its_digits():
     test = load_dataset("digits").test
     assert exhibit.accuracy(test.x, test.y) > 0.8
     assert gallery[0] is exhibit  # trained once
+
+
+def test_an_estimator_and_a_model_of_a_table_are_shown_by_column_on_raw_rows(tmp_path):
+    frame = houses()
+    rows = frame[["rooms", "garden"]].fillna(3).astype(float)
+    quick = {"epochs": 3, "budget": 200, "random_state": 0}
+    regressor = DendriticRegressor(**quick).fit(rows, frame.price)
+    two = DendriticClassifier(**quick).fit(rows, frame.dear)
+    encoding = TableEncoding.learn(frame[["rooms", "town"]])
+    table = DendriticClassifier(**quick).fit(encoding.encode(frame).x, frame.town.fillna("Delft"))
+    table_model = TableModel(table, encoding, "place", "classification")
+    for name, model in {"numbers": regressor, "table": table_model, "two": two}.items():
+        save(model, tmp_path / name)
+    gallery = open_gallery(tmp_path)
+    assert gallery.names == ["numbers", "table", "two"]
+    row = torch.tensor([[4.0, 1.0]])
+    seen = gallery[0].activity(row, 0, 0)
+    assert gallery[0].describe()["features"] == ["rooms", "garden"]
+    assert seen["output"][0] == pytest.approx(regressor.predict([[4.0, 1.0]])[0], rel=1e-4)
+    assert gallery[0].samples[0].label == "the mean row"
+    np.testing.assert_allclose(gallery[0].samples[0].x[0], rows.mean(), rtol=1e-6)
+    np.testing.assert_allclose(gallery[2].activity(row, 0, 0)["classes"], two.predict_proba([[4.0, 1.0]])[0], atol=1e-3)
+    assert gallery[2].class_names == ["no", "yes"]
+    assert gallery[1].features == table_model.encoding.features
+    assert gallery[1].class_names == ["Delft", "Gouda", "Leiden"]
+    with pytest.raises(OptionError, match="knows its columns and how they were scaled: got data"):
+        open_gallery(tmp_path / "two", data="digits")[0]
+
+
+def test_a_sequence_of_ones_own_is_shown(tmp_path):
+    save(torch.nn.Sequential(DendriticLayer(64, 6, branching=8), torch.nn.Linear(6, 10)), tmp_path / "own")
+    assert [layer.neurons for layer in open_gallery(tmp_path / "own")[0].layers] == [6, 10]

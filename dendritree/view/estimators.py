@@ -1,0 +1,44 @@
+"""Estimators and models of tables on the page: raw rows go in, by the names of their columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..errors import OptionError
+from ..models.holders import held_by
+from .exhibit import Exhibit, Sample
+
+MOST_COLUMNS = 19
+"""Columns with a sample of their own, beside the mean row."""
+
+
+def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
+    """A fitted estimator, or a model of a table, to be shown. Its samples are rows around the mean of those it learned.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from dendritree.sklearn import DendriticClassifier
+    >>> rows, kinds = load_iris(return_X_y=True, as_frame=True)
+    >>> exhibit = exhibit_of_estimator("iris", DendriticClassifier(epochs=2).fit(rows, kinds))
+    >>> exhibit.features[0], exhibit.class_names, exhibit.samples[1].label
+    ('sepal length (cm)', ['0', '1', '2'], 'sepal length (cm) + 1 sd')
+    """
+    given = ", ".join(option for option, value in options.items() if value is not None)
+    if given:
+        raise OptionError(f"an estimator knows its columns and how they were scaled: got {given}")
+    estimator = held_by(model) or model
+    module = estimator.as_module(probabilities=False)
+    scale, _, _ = estimator.output_units()
+    classes = [str(each) for each in getattr(estimator, "classes_", ())]
+    if not classes and len(scale) > 1:
+        raise OptionError(f"a model of quantities must have one output to be shown: got {len(scale)}")
+    encoding = getattr(model, "encoding", None)
+    own = getattr(estimator, "feature_names_in_", [f"x{number}" for number in range(module.in_features)])
+    features = [str(each) for each in (own if encoding is None else encoding.features)]
+    mean, above = module.mean.cpu(), torch.diag(module.deviation.cpu())[:MOST_COLUMNS]
+    samples = [Sample(mean[None], "the mean row")]
+    samples += [Sample((mean + row)[None], f"{label} + 1 sd") for row, label in zip(above, features, strict=False)]
+    note = "Samples: the mean of the training rows, and one column after the other a standard deviation above it."
+    target = f"Target: {model.target}. " if encoding is not None else ""
+    return Exhibit(name, module, None, classes=classes, samples=samples, features=features, notes=[f"{target}{note}"])
