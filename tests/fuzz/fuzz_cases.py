@@ -32,7 +32,7 @@ class Kind(NamedTuple):
 
     module: str
     share: float = 1.0
-    patience: float = 120.0
+    patience: float = 300.0
 
 
 KINDS = {
