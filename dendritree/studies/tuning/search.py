@@ -16,7 +16,7 @@ import torch
 
 from ...data import Split
 from ...data.inputs import Inputs
-from ...errors import DendritreeError, OptionError, check_int, import_extra
+from ...errors import DendritreeError, FormatError, OptionError, check_int, import_extra
 from ...files import followed
 from ...models.sizing import parameters_of, parse_count
 from ...storage import save
@@ -27,7 +27,7 @@ from ..engine.runner import Observer, silent
 from ..engine.task import Task, digest, epochs_for
 from .result import TrialResult, Tuned
 from .space import Space
-from .study import counted, interrupts_held, open_study, quiet, results, whole_database
+from .study import counted, interrupts_held, open_study, plain_errors, quiet, results
 
 MODEL_FOLDER, DATABASE = "model", "study.db"
 LONGER = 4
@@ -123,7 +123,7 @@ def tune(
     folder = None if out is None else _folder(out)
     if storage is None and folder is not None:
         storage = f"sqlite:///{(folder / DATABASE).resolve()}"
-    with quiet() as optuna, whole_database(), torch.random.fork_rng(devices=[]):
+    with quiet() as optuna, torch.random.fork_rng(devices=[]), plain_errors(storage):
         study = open_study(storage, name, "maximize" if task.metric == "accuracy" else "minimize", plan.settings())
         study.enqueue_trial(space.default(), skip_if_exists=True)
         while len(counted(study)) < trials:
@@ -199,7 +199,7 @@ class Pruning:
         self.best = -math.inf
         rivals = [t for t in counted(trial.study) if t.state.name == "COMPLETE"]
         share = trial.params["share"]
-        self.rivals = [t.intermediate_values for t in rivals if t.params["share"] == share]
+        self.rivals = [t.intermediate_values for t in rivals if t.params.get("share") == share]
 
     def __call__(self, run: Run) -> None:
         """After an epoch."""
@@ -277,11 +277,15 @@ def _judge(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None) -> Tu
         raise OptionError(f"a search needs one whole trial to have a best one: none of {len(found)} is; try more")
     best = whole[study.best_trial.number]
     choice = plan.space.choice(best.chosen)
-    assert choice is not None
+    if choice is None:
+        raise FormatError(f"a whole trial must fit its budget: trial {best.number} does not, with {dict(best.chosen)}")
     epochs = epochs_for(len(plan.split.train), LONGER * plan.steps)
     seed = _seed(plan, "best", _place(study, best.number))
     model, history = train(choice, plan.task, plan.split, epochs=epochs, seed=seed)
-    judged = [number for number in study.user_attrs.get(JUDGED, []) if number != best.number] + [best.number]
+    before = study.user_attrs.get(JUDGED, [])
+    if not isinstance(before, list):
+        raise FormatError(f"the choices that were evaluated must be a list of trials: got {before!r:.60}")
+    judged = [number for number in before if number != best.number] + [best.number]
     study.set_user_attr(JUDGED, judged)
     if folder is not None:
         save(model, folder / MODEL_FOLDER)

@@ -58,9 +58,7 @@ def test_a_database_that_goes_away_during_the_search_is_one_line(tmp_path):
     def observer(*_):
         edit(tmp_path / "study.db", "ALTER TABLE trials RENAME TO gone")
 
-    with pytest.raises(
-        DendritreeError, match=r"storage must be a database that Optuna can open: .*no such table: trials"
-    ):
+    with pytest.raises(DendritreeError, match="storage must be a database that Optuna can open: got 'sqlite:"):
         tune(made_up(), out=tmp_path, observer=observer, **OPTIONS)
 
 
