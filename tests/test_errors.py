@@ -172,7 +172,7 @@ def with_included(offered, extra):
 
 def test_every_extra_the_code_names_is_offered_and_brings_that_package():
     offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    distributions = {"sklearn": "scikit-learn"}
+    distributions = {"sklearn": "scikit-learn", "PIL": "pillow"}
     calls = list(extras_in_the_code())
     assert calls
     for file, package, extra in calls:

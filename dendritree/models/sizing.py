@@ -66,21 +66,15 @@ def fill_budget(network: str, config: Mapping[str, Any], shape: Sequence[float],
     def parameters(width: int) -> int:
         return parameters_of(create_model(network, **config, hidden=hidden(width), device="meta"))
 
-    low, fewer = 2, parameters(2)
-    if fewer > budget:
+    low, least = 2, parameters(2)
+    if least > budget:
         return None
     # More than linear in the width: the line through two of them overshoots, if anything.
-    slope = parameters(3) - fewer
-    high = low + (budget - fewer) // max(1, slope) + 1
-    while (more := parameters(high)) <= budget:
-        low, fewer, high = high, more, 2 * high
-    halve = False  # every other time: for one hidden layer, the line between the two is the answer
+    slope = parameters(3) - least
+    high = low + (budget - least) // max(1, slope) + 1
+    while parameters(high) <= budget:
+        low, high = high, 2 * high
     while high - low > 1:
-        middle = (low + high) // 2 if halve else low + (budget - fewer) * (high - low) // (more - fewer)
-        middle, halve = min(max(middle, low + 1), high - 1), not halve
-        found = parameters(middle)
-        if found <= budget:
-            low, fewer = middle, found
-        else:
-            high, more = middle, found
+        middle = (low + high) // 2
+        low, high = (middle, high) if parameters(middle) <= budget else (low, middle)
     return hidden(low)

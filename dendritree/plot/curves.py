@@ -18,7 +18,7 @@ from ..studies.engine.store import RunStore
 from ..studies.engine.trial import Trial
 from ..studies.fair import Comparison, summarize
 from ..studies.fair.charts import size_charts
-from ..studies.fair.trials import read_fair_trial
+from ..studies.fair.run import tasks_in, trials_in
 from ..training import History
 from .style import NORMAL, SMALL, Picture, style_axes
 
@@ -126,7 +126,7 @@ def charts_of(source: Source) -> list[Chart]:
                 raise OptionError(
                     f"the folder must be of a comparison, as dendritree compare makes it: got {Path(source)}"
                 )
-            source = store.read_trials(read_fair_trial)
+            source = summarize(trials_in(store), tasks_in(store))
     if isinstance(source, Sequence) and source and all(isinstance(each, Trial) for each in source):
         source = summarize(source)  # type: ignore[arg-type]
     if isinstance(source, Comparison):

@@ -43,6 +43,7 @@ class Branches(NamedTuple):
 def layer_of(model: Any) -> DendriticLayer:
     """A dendritic layer: itself, or the first one of a model or of what holds a network.
 
+    >>> from torch import nn
     >>> layer_of(nn.Sequential(nn.Flatten(), DendriticLayer(4, 1))).in_features
     4
     """

@@ -58,19 +58,18 @@ MISTAKES = {
         "RUN --export xlsx": "csv",
     },
     "compare": {
-        "digts": r"data set must be one of .*: got 'digts'; did you mean 'digits'\?",
-        "mnist-4-9": "a data set without budgets must be one of .*: got 'mnist-4-9'",
+        "digts": r"data must be a built-in name .*: found no 'digts'; did you mean 'digits'\?",
         "digits:x": "a task must be a data set, or one and a number of examples, as mnist:128: got 'digits:x'",
         "digits: --families linear --trials 1 --seeds 1 --steps 1": (
             "a task must be a data set, or one and a number of examples, as mnist:128: got 'digits:'"
         ),
         "digits:0": "examples must be an integer of at least 1: got 0",
         "digits:5000 --families linear": "1 to the 1197 training examples: got 5000",
-        "digits digits": "a comparison must name each data set and budget once",
+        "digits digits": "a comparison must name each data set once: 'digits' is there twice",
         "digits --budgets 9q": "budget must be a whole number of parameters, as 9000, 9k or 1.5M: got '9q'",
         "digits --budgets -5": "-5",
         "digits --budgets 0": "budget must be an integer of at least 1: got 0",
-        "digits --budgets 2k 2000": "a comparison must name each data set and budget once",
+        "digits --budgets 2k 2000": "a comparison must name each budget once",
         "digits --families dense --budgets 10": "a budget must leave room for two neurons: 10 parameters do not",
         "digits --budgets": "--budgets",
         "digits --families oak": "family must be one of 'tree', 'sparse', 'dense', 'linear', 'ktree', .*: got 'oak'",
@@ -91,7 +90,7 @@ MISTAKES = {
     },
     "tune": {
         "digits": "--budget",
-        "digit --budget 1k": "data set must be one of .*: got 'digit'; did you mean 'digits'",
+        "digit --budget 1k": r"data must be a built-in name .*: found no 'digit'; did you mean 'digits'\?",
         "digits --budget many": "budget must be a whole number of parameters.*'many'",
         "digits --budget 20": "budget must leave room for two neurons",
         "digits --budget 1k --trials 0": "trials must be an integer of at least 1: got 0",

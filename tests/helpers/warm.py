@@ -5,6 +5,7 @@ imports dendritree itself, with its own `sys.argv`, folder, environment and pipe
 hashes of texts are not those of the tests. What is about an interpreter's start or end needs `subprocess`.
 """
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -63,8 +64,9 @@ class WarmProcess:
         return self
 
     def __exit__(self, *error):
-        if self._process.exitcode is None:
-            self.send_signal(signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may end while we ask whether it has
+            if self._process.exitcode is None:
+                self.send_signal(signal.SIGKILL)
         self.wait()
         for file in (self.stdin, self.stdout, self._errors):
             file.close()

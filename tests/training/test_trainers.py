@@ -1,6 +1,7 @@
 """`Rewiring` in training loops of others; examples/other_trainers.py trains with both of them in earnest."""
 
 import copy
+import sys
 import types
 
 import numpy as np
@@ -90,7 +91,8 @@ def lightning(monkeypatch):
     """A stand-in: importing the package takes seconds, and the example does."""
     package = types.ModuleType("pytorch_lightning")
     package.Callback = type("Callback", (), {})
-    monkeypatch.setitem(__import__("sys").modules, "pytorch_lightning", package)
+    monkeypatch.setitem(sys.modules, "pytorch_lightning", package)
+    monkeypatch.delitem(sys.modules, "lightning.pytorch", raising=False)  # another test may have imported it
     return package
 
 

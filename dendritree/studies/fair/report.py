@@ -22,7 +22,7 @@ from .answer import answers
 from .families import FAMILIES
 from .plan import ComparisonPlan, check_config
 from .results import Comparison, Gain, summarize
-from .run import tasks_in
+from .run import tasks_in, trials_in
 from .sections import (
     NOT_A_TREE_GAIN,
     NOTHING,
@@ -36,7 +36,6 @@ from .sections import (
     gains_section,
     overview_section,
 )
-from .trials import read_fair_trial
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,7 +67,7 @@ def write_comparison(
         if "comparison" not in config:
             raise FormatError(f"a comparison's folder must be made by `dendritree compare`: {folder} holds another run")
         check_config(config)
-        trials, tasks = store.read_trials(read_fair_trial), tasks_in(store)
+        trials, tasks = trials_in(store), tasks_in(store)
     comparison = summarize(trials, tasks)
     report = comparison_report(comparison, trials, config, info, plan=plan, tasks=tasks)
     files = write_report(report, folder, name="comparison", pictures=True)

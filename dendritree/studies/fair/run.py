@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from ...errors import FormatError, OptionError
 from ..engine.runner import Observer, Workers, run_jobs, silent
 from ..engine.store import RunStore
 from ..engine.task import Task
-from ..engine.trial import Trial
+from ..engine.trial import Trial, Value
 from .plan import ComparisonPlan, draw_choice
 from .trials import SEARCH, Cell, FairJob, choice_of, read_fair_trial, run_fair_job
 
@@ -49,7 +50,7 @@ def compare(
         draw_choice(cell, 0)
     with RunStore.create_or_open(folder, plan.as_config()) as store, workers or Workers() as pool:
         _check_data(store, plan)
-        _check_choices(store.read_trials(read_fair_trial, phase=SEARCH), plan)
+        _check_choices(trials_in(store, phase=SEARCH), plan)
         plan = plan.kept_in(Path(folder) / DATA_FOLDER)
         for cells in plan.rounds():
             while jobs := _missing(store, plan, cells):
@@ -83,6 +84,11 @@ def tasks_in(store: RunStore) -> dict[str, Task]:
     return {name: Task.from_fact(name, fact) for name, fact in store.fact(TASKS_FACT, {}).items()}
 
 
+def trials_in(store: RunStore, **key: Value) -> list[Trial]:
+    """The trials of a run whose keys have these values; one that is not of a comparison raises `FormatError`."""
+    return store.read_trials(functools.partial(read_fair_trial, tasks=tasks_in(store)), with_weights=False, **key)
+
+
 def _check_choices(searched: list[Trial], plan: ComparisonPlan) -> None:
     """Do not mix searches of two versions that choose otherwise: what was tried must be what would be tried now."""
     cells = {(cell.task.name, cell.budget, cell.family): cell for cell in plan.cells}
@@ -103,7 +109,7 @@ def _missing(store: RunStore, plan: ComparisonPlan, cells: list[Cell]) -> list[F
     present = store.present()
     jobs = [job for cell in cells for job in plan.searches(cell) if job.stored_key not in present]
     if not jobs:
-        trials = store.read_trials(read_fair_trial, task=cells[0].task.name, budget=cells[0].budget)
+        trials = trials_in(store, task=cells[0].task.name, budget=cells[0].budget)
         jobs = [job for cell in cells for job in plan.tests(cell, trials) if job.stored_key not in present]
     return jobs
 

@@ -95,13 +95,13 @@ def run_fair_job(job: FairJob, data_dir: str | None = None) -> Trial:
     return Trial(STUDY, job.key, job.seed, vars(job.choice), parameters_of(model), seconds, curves, scores)
 
 
-def read_fair_trial(trial: Trial) -> Trial:
-    """A trial of a store, if its key and its config are those of a comparison's."""
+def read_fair_trial(trial: Trial, tasks: Mapping[str, Task] = MappingProxyType({})) -> Trial:
+    """A trial of a store, if its key and its config are those of a comparison's; `tasks` as in `Cell.of`."""
     check_one_of("phase", trial.key["phase"], (SEARCH, TEST))
     check_int("trial", trial.key["trial"], least=0)
     check_int("budget", trial.key["budget"], least=0)
     check_int("parameters", trial.parameters)
-    check_one_of("family", str(trial.key["family"]), FAMILIES)
+    check_one_of("family", Cell.of(trial, tasks).family, FAMILIES)
     choice_of(trial)
     if trial.key["phase"] == TEST and not {"test_loss", "test_acc"} <= trial.scores.keys():
         raise FormatError(f"a model that was evaluated must have a test loss and accuracy: got {trial.scores}")
