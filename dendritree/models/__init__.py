@@ -5,6 +5,7 @@ from .controls import MLP, Perceptrons
 from .network import DendriticNetwork, DenseNetwork
 from .neurons import DANNClassifier, NeuronNetwork
 from .paper import MLNBinaryClassifier, MLNClassifier
+from .presets import dendritic_preset
 from .registry import create_model, list_models
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "NeuronNetwork",
     "Perceptrons",
     "create_model",
+    "dendritic_preset",
     "list_models",
 ]

@@ -10,8 +10,8 @@ import torch
 from ..errors import OptionError, check_int, check_one_of
 from ..wiring import Local, Random, Wiring
 from ..wiring.images import check_image_shape
-from . import DendriticNetwork, create_model
-from .registry import register_function
+from .network import DendriticNetwork
+from .registry import create_model, register_function
 from .sizing import fill_budget, parameters_of, parse_count
 
 PRESET_NEURONS = ("tree", "sparse")
