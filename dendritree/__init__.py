@@ -89,8 +89,8 @@ _HOMES = {
     "data": "Examples Split",
     "explanation": "explain",
     "layers": "DANN DENN DMNN DNM DendriticLayer KTree",
-    "models": "MLP ConvMLN DendriticNetwork DenseNetwork MLNBinaryClassifier MLNClassifier create_model list_models "
-    "dendritic_preset",
+    "models": "MLP ConvMLN DendriticNetwork DenseNetwork MLNBinaryClassifier MLNClassifier create_model"
+    " dendritic_preset list_models",
     "pruning": "prune pruning_curve",
     "sklearn": "DendriticClassifier DendriticRegressor",
     "storage": "load save",

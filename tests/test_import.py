@@ -116,3 +116,8 @@ def test_help_and_version_need_no_torch_and_next_to_no_time(word, start):
     assert heavy == []
     assert text.startswith(start)
     assert min(times) < BAR, times
+
+
+def test_every_model_is_known_by_name_whatever_was_imported_before():
+    names = run_fresh("import json; from dendritree import list_models; print(json.dumps(list_models()))")
+    assert {"dendritic", "dendritic-network", "mln"} <= set(names)

@@ -168,13 +168,13 @@ def test_an_estimator_and_a_model_of_a_table_are_shown_by_column_on_raw_rows(tmp
         save(model, tmp_path / name)
     gallery = open_gallery(tmp_path)
     assert gallery.names == ["numbers", "table", "two"]
-    row = torch.tensor([[4.0, 1.0]])
+    row, given = torch.tensor([[4.0, 1.0]]), rows[:1].assign(rooms=4.0, garden=1.0)
     seen = gallery[0].activity(row, 0, 0)
     assert gallery[0].describe()["features"] == ["rooms", "garden"]
-    assert seen["output"][0] == pytest.approx(regressor.predict([[4.0, 1.0]])[0], rel=1e-4)
+    assert seen["output"][0] == pytest.approx(regressor.predict(given)[0], rel=1e-4)
     assert gallery[0].samples[0].label == "the mean row"
     np.testing.assert_allclose(gallery[0].samples[0].x[0], rows.mean(), rtol=1e-6)
-    np.testing.assert_allclose(gallery[2].activity(row, 0, 0)["classes"], two.predict_proba([[4.0, 1.0]])[0], atol=1e-3)
+    np.testing.assert_allclose(gallery[2].activity(row, 0, 0)["classes"], two.predict_proba(given)[0], atol=1e-3)
     assert gallery[2].class_names == ["no", "yes"]
     assert gallery[1].features == table_model.encoding.features
     assert gallery[1].class_names == ["Delft", "Gouda", "Leiden"]
