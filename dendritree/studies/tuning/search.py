@@ -16,7 +16,7 @@ import torch
 
 from ...data import Split
 from ...data.inputs import Inputs
-from ...errors import DendritreeError, OptionError, check_int, import_extra
+from ...errors import DendritreeError, FormatError, OptionError, check_int, import_extra
 from ...files import followed
 from ...models.sizing import parameters_of, parse_count
 from ...storage import save
@@ -277,11 +277,15 @@ def _judge(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None) -> Tu
         raise OptionError(f"a search needs one whole trial to have a best one: none of {len(found)} is; try more")
     best = whole[study.best_trial.number]
     choice = plan.space.choice(best.chosen)
-    assert choice is not None
+    if choice is None:
+        raise FormatError(f"a whole trial must fit its budget: trial {best.number} does not, with {dict(best.chosen)}")
     epochs = epochs_for(len(plan.split.train), LONGER * plan.steps)
     seed = _seed(plan, "best", _place(study, best.number))
     model, history = train(choice, plan.task, plan.split, epochs=epochs, seed=seed)
-    judged = [number for number in study.user_attrs.get(JUDGED, []) if number != best.number] + [best.number]
+    before = study.user_attrs.get(JUDGED, [])
+    if not isinstance(before, list):
+        raise FormatError(f"the choices that were evaluated must be a list of trials: got {before!r:.60}")
+    judged = [number for number in before if number != best.number] + [best.number]
     study.set_user_attr(JUDGED, judged)
     if folder is not None:
         save(model, folder / MODEL_FOLDER)

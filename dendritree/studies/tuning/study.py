@@ -8,12 +8,14 @@ import re
 import signal
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...errors import DendritreeError, FormatError, OptionError, import_extra
 from .result import TrialResult
+from .space import PARAMETERS
 
 PATIENCE_SECONDS = 60
 """How long a process waits for another one to finish writing."""
@@ -79,11 +81,11 @@ def open_study(storage: str | None, name: str, direction: str, settings: Mapping
 
 def _check_trial(trial: Any, name: str) -> None:
     """Reject a trial that a search cannot have written: the file was damaged or edited."""
-    scores = [trial.value] if trial.state.name == "COMPLETE" else []
-    scores += trial.intermediate_values.values()
-    facts = [trial.user_attrs.get(key, 0) for key in ("parameters", "epochs", "seconds")]
+    whole = trial.state.name == "COMPLETE"
+    scores = [*((trial.values or [None]) if whole else []), *trial.intermediate_values.values()]
+    facts = [trial.user_attrs.get(key, None if whole else 0) for key in ("parameters", "epochs", "seconds")]
     numbers = all(isinstance(each, int | float) and math.isfinite(each) for each in [*scores, *facts])
-    if not numbers or "share" not in trial.params:
+    if not numbers or not isinstance(trial.number, int) or not PARAMETERS.keys() - {"window"} <= trial.params.keys():
         raise FormatError(
             f"the trials of a study must be as a search wrote them: number {trial.number} of {name!r} is not"
         )
@@ -91,11 +93,18 @@ def _check_trial(trial: Any, name: str) -> None:
 
 @contextlib.contextmanager
 def whole_database() -> Iterator[None]:
-    """Say what Optuna or its driver reject in the middle of a search as one line of ours."""
-    optuna, driver = import_extra("optuna", extra="tune"), import_extra("sqlalchemy.exc", extra="tune")
+    """Say what Optuna or its driver reject in the middle of a search as one line of ours.
+
+    A disk may be full, a server away, a cell edited. Errors of ours and of torch pass: Optuna calls neither.
+    """
     try:
         yield
-    except (optuna.exceptions.OptunaError, driver.SQLAlchemyError) as error:
+    except DendritreeError:
+        raise
+    except Exception as error:  # a database may hold anything, and Optuna raise anything
+        frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+        if not any(frame.f_globals.get("__name__", "").startswith("optuna") for frame in frames):
+            raise
         cause = " ".join(str(error.__cause__ or error).split())
         raise DendritreeError(f"the database of a study must be whole and writable: {cause:.200}") from None
 
