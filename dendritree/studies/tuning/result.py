@@ -9,7 +9,6 @@ from typing import Any
 
 from torch import nn
 
-from ...errors import FormatError
 from ...models.registry import model_origin
 from ...models.sizing import parameters_of
 from ..engine.choice import Choice
@@ -31,15 +30,6 @@ class TrialResult:
     parameters: int | None
     epochs: int
     seconds: float
-
-    def __post_init__(self) -> None:
-        kinds: dict[str, Any] = {"epochs": int, "seconds": int | float, "score": float | None, "parameters": int | None}
-        if self.whole:
-            kinds |= {"score": float, "parameters": int}
-        wrong = [name for name, kind in kinds.items() if not isinstance(getattr(self, name), kind)]
-        wrong += [name for name in PARAMETERS if name not in self.chosen and name != "window"]
-        if wrong:  # somebody edited the database
-            raise FormatError(f"a trial must be as dendritree stored it: trial {self.number} has no valid {wrong[0]}")
 
     @property
     def has_dendrites(self) -> bool:

@@ -27,7 +27,7 @@ from ..engine.runner import Observer, silent
 from ..engine.task import Task, digest, epochs_for
 from .result import TrialResult, Tuned
 from .space import Space
-from .study import counted, interrupts_held, open_study, plain_errors, quiet, results
+from .study import counted, interrupts_held, open_study, quiet, results, whole_database
 
 MODEL_FOLDER, DATABASE = "model", "study.db"
 LONGER = 4
@@ -123,7 +123,7 @@ def tune(
     folder = None if out is None else _folder(out)
     if storage is None and folder is not None:
         storage = f"sqlite:///{(folder / DATABASE).resolve()}"
-    with quiet() as optuna, torch.random.fork_rng(devices=[]), plain_errors(storage):
+    with quiet() as optuna, whole_database(), torch.random.fork_rng(devices=[]):
         study = open_study(storage, name, "maximize" if task.metric == "accuracy" else "minimize", plan.settings())
         study.enqueue_trial(space.default(), skip_if_exists=True)
         while len(counted(study)) < trials:
@@ -199,7 +199,7 @@ class Pruning:
         self.best = -math.inf
         rivals = [t for t in counted(trial.study) if t.state.name == "COMPLETE"]
         share = trial.params["share"]
-        self.rivals = [t.intermediate_values for t in rivals if t.params.get("share") == share]
+        self.rivals = [t.intermediate_values for t in rivals if t.params["share"] == share]
 
     def __call__(self, run: Run) -> None:
         """After an epoch."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import signal
 import threading
@@ -12,8 +13,9 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...errors import DendritreeError, OptionError, import_extra
+from ...errors import DendritreeError, FormatError, OptionError, import_extra
 from .result import TrialResult
+from .space import PARAMETERS
 
 PATIENCE_SECONDS = 60
 """How long a process waits for another one to finish writing."""
@@ -57,12 +59,15 @@ def interrupts_held() -> Iterator[None]:
 def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any]) -> Any:
     """Create the study or resume it; one of other data, another budget or another seed is rejected."""
     optuna = import_extra("optuna", extra="tune")
-    study = optuna.create_study(
-        storage=_connect(optuna, storage), study_name=name, direction=direction, load_if_exists=True
-    )
-    known, is_ours = study.user_attrs.get(SETTINGS), study.direction.name.lower() == direction
-    if not is_ours or (not isinstance(known, Mapping) and (known is not None or len(study.trials))):
-        raise OptionError(f"a study must be one of dendritree's to be resumed: {name!r:.80} is another")
+    with _plain_errors(storage):
+        study = optuna.create_study(
+            storage=_connect(optuna, storage), study_name=name, direction=direction, load_if_exists=True
+        )
+        known, found, trials = study.user_attrs.get(SETTINGS), study.direction.name.lower(), counted(study)
+    if (known is None and len(study.trials)) or not isinstance(known, dict | None) or found != direction:
+        raise OptionError(f"a study must be one of dendritree's to be resumed: {name!r} is another")
+    for trial in trials:
+        _check_trial(trial, name)
     for key, value in settings.items():
         if known is not None and known.get(key) != value:
             raise OptionError(
@@ -72,6 +77,36 @@ def open_study(storage: str | None, name: str, direction: str, settings: Mapping
     if known is None:
         study.set_user_attr(SETTINGS, dict(settings))
     return study
+
+
+def _check_trial(trial: Any, name: str) -> None:
+    """Reject a trial that a search cannot have written: the file was damaged or edited."""
+    whole = trial.state.name == "COMPLETE"
+    scores = [*((trial.values or [None]) if whole else []), *trial.intermediate_values.values()]
+    facts = [trial.user_attrs.get(key, None if whole else 0) for key in ("parameters", "epochs", "seconds")]
+    numbers = all(isinstance(each, int | float) and math.isfinite(each) for each in [*scores, *facts])
+    if not numbers or not isinstance(trial.number, int) or not PARAMETERS.keys() - {"window"} <= trial.params.keys():
+        raise FormatError(
+            f"the trials of a study must be as a search wrote them: number {trial.number} of {name!r} is not"
+        )
+
+
+@contextlib.contextmanager
+def whole_database() -> Iterator[None]:
+    """Say what Optuna or its driver reject in the middle of a search as one line of ours.
+
+    A disk may be full, a server away, a cell edited. Errors of ours and of torch pass: Optuna calls neither.
+    """
+    try:
+        yield
+    except DendritreeError:
+        raise
+    except Exception as error:  # a database may hold anything, and Optuna raise anything
+        frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+        if not any(frame.f_globals.get("__name__", "").startswith("optuna") for frame in frames):
+            raise
+        cause = " ".join(str(error.__cause__ or error).split())
+        raise DendritreeError(f"the database of a study must be whole and writable: {cause:.200}") from None
 
 
 def _connect(optuna: Any, storage: str | None) -> Any:
@@ -92,19 +127,13 @@ def _connect(optuna: Any, storage: str | None) -> Any:
 
 
 @contextlib.contextmanager
-def plain_errors(storage: str | None) -> Iterator[None]:
-    """Whatever Optuna and its database raise, as one line, without the password that an address may hold.
-
-    A disk may be full, a server away, a cell edited by hand. Errors of ours and of torch pass: Optuna calls neither.
-    """
+def _plain_errors(storage: str | None) -> Iterator[None]:
+    """Whatever a database driver says, as one line, without the password that an address may hold."""
     try:
         yield
     except DendritreeError:
         raise
     except Exception as error:
-        frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
-        if not any(frame.f_globals.get("__name__", "").startswith("optuna") for frame in frames):
-            raise
         shown = re.sub(r"//[^@/]*@", "//...@", storage or "")
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         text = re.sub(r"//[^@/]*@", "//...@", text)
@@ -123,7 +152,7 @@ def results(study: Any) -> tuple[TrialResult, ...]:
             trial.number,
             trial.state.name == "COMPLETE",
             dict(trial.params),
-            next(iter(trial.values or ()), None) if trial.state.name == "COMPLETE" else _last(trial),
+            trial.value if trial.state.name == "COMPLETE" else _last(trial),
             trial.user_attrs.get("parameters"),
             trial.user_attrs.get("epochs", 0),
             trial.user_attrs.get("seconds", 0.0),

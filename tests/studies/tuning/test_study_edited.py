@@ -37,11 +37,17 @@ def edit(path, sql):
         ),
         ("UPDATE trials SET datetime_start = 'noon'", "storage must be a database that Optuna can open"),
         ("UPDATE trials SET state = 'DONE'", "storage must be a database that Optuna can open"),
-        ("UPDATE trials SET number = 'first'", "storage must be a database|must be as dendritree stored it"),
-        ("UPDATE trial_user_attributes SET value_json = '\"x\"'", "trial . has no valid (epochs|seconds|parameters)"),
-        ("DELETE FROM trial_user_attributes", "trial . has no valid parameters"),
-        ("DELETE FROM trial_values", "trial . has no valid score"),
-        ("DELETE FROM trial_params WHERE param_name = 'depth'", "trial . has no valid depth"),
+        ("UPDATE trials SET number = 'first'", "the trials of a study must be as a search wrote them: number"),
+        (
+            "UPDATE trial_user_attributes SET value_json = '\"x\"'",
+            "the trials of a study must be as a search wrote them: number",
+        ),
+        ("DELETE FROM trial_user_attributes", "the trials of a study must be as a search wrote them: number"),
+        ("DELETE FROM trial_values", "the trials of a study must be as a search wrote them: number"),
+        (
+            "DELETE FROM trial_params WHERE param_name = 'depth'",
+            "the trials of a study must be as a search wrote them: number",
+        ),
         ("UPDATE trial_params SET param_value = 99", "storage must be a database that Optuna can open"),
         ("UPDATE trial_params SET distribution_json = '[]'", "storage must be a database that Optuna can open"),
     ],
@@ -58,7 +64,7 @@ def test_a_database_that_goes_away_during_the_search_is_one_line(tmp_path):
     def observer(*_):
         edit(tmp_path / "study.db", "ALTER TABLE trials RENAME TO gone")
 
-    with pytest.raises(DendritreeError, match="storage must be a database that Optuna can open: got 'sqlite:"):
+    with pytest.raises(DendritreeError, match=r"the database of a study must be whole and writable: "):
         tune(made_up(), out=tmp_path, observer=observer, **OPTIONS)
 
 

@@ -208,8 +208,8 @@ def test_a_study_of_others_is_left_alone(tmp_path):
         ("UPDATE study_directions SET direction = 'MINIMIZE'", "must be one of dendritree's to be resumed"),
         ("UPDATE study_user_attributes SET value_json = '[]'", "must be one of dendritree's to be resumed"),
         ("UPDATE trial_values SET value = NULL", "storage must be a database that Optuna can open"),
-        ("UPDATE trial_user_attributes SET value_json = 'null'", "must be as dendritree stored it: trial 0"),
-        ("DELETE FROM trial_params WHERE param_name = 'share'", "must be as dendritree stored it: trial 0"),
+        ("UPDATE trial_user_attributes SET value_json = 'null'", "wrote them: number 0 of 'tune' is not"),
+        ("DELETE FROM trial_params WHERE param_name = 'share'", "must be as a search wrote them: number 0"),
         ("ALTER TABLE trials RENAME COLUMN datetime_start TO begun", "storage must be a database that Optuna can open"),
     ],
 )
@@ -219,6 +219,15 @@ def test_a_damaged_study_is_rejected(whole, sql, message, tmp_path):
         connection.execute(sql)
     with pytest.raises(DendritreeError, match=message):
         tune(made_up(), **OPTIONS | {"trials": 8}, out=tmp_path)
+
+
+def test_a_database_that_fails_in_the_middle_of_a_search_is_said(monkeypatch):
+    def fail(*_):
+        raise optuna.exceptions.StorageInternalError("no\nroom")
+
+    monkeypatch.setattr(search, "_run_trial", fail)
+    with pytest.raises(DendritreeError, match=r"the database of a study must be whole and writable: no room$"):
+        tune(made_up(), **OPTIONS)
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
