@@ -221,15 +221,6 @@ def test_a_damaged_study_is_rejected(whole, sql, message, tmp_path):
         tune(made_up(), **OPTIONS | {"trials": 8}, out=tmp_path)
 
 
-def test_a_database_that_fails_in_the_middle_of_a_search_is_said(monkeypatch):
-    def fail(*_):
-        raise optuna.exceptions.StorageInternalError("no\nroom")
-
-    monkeypatch.setattr(search, "_run_trial", fail)
-    with pytest.raises(DendritreeError, match=r"the database of a study must be whole and writable: no room$"):
-        tune(made_up(), **OPTIONS)
-
-
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "out").write_text("mine")
     with pytest.raises(DendritreeError, match="out must be a folder that can be written"):
