@@ -48,10 +48,10 @@ def test_fit_writes_a_model_and_a_report(models):
     assert model.target == "dear"
 
 
-def test_export_says_that_a_model_of_a_table_is_another_format(models, call):
+def test_export_says_that_a_model_of_a_table_takes_more_than_numbers(models, call):
     status, _, error = call("export", models / "dear")
     assert status == 2
-    assert "config.json must have format 'dendritree-model': got 'dendritree-table'" in error
+    assert "an ONNX file takes numbers: give model.estimator" in error
     assert error.count("\n") == 1
 
 
