@@ -85,10 +85,13 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         """Rows, targets and weights; `partial` for rows that are not the first ones."""
         numbers = not _sklearn.is_classifier(self)
         reset = not (partial and hasattr(self, "network_"))
-        x, y = validation.validate_data(
-            self, X, y, dtype=np.float64, multi_output=numbers, y_numeric=numbers, reset=reset
-        )
+        x, y = self._valid(X, y, multi_output=numbers, y_numeric=numbers, reset=reset)
         return rows_that_count(x, y, validation._check_sample_weight(sample_weight, x, dtype=np.float64))
+
+    def _valid(self, *data: Any, **options: Any) -> Any:
+        """Data that scikit-learn accepts. It sums all numbers to find NaN, and opposite infinities sum to one too."""
+        with np.errstate(invalid="ignore"):
+            return validation.validate_data(self, *data, dtype=np.float64, **options)
 
     def _fit(self, x: Array, y: Array, weights: Array) -> None:
         """Train a new network on checked rows."""
@@ -217,7 +220,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
     def network_inputs(self, X: Any) -> Array:  # noqa: N803
         """Rows as the network reads them: standardized and clipped."""
         validation.check_is_fitted(self)
-        return self._scaling.apply(validation.validate_data(self, X, dtype=np.float64, reset=False), CLIP)
+        return self._scaling.apply(self._valid(X, reset=False), CLIP)
 
     def output_units(self) -> tuple[Array, Array, list[str]]:
         """What the network's outputs are in the units of the target: times a scale, plus a shift; and their names."""

@@ -1,15 +1,23 @@
 """No traceback reaches the user of a command: whatever happens ends in one line and a status."""
 
 import errno
+import json
+import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from command_runs import ROOT, run_process
+from full_disk import largest_file
+from table_cases import houses
 
+from dendritree import MLNClassifier, save
 from dendritree.cli import COMMANDS, FAULT, TRACEBACK, main
 from dendritree.cli.messages import MOST_CHARACTERS
 from dendritree.errors import FormatError
+
+LINUX = sys.platform.startswith("linux")
 
 # ---------------------------------------------------------------------------------------------------------- interrupts
 
@@ -96,7 +104,7 @@ def test_whoever_asks_gets_the_traceback(end_with, monkeypatch):
         end_with(KeyError("weight"))
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no /dev/full")
+@pytest.mark.skipif(not LINUX, reason="no /dev/full")
 @pytest.mark.parametrize("words", ["models", "params --paper"])
 def test_output_that_cannot_be_written_is_one_line(words):
     with open("/dev/full", "w") as full:  # noqa: PTH123
@@ -105,3 +113,85 @@ def test_output_that_cannot_be_written_is_one_line(words):
     assert done.stderr == (
         "dendritree: a path must be one that the system lets us use: the output (No space left on device)\n"
     )
+
+
+# --------------------------------------------------------------------------------------------- paths, files and tables
+
+LONG = "n" * 300
+
+
+def ends_in_a_line(found, pattern):
+    status, out, errors = found
+    assert (status, out) == (2, "")
+    assert re.fullmatch(rf"dendritree: {pattern}\n", errors), errors
+
+
+@pytest.mark.parametrize(
+    ("out", "reason"),
+    [
+        ("file", "File exists"),
+        ("file/inside", "Not a directory"),
+        (LONG, "File name too long"),
+        pytest.param("/proc/new", "No such file or directory", marks=pytest.mark.skipif(not LINUX, reason="no /proc")),
+    ],
+    ids=["a file", "below a file", "300 characters", "/proc"],
+)
+def test_figures_need_a_folder_that_can_be_made(out, reason, tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    ends_in_a_line(call("figures", "--out", out), rf"--out must be writable: {re.escape(out)} \({reason}\)")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_figures_on_a_full_disk_leave_nothing(tmp_path, call):
+    with largest_file(1000):
+        found = call("figures", "--out", tmp_path)
+    ends_in_a_line(found, r"a picture must be writable: .*paper-masks.svg \(File too large\)")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "line", ["view NAME", "export NAME", "report NAME", "predict NAME t.csv", "fit NAME.csv --target y --out o"]
+)
+def test_a_name_of_300_characters_is_one_line(line, tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    ends_in_a_line(call(*line.replace("NAME", LONG).split()), r".*n{200}.*\(File name too long\).*")
+
+
+def test_a_model_whose_file_names_a_device_is_not_shown(tmp_path, call):
+    save(MLNClassifier(64, 10, branching=8), tmp_path / "net")
+    path = tmp_path / "net" / "config.json"
+    config = json.loads(path.read_text())
+    config["arguments"]["device"] = "meta"
+    path.write_text(json.dumps(config))
+    found = call("view", tmp_path / "net", "--no-browser")
+    ends_in_a_line(found, r"an argument in config\.json must not be device or dtype: got device \(in .*net\)")
+
+
+@pytest.mark.parametrize("column", ["rooms", "price"])
+def test_a_table_with_values_of_1e308_is_learned_or_rejected(column, tmp_path, call):
+    """Any Python warning would be an error here."""
+    table = houses(60)
+    table[column] = np.where(np.arange(60) % 3, 1e308, -1.7e308) * np.linspace(0.9, 1, 60)
+    table.to_csv(tmp_path / "houses.csv", index=False)
+    line = [
+        "fit",
+        tmp_path / "houses.csv",
+        "--target",
+        "price",
+        "--out",
+        tmp_path / "model",
+        "--splits",
+        2,
+        "--epochs",
+        1,
+    ]
+    status, _, errors = call(*line)
+    last = errors.splitlines()[-1]
+    if column == "price":
+        assert status == 2
+        assert re.match(r"dendritree: y must be at most 1e\+130 in size, .*: got -?1\.?\d*e\+308", last)
+    else:
+        assert (status, "Warning" in errors) == (0, False)
+        assert call("predict", tmp_path / "model", tmp_path / "houses.csv")[0] == 0

@@ -112,14 +112,22 @@ def test_a_cache_that_cannot_be_locked_is_used_all_the_same(first_processes, tmp
     assert later["compilations"] == 0
 
 
-@pytest.mark.parametrize("damage", ["cut off", "other bytes", "empty"])
+@pytest.mark.parametrize("damage", ["cut off", "other bytes", "empty", "other code"])
 @pytest.mark.parametrize("files", ["*.nbi", "*.nbc"])
 def test_a_damaged_cache_is_repaired(first_processes, tmp_path, damage, files):
     cache = Path(shutil.copytree(first_processes[0], tmp_path / "cache"))
     for path in cache.rglob(files):
         whole = path.read_bytes()
+        middle = len(whole) // 7  # machine code in the larger ones: called, it would end the process
         path.write_bytes(
-            {"cut off": whole[: len(whole) // 2], "other bytes": b"\x80\x05nonsense" * 9, "empty": b""}[damage]
+            {
+                "cut off": whole[: len(whole) // 2],
+                "other bytes": b"\x80\x05nonsense" * 9,
+                "empty": b"",
+                "other code": whole[:middle]
+                + bytes(byte ^ 0x5A for byte in whole[middle : middle + 64])
+                + whole[middle + 64 :],
+            }[damage]
         )
     assert run(COUNT, cache)["found"] == BY_HAND
     assert run(COUNT, cache)["compilations"] == 0
@@ -135,6 +143,28 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 def test_on_a_full_disk_the_kernels_compile_in_memory(tmp_path):
     assert run(FULL, tmp_path)["found"] == BY_HAND
+
+
+def can_mount():
+    """Whether this user may mount a disk that only its own processes see."""
+    command = ["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return (
+        shutil.which("unshare") is not None
+        and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
+
+
+@pytest.mark.skipif(not can_mount(), reason="no right to mount a small disk")
+def test_a_real_disk_that_fills_while_the_kernels_are_written(tmp_path):
+    """Of 96 KiB: the index and one code fit, the other one does not."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    mounted = 'mount -t tmpfs -o size=96k none "$0" && "$@" && find "$0" -name "*.nb[ci]*" | wc -l'
+    command = ["unshare", "-rm", "sh", "-c", mounted, str(tmp_path), sys.executable, "-W", "error", "-c", COUNT]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    report, files = done.stdout.splitlines()
+    assert json.loads(report)["found"] == BY_HAND
+    assert 1 <= int(files) <= 3  # nothing half written is left
 
 
 def test_without_any_place_for_a_cache_the_kernels_still_compute(tmp_path):

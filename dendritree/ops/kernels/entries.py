@@ -9,7 +9,7 @@ from numba import types
 from numba.core.ccallback import CFunc
 
 from .backward import backward
-from .core import OPTIONS, SOURCE_STAMP
+from .core import OPTIONS, keep
 from .forward import forward
 from .tiles import zeros
 
@@ -38,7 +38,7 @@ def make_entry(name: str, real: type[np.floating[Any]], lanes: int) -> Any:
     entry: Any = CFunc(run, ((types.intp,), types.void), locals={}, options=options)
     try:
         entry.enable_caching()
-        entry._cache._cache_file._source_stamp = SOURCE_STAMP
+        keep(entry)
     except RuntimeError:  # numba found no place for its cache
         pass
     return entry
