@@ -91,7 +91,7 @@ def test_results_are_the_same_bits_for_any_number_of_threads(name, dropout, dtyp
     set_threads(1)
     alone = seeded(forest, case, dropout)
     assert thread_counts == [1, 1]
-    for count in (2, 7):
+    for count in (2, 3, 7):
         thread_counts.clear()
         set_threads(count)
         assert_same_bits(seeded(forest, case, dropout), alone, f"with {count} threads")
