@@ -6,8 +6,11 @@ import argparse
 import contextlib
 import os
 import re
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import NoReturn, Protocol
 
 from .. import __version__
@@ -91,24 +94,47 @@ def main(argv: Sequence[str] | None = None) -> int:
     conv-perceptrons  The appendix CNN with one linear unit per class as its classifier.
     0
     """
+    with _interrupts_remembered() as interrupts:
+        try:
+            return _run(argv)
+        except DendritreeError as error:
+            tell(error)
+            return 2
+        except KeyboardInterrupt as stop:  # a command that can be resumed says so
+            tell(str(stop) or "interrupted")
+            return 130
+        except BrokenPipeError:  # the reader of our output went away, as `head` does
+            _discard_output()
+            return 1
+        except Exception as error:
+            return _end(error, interrupted=bool(interrupts))
+
+
+@contextlib.contextmanager
+def _interrupts_remembered() -> Iterator[list[int]]:
+    """The interrupts so far. A package that is being imported may swallow one, as NumPy does, and fail later."""
+    seen: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        seen.append(number)
+        signal.default_int_handler(number, frame)
+
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler  # nobody else answers it, or ignores it
+    )
+    if ours:
+        signal.signal(signal.SIGINT, interrupt)
     try:
-        return _run(argv)
-    except DendritreeError as error:
-        tell(error)
-        return 2
-    except KeyboardInterrupt as stop:  # a command that can be resumed says so
-        tell(str(stop) or "interrupted")
-        return 130
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
-        _discard_output()
-        return 1
-    except Exception as error:
-        return _end(error)
+        yield seen
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _end(error: Exception) -> int:
+def _end(error: Exception, *, interrupted: bool) -> int:
     """The exit status after an error that is not one of ours, and a line that says whose it is."""
-    if _was_interrupted(error):
+    if interrupted or _was_interrupted(error):
         tell("interrupted")
         return 130
     match error:
