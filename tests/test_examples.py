@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from effort import thorough
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -40,9 +41,10 @@ ROWS = {
     "sklearn_pipeline.py": [("tree", 3_985), ("sparse", 4_000), ("dense", 3_960), ("linear", 670)],
 }
 DATA = {"local_wiring.py": "mnist"}  # what an example loads, if it does not come with a package
-SHORT = {"local_wiring.py": ["--images", "700"]}
-# Examples that start processes, which import them, or whose packages warn; the others in this process, much faster.
-AS_A_PROCESS = ("ddp.py", "other_trainers.py")
+SHORT = {"local_wiring.py": ["--images", thorough("700", "2000")]}
+# Examples that start processes, which import them, or whose packages warn; in `make test-all` one more as a user runs
+# it. The others in this process, much faster.
+AS_A_PROCESS = ("ddp.py", "other_trainers.py", *thorough((), ("compare_digits.py",)))
 # Packages of others warn as they are imported.
 WARNS = ("other_trainers.py",)
 
