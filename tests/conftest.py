@@ -45,10 +45,12 @@ def pytest_collection_modifyitems(items):
         for marker, reason in ABSENT.items():
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
-        if (mark := item.get_closest_marker("covering")) and not item.get_closest_marker("slow"):
-            sweeps.setdefault((item.parent, item.originalname, *mark.args), []).append(item)
-    for (_, _, strength), sweep in sweeps.items():
-        kept = covering([item.callspec.indices for item in sweep], strength)
+        if hasattr(item, "callspec") and not item.get_closest_marker("slow"):
+            sweeps.setdefault((item.parent, item.originalname), []).append(item)
+    for sweep in sweeps.values():
+        mark = sweep[0].get_closest_marker("covering")
+        rows = [dict(enumerate(item.callspec._idlist)) for item in sweep]  # one id per parametrize, not per name
+        kept = covering(rows, mark.args[0] if mark else 2)
         for place, item in enumerate(sweep):
             if place not in kept:
                 item.add_marker(pytest.mark.slow)

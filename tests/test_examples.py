@@ -84,7 +84,10 @@ def test_every_example_has_its_rows_listed_here():
 
 
 # DDP has tests of its own in tests/layers; starting two processes takes half a minute.
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "ddp.py" else n for n in ROWS])
+LONG = ("ddp.py", "other_trainers.py")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in ROWS])
 def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, run_example, tmp_path, real_data):
     if name in DATA:
         real_data(DATA[name])

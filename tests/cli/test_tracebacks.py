@@ -42,11 +42,14 @@ sys.exit(main())
 @pytest.mark.parametrize(
     ("module", "swallowed"),
     [
+        ("argparse", False),
+        ("dendritree.cli.fit", False),
+        ("numpy.linalg", True),
+        ("torch.nn", False),
         *(
-            (module, False)
-            for module in ("argparse", "dendritree.cli.fit", "numpy.linalg", "torch.nn", "dendritree.ops")
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (("numpy.linalg", False), ("torch.nn", True), ("dendritree.ops", False))
         ),
-        *((module, True) for module in ("numpy.linalg", "torch.nn")),
     ],
 )
 def test_ctrl_c_while_packages_are_imported_is_one_line(module, swallowed):
@@ -114,7 +117,7 @@ def test_whoever_asks_gets_the_traceback(end_with, monkeypatch):
 
 
 @pytest.mark.skipif(not LINUX, reason="no /dev/full")
-@pytest.mark.parametrize("words", ["models", "params --paper"])
+@pytest.mark.parametrize("words", ["models", pytest.param("params --paper", marks=pytest.mark.slow)])
 def test_output_that_cannot_be_written_is_one_line(words):
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = run_process(*words.split(), capture_output=False, stdout=full, stderr=subprocess.PIPE)

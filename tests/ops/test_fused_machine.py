@@ -313,8 +313,9 @@ print(interrupts)
 """
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize("kind", ["openmp", "pool"])
 def test_ctrl_c_while_threads_compute_corrupts_nothing(count, kind):
-    times = thorough(100, 200)
+    times = thorough(60, 200)
     assert run_program(INTERRUPTED, count, kind, times, thorough(400, 600)) == (0, f"{times}\n", "")

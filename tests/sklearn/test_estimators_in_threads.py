@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from dendritree.sklearn import DendriticClassifier
 from dendritree.sklearn.networks import FAMILIES
 
-SEEDS = thorough(5, 8)
+SEEDS = thorough(4, 8)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_many_threads_may_ask_one_estimator_and_its_network_stays_as_it_is(iris)
     model = DendriticClassifier(epochs=2, random_state=0).fit(x, y)
     before, expected = copy.deepcopy(model.network_.state_dict()), model.predict_proba(x)
     parameters = list(model.network_.parameters())
-    for answer in in_threads(delayed(model.predict_proba)(x) for _ in range(thorough(200, 400))):
+    for answer in in_threads(delayed(model.predict_proba)(x) for _ in range(thorough(100, 400))):
         np.testing.assert_array_equal(answer, expected)
     assert all(now is then for now, then in zip(model.network_.parameters(), parameters, strict=True))
     after = model.network_.state_dict()
@@ -44,6 +44,7 @@ def answers(seed, neurons, dropout, x, y):
     return whole, model.partial_fit(x, y).partial_fit(x, y).predict_proba(x)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("neurons", FAMILIES)
 def test_a_fit_in_a_thread_is_the_serial_fit_to_the_last_bit(neurons, dropout, iris):
