@@ -11,15 +11,23 @@ from dendritree.errors import FormatError, OptionError
 from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.paper import reproduce as module
-from dendritree.studies.paper.protocol import FULL, PAPER
+from dendritree.studies.paper.protocol import FULL, PROTOCOLS
 from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.reproduce import RunPlan, planned_trials, records_of, reference_seconds_of, reproduce
 from dendritree.studies.paper.trials import run_job
 
-RATES = thorough([0.0, 0.3, 0.6], [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+PAPER = dataclasses.replace(PROTOCOLS["paper"], epochs=thorough(20, 100))
+RATES = thorough([0.0, 0.3], [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
 TREES = MORE_TREES.replace("0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6", str(RATES)[1:-1])
 OF_TREES = len(RATES) * 5
 TRIALS = OF_TREES + 2 * 2 * 3
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_epochs():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROTOCOLS, "paper", PAPER)
+        yield
 
 
 def run(folder, specs, **options):
