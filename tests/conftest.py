@@ -118,8 +118,16 @@ def bare_machine(tmp_path, monkeypatch):
     return tmp_path / "cache" / "dendritree"
 
 
+@pytest.fixture
+def browser(chromium):
+    """A running Chromium, whose pages are closed after the test: they would go on computing."""
+    yield chromium
+    for page in [*chromium.pages]:
+        page.close()
+
+
 @pytest.fixture(scope="session")
-def browser():
+def chromium():
     """A running Chromium; tests that ask for it are skipped where there is none."""
     from browser import CHROMIUM, Browser
 

@@ -83,11 +83,15 @@ def test_every_example_has_its_rows_listed_here():
     assert [path.name for path in EXAMPLES] == sorted(ROWS)
 
 
-# DDP has tests of its own in tests/layers; starting two processes takes half a minute.
+# DDP has tests of its own in tests/layers; starting two processes takes half a minute. Importing the trainers of others
+# takes ten seconds; tests/training calls their callbacks.
 LONG = ("ddp.py", "other_trainers.py")
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in ROWS])
+names = pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in ROWS])
+
+
+@names
 def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, run_example, tmp_path, real_data):
     if name in DATA:
         real_data(DATA[name])
@@ -102,7 +106,7 @@ def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, run_ex
         assert 0.1 < accuracy <= 1.0  # ten classes: an epoch beats guessing
 
 
-@pytest.mark.parametrize("name", ROWS)
+@names
 def test_an_example_explains_its_options(name, run_example):
     status, printed, errors = run_example(name, "--help")
     assert (status, errors) == (0, "")
