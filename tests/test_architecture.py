@@ -20,7 +20,7 @@ MAP = """
 errors
 files
 folders
-levels
+levels edges
 tree
 randomness
 wiring

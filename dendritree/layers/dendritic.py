@@ -53,7 +53,7 @@ class DendriticLayer(PlannedLayer):
         y = act(w_1 z_1 + ... + w_b z_b + c)
 
     from its `b` children, which are synapses (inputs) or other dendrites; the root is the neuron's output. Only real
-    edges are stored: `weight` has one entry per edge, `bias` one per node.
+    edges are stored: `weight` has one entry per edge, `bias` one per node. Tied nodes (wiring `Tied`) share theirs.
 
     Args:
         in_features: size of the last dimension of the input, `I` in the paper.
@@ -85,8 +85,9 @@ class DendriticLayer(PlannedLayer):
         - Output: `(*, out_features)`.
 
     Attributes:
-        weight: shape `(edges,)`, at first N(0, 2 / children of its node): the paper's density-gain law.
-        bias: shape `(nodes,)`, at first 0, or None.
+        weight: shape `(edges,)`, at first N(0, 2 / children of its node): the paper's density-gain law. Of tied nodes
+            there is one set: shape `(forest.weights,)`; `edge_weight` has one entry per edge.
+        bias: shape `(nodes,)`, at first 0, or None. Of tied nodes there is one: shape `(forest.biases,)`.
         forest: the trees and their wiring, a `dendritree.tree.Forest`.
         windows: top, left, height and width of the window that a node's synapses were drawn from, shape `(nodes, 4)`,
             zeros for a node without synapses. They stay when synapses move. None unless the wiring is `Local`; for
@@ -137,8 +138,8 @@ class DendriticLayer(PlannedLayer):
         self.root_activation = bool(root_activation) and repeats is None  # a soma is linear
         self.forest, self.windows = growth.forest()
         self.activation = make_activation(activation)
-        nodes = (self.forest.nodes,) if bias else None
-        self._add_parameters(device, dtype, weight=(self.forest.edges,), bias=nodes)
+        biases = (self.forest.biases,) if bias else None
+        self._add_parameters(device, dtype, weight=(self.forest.weights,), bias=biases)
         self._make_plan(self.forest)
         self.regrown = False
         self.reset_parameters()
@@ -186,6 +187,16 @@ class DendriticLayer(PlannedLayer):
         """The wiring; of the first tree of a neuron where each has its own."""
         return self.wirings[0]
 
+    @property
+    def edge_weight(self) -> Tensor:
+        """The weight of each edge, shape (edges,): `weight`, repeated where nodes are tied."""
+        return self.weight if self._plan.ties is None else self.weight[self._plan.ties[0]]
+
+    @property
+    def node_bias(self) -> Tensor | None:
+        """The bias of each node, shape (nodes,): `bias`, repeated where nodes are tied."""
+        return self.bias if self.bias is None or self._plan.ties is None else self.bias[self._plan.ties[1]]
+
     def coverage(self) -> Tensor:
         """How many synapses read each input, shape (in_features,).
 
@@ -202,7 +213,8 @@ class DendriticLayer(PlannedLayer):
         """
         if self.weight.is_meta:  # torch takes a third of a millisecond to draw nothing
             return
-        std = np.repeat(np.sqrt(2.0 / self.forest.fan_ins), self.forest.fan_ins)
+        fan_ins = self.forest.fan_ins[self.forest.is_template]
+        std = np.repeat(np.sqrt(2.0 / fan_ins), fan_ins)
         self.weight.normal_(generator=generator_on(self.weight.device))
         self.weight.mul_(torch.as_tensor(std, dtype=self.weight.dtype, device=self.weight.device))
         if self.bias is not None:
@@ -291,7 +303,7 @@ class DendriticLayer(PlannedLayer):
             )
         has_bias, like = self.bias is not None if bias is None else bias, self.weight
         self.forest, self.windows, self.regrown = forest, windows, True
-        self.weight = nn.Parameter(like.new_empty(forest.edges), requires_grad=like.requires_grad)
-        self.bias = nn.Parameter(like.new_empty(forest.nodes), like.requires_grad) if has_bias else None
+        self.weight = nn.Parameter(like.new_empty(forest.weights), requires_grad=like.requires_grad)
+        self.bias = nn.Parameter(like.new_empty(forest.biases), like.requires_grad) if has_bias else None
         self._make_plan(forest)
         self.reset_parameters()

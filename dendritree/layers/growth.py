@@ -111,12 +111,13 @@ class Growth:
         one_each = self._trees(synapses, self.neurons)
         attachments = [wiring.attach(one_each, self.in_features) for wiring in self.wirings]
         if self.repeats is None:
-            attachment = attachments[0]
-            forest = one_each.wired(attachment.inputs, self.in_features)
+            trees, attachment = one_each, attachments[0]
         else:
-            all_trees = self._trees(synapses, self.neurons * self.repeats)
-            attachment = _repeated(attachments, one_each, all_trees, self.repeats)
-            forest = _with_somas(all_trees.wired(attachment.inputs, self.in_features), self.repeats)
+            trees = self._trees(synapses, self.neurons * self.repeats)
+            attachment = _repeated(attachments, one_each, trees, self.repeats)
+        forest = trees.tied(attachment.template).wired(attachment.inputs, self.in_features)
+        if self.repeats is not None:
+            forest = _with_somas(forest, self.repeats)
         if attachment.windows is None or len({wiring.image(self.in_features) for wiring in self.wirings}) > 1:
             return forest, None
         windows = np.zeros((forest.nodes, 4), dtype=np.int32)
@@ -192,7 +193,7 @@ def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Fo
     All trees are equal, so the nodes and synapses of one are those of another, in the same order.
     """
     inputs = np.empty(all_trees.synapses, dtype=np.int32)
-    windows = np.zeros((all_trees.nodes, 4), dtype=np.int32)
+    windows, template = np.zeros((all_trees.nodes, 4), dtype=np.int32), np.arange(all_trees.nodes)
     synapses, nodes = (
         np.argsort(tree, kind="stable").reshape(one_each.neurons, repeats, -1)
         for tree in (all_trees.neuron_of_synapse, all_trees.neuron_of_node)
@@ -206,7 +207,12 @@ def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Fo
         inputs[synapses[:, repeat]] = attachment.inputs[synapses_of_one]
         if attachment.windows is not None:
             windows[nodes[:, repeat]] = attachment.windows[nodes_of_one]
-    return Attachment(inputs, None if any(each.windows is None for each in attachments) else windows)
+        if attachment.template is not None:
+            node_here = np.empty(one_each.nodes, dtype=np.int64)  # of each node of a tree
+            node_here[nodes_of_one] = nodes[:, repeat]
+            template[nodes[:, repeat]] = node_here[attachment.template[nodes_of_one]]
+    has_windows = all(each.windows is not None for each in attachments)
+    return Attachment(inputs, windows if has_windows else None, template.astype(np.int32))
 
 
 def _with_somas(forest: Forest, trees: int) -> Forest:
@@ -214,4 +220,6 @@ def _with_somas(forest: Forest, trees: int) -> Forest:
     somas = np.arange(forest.neurons // trees)  # 64 bits, as all that is computed from it: Forest checks against 2**31
     source = np.concatenate([forest.source, forest.in_features + forest.roots.astype(np.int64)])
     offsets = np.concatenate([forest.offsets, forest.edges + trees * (somas + 1)])
-    return Forest(forest.in_features, source, offsets, forest.nodes + somas)  # type: ignore[arg-type]
+    roots, template = forest.nodes + somas, forest.template
+    template = None if template is None else np.concatenate([template, roots])
+    return Forest(forest.in_features, source, offsets, roots, template)  # type: ignore[arg-type]

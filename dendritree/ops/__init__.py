@@ -33,8 +33,8 @@ def dendritic(
 
     Args:
         x: inputs, shape (..., in_features).
-        weight: one per edge of the forest.
-        bias: one per node of the forest, or None.
+        weight: one per edge of the forest, those of tied nodes given once: `forest.weights`.
+        bias: one per node of the forest, those of tied nodes given once: `forest.biases`; or None.
         plan: the forest prepared for the device of `x`, from `make_plan`.
         activation: elementwise function applied at every node.
         root_activation: whether it is applied at the roots too.
@@ -56,10 +56,10 @@ def dendritic(
     if dropout != 0.0:
         dropout = check_probability("dropout", dropout)
     forest = plan.forest
-    if weight.dim() != 1 or weight.shape[0] != forest.edges:
-        raise ShapeError(f"there must be one weight for each of {forest.edges} edges: got {tuple(weight.shape)}")
-    if bias is not None and (bias.dim() != 1 or bias.shape[0] != forest.nodes):
-        raise ShapeError(f"there must be one bias for each of {forest.nodes} nodes: got {tuple(bias.shape)}")
+    if weight.dim() != 1 or weight.shape[0] != forest.weights:
+        raise ShapeError(f"the forest must be given its {forest.weights} weights: got {tuple(weight.shape)}")
+    if bias is not None and (bias.dim() != 1 or bias.shape[0] != forest.biases):
+        raise ShapeError(f"the forest must be given its {forest.biases} biases: got {tuple(bias.shape)}")
     if x.dim() == 0 or x.shape[-1] != forest.in_features:
         raise ShapeError(
             f"the last dimension of the input must be in_features {forest.in_features}: got {tuple(x.shape)}"
@@ -86,6 +86,9 @@ def dendritic(
         raise OptionError(f"the input must have the type of the weights, {weight.dtype}: got {x.dtype}")
     if bias is not None and bias.dtype != weight.dtype:
         raise OptionError(f"the bias must have the type of the weights, {weight.dtype}: got {bias.dtype}")
+    if plan.ties is not None:  # backends know edges and nodes; the gradients of tied ones are added in their order
+        weight = weight.index_select(0, plan.ties[0])
+        bias = None if bias is None else bias.index_select(0, plan.ties[1])
     if backend in ("auto", "fused"):
         reason = fused.obstacle(x, weight, activation)
         if reason is None:
