@@ -18,7 +18,7 @@ from dendritree.wiring import WIRINGS
 onnxruntime = pytest.importorskip("onnxruntime")
 IMAGE = (1, 3, 4)
 INPUTS = 12
-LAYERS = int(os.environ.get("DENDRITREE_ONNX_LAYERS", "10"))
+LAYERS = int(os.environ.get("DENDRITREE_ONNX_LAYERS", "11"))
 TREES = {
     "one number": lambda _: 3,
     "levels": lambda fan_in: [2, 2, -(-fan_in // 4)],
