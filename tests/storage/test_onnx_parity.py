@@ -18,6 +18,7 @@ from dendritree.wiring import WIRINGS
 onnxruntime = pytest.importorskip("onnxruntime")
 IMAGE = (1, 3, 4)
 INPUTS = 12
+NAMES = [*(name for name in WIRINGS if name != "tied"), "tied"]
 LAYERS = int(os.environ.get("DENDRITREE_ONNX_LAYERS", "11"))
 TREES = {
     "one number": lambda _: 3,
@@ -30,7 +31,7 @@ TREES = {
 def random_layer(number):
     """Layer `number`: every wiring and kind of tree in turn, sizes and the rest at random."""
     random = np.random.default_rng(number)
-    name = list(WIRINGS)[number % len(WIRINGS)]
+    name = NAMES[number % len(NAMES)]
     neurons = int(random.integers(1, 4))
     fan_in = int(random.integers(5, 10))
     free = name in ("random", "strided", "local", "tied", "custom")
@@ -38,7 +39,7 @@ def random_layer(number):
         fan_in, neurons = INPUTS // neurons, neurons
     elif not free:
         fan_in = INPUTS
-    tree = list(TREES.values())[(number + number // len(WIRINGS)) % len(TREES)](fan_in)
+    tree = list(TREES.values())[(number + number // len(NAMES)) % len(TREES)](fan_in)
     if name == "tied":
         fan_in, tree = 8, [2, 4]
     wiring = {
