@@ -92,7 +92,7 @@ class Gain:
     task: Task
     budget: int
     kind: str
-    """`tree`: trees over sparse perceptrons; `wiring`: sparse perceptrons over dense ones; `both`: trees over dense."""
+    """A name of `PAIRS`."""
     test: Difference
     """With its p value corrected by Holm's method for all gains of the kind."""
     raw_p: float
@@ -243,7 +243,14 @@ def needed_size(target: float, sizes: NDArray[np.float64], curve: NDArray[np.flo
 
 # ------------------------------------------------------------------------------------------------------------ gains
 
-PAIRS = {"tree": ("tree", "sparse"), "wiring": ("sparse", "dense"), "both": ("tree", "dense")}
+PAIRS = {
+    "tree": ("tree", "sparse"),
+    "wiring": ("sparse", "dense"),
+    "both": ("tree", "dense"),
+    "tied-tree": ("tied", "tied-linear"),
+    "tying": ("tied", "tree"),
+    "tied-conv": ("tied", "conv"),
+}
 """Kinds of gains: which family is to be ahead, and of which."""
 
 

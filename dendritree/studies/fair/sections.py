@@ -27,6 +27,9 @@ GAIN_NAMES = {
     "tree": "tree gain: trees over sparse",
     "wiring": "wiring gain: sparse over dense",
     "both": "both: trees over dense",
+    "tied-tree": "tree gain of tied dendrites: nonlinear over linear ones",
+    "tying": "tying gain: tied over untied trees",
+    "tied-conv": "tied trees over a convolution",
 }
 
 
