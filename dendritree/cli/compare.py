@@ -36,7 +36,10 @@ OPTIONS = [
     TARGET,
     IMAGE,
     Option("--budgets N ...", "parameters, such as 9k (default: several per data set)"),
-    Option("--families F ...", "tree, sparse, dense, linear (the default), ktree, denn, dnm, dmnn, dann"),
+    Option(
+        "--families F ...",
+        "tree, sparse, dense, linear (the default), tied, tied-linear, conv, ktree, denn, dnm, dmnn, dann",
+    ),
     Option("--trials N", "random configurations tried per family", 16),
     Option("--seeds N", "final models evaluated on the test set", 5),
     Option("--steps N", "steps per trial; x 4 for final models", 1000),

@@ -19,7 +19,7 @@ from ..engine.seeds import seed_of
 from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
 from ..engine.trial import Trial
 from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS, small_budget
-from .trials import SEARCH, TEST, Cell, FairJob, choice_of
+from .trials import SEARCH, TEST, Cell, FairJob, choice_of, validation_score
 
 BUDGETS = {
     "mnist": "4k 9k 18k 36k",
@@ -164,7 +164,7 @@ class ComparisonPlan:
             return None
 
         def goodness(trial: Trial) -> float:
-            return cell.task.goodness(cell.task.score(trial.at_best("val_loss"), trial.at_best("val_acc")))
+            return cell.task.goodness(validation_score(cell.task, trial))
 
         return choice_of(max(sorted(searched, key=lambda trial: trial.key["trial"]), key=goodness))
 
