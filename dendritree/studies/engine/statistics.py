@@ -97,8 +97,8 @@ def spread(values: Sequence[float]) -> Spread:
 def expected_best(scores: Sequence[float]) -> Spread:
     """Mean and standard deviation of the best score of a search, if it drew as often again from what it tried.
 
-    Dodge et al. (2019), "Show your work": the best of n draws from n scores is at most the i-th of them, in rising order,
-    with probability (i / n)^n. The standard deviation is the luck of the search. Scores that are not finite count as
+    Dodge et al. (2019), "Show your work": the best of n draws from n scores is at most the i-th in rising order with
+    probability (i / n)^n. The standard deviation is the luck of the search. Scores that are not finite count as
     the worst.
 
     >>> found = expected_best([0.1, 0.2, 0.3])

@@ -138,8 +138,8 @@ def cells_section(comparison: Comparison) -> Section:
         "Mean over fresh seeds on the test set, with a band for its 95 % bootstrap interval. Sizes are on a logarithmic"
         " scale; on the axis of accuracies half the errors are the same step everywhere. Multiply-adds are those of one"
         " example. Several models were trained at once on the machine, so compare seconds with care. The expected best"
-        " is the score on validation that a search of as many choices finds on average, with the standard deviation that"
-        " is the luck of a search, from all choices that were tried (Dodge et al. 2019).",
+        " is the score on validation that a search of as many choices finds on average, and the standard deviation"
+        " that is its luck, from all choices that were tried (Dodge et al. 2019).",
         (
             FAMILY,
             TASK,
