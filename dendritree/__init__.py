@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .conversion import convert
     from .data import Examples, Split
     from .explanation import explain
-    from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree
+    from .layers import DANN, DENN, DMNN, DNM, DendriticConv1d, DendriticConv2d, DendriticLayer, KTree
     from .models import (
         MLP,
         ConvMLN,
@@ -44,6 +44,8 @@ __all__ = [
     "ConvMLN",
     "Custom",
     "DendriticClassifier",
+    "DendriticConv1d",
+    "DendriticConv2d",
     "DendriticLayer",
     "DendriticNetwork",
     "DendriticRegressor",
@@ -88,7 +90,7 @@ _HOMES = {
     "conversion": "convert",
     "data": "Examples Split",
     "explanation": "explain",
-    "layers": "DANN DENN DMNN DNM DendriticLayer KTree",
+    "layers": "DANN DENN DMNN DNM DendriticConv1d DendriticConv2d DendriticLayer KTree",
     "models": "MLP ConvMLN DendriticNetwork DenseNetwork MLNBinaryClassifier MLNClassifier create_model"
     " dendritic_preset list_models",
     "pruning": "prune pruning_curve",

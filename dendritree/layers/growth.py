@@ -46,7 +46,7 @@ class Growth:
         self.branching = check_shape(self.branching)
         self.wirings = self._wirings(("partition" if out_features is None else "shared") if wiring is None else wiring)
         self.neurons = self._neurons(None if out_features is None else check_int("out_features", out_features))
-        self.ragged = self.ragged or any(each.any_fan_in for each in self.wirings)
+        self.ragged = bool(self.ragged)
 
     def _wirings(self, wiring: Wirings) -> tuple[Wiring, ...]:
         if isinstance(wiring, str | Wiring) or not isinstance(wiring, Sequence):
@@ -56,6 +56,11 @@ class Growth:
                 f"a list of wirings must have one for each repeated tree: got {len(wiring)}, repeats {self.repeats}"
             )
         return tuple(resolve_wiring(each) for each in wiring)
+
+    @property
+    def may_be_ragged(self) -> bool:
+        """Whether sizes need not be powers of the branching: as asked for, or since a wiring takes any fan-in."""
+        return self.ragged or any(each.any_fan_in for each in self.wirings)
 
     # ------------------------------------------------------------------------------------------------ how many neurons
 
@@ -85,7 +90,7 @@ class Growth:
             fan_in = level_sizes(branching, depth=depth)[0]
             neurons = [n for n in (ins // fan_in, -(-ins // fan_in)) if n]
             fitting = [n * fan_in for n in neurons]
-        elif self.ragged or self.fan_in is not None:
+        elif self.may_be_ragged or self.fan_in is not None:
             return out_features
         elif isinstance(branching, int) and depth is None:
             fitting, hint = [out_features * branching], ", or ragged=True"
@@ -135,7 +140,7 @@ class Growth:
     def _numbers(self, fan_in: int) -> tuple[Branching, bool]:
         """The branching, `"auto"` as numbers, and whether its tree may be ragged."""
         if self.branching != AUTO:
-            return self.branching, self.ragged
+            return self.branching, self.may_be_ragged
         branching = auto_branching(fan_in)
         if self.depth is not None and check_int("depth", self.depth) != len(branching):
             raise OptionError(

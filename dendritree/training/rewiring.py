@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of, check_probability
-from ..layers import DendriticLayer
+from ..layers.forest import ForestLayer
 from ..tree import Forest, IntArray
 from ..wiring.base import dendrite_of_synapse, generator
 from .trainers import lightning_callback, transformers_callback
@@ -94,9 +94,9 @@ class Rewiring:
         """The same as a callback of transformers: `Trainer(..., callbacks=[Rewiring(0.2).for_transformers()])`."""
         return transformers_callback(self.after_epoch)
 
-    def _layers(self, model: nn.Module) -> list[DendriticLayer]:
+    def _layers(self, model: nn.Module) -> list[ForestLayer]:
         """The layers whose synapses can move; a model without any raises."""
-        layers = [m for m in model.modules() if isinstance(m, DendriticLayer) and _is_drawn(m)]
+        layers = [m for m in model.modules() if isinstance(m, ForestLayer) and _is_drawn(m)]
         if not layers:
             raise OptionError("a model that is rewired must have layers wired 'random', 'local' or custom: got none")
         if self.where == "window":
@@ -115,12 +115,12 @@ class Rewiring:
         return self.fraction * (1 + math.cos(math.pi * progress)) / 2 if progress < 1 else 0.0
 
 
-def _is_drawn(layer: DendriticLayer) -> bool:
+def _is_drawn(layer: ForestLayer) -> bool:
     return all(wiring.drawn for wiring in layer.wirings)
 
 
 def rewire(
-    layer: DendriticLayer,
+    layer: ForestLayer,
     fraction: float,
     optimizer: torch.optim.Optimizer | None = None,
     *,
@@ -140,6 +140,7 @@ def rewire(
         Which entries of `layer.weight` belong to synapses that moved.
 
     Example:
+        >>> from dendritree import DendriticLayer
         >>> layer = DendriticLayer(100, 5, branching=2, fan_in=8, wiring="random")
         >>> len(rewire(layer, 0.25))
         10
@@ -167,8 +168,10 @@ def rewire(
 
 
 def _check_layer(layer: Any, where: str) -> None:
-    if not isinstance(layer, DendriticLayer):
-        raise OptionError(f"a layer that is rewired must be a DendriticLayer: got {type(layer).__name__}")
+    if not isinstance(layer, ForestLayer):
+        raise OptionError(
+            f"a layer that is rewired must be a dendritic layer or convolution: got {type(layer).__name__}"
+        )
     wirings = ", ".join(map(str, layer.wirings))
     if not _is_drawn(layer):
         raise OptionError(f"a layer that is rewired must be wired 'random', 'local' or custom: got {wirings}")
@@ -198,7 +201,7 @@ def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt
     return np.sort(own[order[rank < np.floor(fraction * count)[neuron[order]]]])
 
 
-def _with_copies(layer: DendriticLayer, source: IntArray) -> IntArray:
+def _with_copies(layer: ForestLayer, source: IntArray) -> IntArray:
     """What all edges read, given what those of templates do: a copy reads the same pixels of its own window."""
     forest, windows = layer.forest, layer.windows
     if forest.template is None:
@@ -216,7 +219,7 @@ def _with_copies(layer: DendriticLayer, source: IntArray) -> IntArray:
 
 
 def _new_inputs(
-    layer: DendriticLayer, moving: npt.NDArray[np.int64], windows: IntArray | None, random: np.random.Generator
+    layer: ForestLayer, moving: npt.NDArray[np.int64], windows: IntArray | None, random: np.random.Generator
 ) -> IntArray:
     """An input for each moving synapse, drawn dendrite by dendrite.
 
