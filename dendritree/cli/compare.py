@@ -38,7 +38,7 @@ OPTIONS = [
     Option("--budgets N ...", "parameters, such as 9k (default: several per data set)"),
     Option(
         "--families F ...",
-        "tree, sparse, dense, linear (the default), tied, tied-linear, conv, ktree, denn, dnm, dmnn, dann",
+        "tree, sparse, dense, linear (the default), tied, tied-linear, conv, tree-conv, ktree, denn, dnm, dmnn, dann",
     ),
     Option("--trials N", "random configurations tried per family", 16),
     Option("--seeds N", "final models evaluated on the test set", 5),
