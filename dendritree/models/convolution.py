@@ -76,14 +76,13 @@ class ConvNetwork(Network):
             raise ShapeError(f"pool must be at most the {min(places)} places of a filter along a side: got {parts}")
         features = filters[0] * parts**2
         placed: dict[str, Any] = {"device": device, "dtype": dtype}
-        sizes = (shape[0], filters[0], kernel, step, kernel // 2)
         steps: list[nn.Module] = [nn.Unflatten(-1, shape)]
         if branching is None:
-            steps.append(_Convolution(*sizes, **placed))
+            steps.append(_Convolution(shape[0], filters[0], kernel, step, kernel // 2, **placed))
         else:
             trees: dict[str, Any] = {"branching": branching, "activation": activation, "root_activation": False}
             trees |= {"ragged": True} if fan_in is None else {"wiring": "random", "fan_in": fan_in}
-            steps.append(DendriticConv2d(*sizes, **trees, **placed))
+            steps.append(DendriticConv2d(shape[0], filters[0], kernel, step, kernel // 2, **trees, **placed))
         steps += [nn.BatchNorm2d(filters[0], **placed)] if _is_normalized(norm) else []
         steps += [make_activation(activation), nn.AdaptiveMaxPool2d(parts), nn.Flatten(-3)]
         steps += between(features, None, dropout, device, dtype)
