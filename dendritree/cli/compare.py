@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from ..errors import OptionError
 from .messages import tell
 from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, WORKERS, Arguments, Option, image_shape, make_workers, say_data
 from .progress import Progress, resumable
-from .report import show_comparison
+from .report import show_comparison, show_inside
 
 
 def run(arguments: Arguments) -> None:
     """Compare trees with other models of the same size, tuned alike."""
+    if arguments.inside:
+        _run_inside(arguments)
+        return
     from ..studies.fair import ComparisonPlan, compare
 
     folder, workers = arguments.run, make_workers(arguments)
@@ -19,7 +23,8 @@ def run(arguments: Arguments) -> None:
         families=arguments.families or (),
         target=arguments.target,
         image=image_shape(arguments),
-        **arguments.only("trials", "seeds", "steps"),
+        **arguments.only("trials", "steps"),
+        seeds=5 if arguments.seeds is None else arguments.seeds,
         test_steps=4 * arguments.steps,
     )
     for task in plan.tasks:
@@ -29,6 +34,36 @@ def run(arguments: Arguments) -> None:
     if not whole:
         tell(f"out of time; {folder} keeps what is done")
     show_comparison(folder, plan)
+
+
+def _run_inside(arguments: Arguments) -> None:
+    """Compare what may stand in the place of the parts of deep networks."""
+    from ..studies.inside import InsidePlan, compare_inside
+
+    if given := [name for name in ("target", "image", "budgets", "families") if getattr(arguments, name)]:
+        raise OptionError(f"--inside takes data, --parts, --shares, --seeds and --steps: got --{given[0]}")
+    folder, workers = arguments.run, make_workers(arguments)
+    plan = InsidePlan.make(
+        arguments.inside,
+        datasets=arguments.tasks,
+        kinds=arguments.parts or (),
+        divisors=[_divisor(share) for share in arguments.shares or ()],
+        data_dir=arguments.data_dir,
+        seeds=3 if arguments.seeds is None else arguments.seeds,
+        steps=arguments.steps,
+    )
+    with resumable(folder), Progress() as progress:
+        whole = compare_inside(folder, plan, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
+    if not whole:
+        tell(f"out of time; {folder} keeps what is done")
+    show_inside(folder)
+
+
+def _divisor(share: str) -> int:
+    numerator, _, divisor = share.partition("/")
+    if numerator != "1" or not (divisor.isdecimal() and divisor.isascii() and int(divisor[:9]) > 0):
+        raise OptionError(f"--shares takes parts of the parameters, as 1/3: got {share!r}")
+    return int(divisor[:9])
 
 
 OPTIONS = [
@@ -41,7 +76,10 @@ OPTIONS = [
         "tree, sparse, dense, linear (the default), tied, tied-linear, conv, tree-conv, ktree, denn, dnm, dmnn, dann",
     ),
     Option("--trials N", "random configurations tried per family", 16),
-    Option("--seeds N", "final models evaluated on the test set", 5),
+    Option("--inside HOST ...", "compare parts of deep networks instead: cnn, vit, mixer, gpt"),
+    Option("--parts P ...", "with --inside: narrow, low-rank, block, separable, sparse, tree, tree-up (default: all)"),
+    Option("--shares S ...", "with --inside: parameters of a part (default: 1/2 1/3 1/10 1/30)"),
+    Option("--seeds N", "final models evaluated on the test set (default: 5; 3 with --inside)", type=int),
     Option("--steps N", "steps per trial; x 4 for final models", 1000),
     Option("--hours H", "start nothing after this time (default: no limit)", type=float),
     Option("--run DIR", "folder of the run", "comparison"),
@@ -51,4 +89,5 @@ OPTIONS = [
 EXAMPLES = """dendritree compare mnist --budgets 4k 9k --hours 1
 dendritree compare mydata.npz --budgets 2k 8k
 dendritree compare pets/ --image 28x28
-dendritree compare houses.csv --target price"""
+dendritree compare houses.csv --target price
+dendritree compare cifar10 --inside vit --shares 1/3 1/10"""
