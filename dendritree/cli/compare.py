@@ -40,14 +40,14 @@ def _run_inside(arguments: Arguments) -> None:
     """Compare what may stand in the place of the parts of deep networks."""
     from ..studies.inside import InsidePlan, compare_inside
 
-    if given := [name for name in ("target", "image", "budgets", "families") if getattr(arguments, name)]:
-        raise OptionError(f"--inside takes data, --parts, --shares, --seeds and --steps: got --{given[0]}")
+    if given := [name for name in ("target", "image") if getattr(arguments, name)]:
+        raise OptionError(f"--inside takes images and text as they are: got --{given[0]}")
     folder, workers = arguments.run, make_workers(arguments)
     plan = InsidePlan.make(
         arguments.inside,
         datasets=arguments.tasks,
-        kinds=arguments.parts or (),
-        divisors=[_divisor(share) for share in arguments.shares or ()],
+        kinds=arguments.families or (),
+        divisors=[_divisor(share) for share in arguments.budgets or ()],
         data_dir=arguments.data_dir,
         seeds=3 if arguments.seeds is None else arguments.seeds,
         steps=arguments.steps,
@@ -62,7 +62,7 @@ def _run_inside(arguments: Arguments) -> None:
 def _divisor(share: str) -> int:
     numerator, _, divisor = share.partition("/")
     if numerator != "1" or not (divisor.isdecimal() and divisor.isascii() and int(divisor[:9]) > 0):
-        raise OptionError(f"--shares takes parts of the parameters, as 1/3: got {share!r}")
+        raise OptionError(f"--budgets takes shares of the parameters with --inside, as 1/3: got {share!r}")
     return int(divisor[:9])
 
 
@@ -71,15 +71,10 @@ OPTIONS = [
     TARGET,
     IMAGE,
     Option("--budgets N ...", "parameters, such as 9k (default: several per data set)"),
-    Option(
-        "--families F ...",
-        "tree, sparse, dense, linear (the default), tied, tied-linear, conv, tree-conv, ktree, denn, dnm, dmnn, dann",
-    ),
+    Option("--families F ...", "such as tied conv (default: tree sparse dense linear)"),
+    Option("--inside NET ...", "as parts of cnn, vit, mixer, gpt; budgets such as 1/3"),
     Option("--trials N", "random configurations tried per family", 16),
-    Option("--inside HOST ...", "compare parts of deep networks instead: cnn, vit, mixer, gpt"),
-    Option("--parts P ...", "with --inside: narrow, low-rank, block, separable, sparse, tree, tree-up (default: all)"),
-    Option("--shares S ...", "with --inside: parameters of a part (default: 1/2 1/3 1/10 1/30)"),
-    Option("--seeds N", "final models evaluated on the test set (default: 5; 3 with --inside)", type=int),
+    Option("--seeds N", "final models evaluated (default: 5; 3 with --inside)", type=int),
     Option("--steps N", "steps per trial; x 4 for final models", 1000),
     Option("--hours H", "start nothing after this time (default: no limit)", type=float),
     Option("--run DIR", "folder of the run", "comparison"),
@@ -87,7 +82,6 @@ OPTIONS = [
     *WORKERS,
 ]
 EXAMPLES = """dendritree compare mnist --budgets 4k 9k --hours 1
-dendritree compare mydata.npz --budgets 2k 8k
 dendritree compare pets/ --image 28x28
 dendritree compare houses.csv --target price
-dendritree compare cifar10 --inside vit --shares 1/3 1/10"""
+dendritree compare cifar10 --inside vit --budgets 1/10"""

@@ -133,10 +133,22 @@ def test_its_report_names_the_first_of_each_share(run):
 
 
 def test_the_command_line(run, capsys):
-    words = ["compare", "digits", "--inside", "vit", "--parts", "narrow", "tree", "--shares", "1/3", "--steps", "10"]
+    words = [
+        "compare",
+        "digits",
+        "--inside",
+        "vit",
+        "--families",
+        "narrow",
+        "tree",
+        "--budgets",
+        "1/3",
+        "--steps",
+        "10",
+    ]
     assert main([*words, "--seeds", "2", "--run", str(run), "--backend", "here"]) == 0  # all there already
     assert "wrote" in capsys.readouterr().out
-    assert main([*words, "--budgets", "1k", "--run", str(run)]) == 2
-    assert "--inside takes data" in capsys.readouterr().err
-    assert main(["compare", "digits", "--inside", "vit", "--shares", "0.3", "--run", str(run)]) == 2
+    assert main([*words, "--target", "price", "--run", str(run)]) == 2
+    assert "--inside takes images and text as they are: got --target" in capsys.readouterr().err
+    assert main(["compare", "digits", "--inside", "vit", "--budgets", "0.3", "--run", str(run)]) == 2
     assert "as 1/3: got '0.3'" in capsys.readouterr().err
