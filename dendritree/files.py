@@ -158,9 +158,7 @@ class Lock:
                 os.close(self._descriptor)
                 raise
             os.close(self._descriptor)  # the holder before us has removed the file that we have locked
-        with contextlib.suppress(OSError):  # a full disk: the lock is held all the same, without a name
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+        self._write_holder(f"{os.getpid()}\n")
 
     def _acquire(self) -> bool:
         try:
@@ -187,6 +185,11 @@ class Lock:
                 raise NoLocksError(f"{rule}: {self.path.parent} ({error})") from None
             return False
 
+    def _write_holder(self, name: str) -> None:
+        with contextlib.suppress(OSError):  # a full disk, a pipe: the lock is held all the same, without a name
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, name.encode("ascii"), 0)
+
     def _is_there(self) -> bool:
         try:
             return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
@@ -201,7 +204,7 @@ class Lock:
             import fcntl
 
             if self.stays:
-                os.ftruncate(self._descriptor, 0)
+                self._write_holder("")
             else:  # while we have it: later it may be the next one's
                 self._remove()
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing is not enough if a forked child has the file too

@@ -193,7 +193,8 @@ def damaged_file(choose, folder):
     shutil.rmtree(folder / "whole", ignore_errors=True)
     (folder / "damaged").mkdir()
     path = placed(name, use, folder / "damaged")
-    files = sorted(file for file in path.rglob("*") if file.is_file() and file.suffix in DAMAGES) or [path]
+    inside = sorted(file for file in path.rglob("*") if file.is_file())
+    files = [file for file in inside if file.suffix in DAMAGES] or inside or [path]
     if choose.random() < 0.03:
         damage_path(path, choose)
     else:
