@@ -115,7 +115,7 @@ def test_photographs_with_damaged_metadata_are_read_without_a_warning(tmp_path, 
     wanted = load_dataset(tmp_path)
     exif = Image.Exif()
     exif[0x010E], exif[0x0112] = "a photograph", 1
-    number, text = b"\x12\x01\x03\x00", b"\x12\x01\x02\x00"  # the orientation and its type
+    number, text = b"\x01\x12\x00\x03", b"\x01\x12\x00\x02"  # the orientation and its type
     packed = exif.tobytes()
     assert number in packed
     packed = packed.replace(number, text) if damage == "orientation" else packed[:-9]
