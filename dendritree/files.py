@@ -222,3 +222,46 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+@contextlib.contextmanager
+def present(folder: Path, when_alone: Callable[[], object]) -> Iterator[None]:
+    """A block in which several processes may be at work on a folder. One that finds no other there tidies up first.
+
+    Processes that were killed are not there. Nobody tidies up where the system or the drive has no locks.
+
+    Args:
+        folder: what they work on; it is there.
+        when_alone: what one does that is alone, while others wait to come in.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with present(folder, lambda: print("alone")), present(folder, lambda: print("also alone")):
+    ...     pass
+    alone
+    """
+    try:
+        import fcntl
+
+        descriptor = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):  # Windows
+        yield
+        return
+    try:
+        if _flocks(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            when_alone()
+        _flocks(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _flocks(descriptor: int, how: int) -> bool:
+    """Whether a lock is ours: not if another has it, nor on some network drives."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, how)
+    except OSError:
+        return False
+    return True
