@@ -76,7 +76,7 @@ def read_inputs(x: Array, image_shape: tuple[int, int, int] | None = None) -> tu
             )
         shape = image_shape
     full = FULL.get(x.dtype, 1) if shape is not None else 1
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         rows = np.ascontiguousarray(x).reshape(len(x), -1).astype(np.float32)
     if full > 1:
         rows /= np.float32(full)

@@ -153,6 +153,14 @@ def test_objects_and_cut_files_are_rejected_without_being_run(tmp_path):
             load_dataset(tmp_path / "cut.npz")
 
 
+def test_a_signaling_nan_is_rejected_without_a_warning():
+    """Any warning would be an error here."""
+    x = np.ones((20, 3))
+    x.view(np.uint64)[4, 1] = 0x7FF0_0000_0000_0001
+    with pytest.raises(OptionError, match="x must be finite: example 4 has NaN"):
+        load_dataset((x, np.arange(20) % 2))
+
+
 def test_a_packed_file_with_any_byte_changed_is_rejected_or_read(tmp_path):
     np.savez_compressed(tmp_path / "whole.npz", x=np.arange(60.0).reshape(20, 3), y=np.arange(20) % 2)
     content = (tmp_path / "whole.npz").read_bytes()

@@ -6,6 +6,7 @@ Every failure is printed with a seed; `--only KIND --seed S` runs exactly that c
 import argparse
 import contextlib
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -71,6 +72,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.seed is not None and len(arguments.only) != 1:
         parser.error("--seed runs one case again: name its kind with --only")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start us with it ignored
     tally, seeds, status = Tally(arguments.only), random.SystemRandom(), 0
     with contextlib.ExitStack() as stack:
         children = {kind: stack.enter_context(Child(KINDS[kind])) for kind in arguments.only}
