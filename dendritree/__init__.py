@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .conversion import convert
     from .data import Examples, Split
     from .explanation import explain
-    from .layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree
+    from .layers import DANN, DENN, DMNN, DNM, DendriticConv1d, DendriticConv2d, DendriticLayer, KTree
     from .models import (
         MLP,
         ConvMLN,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .training import EarlyStopping, FitConfig, History, evaluate, fit
     from .training.distillation import distill
     from .training.rewiring import Rewiring
-    from .wiring import Custom, Local, Morton, Partition, Patches, Random, Shared, Strided
+    from .wiring import Custom, Local, Morton, Partition, Patches, Random, Shared, Strided, Tied
 
 __version__ = "0.2.0.dev0"
 
@@ -44,6 +44,8 @@ __all__ = [
     "ConvMLN",
     "Custom",
     "DendriticClassifier",
+    "DendriticConv1d",
+    "DendriticConv2d",
     "DendriticLayer",
     "DendriticNetwork",
     "DendriticRegressor",
@@ -64,6 +66,7 @@ __all__ = [
     "Shared",
     "Split",
     "Strided",
+    "Tied",
     "__version__",
     "convert",
     "count",
@@ -88,7 +91,7 @@ _HOMES = {
     "conversion": "convert",
     "data": "Examples Split",
     "explanation": "explain",
-    "layers": "DANN DENN DMNN DNM DendriticLayer KTree",
+    "layers": "DANN DENN DMNN DNM DendriticConv1d DendriticConv2d DendriticLayer KTree",
     "models": "MLP ConvMLN DendriticNetwork DenseNetwork MLNBinaryClassifier MLNClassifier create_model"
     " dendritic_preset list_models",
     "pruning": "prune pruning_curve",
@@ -98,7 +101,7 @@ _HOMES = {
     "training": "EarlyStopping FitConfig History evaluate fit",
     "training.distillation": "distill",
     "training.rewiring": "Rewiring",
-    "wiring": "Custom Local Morton Partition Patches Random Shared Strided",
+    "wiring": "Custom Local Morton Partition Patches Random Shared Strided Tied",
 }
 """Where the public names live. Each is imported when somebody asks for it: the command line says its version and its
 help without torch, and a Ctrl-C in the seconds that torch takes finds somebody to answer it."""

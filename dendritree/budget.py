@@ -14,13 +14,17 @@ import torch
 from torch import Tensor, nn
 
 from .errors import OptionError, check_int
-from .layers import DendriticLayer
+from .layers import DendriticConv1d, DendriticConv2d, DendriticLayer
 from .layers.base import NeuronLayer
+from .layers.forest import ForestLayer
 from .levels import level_sizes
 from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
 from .models.holders import network_of
 from .models.modes import evaluating
 from .models.sizing import parameters_of
+
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, DendriticConv1d, DendriticConv2d)
+"""Layers that say nothing of the size of their images."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,9 @@ def count(model: Any, input_shape: tuple[int, ...] | None = None) -> Count:
 
     Args:
         model: any module, or an estimator, a pipeline or a model of a table that holds one. Linear layers and
-            convolutions are known to the multiply-add count; every other layer may state its own, for one sample and
-            all of its parts, as an attribute `multiply_adds`.
+            convolutions are known to the multiply-add count; every other layer may state its own, for one sample (a
+            convolution, which has `out_channels`, for one position) and all of its parts, as an attribute
+            `multiply_adds`.
         input_shape: shape of one sample, needed only for multiply-adds of models that do not state theirs.
 
     Example:
@@ -61,7 +66,7 @@ def count(model: Any, input_shape: tuple[int, ...] | None = None) -> Count:
         else:
             weights += parameter.numel()
     for module in model.modules():
-        if isinstance(module, DendriticLayer):
+        if isinstance(module, ForestLayer):
             masked_extra += module.forest.masked_weights - module.forest.edges
     multiply_adds = _multiply_adds(model, input_shape)
     total = None if multiply_adds is None else sum(multiply_adds.values())
@@ -79,10 +84,10 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> dic
     def add(module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
         stated, done = getattr(module, "multiply_adds", None), 0
         if stated is not None:
-            done = output.shape[:-1].numel() * stated
+            done = output.numel() // getattr(module, "out_channels", output.shape[-1]) * stated
         elif isinstance(module, nn.Linear):
             done = output.numel() * module.in_features
-        elif isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+        elif isinstance(module, CONVOLUTIONS):
             done = output.numel() * module.weight[0].numel()
         elif any(parameter.dim() > 1 for parameter in module.parameters(recurse=False)):
             return  # not known
@@ -123,7 +128,7 @@ def stated_input_shape(model: nn.Module) -> tuple[int, ...] | None:
             value = getattr(module, attribute, None)
             if value is not None:
                 return (value,) if isinstance(value, int) else tuple(value)
-        if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+        if isinstance(module, CONVOLUTIONS):
             return None
     return None
 
@@ -198,10 +203,12 @@ def summary(model: Any, input_shape: tuple[int, ...] | None = None) -> Summary:
         seen.update(parameters)
         total = dense = sum(p.numel() for p in parameters)
         done = dense_done = multiply_adds.get(module)
-        kind, ins, outs = type(module).__name__, *(getattr(module, f"{end}_features", None) for end in ("in", "out"))
+        kind, names = type(module).__name__, getattr(module, "SIZES", NeuronLayer.SIZES)
+        ins, outs = (getattr(module, name, None) for name in names)
         if isinstance(ins, int) and isinstance(outs, int):
             kind = f"{kind}({ins}, {outs})"
             if stated:
+                ins = module.forest.in_features if isinstance(module, ForestLayer) else ins  # of a patch
                 dense = outs * (ins + (getattr(module, "bias", ...) is not None))
                 dense_done = None if done is None else done // stated * ins * outs
         wiring = " + ".join(wiring.name for wiring in getattr(module, "wirings", ()))
@@ -211,7 +218,7 @@ def summary(model: Any, input_shape: tuple[int, ...] | None = None) -> Summary:
 
 def _trees(module: nn.Module) -> str:
     """The tree of each neuron, of many levels the first two and the last."""
-    if isinstance(module, DendriticLayer):
+    if isinstance(module, ForestLayer):
         levels = re.sub(r"^\d+ trees? of ", "", module.forest.describe()).split(" + ")
         return " + ".join(levels if len(levels) < 5 else [*levels[:2], "...", levels[-1]])
     options = module._options() if isinstance(module, NeuronLayer) else {}

@@ -38,7 +38,7 @@ def in_float64(model: nn.Module) -> nn.Module:
 
 def explain_layer(layer: DendriticLayer, at: Tensor, base: Tensor, leading: torch.Size) -> Explanation:
     """The explanation of a layer in float64, for rows of inputs and of references."""
-    forest, weight = layer.forest, layer.weight
+    forest, weight = layer.forest, layer.edge_weight
     here, there = trace(layer, at), trace(layer, base)
     slopes = secant(layer.activation, here.sums, there.sums)
     roots = _index(forest.roots, at)

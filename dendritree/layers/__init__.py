@@ -1,5 +1,6 @@
 """Neuron families as `nn.Module`s, one file each."""
 
+from .convolution import DendriticConv1d, DendriticConv2d
 from .dann import DANN
 from .dendritic import DendriticLayer
 from .denn import DENN
@@ -9,4 +10,16 @@ from .dnm import DNM
 from .ktree import KTree
 from .tracing import Trace, trace
 
-__all__ = ["DANN", "DENN", "DMNN", "DNM", "DendriticLayer", "KTree", "Trace", "share_wiring", "trace"]
+__all__ = [
+    "DANN",
+    "DENN",
+    "DMNN",
+    "DNM",
+    "DendriticConv1d",
+    "DendriticConv2d",
+    "DendriticLayer",
+    "KTree",
+    "Trace",
+    "share_wiring",
+    "trace",
+]

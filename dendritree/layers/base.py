@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -16,17 +16,22 @@ from ..tree import Forest
 
 
 class NeuronLayer(nn.Module):
-    """A layer of neurons with the contract of `nn.Linear`.
+    """A layer of neurons with the contract of `nn.Linear`, or of `nn.Conv2d`: its `SIZES`, then options.
 
     Beside parameters and buffers its state dict may carry a structure: trees, a wiring, a list of synapses. It travels
     as tensors but is not made of buffers: it is known before any weight is (meta device), never cast, and
     DistributedDataParallel must not broadcast it at every step.
     """
 
-    def __init__(self, in_features: int, out_features: int, dtype: torch.dtype | None = None) -> None:
+    SIZES: ClassVar[tuple[str, ...]] = ("in_features", "out_features")
+    """The constructor's first arguments, which are attributes. A convolution has others."""
+    in_features: int
+    out_features: int
+
+    def __init__(self, dtype: torch.dtype | None, **sizes: int) -> None:
         super().__init__()
-        self.in_features = check_int("in_features", in_features)
-        self.out_features = check_int("out_features", out_features)
+        for name in self.SIZES:
+            setattr(self, name, check_int(name, sizes[name]))
         if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
             raise OptionError(f"dtype must be a floating-point torch.dtype: got {dtype!r}")
 
@@ -43,7 +48,7 @@ class NeuronLayer(nn.Module):
     def extra_repr(self) -> str:
         """The constructor's call, as `nn.Module.__repr__` shows it."""
         options = (f"{name}={value!r}" for name, value in self._options().items())
-        return ", ".join([f"{self.in_features}, {self.out_features}", *options])
+        return ", ".join([*(str(getattr(self, name)) for name in self.SIZES), *options])
 
     def _options(self) -> dict[str, Any]:
         """The arguments that `extra_repr` shows after the sizes."""

@@ -91,7 +91,7 @@ class DANN(NeuronLayer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(in_features, out_features, dtype)
+        super().__init__(dtype, in_features=in_features, out_features=out_features)
         self.dendrites = check_int("dendrites", dendrites)
         self.field = check_one_of("field", field, FIELDS)
         self.image_shape, self.seed = check_image_shape(image_shape), seed

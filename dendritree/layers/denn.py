@@ -73,7 +73,7 @@ class DENN(PlannedLayer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(in_features, out_features, dtype)
+        super().__init__(dtype, in_features=in_features, out_features=out_features)
         self.branches = check_int("branches", branches)
         if self.branches > self.in_features:
             raise OptionError(f"branches must be at most in_features {self.in_features}: got {self.branches}")

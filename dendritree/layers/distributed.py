@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch import nn
 
 from ..errors import OptionError, check_int
-from .dendritic import DendriticLayer
+from .forest import ForestLayer
 from .state import WINDOWS_KEY, forest_state, read_forest
 
 
@@ -19,10 +19,11 @@ def share_wiring(model: nn.Module, *, source: int = 0) -> None:
     a process group there is nothing to share.
 
     Args:
-        model: its `DendriticLayer`s have equal trees in all processes.
+        model: its dendritic layers have equal trees in all processes.
         source: rank of the process whose wiring is taken.
 
     Example:
+        >>> from dendritree import DendriticLayer
         >>> share_wiring(DendriticLayer(16, 4, branching=2, fan_in=4, wiring="random"))
     """
     source = check_int("source", source, least=0)
@@ -31,7 +32,7 @@ def share_wiring(model: nn.Module, *, source: int = 0) -> None:
     if source >= dist.get_world_size():
         raise OptionError(f"source must be the rank of one of {dist.get_world_size()} processes: got {source}")
     for layer in model.modules():
-        if isinstance(layer, DendriticLayer) and any(wiring.drawn for wiring in layer.wirings):
+        if isinstance(layer, ForestLayer) and any(wiring.drawn for wiring in layer.wirings):
             entries = forest_state(layer.forest, layer.windows)
             device = layer.weight.device if dist.get_backend() == "nccl" else torch.device("cpu")
             for key, value in entries.items():

@@ -82,7 +82,7 @@ class DMNN(NeuronLayer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(in_features, out_features, dtype)
+        super().__init__(dtype, in_features=in_features, out_features=out_features)
         self.dendrites = check_int("dendrites", dendrites)
         self.reduce = check_one_of("reduce", reduce, REDUCTIONS)
         self.temperature = None if temperature is None else check_number("temperature", temperature)

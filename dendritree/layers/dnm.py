@@ -91,7 +91,7 @@ class DNM(NeuronLayer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(in_features, out_features, dtype)
+        super().__init__(dtype, in_features=in_features, out_features=out_features)
         self.dendrites = check_int("dendrites", dendrites)
         self.k = check_number("k", k)
         self.soma_k = check_number("soma_k", soma_k)

@@ -46,7 +46,7 @@ class Growth:
         self.branching = check_shape(self.branching)
         self.wirings = self._wirings(("partition" if out_features is None else "shared") if wiring is None else wiring)
         self.neurons = self._neurons(None if out_features is None else check_int("out_features", out_features))
-        self.ragged = self.ragged or any(each.any_fan_in for each in self.wirings)
+        self.ragged = bool(self.ragged)
 
     def _wirings(self, wiring: Wirings) -> tuple[Wiring, ...]:
         if isinstance(wiring, str | Wiring) or not isinstance(wiring, Sequence):
@@ -56,6 +56,11 @@ class Growth:
                 f"a list of wirings must have one for each repeated tree: got {len(wiring)}, repeats {self.repeats}"
             )
         return tuple(resolve_wiring(each) for each in wiring)
+
+    @property
+    def may_be_ragged(self) -> bool:
+        """Whether sizes need not be powers of the branching: as asked for, or since a wiring takes any fan-in."""
+        return self.ragged or any(each.any_fan_in for each in self.wirings)
 
     # ------------------------------------------------------------------------------------------------ how many neurons
 
@@ -85,7 +90,7 @@ class Growth:
             fan_in = level_sizes(branching, depth=depth)[0]
             neurons = [n for n in (ins // fan_in, -(-ins // fan_in)) if n]
             fitting = [n * fan_in for n in neurons]
-        elif self.ragged or self.fan_in is not None:
+        elif self.may_be_ragged or self.fan_in is not None:
             return out_features
         elif isinstance(branching, int) and depth is None:
             fitting, hint = [out_features * branching], ", or ragged=True"
@@ -111,12 +116,13 @@ class Growth:
         one_each = self._trees(synapses, self.neurons)
         attachments = [wiring.attach(one_each, self.in_features) for wiring in self.wirings]
         if self.repeats is None:
-            attachment = attachments[0]
-            forest = one_each.wired(attachment.inputs, self.in_features)
+            trees, attachment = one_each, attachments[0]
         else:
-            all_trees = self._trees(synapses, self.neurons * self.repeats)
-            attachment = _repeated(attachments, one_each, all_trees, self.repeats)
-            forest = _with_somas(all_trees.wired(attachment.inputs, self.in_features), self.repeats)
+            trees = self._trees(synapses, self.neurons * self.repeats)
+            attachment = _repeated(attachments, one_each, trees, self.repeats)
+        forest = trees.tied(attachment.template).wired(attachment.inputs, self.in_features)
+        if self.repeats is not None:
+            forest = _with_somas(forest, self.repeats)
         if attachment.windows is None or len({wiring.image(self.in_features) for wiring in self.wirings}) > 1:
             return forest, None
         windows = np.zeros((forest.nodes, 4), dtype=np.int32)
@@ -134,7 +140,7 @@ class Growth:
     def _numbers(self, fan_in: int) -> tuple[Branching, bool]:
         """The branching, `"auto"` as numbers, and whether its tree may be ragged."""
         if self.branching != AUTO:
-            return self.branching, self.ragged
+            return self.branching, self.may_be_ragged
         branching = auto_branching(fan_in)
         if self.depth is not None and check_int("depth", self.depth) != len(branching):
             raise OptionError(
@@ -192,7 +198,7 @@ def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Fo
     All trees are equal, so the nodes and synapses of one are those of another, in the same order.
     """
     inputs = np.empty(all_trees.synapses, dtype=np.int32)
-    windows = np.zeros((all_trees.nodes, 4), dtype=np.int32)
+    windows, template = np.zeros((all_trees.nodes, 4), dtype=np.int32), np.arange(all_trees.nodes)
     synapses, nodes = (
         np.argsort(tree, kind="stable").reshape(one_each.neurons, repeats, -1)
         for tree in (all_trees.neuron_of_synapse, all_trees.neuron_of_node)
@@ -206,7 +212,12 @@ def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Fo
         inputs[synapses[:, repeat]] = attachment.inputs[synapses_of_one]
         if attachment.windows is not None:
             windows[nodes[:, repeat]] = attachment.windows[nodes_of_one]
-    return Attachment(inputs, None if any(each.windows is None for each in attachments) else windows)
+        if attachment.template is not None:
+            node_here = np.empty(one_each.nodes, dtype=np.int64)  # of each node of a tree
+            node_here[nodes_of_one] = nodes[:, repeat]
+            template[nodes[:, repeat]] = node_here[attachment.template[nodes_of_one]]
+    has_windows = all(each.windows is not None for each in attachments)
+    return Attachment(inputs, windows if has_windows else None, template.astype(np.int32))
 
 
 def _with_somas(forest: Forest, trees: int) -> Forest:
@@ -214,4 +225,6 @@ def _with_somas(forest: Forest, trees: int) -> Forest:
     somas = np.arange(forest.neurons // trees)  # 64 bits, as all that is computed from it: Forest checks against 2**31
     source = np.concatenate([forest.source, forest.in_features + forest.roots.astype(np.int64)])
     offsets = np.concatenate([forest.offsets, forest.edges + trees * (somas + 1)])
-    return Forest(forest.in_features, source, offsets, forest.nodes + somas)  # type: ignore[arg-type]
+    roots, template = forest.nodes + somas, forest.template
+    template = None if template is None else np.concatenate([template, roots])
+    return Forest(forest.in_features, source, offsets, roots, template)  # type: ignore[arg-type]

@@ -20,8 +20,8 @@ STATE_FORMAT = 1
 FOREST_KEYS = ("forest_format", "forest_in_features", "forest_source", "forest_offsets", "forest_roots")
 """Entries of every layer."""
 
-WINDOWS_KEY = "forest_windows"
-"""Entry of a layer that has windows."""
+WINDOWS_KEY, TEMPLATE_KEY = "forest_windows", "forest_template"
+"""Entries of a layer that has windows, and of one that has tied nodes."""
 
 
 def forest_state(forest: Forest, windows: IntArray | None) -> dict[str, Tensor]:
@@ -30,6 +30,8 @@ def forest_state(forest: Forest, windows: IntArray | None) -> dict[str, Tensor]:
     entries: dict[str, Any] = dict(zip(FOREST_KEYS, values, strict=True))
     if windows is not None:
         entries[WINDOWS_KEY] = windows
+    if forest.template is not None:
+        entries[TEMPLATE_KEY] = forest.template
     # On the CPU whatever torch's default device is: a meta tensor would forget the trees.
     return {key: torch.tensor(value, device="cpu") for key, value in entries.items()}
 
@@ -42,7 +44,8 @@ def read_forest(state: Mapping[str, Tensor]) -> Forest:
     if version != STATE_FORMAT:
         raise FormatError(f"the state dict must have forest format {STATE_FORMAT}: got {version}")
     in_features, source, offsets, roots = (integers(state, key) for key in FOREST_KEYS[1:])
-    return Forest(in_features.tolist(), source, offsets, roots)  # Forest checks them
+    template = integers(state, TEMPLATE_KEY) if TEMPLATE_KEY in state else None
+    return Forest(in_features.tolist(), source, offsets, roots, template)  # Forest checks them
 
 
 def read_windows(state: Mapping[str, Tensor], forest: Forest, image: tuple[int, int, int]) -> IntArray:
@@ -102,6 +105,7 @@ def is_same_tree(ours: Forest, theirs: Forest) -> bool:
         for a, b in (
             (ours.offsets, theirs.offsets),
             (ours.roots, theirs.roots),
+            (ours.bias_of_node, theirs.bias_of_node),
             (ours.synapse_edges, theirs.synapse_edges),
             (ours.source[ours.source >= ours.in_features], theirs.source[theirs.source >= theirs.in_features]),
         )

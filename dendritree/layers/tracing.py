@@ -36,14 +36,14 @@ def trace(layer: DendriticLayer, x: Tensor) -> Trace:
         >>> bool((trace(layer, x).values[:, layer.forest.roots.tolist()] - layer(x)).abs().max() < 1e-6)
         True
     """
-    forest, weight = layer.forest, layer.weight
+    forest, weight, bias = layer.forest, layer.edge_weight, layer.node_bias
     flat = as_rows(x, forest.in_features, weight.dtype)
     source, owner = (torch.tensor(index, device=x.device).long() for index in (forest.source, forest.node_of_edge))
     is_root = torch.zeros(forest.nodes, dtype=torch.bool, device=x.device)
     is_root[forest.roots.tolist()] = True
     sums = flat.new_zeros(len(flat), forest.nodes)
-    if layer.bias is not None:
-        sums += layer.bias
+    if bias is not None:
+        sums += bias
     rows = torch.cat([flat, torch.zeros_like(sums)], dim=-1)  # (batch, inputs and nodes)
     for level in forest.levels:
         edges = slice(int(forest.offsets[level.start]), int(forest.offsets[level.stop]))

@@ -2,6 +2,7 @@
 
 from .cnn import ConvDNM, ConvMLN, ConvMLP, ConvPerceptrons
 from .controls import MLP, Perceptrons
+from .convolution import ConvNetwork
 from .network import DendriticNetwork, DenseNetwork
 from .neurons import DANNClassifier, NeuronNetwork
 from .paper import MLNBinaryClassifier, MLNClassifier
@@ -13,6 +14,7 @@ __all__ = [
     "ConvDNM",
     "ConvMLN",
     "ConvMLP",
+    "ConvNetwork",
     "ConvPerceptrons",
     "DANNClassifier",
     "DendriticNetwork",

@@ -63,6 +63,7 @@ class DendriticNetwork(Network):
         synapse_dropout: probability of silencing a synapse of a hidden layer while training.
         readout: `"linear"`, or `"dendritic"` for one tree per output that reads all hidden neurons; its root is linear.
         activation: of the dendrites, as in `DendriticLayer`.
+        linear_dendrites: leave the activation to the somata: the control that shows what nonlinear dendrites add.
         output: `"logits"` or `"probabilities"`.
         backend, device, dtype: as in `DendriticLayer`.
 
@@ -88,6 +89,7 @@ class DendriticNetwork(Network):
         synapse_dropout: float = 0.0,
         readout: str = "linear",
         activation: Activation = "leaky_relu",
+        linear_dendrites: bool = False,
         output: str = "logits",
         backend: str = "auto",
         device: torch.device | str | None = None,
@@ -97,14 +99,13 @@ class DendriticNetwork(Network):
         fan_ins = _one_per_layer("fan_in", fan_in, len(hidden))
         wirings = _wirings(wiring, len(hidden))
         common: dict[str, Any] = {"activation": activation, "backend": backend, "device": device, "dtype": dtype}
+        hidden_layers = common | {"dropout": synapse_dropout}
+        hidden_layers |= {"activation": None} if linear_dendrites else {}
         steps: list[nn.Module] = []
         for inputs, neurons, synapses, each in zip(sizes[:-2], sizes[1:-1], fan_ins, wirings, strict=True):
             given = {"fan_in": _at_most(synapses, inputs, branching)} if each.any_fan_in else {"ragged": True}
-            steps.append(
-                DendriticLayer(
-                    inputs, neurons, branching=branching, wiring=each, dropout=synapse_dropout, **given, **common
-                )
-            )
+            steps.append(DendriticLayer(inputs, neurons, branching=branching, wiring=each, **given, **hidden_layers))
+            steps += [make_activation(activation)] if linear_dendrites else []
             steps += between(neurons, norm, dropout, device, dtype)
         if check_one_of("readout", readout, READOUTS) == "linear":
             last: nn.Module = make_linear(sizes[-2], sizes[-1], device, dtype)

@@ -10,9 +10,10 @@ from torch import Tensor
 from ..errors import DeviceError, OptionError, ShapeError, check_one_of, check_probability
 from . import eager, fused, reference
 from .dropout import draw_seed, synapse_scale
+from .patches import PatchGrid
 from .plan import Plan, make_plan
 
-__all__ = ["BACKENDS", "Plan", "dendritic", "make_plan"]
+__all__ = ["BACKENDS", "PatchGrid", "Plan", "dendritic", "make_plan"]
 
 BACKENDS = ("auto", "fused", "eager", "reference")
 """What `backend=` takes: `auto` picks the fastest that can do the work; a name insists on one."""
@@ -28,21 +29,24 @@ def dendritic(
     root_activation: bool = True,
     dropout: float = 0.0,
     backend: str = "auto",
+    patches: PatchGrid | None = None,
 ) -> Tensor:
     """Run inputs through a forest of dendritic trees.
 
     Args:
-        x: inputs, shape (..., in_features).
-        weight: one per edge of the forest.
-        bias: one per node of the forest, or None.
+        x: inputs, shape (..., in_features); with `patches`, images (..., channels, height, width).
+        weight: one per edge of the forest, those of tied nodes given once: `forest.weights`.
+        bias: one per node of the forest, those of tied nodes given once: `forest.biases`; or None.
         plan: the forest prepared for the device of `x`, from `make_plan`.
         activation: elementwise function applied at every node.
         root_activation: whether it is applied at the roots too.
         dropout: probability with which each synapse of each sample is silenced; the others are scaled up.
         backend: one of `BACKENDS`.
+        patches: of each image, run through the same forest, which reads (channels, rows, columns) of a patch.
 
     Returns:
-        The outputs of all neurons, shape (..., neurons), in the type of `weight`.
+        The outputs of all neurons, shape (..., neurons), in the type of `weight`; with `patches`, images
+        (..., neurons, height, width).
 
     Example:
         >>> from dendritree.tree import Forest
@@ -56,11 +60,14 @@ def dendritic(
     if dropout != 0.0:
         dropout = check_probability("dropout", dropout)
     forest = plan.forest
-    if weight.dim() != 1 or weight.shape[0] != forest.edges:
-        raise ShapeError(f"there must be one weight for each of {forest.edges} edges: got {tuple(weight.shape)}")
-    if bias is not None and (bias.dim() != 1 or bias.shape[0] != forest.nodes):
-        raise ShapeError(f"there must be one bias for each of {forest.nodes} nodes: got {tuple(bias.shape)}")
-    if x.dim() == 0 or x.shape[-1] != forest.in_features:
+    if weight.dim() != 1 or weight.shape[0] != forest.weights:
+        raise ShapeError(f"the forest must be given its {forest.weights} weights: got {tuple(weight.shape)}")
+    if bias is not None and (bias.dim() != 1 or bias.shape[0] != forest.biases):
+        raise ShapeError(f"the forest must be given its {forest.biases} biases: got {tuple(bias.shape)}")
+    if patches is not None:
+        assert patches.features == forest.in_features
+        patches.check(x)
+    elif x.dim() == 0 or x.shape[-1] != forest.in_features:
         raise ShapeError(
             f"the last dimension of the input must be in_features {forest.in_features}: got {tuple(x.shape)}"
         )
@@ -81,23 +88,29 @@ def dendritic(
                 root_activation=root_activation,
                 dropout=dropout,
                 backend=backend,
+                patches=patches,
             )
     if x.dtype != weight.dtype:
         raise OptionError(f"the input must have the type of the weights, {weight.dtype}: got {x.dtype}")
     if bias is not None and bias.dtype != weight.dtype:
         raise OptionError(f"the bias must have the type of the weights, {weight.dtype}: got {bias.dtype}")
+    if plan.ties is not None:  # backends know edges and nodes; the gradients of tied ones are added in their order
+        weight = weight.index_select(0, plan.ties[0])
+        bias = None if bias is None else bias.index_select(0, plan.ties[1])
     if backend in ("auto", "fused"):
         reason = fused.obstacle(x, weight, activation)
         if reason is None:
             seed = draw_seed(x.device) if dropout else None
-            return fused.dendritic(x, weight, bias, plan, activation, root_activation, dropout, seed)
+            return fused.dendritic(x, weight, bias, plan, activation, root_activation, dropout, seed, patches)
         if backend == "fused":
             raise OptionError(f"backend 'fused' cannot do this: {reason}; 'auto' or 'eager' can")
-    scale = None
+    rows, scale = x if patches is None else patches.copied(x), None
     if dropout:
-        samples = x.reshape(-1, forest.in_features).shape[0]
+        samples = rows.reshape(-1, forest.in_features).shape[0]
         scale = synapse_scale(draw_seed(x.device), samples, plan.pairs, dropout, x.dtype)
-        scale = scale.reshape(*x.shape[:-1], forest.synapses)
+        scale = scale.reshape(*rows.shape[:-1], forest.synapses)
     if backend == "reference":
-        return reference.dendritic(x, weight, bias, forest, activation, root_activation, scale)
-    return eager.dendritic(x, weight, bias, plan.layout, activation, root_activation, scale)
+        y = reference.dendritic(rows, weight, bias, forest, activation, root_activation, scale)
+    else:
+        y = eager.dendritic(rows, weight, bias, plan.layout, activation, root_activation, scale)
+    return y if patches is None else patches.arranged(y, x)

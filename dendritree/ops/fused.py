@@ -15,6 +15,7 @@ from . import eager
 from .dropout import synapse_pairs, synapse_scale
 from .header import Sizes
 from .launch import ITEM_SIZES, Options, kept_bytes_of_a_tile, run_backward, run_forward
+from .patches import PatchGrid
 from .plan import Plan
 from .program import Program
 
@@ -97,8 +98,12 @@ def dendritic(
     root_activation: bool = True,
     dropout: float = 0.0,
     seed: Tensor | None = None,
+    patches: PatchGrid | None = None,
 ) -> Tensor:
     """The outputs of all neurons, shape (..., neurons). `obstacle` must have said None."""
+    if patches is not None:
+        rows = patches.copied(x)
+        return patches.arranged(dendritic(rows, weight, bias, plan, activation, root_activation, dropout, seed), x)
     kind = kind_of(activation)
     assert kind is not None
     options = Options(kind, float(getattr(activation, "negative_slope", 0.0)), root_activation, dropout)

@@ -34,6 +34,14 @@ class Plan:
         return make_program(self.forest)
 
     @cached_property
+    def ties(self) -> tuple[Tensor, Tensor] | None:
+        """The weight of each edge and the bias of each node, of a forest with tied nodes."""
+        if self.forest.template is None:
+            return None
+        edges, nodes = self.forest.weight_of_edge, self.forest.bias_of_node
+        return torch.as_tensor(edges, device=self.device), torch.as_tensor(nodes, device=self.device)
+
+    @cached_property
     def pairs(self) -> Tensor:
         """For dropout, outside the fused backend."""
         return synapse_pairs(self.forest, self.device)
@@ -46,7 +54,7 @@ def make_plan(forest: Forest, device: torch.device | str = "cpu") -> Plan:
     True
     """
     plan = Plan(forest, torch.device(device))
-    _ = plan.layout, plan.pairs
+    _ = plan.layout, plan.pairs, plan.ties
     if plan.device.type == "cpu":
         _ = plan.program
     return plan

@@ -116,7 +116,7 @@ def effective_weights(layer: DendriticLayer, examples: Tensor | None = None) -> 
     if examples is not None:
         found = explain(layer, examples, examples.double().mean(0)).multipliers
         return np.asarray(found.reshape(-1, layer.forest.synapses).mean(0).cpu().numpy())
-    forest, weight = layer.forest, layer.weight.detach().double().cpu().numpy()
+    forest, weight = layer.forest, layer.edge_weight.detach().double().cpu().numpy()
     factor = np.ones(forest.nodes)
     for edge, child, parent in forest.descend():
         factor[child] = factor[parent] * weight[edge]

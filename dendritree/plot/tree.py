@@ -82,7 +82,7 @@ def plot_tree(
 
 def _values(layer: DendriticLayer, values: npt.ArrayLike | None) -> Floats:
     if values is None:
-        return np.asarray(layer.weight.detach().double().cpu().numpy())
+        return np.asarray(layer.edge_weight.detach().double().cpu().numpy())
     given = np.asarray(values.detach().cpu() if isinstance(values, torch.Tensor) else values, dtype=np.float64)
     if given.shape != (layer.forest.edges,):
         raise ShapeError(f"values must be one for each of {layer.forest.edges} edges: got shape {given.shape}")

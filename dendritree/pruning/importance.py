@@ -108,7 +108,7 @@ def _measured(
     layer: DendriticLayer, whole: DendriticLayer, start: Tensor, moved: Floats, slopes: Floats, effect: Floats
 ) -> Measured:
     """Importances from how far rows move, slopes of dendrites and effects of neurons, from the roots down."""
-    forest, weight = layer.forest, whole.weight.abs().cpu().numpy()
+    forest, weight = layer.forest, whole.edge_weight.abs().cpu().numpy()
     drive = weight * moved[forest.source]
     factor, least = np.zeros(forest.nodes), np.full(forest.nodes, np.inf)
     factor[forest.roots] = slopes[forest.roots] * effect
@@ -117,6 +117,9 @@ def _measured(
         least[child] = np.minimum(least[parent], factor[parent] * drive[edge])
     edges = factor[forest.node_of_edge] * drive
     synapses = np.minimum(edges, least[forest.node_of_edge])[forest.synapse_edges]
+    if forest.template is not None:  # a weight that is shared matters wherever it is used
+        weight_of_synapse = forest.weight_of_edge[forest.synapse_edges]
+        synapses = np.bincount(weight_of_synapse, synapses)[weight_of_synapse]
     at = trace(whole, start)
     rows = np.concatenate([start[0].cpu().numpy(), at.values[0].cpu().numpy()])
     return Measured(layer, edges, synapses, rows, at.sums[0].cpu().numpy())
@@ -138,7 +141,7 @@ def _shape(value: Any) -> str:
 
 def _moved_at_most(layer: DendriticLayer) -> Floats:
     """How far inputs and dendrites move if every input moves by 1 and all effects add up."""
-    forest, weight = layer.forest, layer.weight.abs().cpu().numpy()
+    forest, weight = layer.forest, layer.edge_weight.abs().cpu().numpy()
     rows = np.ones(forest.in_features + forest.nodes)
     for level, edges, begin in forest.ascend():
         rows[forest.in_features :][level] = np.add.reduceat(weight[edges] * rows[forest.source[edges]], begin)

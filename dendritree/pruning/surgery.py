@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
 from ..errors import OptionError
 from ..explanation.rows import inputs_of, like
 from ..layers import DendriticLayer
+from ..layers.tracing import trace
 from ..models.chain import chain_of
 from ..models.holders import Holder, network_of, with_network
 from ..models.sizing import check_budget, parameters_of
@@ -83,11 +85,12 @@ def _cut(model: Model, measured: Sequence[Measured], keep: Sequence[BoolArray]) 
 
 @torch.no_grad()
 def _cut_layer(layer: DendriticLayer, part: Measured, keep: BoolArray) -> None:
-    forest, weight = layer.forest, layer.weight.detach().double().cpu().numpy().copy()
+    forest, weight = layer.forest, layer.edge_weight.detach().double().cpu().numpy().copy()
     edges, nodes = _kept(forest, keep)
-    bias = np.zeros(forest.nodes) if layer.bias is None else layer.bias.detach().double().cpu().numpy().copy()
+    bias = np.zeros(forest.nodes) if layer.node_bias is None else layer.node_bias.double().cpu().numpy().copy()
     gone = ~edges & nodes[forest.node_of_edge]
-    np.add.at(bias, forest.node_of_edge[gone], weight[gone] * part.rows[forest.source[gone]])
+    lost = np.bincount(forest.node_of_edge[gone], weight[gone] * part.rows[forest.source[gone]], forest.nodes)
+    bias += _mean_of_tied(forest, lost)
     silent = forest.roots[~nodes[forest.roots]]  # neurons that lost everything
     bias[silent] = part.sums[silent]
     source, places = forest.source.copy(), None if layer.windows is None else layer.windows.copy()
@@ -107,9 +110,21 @@ def _cut_layer(layer: DendriticLayer, part: Measured, keep: BoolArray) -> None:
         windows = np.where(reads[:, None], places[nodes], 0).astype(np.int32)
         windows.setflags(write=False)
     layer.regrow(pruned, bias=layer.bias is not None or bool(bias[nodes].any()), windows=windows)
-    layer.weight.copy_(torch.from_numpy(weight[edges]))
+    layer.weight.copy_(torch.from_numpy(weight[edges][pruned.is_template[pruned.node_of_edge]]))
     if layer.bias is not None:
-        layer.bias.copy_(torch.from_numpy(bias[nodes]))
+        layer.bias.copy_(torch.from_numpy(bias[nodes][pruned.is_template]))
+    if pruned.template is not None and layer.bias is not None:
+        # Tied dendrites lost the mean of what each of them lost: the rest goes to the roots, which are not tied.
+        at_rest = trace(copy.deepcopy(layer).double(), torch.from_numpy(part.rows[: forest.in_features])).sums
+        rest = part.sums[forest.roots] - at_rest[pruned.roots.tolist()].numpy()
+        layer.bias[pruned.bias_of_node[pruned.roots].tolist()] += torch.from_numpy(rest).to(layer.bias)
+
+
+def _mean_of_tied(forest: Forest, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Values of nodes, averaged over those that are tied."""
+    tied = forest.bias_of_node
+    mean = np.bincount(tied, values) / np.bincount(tied)
+    return np.asarray(mean[tied])
 
 
 def _kept(forest: Forest, keep: BoolArray) -> tuple[BoolArray, BoolArray]:
@@ -124,23 +139,32 @@ def _kept(forest: Forest, keep: BoolArray) -> tuple[BoolArray, BoolArray]:
 
 def _size(part: Measured, keep: BoolArray) -> int:
     """Parameters of a layer that keeps these synapses, at most: one without biases may need none for its constants."""
-    edges, nodes = _kept(part.layer.forest, keep)
-    silent = int((~nodes[part.layer.forest.roots]).sum())
+    forest = part.layer.forest
+    edges, nodes = _kept(forest, keep)
+    silent = int((~nodes[forest.roots]).sum())
     has_bias = part.layer.bias is not None or bool(part.rows.any())
-    return int(edges.sum()) + silent + (int(nodes.sum()) + silent if has_bias else 0)
+    weights, biases = len(np.unique(forest.weight_of_edge[edges])), len(np.unique(forest.bias_of_node[nodes]))
+    return weights + silent + (biases + silent if has_bias else 0)
 
 
 def cut_to_budget(model: Model, measured: Sequence[Measured], budget: int) -> Model:
     """Remove the least important synapses, of all layers together, until the parameters fit."""
-    importance = np.concatenate([part.synapses for part in measured])
-    order = np.argsort(importance, kind="stable")
+    # Synapses that share a weight go together: their importances are equal, and so is their number here.
+    weights = [part.layer.forest.weight_of_edge[part.layer.forest.synapse_edges] for part in measured]
+    firsts = np.cumsum([0, *(part.layer.forest.weights for part in measured)])
+    _, first, weight = np.unique(
+        np.concatenate([each + first for each, first in zip(weights, firsts, strict=False)]),
+        return_index=True,
+        return_inverse=True,
+    )
+    order = np.argsort(np.concatenate([part.synapses for part in measured])[first], kind="stable")
     ends = np.cumsum([len(part.synapses) for part in measured])[:-1]
     rest = parameters_of(model) - sum(parameters_of(part.layer) for part in measured)
 
     def kept(removed: int) -> list[BoolArray]:
         keep = np.ones(len(order), dtype=bool)
         keep[order[:removed]] = False
-        return np.split(keep, ends)
+        return np.split(keep[weight], ends)
 
     def size(removed: int) -> int:
         return rest + sum(map(_size, measured, kept(removed)))

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import DendritreeError, FormatError, OptionError
-from ..layers import DANN, DENN, DMNN, DNM, DendriticLayer, KTree
+from ..layers import DANN, DENN, DMNN, DNM, DendriticConv1d, DendriticConv2d, DendriticLayer, KTree
 from ..layers.base import NeuronLayer
+from ..layers.forest import ForestLayer
 from ..layers.linear import BatchNorm, Dropout, Linear
 from ..levels import check_shape
 from .folders import CONFIG_FILE, VERSION
@@ -34,7 +35,8 @@ from .models import describe as describe_model
 from .models import rebuild as rebuild_model
 
 OURS: dict[str, type[nn.Module]] = {
-    "DendriticLayer": DendriticLayer, "KTree": KTree, "DENN": DENN, "DNM": DNM, "DMNN": DMNN, "DANN": DANN,
+    "DendriticLayer": DendriticLayer, "DendriticConv1d": DendriticConv1d, "DendriticConv2d": DendriticConv2d,
+    "KTree": KTree, "DENN": DENN, "DNM": DNM, "DMNN": DMNN, "DANN": DANN,
     "Linear": Linear, "BatchNorm": BatchNorm, "Dropout": Dropout,
 }  # fmt: skip
 HOMES = ("activation", "batchnorm", "conv", "dropout", "flatten", "linear", "normalization", "pooling", "sparse")
@@ -70,7 +72,7 @@ def describe_layer(module: nn.Module) -> dict[str, Any]:
     if family is None:
         raise OptionError(f"{name} is not a layer that a file can describe")
     node: dict[str, Any] = {family: name}
-    if isinstance(module, DendriticLayer) and module.regrown:
+    if isinstance(module, ForestLayer) and module.regrown:
         node["trees"] = TREES_IN_WEIGHTS
         node["grown"] = {key: encode_argument(key, getattr(module, key)) for key in GROWN}
         node["grown"]["wirings"] = encode_argument("wiring", module.wirings)
@@ -85,11 +87,13 @@ def describe_layer(module: nn.Module) -> dict[str, Any]:
 def _arguments(module: nn.Module) -> dict[str, Any]:
     """The arguments that build a layer: as it shows them if it is ours, as its attributes are called otherwise."""
     if isinstance(module, NeuronLayer):
-        options = {"in_features": module.in_features, "out_features": module.out_features, **module._options()}
+        options = {**{name: getattr(module, name) for name in module.SIZES}, **module._options()}
         trees = module.trees if isinstance(module, DANN) else module
-        if isinstance(trees, DendriticLayer):
+        if isinstance(trees, ForestLayer):
             options |= {"activation": trees.activation, "backend": trees.backend}
-        if type(module) is DendriticLayer and module.regrown:  # the least layer there is, to be regrown
+        if (
+            isinstance(module, ForestLayer) and not isinstance(module, KTree) and module.regrown
+        ):  # the least layer there is, to be regrown
             options |= {"fan_in": 1, "wiring": "random", "root_activation": module.root_activation}
         return options
     names = [name for name in inspect.signature(type(module)).parameters if name not in PLACEMENT]
@@ -137,12 +141,12 @@ def build_layer(node: Any, state: Mapping[str, Tensor], prefix: str = "") -> nn.
     if kind in THEIRS.values():  # torch's layers keep tuples
         decoded = {key: tuple(value) if isinstance(value, list) else value for key, value in decoded.items()}
     layer = kind(**decoded)
-    if isinstance(layer, DendriticLayer) and node.get("trees") == TREES_IN_WEIGHTS:
+    if isinstance(layer, ForestLayer) and node.get("trees") == TREES_IN_WEIGHTS:
         _regrow(layer, node["grown"], state, prefix)
     return layer.to(float_type(node["dtype"])) if "dtype" in node else layer
 
 
-def _regrow(layer: DendriticLayer, grown: Mapping[str, Any], state: Mapping[str, Tensor], prefix: str) -> None:
+def _regrow(layer: ForestLayer, grown: Mapping[str, Any], state: Mapping[str, Tensor], prefix: str) -> None:
     for key in GROWN:
         setattr(layer, key, decode_argument(grown[key]))
     layer.branching = check_shape(layer.branching)

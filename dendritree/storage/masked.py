@@ -44,6 +44,8 @@ def load_masked(layer: DendriticLayer, state: Mapping[str, Tensor]) -> None:
     >>> torch.equal(old.weight, new.weight)
     True
     """
+    if layer.forest.template is not None:
+        raise OptionError("the authors' layout holds a weight for every edge: got a layer whose dendrites share theirs")
     state, expected = _without_prefix(state), to_masked(layer)
     for key in sorted(expected.keys() | state.keys()):
         ours, theirs = (tuple(part[key].shape) if key in part else "none" for part in (expected, state))
@@ -95,8 +97,8 @@ def from_masked(state: Mapping[str, Tensor], *, wiring: str | Wiring = "partitio
 
 def _balanced_levels(layer: DendriticLayer) -> list[MaskedLevel]:
     """The levels of a layer as masked matrices."""
-    bias = None if layer.bias is None else layer.bias.detach()
-    levels = masked_levels(layer.weight.detach(), bias, layer.forest)
+    bias = None if layer.node_bias is None else layer.node_bias.detach()
+    levels = masked_levels(layer.edge_weight.detach(), bias, layer.forest)
     if any(len(level.carried) for level in levels):
         raise OptionError("the authors' layout holds balanced trees only: got a tree with leaves at several levels")
     return levels

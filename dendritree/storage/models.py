@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import DendritreeError, FormatError, OptionError
-from ..layers import DendriticLayer
+from ..layers.forest import ForestLayer
 from ..layers.state import FOREST_KEYS, WINDOWS_KEY, read_forest, read_windows
 from ..models.registry import create_model, model_entry, model_origin
 from ..wiring import WIRINGS, Wiring
@@ -60,10 +60,10 @@ def rebuild(config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: to
     return model.to(device).eval()
 
 
-def _dendritic_layers(model: nn.Module) -> Iterator[tuple[str, DendriticLayer]]:
+def _dendritic_layers(model: nn.Module) -> Iterator[tuple[str, ForestLayer]]:
     """The dendritic layers of a model, each with the prefix of its entries in the state dict."""
     for name, module in model.named_modules():
-        if isinstance(module, DendriticLayer):
+        if isinstance(module, ForestLayer):
             yield f"{name}." if name else "", module
 
 
@@ -73,10 +73,10 @@ def _regrow(model: nn.Module, state: Mapping[str, Tensor]) -> None:
         regrow_layer(layer, state, prefix)
 
 
-def regrow_layer(layer: DendriticLayer, state: Mapping[str, Tensor], prefix: str) -> None:
+def regrow_layer(layer: ForestLayer, state: Mapping[str, Tensor], prefix: str) -> None:
     """Give a layer the trees that a state dict has for it."""
     entries = {key: state[prefix + key] for key in FOREST_KEYS}
-    forest, image = read_forest(entries), layer.wiring.image(layer.in_features)
+    forest, image = read_forest(entries), layer.wiring.image(layer.forest.in_features)
     windows = None
     if image is not None and prefix + WINDOWS_KEY in state:
         windows = read_windows({WINDOWS_KEY: state[prefix + WINDOWS_KEY]}, forest, image)

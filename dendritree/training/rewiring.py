@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of, check_probability
-from ..layers import DendriticLayer
+from ..layers.forest import ForestLayer
 from ..tree import Forest, IntArray
 from ..wiring.base import dendrite_of_synapse, generator
 from .trainers import lightning_callback, transformers_callback
@@ -94,9 +94,9 @@ class Rewiring:
         """The same as a callback of transformers: `Trainer(..., callbacks=[Rewiring(0.2).for_transformers()])`."""
         return transformers_callback(self.after_epoch)
 
-    def _layers(self, model: nn.Module) -> list[DendriticLayer]:
+    def _layers(self, model: nn.Module) -> list[ForestLayer]:
         """The layers whose synapses can move; a model without any raises."""
-        layers = [m for m in model.modules() if isinstance(m, DendriticLayer) and _is_drawn(m)]
+        layers = [m for m in model.modules() if isinstance(m, ForestLayer) and _is_drawn(m)]
         if not layers:
             raise OptionError("a model that is rewired must have layers wired 'random', 'local' or custom: got none")
         if self.where == "window":
@@ -115,12 +115,12 @@ class Rewiring:
         return self.fraction * (1 + math.cos(math.pi * progress)) / 2 if progress < 1 else 0.0
 
 
-def _is_drawn(layer: DendriticLayer) -> bool:
+def _is_drawn(layer: ForestLayer) -> bool:
     return all(wiring.drawn for wiring in layer.wirings)
 
 
 def rewire(
-    layer: DendriticLayer,
+    layer: ForestLayer,
     fraction: float,
     optimizer: torch.optim.Optimizer | None = None,
     *,
@@ -137,9 +137,10 @@ def rewire(
         random: draws the new inputs; by default a generator seeded from torch's.
 
     Returns:
-        The edges of `layer.weight` that moved.
+        Which entries of `layer.weight` belong to synapses that moved.
 
     Example:
+        >>> from dendritree import DendriticLayer
         >>> layer = DendriticLayer(100, 5, branching=2, fan_in=8, wiring="random")
         >>> len(rewire(layer, 0.25))
         10
@@ -154,24 +155,28 @@ def rewire(
     elif not isinstance(random, np.random.Generator):
         raise OptionError(f"random must be a numpy.random.Generator or None: got {random!r}")
     forest = layer.forest
-    weakest = _weakest(forest, layer.weight.detach().abs().to("cpu", torch.float64).numpy(), fraction)
+    weakest = _weakest(forest, layer.edge_weight.detach().abs().to("cpu", torch.float64).numpy(), fraction)
     if not len(weakest):
         return torch.empty(0, dtype=torch.long, device=layer.weight.device)
     edges = forest.synapse_edges[weakest]
     source = forest.source.copy()
     source[edges] = _new_inputs(layer, weakest, layer.windows if where == "window" else None, random)
-    layer.rewire(Forest(forest.in_features, source, forest.offsets, forest.roots))
-    moved = torch.from_numpy(edges.astype(np.int64)).to(layer.weight.device)
+    layer.rewire(Forest(forest.in_features, _with_copies(layer, source), forest.offsets, forest.roots, forest.template))
+    moved = torch.from_numpy(forest.weight_of_edge[edges].astype(np.int64)).to(layer.weight.device)
     _forget(layer.weight, moved, optimizer)
     return moved
 
 
 def _check_layer(layer: Any, where: str) -> None:
-    if not isinstance(layer, DendriticLayer):
-        raise OptionError(f"a layer that is rewired must be a DendriticLayer: got {type(layer).__name__}")
+    if not isinstance(layer, ForestLayer):
+        raise OptionError(
+            f"a layer that is rewired must be a dendritic layer or convolution: got {type(layer).__name__}"
+        )
     wirings = ", ".join(map(str, layer.wirings))
     if not _is_drawn(layer):
         raise OptionError(f"a layer that is rewired must be wired 'random', 'local' or custom: got {wirings}")
+    if where == "anywhere" and layer.forest.template is not None:
+        raise OptionError(f"where must be 'window' for tied dendrites, whose synapses move together: got {where!r}")
     if where == "window" and layer.windows is None:
         hint = "; every tree must have windows, all in one image" if len(layer.wirings) > 1 else ""
         raise OptionError(f"where 'window' is for wiring 'local': got {wirings}{hint}")
@@ -187,16 +192,34 @@ def _forget(weight: nn.Parameter, edges: Tensor, optimizer: torch.optim.Optimize
 
 
 def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt.NDArray[np.int64]:
-    """The indices of the weakest synapses of each neuron."""
-    neuron = forest.neuron_of_synapse
-    order = np.lexsort((strength[forest.synapse_edges], neuron))
-    first = np.cumsum(forest.fan_in_of_neuron) - forest.fan_in_of_neuron
-    rank = np.arange(forest.synapses) - first[neuron[order]]
-    return np.sort(order[rank < np.floor(fraction * forest.fan_in_of_neuron)[neuron[order]]])
+    """The indices of the weakest synapses of each neuron, but for those that are copies of others."""
+    own = np.flatnonzero(forest.is_template[dendrite_of_synapse(forest)])
+    neuron = forest.neuron_of_synapse[own]
+    order = np.lexsort((strength[forest.synapse_edges[own]], neuron))
+    count = np.bincount(neuron, minlength=forest.neurons)
+    rank = np.arange(len(own)) - (np.cumsum(count) - count)[neuron[order]]
+    return np.sort(own[order[rank < np.floor(fraction * count)[neuron[order]]]])
+
+
+def _with_copies(layer: ForestLayer, source: IntArray) -> IntArray:
+    """What all edges read, given what those of templates do: a copy reads the same pixels of its own window."""
+    forest, windows = layer.forest, layer.windows
+    if forest.template is None:
+        return source
+    assert windows is not None
+    image = layer.wiring.image(forest.in_features)
+    assert image is not None
+    shift = (windows - windows[forest.template])[:, :2] @ np.array([image[2], 1])  # of a node against its template
+    edges = forest.synapse_edges
+    node = forest.node_of_edge[edges]
+    first = (forest.offsets[forest.template] - forest.offsets[:-1])[node] + edges
+    moved = source.copy()
+    moved[edges] = source[first] + shift[node]
+    return moved
 
 
 def _new_inputs(
-    layer: DendriticLayer, moving: npt.NDArray[np.int64], windows: IntArray | None, random: np.random.Generator
+    layer: ForestLayer, moving: npt.NDArray[np.int64], windows: IntArray | None, random: np.random.Generator
 ) -> IntArray:
     """An input for each moving synapse, drawn dendrite by dendrite.
 

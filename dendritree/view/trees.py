@@ -61,7 +61,7 @@ class TreeLayer:
         if isinstance(module, DendriticLayer):
             nodes = module.forest.neuron_of_node == neuron
             edges = nodes[module.forest.node_of_edge]
-            forest, weight = module.forest.part(nodes, edges), module.weight[torch.from_numpy(edges)]
+            forest, weight = module.forest.tied(None).part(nodes, edges), module.edge_weight[torch.from_numpy(edges)]
             options |= {"activation": module.activation, "root_activation": module.root_activation}
         else:
             nodes = np.arange(self.neurons) == neuron
@@ -69,8 +69,9 @@ class TreeLayer:
             options |= {"activation": None}
         tree = DendriticLayer.from_forest(forest, **options).requires_grad_(False)
         tree.weight.copy_(weight)
-        if tree.bias is not None and module.bias is not None:
-            tree.bias.copy_(module.bias[torch.from_numpy(nodes)])
+        bias = module.node_bias if isinstance(module, DendriticLayer) else module.bias
+        if tree.bias is not None and bias is not None:
+            tree.bias.copy_(bias[torch.from_numpy(nodes)])
         return tree
 
 

@@ -15,6 +15,7 @@ from .images import Columns, Morton, Patches, Rows
 from .local import Local
 from .plain import Custom, Partition, Shared, Strided
 from .sampled import Random
+from .tied import Tied
 
 __all__ = [
     "WIRINGS",
@@ -28,6 +29,7 @@ __all__ = [
     "Rows",
     "Shared",
     "Strided",
+    "Tied",
     "Wiring",
     "resolve_wiring",
     "with_image",
@@ -35,7 +37,7 @@ __all__ = [
 
 WIRINGS: dict[str, type[Wiring]] = {
     wiring.name: wiring
-    for wiring in (Partition, Shared, Random, Strided, Rows, Columns, Patches, Morton, Local, Custom)
+    for wiring in (Partition, Shared, Random, Strided, Rows, Columns, Patches, Morton, Local, Tied, Custom)
 }
 """Wirings by name; a name stands for the wiring with its default options."""
 

@@ -26,6 +26,8 @@ class Attachment:
     windows: IntArray | None
     """Top, left, height and width of the window that a node's synapses read from, shape (nodes, 4); zeros for a node
     without synapses. None for a wiring that has no windows."""
+    template: IntArray | None = None
+    """Of a wiring that ties nodes, the node whose weights each node has, as in `Forest`."""
 
 
 @dataclass(frozen=True)

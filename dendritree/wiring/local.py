@@ -80,8 +80,8 @@ class Local(Wiring):
         if self.per == "dendrite" and self.place == "near":
             top, left = _near(forest.neuron_of_node[owners], forest.neurons, places, side, random)
         else:
-            top, left = _dealt(len(owners), places, random)
-        pixel = ungrouped(owner, _hands(np.bincount(owner), channels * side[0] * side[1], random))  # in its window
+            top, left = deal_corners(len(owners), places, random)
+        pixel = ungrouped(owner, deal_hands(np.bincount(owner), channels * side[0] * side[1], random))  # in its window
         channel, rest = np.divmod(pixel.astype(np.int64), side[0] * side[1])
         y, x = np.divmod(rest, side[1])
         inputs = (channel * height * width + (top[owner] + y) * width + left[owner] + x).astype(np.int32)
@@ -91,7 +91,7 @@ class Local(Wiring):
         return Attachment(inputs, windows)
 
 
-def _dealt(count: int, places: tuple[int, int], random: np.random.Generator) -> tuple[Integers, Integers]:
+def deal_corners(count: int, places: tuple[int, int], random: np.random.Generator) -> tuple[Integers, Integers]:
     """Upper left corners, every place about equally often."""
     corner = deal(np.ones(count, dtype=np.int64), places[0] * places[1], random)
     return np.divmod(corner, places[1])
@@ -101,7 +101,7 @@ def _near(
     neuron: IntArray, neurons: int, places: tuple[int, int], side: tuple[int, int], random: np.random.Generator
 ) -> tuple[Integers, Integers]:
     """Corners around one of the neuron's own, at most half a window away, inside the image."""
-    corners = _dealt(neurons, places, random)
+    corners = deal_corners(neurons, places, random)
     found = []
     for corner, count, length in zip(corners, places, side, strict=True):
         shift = random.integers(-(length // 2), length // 2 + 1, len(neuron))
@@ -109,7 +109,7 @@ def _near(
     return found[0], found[1]
 
 
-def _hands(sizes: Integers, cards: int, random: np.random.Generator) -> Integers:
+def deal_hands(sizes: Integers, cards: int, random: np.random.Generator) -> Integers:
     """Hands of these sizes, each from its own shuffled deck; hands larger than a deck take several."""
     decks = -(-int(sizes.max()) // cards)
     keys = random.random((len(sizes), decks, cards))

@@ -46,7 +46,8 @@ def test_a_comparison_of_ones_own_data_ends_in_an_answer(call, data, said):
     assert lines[-4].startswith("An RMSE of" if data[0] == "houses.csv" else "An accuracy of")
     assert lines[-3].startswith("Use ")
     assert lines[-2].startswith("    model = create_model(")
-    eval(lines[-2].strip().removeprefix("model = "), {name: getattr(dendritree, name) for name in dendritree.__all__})
+    names = {name: getattr(dendritree, name) for name in dendritree.__all__}
+    eval(lines[-2].strip().removeprefix("model = "), names)
     assert lines[-1].startswith(f"wrote {run}/comparison.html")
     again = call("compare", *data, "--budgets", 300, *TINY, "--run", run)
     assert again[0] == 0

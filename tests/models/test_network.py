@@ -297,3 +297,13 @@ def test_the_tree_says_how_many_synapses_it_has():
     assert [layer.fan_in for layer in layers_of(net)] == [50, 50]
     assert layers_of(DendriticNetwork(784, [12], 3, branching=[3, [2, [4]]]))[0].fan_in == 9
     assert layers_of(DendriticNetwork(784, [12], 3))[0].fan_in == 16
+
+
+def test_linear_dendrites_leave_the_activation_to_the_somata():
+    torch.manual_seed(0)
+    net = DendriticNetwork(16, [5], 3, branching=[4, 2], linear_dendrites=True, activation="tanh")
+    layer, activation = net.hidden
+    assert (type(layer.activation), type(activation)) == (nn.Identity, nn.Tanh)
+    x = torch.randn(7, 16)
+    torch.testing.assert_close(layer(2 * x), 2 * layer(x))  # biases are 0 at first
+    assert torch.equal(net(x), net.readout(torch.tanh(layer(x))))

@@ -21,6 +21,7 @@ NAMES = [
     "conv-dnm",
     "conv-mln",
     "conv-mlp",
+    "conv-network",
     "conv-perceptrons",
     "dann",
     "dendritic",
@@ -48,7 +49,8 @@ def _own_registry(monkeypatch):
 def example(name, **more):
     """A small model of that name, and a batch of inputs and labels for it."""
     net = create_model(name, **model_entry(name).example, **more)
-    shape = (1, 32, 32) if name.startswith("conv-") else (model_entry(name).example["in_features"],)
+    inputs = model_entry(name).example.get("in_features")
+    shape = (1, 32, 32) if inputs is None else (inputs,)
     x = torch.randn(12, *shape)
     return net, x, torch.arange(12) % net.eval()(x).shape[-1]
 
@@ -153,7 +155,7 @@ def test_the_registry_holds_the_paper_s_models_and_their_controls():
 
 @pytest.mark.parametrize(
     ("pattern", "names"),
-    [("*", NAMES), ("conv-*", NAMES[:4]), ("mln*", ["mln", "mln-binary"]), ("ml?", ["mln", "mlp"]), ("x", [])],
+    [("*", NAMES), ("conv-*", NAMES[:5]), ("mln*", ["mln", "mln-binary"]), ("ml?", ["mln", "mlp"]), ("x", [])],
 )
 def test_list_models_takes_a_shell_pattern(pattern, names):
     assert list_models(pattern) == names

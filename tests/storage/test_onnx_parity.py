@@ -18,7 +18,8 @@ from dendritree.wiring import WIRINGS
 onnxruntime = pytest.importorskip("onnxruntime")
 IMAGE = (1, 3, 4)
 INPUTS = 12
-LAYERS = int(os.environ.get("DENDRITREE_ONNX_LAYERS", "10"))
+NAMES = [*(name for name in WIRINGS if name != "tied"), "tied"]
+LAYERS = int(os.environ.get("DENDRITREE_ONNX_LAYERS", "11"))
 TREES = {
     "one number": lambda _: 3,
     "levels": lambda fan_in: [2, 2, -(-fan_in // 4)],
@@ -30,23 +31,27 @@ TREES = {
 def random_layer(number):
     """Layer `number`: every wiring and kind of tree in turn, sizes and the rest at random."""
     random = np.random.default_rng(number)
-    name = list(WIRINGS)[number % len(WIRINGS)]
+    name = NAMES[number % len(NAMES)]
     neurons = int(random.integers(1, 4))
     fan_in = int(random.integers(5, 10))
-    free = name in ("random", "strided", "local", "custom")
+    free = name in ("random", "strided", "local", "tied", "custom")
     if name == "partition":
         fan_in, neurons = INPUTS // neurons, neurons
     elif not free:
         fan_in = INPUTS
+    tree = list(TREES.values())[(number + number // len(NAMES)) % len(TREES)](fan_in)
+    if name == "tied":
+        fan_in, tree = 8, [2, 4]
     wiring = {
         "custom": lambda: WIRINGS[name](random.integers(0, INPUTS, neurons * fan_in).tolist()),
         "local": lambda: WIRINGS[name](window=3, image_shape=IMAGE),
+        "tied": lambda: WIRINGS[name](window=2, stride=1, image_shape=IMAGE),
         **{each: lambda: WIRINGS[name](IMAGE) for each in ("rows", "columns", "patches", "morton")},
     }.get(name, WIRINGS[name])()
     return DendriticLayer(
         INPUTS,
         neurons,
-        branching=list(TREES.values())[(number + number // len(WIRINGS)) % len(TREES)](fan_in),
+        branching=tree,
         wiring=wiring,
         repeats=[None, None, 2][number % 3],
         bias=number % 4 != 3,
@@ -93,7 +98,7 @@ def test_onnxruntime_gives_the_numbers_of_the_loop_for_any_batch(exported, sampl
     with torch.no_grad():
         for number, layer in enumerate(model.layers):
             mine, found = found[:, : layer.out_features], found[:, layer.out_features :]
-            wanted = loop(x, layer.weight, layer.bias, layer.forest, layer.activation, layer.root_activation)
+            wanted = loop(x, layer.edge_weight, layer.node_bias, layer.forest, layer.activation, layer.root_activation)
             torch.testing.assert_close(mine, wanted, rtol=1e-5, atol=1e-5, msg=lambda m, n=number: f"layer {n}: {m}")
     assert found.shape == (samples, 0)
 

@@ -94,10 +94,45 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(mean, math.sqrt(math.fsum(squares) / (array.size - 1)))
 
 
-def welch(first: Sequence[float], second: Sequence[float]) -> Difference:
+def expected_best(scores: Sequence[float]) -> Spread:
+    """Mean and standard deviation of the best score of a search, if it drew as often again from what it tried.
+
+    Dodge et al. (2019), "Show your work": the best of n draws from n scores is at most the i-th in rising order with
+    probability (i / n)^n. The standard deviation is the luck of the search. Scores that are not finite count as
+    the worst.
+
+    >>> found = expected_best([0.1, 0.2, 0.3])
+    >>> round(found.mean, 4), round(found.sd, 4)
+    (0.2667, 0.0544)
+    """
+    array = np.sort(np.asarray(scores, dtype=np.float64))
+    finite = array[np.isfinite(array)]
+    if not finite.size:
+        return Spread(math.nan, math.nan)
+    array = np.sort(np.where(np.isfinite(array), array, finite[0]))
+    steps = (np.arange(len(array) + 1) / len(array)) ** len(array)
+    share = np.diff(steps)
+    mean = float(share @ array)
+    return Spread(mean, math.sqrt(float(share @ (array - mean) ** 2)))
+
+
+class Luck(NamedTuple):
+    """What adds to the uncertainty of a mean besides the spread of its sample."""
+
+    sd: float
+    df: float
+    """Degrees of freedom that the standard deviation was estimated with."""
+
+
+def welch(first: Sequence[float], second: Sequence[float], luck: Sequence[Luck] = ()) -> Difference:
     """Welch's two-sided t test: compare the means of two samples whose variances may differ.
 
     Two samples without any spread differ for certain (p = 0) or not at all (p = 1).
+
+    Args:
+        first, second: the samples.
+        luck: of either mean, each independent of everything else; their variances are added to those of the means, and
+            their degrees of freedom counted as Satterthwaite does.
 
     >>> result = welch([0.80, 0.82, 0.84], [0.70, 0.74, 0.78])
     >>> round(result.mean, 3), round(result.df, 2), round(result.p, 4)
@@ -107,6 +142,9 @@ def welch(first: Sequence[float], second: Sequence[float]) -> Difference:
     mean = mean_1 - mean_2 if math.isfinite(mean_1) and math.isfinite(mean_2) else math.nan
     if math.isnan(sd_1) or math.isnan(sd_2):
         return Difference(mean, math.nan, math.nan)
+    if any(each.sd > 0 for each in luck):
+        spreads = [(sd_1**2 / len(first), len(first) - 1), (sd_2**2 / len(second), len(second) - 1)]
+        return _t_test(mean, [*spreads, *((each.sd**2, each.df) for each in luck)])
     if sd_1 == sd_2 == 0.0:
         statistic = math.copysign(math.inf, mean) if mean else 0.0
         return Difference(mean, mean, mean, 0.0 if mean else 1.0, statistic)
@@ -115,6 +153,16 @@ def welch(first: Sequence[float], second: Sequence[float]) -> Difference:
         test = _scipy_stats().ttest_ind(first, second, equal_var=False)
         low, high = test.confidence_interval(CONFIDENCE)
     return Difference(mean, float(low), float(high), float(test.pvalue), float(test.statistic), float(test.df))
+
+
+def _t_test(mean: float, variances: Sequence[tuple[float, float]]) -> Difference:
+    """A difference whose variance is a sum of estimates, each with its degrees of freedom."""
+    special = import_extra("scipy.special", extra="experiments")
+    total = sum(variance for variance, _ in variances)
+    df = total**2 / sum(variance**2 / df for variance, df in variances if variance)
+    statistic, half = mean / math.sqrt(total), float(special.stdtrit(df, (1 + CONFIDENCE) / 2)) * math.sqrt(total)
+    p = 2 * float(special.stdtr(df, -abs(statistic)))
+    return Difference(mean, mean - half, mean + half, p, statistic, df)
 
 
 def paired_difference(

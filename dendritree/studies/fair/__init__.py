@@ -1,7 +1,7 @@
 """`dendritree compare`: data sets x parameter budgets x model families under one fair rule."""
 
 from .answer import Answer, answers
-from .families import FAMILIES, OURS, Family
+from .families import FAMILIES, FOR_IMAGES, OURS, Family
 from .plan import BUDGETS, ComparisonPlan
 from .report import comparison_report, print_comparison, write_comparison
 from .results import CellResult, Comparison, Efficiency, Gain, summarize
@@ -11,6 +11,7 @@ from .trials import Cell
 __all__ = [
     "BUDGETS",
     "FAMILIES",
+    "FOR_IMAGES",
     "OURS",
     "Answer",
     "Cell",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import OptionError
 from ...models.sizing import fill_budget
-from ...wiring import Local, Random, Wiring
+from ...wiring import Local, Random, Tied, Wiring
 from ..engine.choice import Choice
 from ..engine.task import Task
 
@@ -122,7 +122,56 @@ def _sparse(random: np.random.Generator, task: Task) -> dict[str, Any]:
 
 
 def _tree(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    return _wired(random, task, lambda synapses: _branching(random, task, synapses))
+    return _wired(random, task, lambda synapses: _branching(random, task, synapses)) | {
+        "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh")
+    }
+
+
+def _tied(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    """Copies of a dendrite at places that overlap, touch or lie apart."""
+    channels, height, width = _image(task)
+    side = min(int(_pick(random, 3, 4, 5, 6, 7)), height - 2, width - 2)
+    synapses = min(_synapses(random, task), channels * side**2)
+    wiring = Tied(side, int(random.integers(1, 5)), task.image_shape)
+    return _common(random) | {
+        "shape": (1.0,),
+        "branching": [synapses, int(_pick(random, 4, 9, 16))],
+        "wiring": wiring,
+        "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
+        "rewired": _pick(random, 0.0, 0.3),
+    }
+
+
+def _tied_linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    return _tied(random, task) | {"linear_dendrites": True}
+
+
+def _conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    shape = _image(task)
+    most = min(shape[1:])
+    stride = int(_pick(random, 1, 2))
+    return _common(random) | {
+        "shape": (1.0,),
+        "image_shape": list(shape),  # as a file has it
+        "kernel_size": min(int(_pick(random, 3, 5, 7)), most),
+        "stride": stride,
+        "pool": min(int(_pick(random, 2, 3, 4)), most // stride),
+        "activation": _pick(random, "relu", "relu", "leaky_relu", "tanh"),
+    }
+
+
+def _tree_conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    """Filters with dendrites, over all of a patch or a part of it."""
+    plain = _conv(random, task)
+    patch = _image(task)[0] * plain["kernel_size"] ** 2
+    fan_in = max(4, round(patch * float(_pick(random, 0.3, 0.6, 1.0))))
+    dendrites = int(_pick(random, 2, 3, 4))
+    return plain | {"fan_in": min(fan_in, patch), "branching": [-(-fan_in // dendrites), dendrites]}
+
+
+def _image(task: Task) -> tuple[int, int, int]:
+    assert task.image_shape is not None  # a plan has checked it
+    return task.image_shape
 
 
 def _wired(random: np.random.Generator, task: Task, tree: Callable[[int], list[Any]]) -> dict[str, Any]:
@@ -210,6 +259,10 @@ FAMILIES = {
     "sparse": Family("sparse", "sparse perceptrons: the same wiring, no tree", "dendritic-network", _sparse),
     "dense": Family("dense", "dense MLP", "dense-network", _dense),
     "linear": Family("linear", "perceptrons: one linear unit per output", "perceptrons", _linear),
+    "tied": Family("tied", "trees whose dendrites share weights", "dendritic-network", _tied),
+    "tied-linear": Family("tied linear", "the same with linear dendrites", "dendritic-network", _tied_linear),
+    "conv": Family("conv", "one convolution, pooling, a linear read-out", "conv-network", _conv),
+    "tree-conv": Family("tree conv", "the same, filters with dendrites", "conv-network", _tree_conv),
     "ktree": Family("k-trees", "k-trees over all inputs, a linear soma per output", "neuron-network", _ktree),
     "denn": Family("DENN", "DENN: neurons that take the maximum of their branches", "neuron-network", _denn),
     "dnm": Family("DNM", "DNM: sums of products of sigmoid synapses", "neuron-network", _dnm),
@@ -218,4 +271,6 @@ FAMILIES = {
 }
 """Families by name, in reading order. `sparse`, `dense` and `linear` are the controls of `tree`."""
 OURS = ("tree", "sparse", "dense", "linear")
-"""What a comparison has by default; the others are other authors' neurons."""
+"""What a comparison has by default."""
+FOR_IMAGES = ("tied", "tied-linear", "conv", "tree-conv")
+"""Families that share weights between places of an image; the rest are other authors' neurons."""

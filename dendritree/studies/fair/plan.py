@@ -18,8 +18,8 @@ from ..engine.choice import Choice
 from ..engine.seeds import seed_of
 from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
 from ..engine.trial import Trial
-from .families import FAMILIES, LEARNING_RATES, OURS, small_budget
-from .trials import SEARCH, TEST, Cell, FairJob, choice_of
+from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS, small_budget
+from .trials import SEARCH, TEST, Cell, FairJob, choice_of, validation_score
 
 BUDGETS = {
     "mnist": "4k 9k 18k 36k",
@@ -100,6 +100,10 @@ class ComparisonPlan:
         if twice := [name for name, count in Counter(task.name for task in named).items() if count > 1]:
             raise OptionError(f"a comparison must name each data set once: {twice[0]!r} is there twice")
         for task in named:
+            if task.image_shape is None and (sharing := [family for family in FOR_IMAGES if family in chosen]):
+                raise OptionError(
+                    f"families that share weights between places need images: {task.name} has none for {sharing[0]!r}"
+                )
             sizes = asked or default_budgets(task)
             cells += [Cell(task, 0, "linear")] * ("linear" in chosen)
             cells += [Cell(task, size, family) for size in sizes for family in sized]
@@ -160,7 +164,7 @@ class ComparisonPlan:
             return None
 
         def goodness(trial: Trial) -> float:
-            return cell.task.goodness(cell.task.score(trial.at_best("val_loss"), trial.at_best("val_acc")))
+            return cell.task.goodness(validation_score(cell.task, trial))
 
         return choice_of(max(sorted(searched, key=lambda trial: trial.key["trial"]), key=goodness))
 

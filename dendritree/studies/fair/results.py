@@ -6,7 +6,6 @@ Every figure comes from the test set and from fresh seeds; every choice was made
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -23,9 +22,11 @@ from ..engine.statistics import (
     BOOTSTRAP_SEED,
     CONFIDENCE,
     Difference,
+    Luck,
     Spread,
     bootstrap_mean,
     corrected,
+    expected_best,
     resampled_means,
     spread,
     welch,
@@ -34,7 +35,7 @@ from ..engine.task import Task
 from ..engine.trial import Trial
 from .families import FAMILIES
 from .plan import BUDGETS
-from .trials import SEARCH, TEST, Cell, choice_of
+from .trials import SEARCH, TEST, Cell, choice_of, validation_score
 
 RESAMPLES = 2000
 
@@ -50,10 +51,23 @@ class CellResult:
     """For one example."""
     scores: tuple[float, ...]
     """On the test set, one per seed: accuracy, or RMSE."""
-    searched: int
-    """Choices tried."""
+    searched: tuple[float, ...]
+    """The scores on validation of the choices that were tried."""
     seconds: float
     """Of training, per model; several were trained at once on the machine, so compare with care."""
+
+    @property
+    def expected_best(self) -> Spread:
+        """The best score on validation that such a search finds on average, and the luck of it."""
+        sign = self.cell.task.goodness(1.0)
+        found = expected_best([sign * score for score in self.searched])
+        return Spread(sign * found.mean, found.sd)
+
+    @property
+    def luck(self) -> list[Luck]:
+        """The luck of the search, where there was one."""
+        sd = self.expected_best.sd
+        return [Luck(sd, len(self.searched) - 1)] if sd > 0 else []
 
     @property
     def spread(self) -> Spread:
@@ -92,7 +106,7 @@ class Gain:
     task: Task
     budget: int
     kind: str
-    """`tree`: trees over sparse perceptrons; `wiring`: sparse perceptrons over dense ones; `both`: trees over dense."""
+    """A name of `PAIRS`."""
     test: Difference
     """With its p value corrected by Holm's method for all gains of the kind."""
     raw_p: float
@@ -157,12 +171,16 @@ def summarize(trials: Sequence[Trial], tasks: Mapping[str, Task] = MappingProxyT
     for trial in trials:
         if trial.key["phase"] == TEST:
             tests.setdefault(Cell.of(trial, tasks), []).append(trial)
-    searched = Counter(Cell.of(trial, tasks) for trial in trials if trial.key["phase"] == SEARCH)
-    results = tuple(_result(cell, tests[cell], searched[cell]) for cell in sorted(tests, key=reading_order))
+    searched: dict[Cell, list[float]] = {}
+    for trial in trials:
+        if trial.key["phase"] == SEARCH:
+            cell = Cell.of(trial, tasks)
+            searched.setdefault(cell, []).append(validation_score(cell.task, trial))
+    results = tuple(_result(cell, tests[cell], searched.get(cell, [])) for cell in sorted(tests, key=reading_order))
     return Comparison(results, tuple(_efficiencies(results)), tuple(_gains(results)))
 
 
-def _result(cell: Cell, trials: Sequence[Trial], searched: int) -> CellResult:
+def _result(cell: Cell, trials: Sequence[Trial], searched: Sequence[float]) -> CellResult:
     trials = sorted(trials, key=lambda trial: trial.key["trial"])
     choice = choice_of(trials[0])
     return CellResult(
@@ -171,7 +189,7 @@ def _result(cell: Cell, trials: Sequence[Trial], searched: int) -> CellResult:
         trials[0].parameters,
         _multiply_adds(choice),
         tuple(cell.task.score(trial.scores["test_loss"], trial.scores["test_acc"]) for trial in trials),
-        searched,
+        tuple(searched),
         float(np.mean([trial.seconds for trial in trials])),
     )
 
@@ -243,7 +261,15 @@ def needed_size(target: float, sizes: NDArray[np.float64], curve: NDArray[np.flo
 
 # ------------------------------------------------------------------------------------------------------------ gains
 
-PAIRS = {"tree": ("tree", "sparse"), "wiring": ("sparse", "dense"), "both": ("tree", "dense")}
+PAIRS = {
+    "tree": ("tree", "sparse"),
+    "wiring": ("sparse", "dense"),
+    "both": ("tree", "dense"),
+    "tied-tree": ("tied", "tied-linear"),
+    "tying": ("tied", "tree"),
+    "tied-conv": ("tied", "conv"),
+    "tree-conv": ("tree-conv", "conv"),
+}
 """Kinds of gains: which family is to be ahead, and of which."""
 
 
@@ -256,7 +282,8 @@ def _gains(results: Sequence[CellResult]) -> list[Gain]:
             other = by_cell.get((task, budget, behind))
             if family == ahead and other is not None:
                 sides = (result.scores, other.scores)
-                test = welch(*(sides if task.metric == "accuracy" else sides[::-1]))
+                luck = [*result.luck, *other.luck]
+                test = welch(*(sides if task.metric == "accuracy" else sides[::-1]), luck)
                 found.append(Gain(task, budget, kind, test, test.p, other.spread.mean))
         tests = corrected(gain.test for gain in found)
         gains += [replace(gain, test=test) for gain, test in zip(found, tests, strict=True)]

@@ -27,6 +27,10 @@ GAIN_NAMES = {
     "tree": "tree gain: trees over sparse",
     "wiring": "wiring gain: sparse over dense",
     "both": "both: trees over dense",
+    "tied-tree": "tree gain of tied dendrites: nonlinear over linear ones",
+    "tying": "tying gain: tied over untied trees",
+    "tied-conv": "tied trees over a convolution",
+    "tree-conv": "tree gain of convolutions: filters with dendrites over plain ones",
 }
 
 
@@ -134,7 +138,9 @@ def cells_section(comparison: Comparison) -> Section:
         "Scores against parameters",
         "Mean over fresh seeds on the test set, with a band for its 95 % bootstrap interval. Sizes are on a logarithmic"
         " scale; on the axis of accuracies half the errors are the same step everywhere. Multiply-adds are those of one"
-        " example. Several models were trained at once on the machine, so compare seconds with care.",
+        " example. Several models were trained at once on the machine, so compare seconds with care. The expected best"
+        " is the score on validation that a search of as many choices finds on average, and the standard deviation"
+        " that is its luck, from all choices that were tried (Dodge et al. 2019).",
         (
             FAMILY,
             TASK,
@@ -145,7 +151,8 @@ def cells_section(comparison: Comparison) -> Section:
             Column("interval", "95 % interval of the mean", "interval", digits=4),
             Column("multiply_adds", "multiply-adds", "count"),
             Column("seconds", "training, per model", "seconds"),
-            Column("choices", "choices tried", "count", value="searched"),
+            Column("choices", "choices tried", "count", value=lambda of: len(of.searched)),
+            Column("expected_best", "expected best, validation", "spread", digits=4),
             Column("seeds", "seeds", "count", value=lambda of: len(of.scores)),
         ),
         comparison.cells,
@@ -191,7 +198,8 @@ def gains_section(comparison: Comparison) -> Section:
         "Tree gain and wiring gain",
         "Differences of mean test scores at the same budget, in points of accuracy or in % of the control's RMSE;"
         " positive is better. p values are Welch's, corrected by Holm's method over all gains of the kind; intervals"
-        f" are not corrected. {NOT_A_TREE_GAIN}",
+        " are not corrected. Both include the luck of the two searches, the standard deviation of the best of as many"
+        f" choices drawn again from those that were tried. {NOT_A_TREE_GAIN}",
         (
             Column("what", "gain", value=lambda gain: GAIN_NAMES[gain.kind]),
             Column("task", value="task.name"),

@@ -108,6 +108,11 @@ def read_fair_trial(trial: Trial, tasks: Mapping[str, Task] = MappingProxyType({
     return trial
 
 
+def validation_score(task: Task, trial: Trial) -> float:
+    """The score by which a choice is compared with others."""
+    return task.score(trial.at_best("val_loss"), trial.at_best("val_acc"))
+
+
 def choice_of(trial: Trial) -> Choice:
     """The choice that a trial was made with."""
     return Choice(**trial.config)

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dendritree.studies.engine.statistics import Spread, bootstrap_mean, hedges_g, holm, spread, welch
+from dendritree.studies.engine.statistics import (
+    Luck,
+    Spread,
+    bootstrap_mean,
+    expected_best,
+    hedges_g,
+    holm,
+    spread,
+    welch,
+)
 
 # Sleep gained with two drugs, ten people each: Student's own example of 1908.
 DRUG_1 = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
@@ -215,3 +224,45 @@ def test_the_bootstrap_is_the_same_each_time_and_within_the_values(values):
 @pytest.mark.parametrize("values", [[], [0.5], [0.5, math.nan], [math.inf, 0.5]])
 def test_the_bootstrap_of_too_little_is_nan(values):
     assert is_nan(*bootstrap_mean(values))
+
+
+# -------------------------------------------------------------------------------------------------- luck of a search
+
+
+@given(st.lists(st.floats(-2, 2), min_size=1, max_size=12), st.integers(0, 99))
+def test_the_expected_best_is_that_of_many_searches(scores, seed):
+    found = expected_best(scores)
+    draws = np.random.default_rng(seed).choice(scores, (20_000, len(scores))).max(1)
+    assert found.mean == pytest.approx(draws.mean(), abs=0.05)
+    assert found.sd == pytest.approx(draws.std(), abs=0.05)
+
+
+def test_scores_that_are_not_finite_count_as_the_worst():
+    assert expected_best([math.nan, 0.2, 0.4]) == expected_best([0.2, 0.2, 0.4])
+    assert math.isnan(expected_best([math.nan]).mean)
+    assert expected_best([0.3]) == (0.3, 0.0)
+
+
+def test_without_luck_a_sum_of_variances_is_welchs_test():
+    plain, summed = welch(DRUG_1, DRUG_2), welch(DRUG_1, DRUG_2, [Luck(1e-12, 5)])
+    for name in ("mean", "low", "high", "p", "statistic", "df"):
+        assert getattr(summed, name) == pytest.approx(getattr(plain, name))
+
+
+def test_luck_widens_the_interval_and_raises_p():
+    plain, lucky = welch(DRUG_1, DRUG_2), welch(DRUG_1, DRUG_2, [Luck(0.5, 15), Luck(0.2, 15)])
+    assert lucky.mean == plain.mean
+    assert lucky.low < plain.low
+    assert lucky.p > plain.p
+
+
+@pytest.mark.parametrize("sd", [0.3, 1.0])
+def test_a_test_with_luck_rejects_true_hypotheses_as_often_as_it_says(sd):
+    random = np.random.default_rng(0)
+    tries = 1500
+    found = 0
+    for _ in range(tries):  # the mean itself is drawn, with that luck, on either side
+        sides = [random.normal(0, sd) + random.normal(0, 0.5, 5) for _ in range(2)]
+        estimated = [Luck(float(np.std(random.normal(0, sd, 16), ddof=1)), 15) for _ in range(2)]
+        found += welch(*sides, estimated).p < 0.05
+    assert found / tries == pytest.approx(0.05, abs=0.02)

@@ -16,7 +16,8 @@ from dendritree.errors import OptionError
 from dendritree.models.sizing import fill_budget
 from dendritree.studies.engine.choice import Choice
 from dendritree.studies.engine.task import Task
-from dendritree.studies.fair.families import FAMILIES, LEARNING_RATES, OURS
+from dendritree.studies.fair import ComparisonPlan
+from dendritree.studies.fair.families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS
 from dendritree.studies.fair.plan import BUDGETS, draw_choice
 from dendritree.studies.fair.trials import Cell, FairJob, choice_of
 from dendritree.wiring import Local, Random
@@ -203,3 +204,32 @@ def test_trees_and_sparse_perceptrons_of_tables_read_columns_by_chance():
         choices = draws(family, "adult", 400, 8)
         assert all(choice.arguments["wiring"] == Random() for choice in choices)
         assert {len(choice.arguments["hidden"]) for choice in choices} == {1, 2}
+
+
+# ------------------------------------------------------------------------------- families that share weights in images
+
+
+@pytest.mark.parametrize("family", FOR_IMAGES)
+@pytest.mark.parametrize(("dataset", "budget"), [("mnist", 4000), ("cifar10", 18000), ("digits", 1000)])
+def test_a_family_that_shares_weights_fills_its_budget(family, dataset, budget):
+    for seed in range(3):
+        choice = choose(family, Task.parse(dataset), budget, seed)
+        (width,) = choice.arguments["hidden"]
+        sizes = [
+            sum(p.numel() for p in create_model(choice.network, **choice.arguments | {"hidden": [w]}).parameters())
+            for w in (width, width + 1)
+        ]
+        assert sizes[0] <= budget < sizes[1]
+
+
+def test_the_control_of_tied_dendrites_differs_in_nothing_but_their_activation():
+    task = Task.parse("cifar10")
+    for seed in range(5):
+        random = [np.random.default_rng(seed) for _ in range(2)]
+        tied, linear = (FAMILIES[name].draw(each, task) for name, each in zip(FOR_IMAGES[:2], random, strict=True))
+        assert linear == tied | {"linear_dendrites": True}
+
+
+def test_families_that_share_weights_need_images():
+    with pytest.raises(OptionError, match="need images: adult has none for 'tied'"):
+        ComparisonPlan.make(["adult"], families=["tree", "tied"])

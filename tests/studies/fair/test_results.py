@@ -5,15 +5,16 @@ import math
 import numpy as np
 import pytest
 import torch
+from compare_cases import made_trial
 from comparison_cases import around, made_up_cell, made_up_run
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
 from dendritree.studies.engine.choice import Choice
-from dendritree.studies.engine.statistics import Spread
+from dendritree.studies.engine.statistics import Luck, Spread, expected_best, welch
 from dendritree.studies.engine.task import Task
-from dendritree.studies.fair import summarize
+from dendritree.studies.fair import ComparisonPlan, summarize
 from dendritree.studies.fair.results import CellResult, efficiency
 from dendritree.studies.fair.trials import Cell
 
@@ -22,7 +23,7 @@ DIGITS, HOUSES = Task.parse("digits"), Task.parse("california-housing")
 
 def result(scores, parameters, family="dense", task=DIGITS):
     cell = Cell(task, parameters, family)
-    return CellResult(cell, Choice("none", {}, 0.1), parameters, None, tuple(scores), 2, 1.0)
+    return CellResult(cell, Choice("none", {}, 0.1), parameters, None, tuple(scores), (), 1.0)
 
 
 def needed_by_walking(target, sizes, means):
@@ -169,7 +170,7 @@ def test_results_are_of_fresh_seeds_and_in_reading_order():
     assert families == ["tree", "sparse", "dense"]
     (linear,) = found.of(Task.parse("mnist:128"), "linear")
     assert linear.spread == pytest.approx(Spread(0.768, 0.08 * (1 - 0.768) ** 1.2))
-    assert (linear.searched, linear.parameters, linear.multiply_adds) == (2, 7850, 7840)
+    assert (len(linear.searched), linear.parameters, linear.multiply_adds) == (2, 7850, 7840)
     assert len(linear.scores) == 3
 
 
@@ -192,3 +193,19 @@ def test_looking_at_results_leaves_the_random_state_alone():
     assert torch.equal(torch.random.get_rng_state(), before)
     assert found.cells[0].multiply_adds > 0
     assert {Cell.of(record) for record in records} == {found.cells[0].cell}
+
+
+def test_the_luck_of_a_search_is_in_the_test_of_a_gain():
+    records = made_up_cell("digits", "tree", 1000, around(0.92, 0.003))
+    records += made_up_cell("digits", "sparse", 1000, around(0.90, 0.003))
+    searches = [0.80, 0.85, 0.91]  # besides the two of 0.5 that every made-up cell has
+    plan = ComparisonPlan.make(["digits"], budgets=[1000], families=["tree"], trials=3)
+    found = [
+        made_trial(job, val_loss=[1.0], val_acc=[score])
+        for job, score in zip(plan.searches(plan.cells[0]), searches, strict=True)
+    ]
+    (plain,), (lucky,) = summarize(records).gains, summarize(records + found).gains
+    assert lucky.test.mean == plain.test.mean
+    wanted = welch(around(0.92, 0.003), around(0.90, 0.003), [Luck(expected_best([0.5, 0.5, *searches]).sd, 4)])
+    assert (lucky.raw_p, lucky.test.low) == pytest.approx((wanted.p, wanted.low))
+    assert lucky.raw_p > plain.raw_p

@@ -10,9 +10,9 @@ from dendritree.models.neurons import NEURON_LAYERS
 from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.engine.task import Task
-from dendritree.studies.fair import FAMILIES, OURS, ComparisonPlan, compare, summarize, write_comparison
+from dendritree.studies.fair import FAMILIES, FOR_IMAGES, OURS, ComparisonPlan, compare, summarize, write_comparison
 
-RIVALS = [family for family in FAMILIES if family not in OURS]
+RIVALS = [family for family in FAMILIES if family not in (*OURS, *FOR_IMAGES)]
 
 
 def parameters_by_hand(choice, width):

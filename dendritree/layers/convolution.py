@@ -1,0 +1,203 @@
+"""`DendriticConv2d`, `DendriticConv1d`: convolutions whose filters are dendritic neurons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import torch
+from torch import Tensor
+
+from ..errors import OptionError, ShapeError, check_int, check_one_of
+from ..levels import AUTO, Branching
+from ..ops import PatchGrid
+from ..wiring import with_image
+from .activation import Activation
+from .base import check_dense
+from .forest import ForestLayer
+from .growth import Growth, Wirings
+
+Length: TypeAlias = int | Sequence[int]
+"""One number for all axes of an image, or one for each."""
+
+
+class _DendriticConv(ForestLayer):
+    """What both have in common. `axes` are the names of the axes along which a filter slides."""
+
+    SIZES: ClassVar[tuple[str, ...]] = ("in_channels", "out_channels")
+    axes: ClassVar[tuple[str, ...]]
+    in_channels: int
+    out_channels: int
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Length,
+        stride: Length = 1,
+        padding: Length | str = 0,
+        dilation: Length = 1,
+        *,
+        branching: Branching = AUTO,
+        depth: int | None = None,
+        fan_in: int | None = None,
+        wiring: Wirings = "shared",
+        repeats: int | None = None,
+        ragged: bool = False,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        dropout: float = 0.0,
+        dropout_per: str = "synapse",
+        activation: Activation = "leaky_relu",
+        root_activation: bool = True,
+        backend: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        channels, filters = check_int("in_channels", in_channels), check_int("out_channels", out_channels)
+        kernel, strides = self._lengths("kernel_size", kernel_size), self._lengths("stride", stride)
+        dilations = self._lengths("dilation", dilation)
+        if isinstance(padding, str):
+            check_one_of("padding", padding, ("same", "valid"))
+            if padding == "same" and max(strides) > 1:
+                raise OptionError(f"padding 'same' is for stride 1: got stride {stride}")
+        else:
+            padding = self._lengths("padding", padding, least=0)
+        if padding_mode != "zeros":
+            raise OptionError(
+                f"padding_mode must be 'zeros': got {padding_mode!r}; torch.nn.functional.pad has other modes, for the "
+                "input of a layer without padding"
+            )
+        high = (1,) * (2 - len(kernel)) + kernel  # a row of numbers is an image one pixel high
+        image = (channels, high[0], high[1])
+        features = channels * high[0] * high[1]
+        wirings = with_image(wiring, image)
+        growth = Growth(features, filters, branching, depth, fan_in, wirings, repeats, ragged)
+        super().__init__(
+            growth,
+            bias=bias,
+            dropout=dropout,
+            dropout_per=dropout_per,
+            activation=activation,
+            root_activation=root_activation,
+            backend=backend,
+            device=device,
+            dtype=dtype,
+            in_channels=channels,
+            out_channels=filters,
+        )
+        self.kernel_size, self.stride, self.padding, self.dilation = kernel, strides, padding, dilations
+        self.padding_mode = padding_mode
+        self._grid = self._make_grid()
+
+    def _lengths(self, name: str, value: Length, *, least: int = 1) -> tuple[int, ...]:
+        """One number for each axis."""
+        given = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * len(self.axes)
+        if len(given) != len(self.axes):
+            raise OptionError(f"{name} must be an integer, or one for each of {', '.join(self.axes)}: got {value!r}")
+        return tuple(check_int(name, each, least=least) for each in given)
+
+    def _make_grid(self) -> PatchGrid:
+        """The patches that the filters read, in an image of two axes."""
+        pairs: list[tuple[int, int]] = []
+        for axis in range(len(self.axes)):
+            if self.padding == "same":  # as nn.Conv2d: an odd zero goes to the right and below
+                total = self.dilation[axis] * (self.kernel_size[axis] - 1)
+                pairs.append((total // 2, total - total // 2))
+            else:
+                each = 0 if isinstance(self.padding, str) else self.padding[axis]
+                pairs.append((each, each))
+        if len(self.axes) == 1:
+            pairs.insert(0, (0, 0))
+        kernel, stride, dilation = (
+            (1,) * (2 - len(sizes)) + sizes for sizes in (self.kernel_size, self.stride, self.dilation)
+        )
+        (top, bottom), (left, right) = pairs
+        return PatchGrid(self.in_channels, kernel, stride, (left, right, top, bottom), dilation)  # type: ignore[arg-type]
+
+    def _options(self) -> dict[str, Any]:
+        shape = {
+            name: value
+            for name, default in (("stride", 1), ("padding", 0), ("dilation", 1))
+            if (value := getattr(self, name)) != (default,) * len(self.axes)
+        }
+        return {"kernel_size": self.kernel_size, **shape, **super()._options()}
+
+
+class DendriticConv2d(_DendriticConv):
+    """A convolution of images whose filters are dendritic neurons, with the contract of `nn.Conv2d`.
+
+    A filter is a tree over its patch of `in_channels * kernel_height * kernel_width` inputs, the same tree at every
+    position:
+
+        y[n, :, i, j] = trees(patch of x[n] at row i * stride, column j * stride)
+
+    where `trees` is what a `DendriticLayer` of that many inputs and `out_channels` neurons computes.
+
+    Args:
+        in_channels, out_channels: as in `nn.Conv2d`; a filter, or neuron, for each output channel.
+        kernel_size, stride, dilation: an int, or one for each of height, width.
+        padding: zeros around the image: an int, one for each of height, width, `"same"` or `"valid"`.
+        branching, depth, fan_in, repeats, ragged: the tree of a filter, as in `DendriticLayer`.
+        wiring: which inputs of a patch a filter reads: `"shared"` (all), another name of `dendritree.wiring.WIRINGS`,
+            or a wiring object. Those for images see the patch as an image of shape (in_channels, kernel height,
+            kernel width).
+        bias: whether nodes have a bias.
+        padding_mode: `"zeros"`.
+        dropout: probability of silencing while training.
+        dropout_per: `"synapse"` (each synapse of each filter at each position on its own) or `"input"` (a pixel, for
+            all that read it).
+        activation, root_activation, backend: as in `DendriticLayer`.
+        device, dtype: as in `nn.Conv2d`.
+
+    Shape:
+        - Input: `(*, in_channels, height, width)` with any leading dimensions, or none.
+        - Output: `(*, out_channels, height', width')`, sizes as of `nn.Conv2d`.
+
+    Attributes:
+        weight: shape `(edges,)`, at first N(0, 2 / children of its node), as in `DendriticLayer`.
+        bias: shape `(nodes,)`, at first 0, or None.
+        forest: the trees and their wiring in a patch, a `dendritree.tree.Forest`.
+        multiply_adds: for one output position.
+
+    Example:
+        >>> layer = DendriticConv2d(3, 32, 5, padding="same", branching=[25, 3])
+        >>> layer(torch.randn(8, 3, 28, 28)).shape
+        torch.Size([8, 32, 28, 28])
+        >>> layer.forest.describe(), sum(p.numel() for p in layer.parameters())
+        ('32 trees of 75 synapses, 3 + 1 dendrites', 2624)
+    """
+
+    axes = ("height", "width")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of shape (..., out_channels, height', width') for (..., in_channels, height, width)."""
+        return self._run(x, self._grid)
+
+
+class DendriticConv1d(_DendriticConv):
+    """A convolution of sequences whose filters are dendritic neurons, with the contract of `nn.Conv1d`.
+
+    As `DendriticConv2d`, with one axis: a filter is a tree over `in_channels * kernel_size` inputs. Wirings for images
+    see a patch as an image of shape (in_channels, 1, kernel_size).
+
+    Shape:
+        - Input: `(*, in_channels, length)` with any leading dimensions, or none.
+        - Output: `(*, out_channels, length')`, the length as of `nn.Conv1d`.
+
+    Example:
+        >>> layer = DendriticConv1d(4, 16, 9, stride=2, fan_in=12, branching=[4, 3], wiring="random")
+        >>> layer(torch.randn(8, 4, 100)).shape
+        torch.Size([8, 16, 46])
+    """
+
+    axes = ("length",)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of shape (..., out_channels, length') for (..., in_channels, length)."""
+        check_dense(x)
+        if x.dim() < 2 or x.shape[-2] != self.in_channels:
+            raise ShapeError(
+                f"the input must be sequences of shape (..., {self.in_channels}, length): got {tuple(x.shape)}"
+            )
+        return self._run(x.unsqueeze(-2), self._grid).squeeze(-2)

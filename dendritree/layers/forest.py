@@ -1,0 +1,207 @@
+"""What layers have in common whose weights are those of a forest: its trees, their parameters, their state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .. import ops
+from ..errors import FormatError, OptionError, ShapeError, check_one_of, check_probability
+from ..randomness import dropout as drop
+from ..randomness import generator_on
+from ..tree import Forest, IntArray
+from ..wiring import Wiring
+from .activation import Activation, make_activation
+from .base import PlannedLayer, check_dense
+from .growth import Growth
+from .state import FOREST_KEYS, check_forest, forest_state, is_same_tree
+
+DROPOUT_PER = ("synapse", "input")
+"""What dropout silences: each neuron's synapses on their own, or an input for all neurons at once."""
+
+
+class ForestLayer(PlannedLayer):
+    """A layer of dendritic trees: it has a forest, and one weight per edge and one bias per node of it.
+
+    What the trees read, all inputs or patches of them, is up to the layers that extend it.
+    """
+
+    weight: nn.Parameter
+    bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        growth: Growth,
+        *,
+        bias: bool,
+        dropout: float,
+        dropout_per: str,
+        activation: Activation,
+        root_activation: bool,
+        backend: str,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
+        **sizes: int,
+    ) -> None:
+        super().__init__(dtype, **sizes)
+        self.branching, self.wirings = growth.branching, growth.wirings
+        self.repeats, self.ragged = growth.repeats, growth.ragged
+        self.dropout = check_probability("dropout", dropout)
+        self.dropout_per = check_one_of("dropout_per", dropout_per, DROPOUT_PER)
+        self.backend = check_one_of("backend", backend, ops.BACKENDS)
+        self.root_activation = bool(root_activation) and self.repeats is None  # a soma is linear
+        self.forest, self.windows = growth.forest()
+        self.activation = make_activation(activation)
+        biases = (self.forest.biases,) if bias else None
+        self._add_parameters(device, dtype, weight=(self.forest.weights,), bias=biases)
+        self._make_plan(self.forest)
+        self.regrown = False
+        self.reset_parameters()
+
+    @property
+    def depth(self) -> int:
+        """Edges from leaf to root."""
+        return self.forest.depth
+
+    @property
+    def fan_in(self) -> int:
+        """Synapses of the largest neuron; of every neuron where the trees are equal."""
+        return int(self.forest.fan_in_of_neuron.max())
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds for one sample."""
+        return self.forest.multiply_adds
+
+    @property
+    def wiring(self) -> Wiring:
+        """The wiring; of the first tree of a neuron where each has its own."""
+        return self.wirings[0]
+
+    @property
+    def edge_weight(self) -> Tensor:
+        """The weight of each edge, shape (edges,): `weight`, repeated where nodes are tied."""
+        return self.weight if self._plan.ties is None else self.weight[self._plan.ties[0]]
+
+    @property
+    def node_bias(self) -> Tensor | None:
+        """The bias of each node, shape (nodes,): `bias`, repeated where nodes are tied."""
+        return self.bias if self.bias is None or self._plan.ties is None else self.bias[self._plan.ties[1]]
+
+    def coverage(self) -> Tensor:
+        """How many synapses read each input, shape (in_features,).
+
+        >>> from dendritree import DendriticLayer
+        >>> DendriticLayer(6, 2, branching=2, fan_in=3, wiring="random").coverage().tolist()
+        [1, 1, 1, 1, 1, 1]
+        """
+        return torch.from_numpy(np.bincount(self.forest.synapse_inputs, minlength=self.forest.in_features))
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draw the weights anew from the paper's law, N(0, 2 / children), and set the biases to 0.
+
+        The density gain of the paper's formula reduces to this: a node sees its own children, not the dense row.
+        """
+        if self.weight.is_meta:  # torch takes a third of a millisecond to draw nothing
+            return
+        fan_ins = self.forest.fan_ins[self.forest.is_template]
+        std = np.repeat(np.sqrt(2.0 / fan_ins), fan_ins)
+        self.weight.normal_(generator=generator_on(self.weight.device))
+        self.weight.mul_(torch.as_tensor(std, dtype=self.weight.dtype, device=self.weight.device))
+        if self.bias is not None:
+            # NOTE[DIFF]: the authors left PyTorch's default, uniform within 1 / sqrt(full layer width).
+            self.bias.zero_()
+
+    def _run(self, x: Tensor, patches: ops.PatchGrid | None = None) -> Tensor:
+        """The outputs of all trees, with dropout while training."""
+        check_dense(x)
+        dropout = self.dropout if self.training else 0.0
+        if dropout and self.dropout_per == "input":
+            x, dropout = drop(x, dropout), 0.0
+        return ops.dendritic(
+            x,
+            self.weight,
+            self.bias,
+            self._plan,
+            self.activation,
+            root_activation=self.root_activation,
+            dropout=dropout,
+            backend=self.backend,
+            patches=patches,
+        )
+
+    def extra_repr(self) -> str:
+        """The constructor's call, the trees that were grown, their parameters."""
+        parameters = self.forest.parameters(bias=self.bias is not None)
+        return f"{super().extra_repr()}; {self.forest.describe()}; {parameters:,} parameters"
+
+    def _options(self) -> dict[str, Any]:
+        options = self._tree_options() | self._changed(bias=self.bias is not None)
+        if self.dropout:
+            options |= {"dropout": self.dropout, "dropout_per": self.dropout_per}
+        if self.repeats is None:
+            options |= self._changed(root_activation=self.root_activation)
+        return options | self._changed(backend=self.backend)
+
+    def _tree_options(self) -> dict[str, Any]:
+        wiring = {"wiring": self.wirings[0] if len(self.wirings) == 1 else list(self.wirings)}
+        if self.regrown:
+            return wiring
+        size = {"fan_in": self.fan_in // (self.repeats or 1)} if self.wiring.any_fan_in else {}
+        if self.ragged and not size:
+            size = {"ragged": True}
+        return {"branching": self.branching, **size, **wiring, **self._changed(repeats=self.repeats)}
+
+    def __prepare_scriptable__(self) -> ForestLayer:
+        """Say no to `torch.jit.script`, which would fail with a word about type annotations."""
+        raise OptionError(
+            f"torch.jit.script cannot read a {type(self).__name__}: torch.jit.trace, torch.export and to_onnx can"
+        )
+
+    # ------------------------------------------------------------------------------------------- state and devices
+
+    def _structure(self) -> dict[str, Tensor]:
+        return forest_state(self.forest, self.windows)
+
+    def _check_structure(self, state: Mapping[str, Any]) -> Callable[[], None] | None:
+        """Check that a state dict is of this tree and wiring."""
+        if not any(key in state for key in FOREST_KEYS):
+            return None
+        drawn = check_forest(state, self.forest, self.windows, self.wirings)
+        return None if drawn is None else lambda: self.rewire(*drawn)
+
+    def rewire(self, forest: Forest, windows: IntArray | None = None) -> None:
+        """Attach the synapses to other inputs: those of a forest with the same trees. Windows stay, or are as given."""
+        if not is_same_tree(self.forest, forest):
+            raise FormatError(f"a layer is rewired with the same trees: {self.forest.difference(forest)}")
+        self.forest, self.windows = forest, self.windows if windows is None else windows
+        self._make_plan(forest)
+
+    def regrow(self, forest: Forest, *, bias: bool | None = None, windows: IntArray | None = None) -> None:
+        """Take other trees for the same inputs and neurons, with new weights of the initial law.
+
+        `weight` and `bias` are new parameters: make optimizers afterwards. `branching`, `wiring` and `repeats` still
+        say what the layer was made with.
+
+        Args:
+            forest: the trees and their wiring.
+            bias: whether nodes have a bias; None as before.
+            windows: of the nodes, for a layer whose synapses move in windows.
+        """
+        ours, theirs = ((trees.in_features, trees.neurons) for trees in (self.forest, forest))
+        if theirs != ours:
+            raise ShapeError(
+                f"a layer is regrown with trees for its {ours[0]} inputs and {ours[1]} neurons: got {theirs[0]} and "
+                f"{theirs[1]}"
+            )
+        has_bias, like = self.bias is not None if bias is None else bias, self.weight
+        self.forest, self.windows, self.regrown = forest, windows, True
+        self.weight = nn.Parameter(like.new_empty(forest.weights), requires_grad=like.requires_grad)
+        self.bias = nn.Parameter(like.new_empty(forest.biases), like.requires_grad) if has_bias else None
+        self._make_plan(forest)
+        self.reset_parameters()

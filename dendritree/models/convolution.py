@@ -1,0 +1,104 @@
+"""`ConvNetwork`: one convolution, pooling and a read-out; the control that a user would pick for images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..errors import OptionError, ShapeError, check_int, check_one_of
+from ..layers import DendriticConv2d
+from ..layers.activation import Activation, make_activation
+from ..layers.linear import make_linear
+from ..levels import Branching
+from ..randomness import generator_on
+from ..wiring.images import check_image_shape, image_of
+from .network import Network, between, check_sizes
+from .registry import register
+
+
+@register("conv-network", example={"in_features": 64, "hidden": [4], "out_features": 3, "kernel_size": 3, "pool": 2})
+class ConvNetwork(Network):
+    """A convolution, plain or dendritic, the maximum over each part of the image, and a linear read-out.
+
+    Args:
+        in_features: number of pixels, all channels.
+        hidden: number of filters, a list of one.
+        out_features: number of outputs.
+        image_shape: (channels, height, width) of the inputs; a square image of one channel by default.
+        kernel_size: side of the filters; they reach half of it beyond the borders.
+        stride: pixels from one place of a filter to the next.
+        branching: None for plain filters; the tree of dendritic ones, as in `DendriticConv2d`.
+        fan_in: synapses of a dendritic filter, drawn from its patch; all of the patch by default.
+        pool: the maximum of a filter is taken in `pool` x `pool` parts of the image.
+        norm: `"batch"` normalization of each filter's output, or None.
+        dropout: probability of silencing a feature while training.
+        activation: of the filters, as in `DendriticLayer`.
+        output: `"logits"` or `"probabilities"`.
+        device, dtype: as in `nn.Conv2d`.
+
+    Example:
+        >>> net = ConvNetwork(3072, [75], image_shape=(3, 32, 32), stride=2, norm="batch")
+        >>> net(torch.randn(5, 3072)).shape, sum(p.numel() for p in net.parameters())
+        (torch.Size([5, 10]), 17860)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        hidden: Sequence[int],
+        out_features: int = 10,
+        *,
+        image_shape: Sequence[int] | None = None,
+        kernel_size: int = 5,
+        stride: int = 1,
+        branching: Branching | None = None,
+        fan_in: int | None = None,
+        pool: int = 4,
+        norm: str | None = None,
+        dropout: float = 0.0,
+        activation: Activation = "relu",
+        output: str = "logits",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        inputs, *filters, outputs = check_sizes(in_features, hidden, out_features)
+        if len(filters) != 1:
+            raise OptionError(f"hidden must be a list with the number of filters: got {hidden!r}")
+        shape = image_of(check_image_shape(image_shape), inputs, "conv")
+        kernel, step, parts = (
+            check_int(name, value) for name, value in (("kernel_size", kernel_size), ("stride", stride), ("pool", pool))
+        )
+        places = [(side + 2 * (kernel // 2) - kernel) // step + 1 for side in shape[1:]]
+        if min(places) < parts:
+            raise ShapeError(f"pool must be at most the {min(places)} places of a filter along a side: got {parts}")
+        features = filters[0] * parts**2
+        placed: dict[str, Any] = {"device": device, "dtype": dtype}
+        steps: list[nn.Module] = [nn.Unflatten(-1, shape)]
+        if branching is None:
+            steps.append(_Convolution(shape[0], filters[0], kernel, step, kernel // 2, **placed))
+        else:
+            trees: dict[str, Any] = {"branching": branching, "activation": activation, "root_activation": False}
+            trees |= {"ragged": True} if fan_in is None else {"wiring": "random", "fan_in": fan_in}
+            steps.append(DendriticConv2d(shape[0], filters[0], kernel, step, kernel // 2, **trees, **placed))
+        steps += [nn.BatchNorm2d(filters[0], **placed)] if _is_normalized(norm) else []
+        steps += [make_activation(activation), nn.AdaptiveMaxPool2d(parts), nn.Flatten(-3)]
+        steps += between(features, None, dropout, device, dtype)
+        super().__init__(steps, make_linear(features, outputs, device, dtype), output)
+        self.in_features = inputs
+
+
+def _is_normalized(norm: str | None) -> bool:
+    return norm is not None and check_one_of("norm", norm, ("batch",)) == "batch"
+
+
+class _Convolution(nn.Conv2d):
+    """A convolution with He's law for its weights and biases of 0, as `make_linear` has them."""
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+        if not self.weight.is_meta:
+            nn.init.kaiming_normal_(self.weight, nonlinearity="relu", generator=generator_on(self.weight.device))
+        nn.init.zeros_(self.bias)  # type: ignore[arg-type]

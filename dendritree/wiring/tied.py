@@ -1,0 +1,137 @@
+"""Tied wiring: the branches of a neuron are copies of one, at several places of an image."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..errors import ShapeError, check_int
+from ..tree import Forest, IntArray
+from .base import Attachment, Wiring, check_seed, dendrite_of_synapse, generator, rank_in_group, ungrouped
+from .images import check_image_shape, image_of
+from .local import deal_corners, deal_hands
+
+DEFAULT_PLACES = 4
+
+
+@dataclass(frozen=True)
+class Tied(Wiring):
+    """Each neuron has one branch, placed several times: the same weights read several windows of the image.
+
+    The children of a root are copies of the first one, dendrites below them included. A copy reads the same pixels of
+    its own window, all channels, as the first copy reads of its. The windows lie on a square grid; where the grid lies
+    is drawn for each neuron, all places about equally often. The root has weights of its own, one per copy. So
+    `branching=[27, 4]` is a dendrite of 27 synapses at 4 places: 27 + 4 weights and 2 biases for 112 edges.
+
+    Args:
+        window: side of the square windows, in pixels; the whole side of an image that is smaller.
+        stride: pixels from a window of the grid to the next; fewer where the grid would not fit the image.
+        image_shape: (channels, height, width); a square image of one channel by default.
+        seed: of the draw; None draws it from torch's generator.
+
+    >>> forest = Forest.grow([2, 4])  # two synapses per dendrite, at four places
+    >>> Tied(window=2, stride=2, seed=0).index(forest, 16).reshape(4, 2).tolist()
+    [[4, 5], [6, 7], [12, 13], [14, 15]]
+    """
+
+    name: ClassVar[str] = "tied"
+    drawn: ClassVar[bool] = True
+    any_fan_in: ClassVar[bool] = True
+    window: int = 5
+    stride: int = 3
+    image_shape: tuple[int, int, int] | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        check_int("window", self.window)
+        check_int("stride", self.stride)
+        object.__setattr__(self, "image_shape", check_image_shape(self.image_shape))
+        check_seed(self.seed)
+
+    def fan_in(self, in_features: int, out_features: int) -> int:
+        """The pixels of four windows."""
+        channels, height, width = self.image(in_features)
+        return DEFAULT_PLACES * channels * min(self.window, height) * min(self.window, width)
+
+    def image(self, in_features: int) -> tuple[int, int, int]:
+        """The image that the inputs form: as given, or a square one of one channel."""
+        return image_of(self.image_shape, in_features, self.name)
+
+    def index(self, forest: Forest, in_features: int) -> IntArray:
+        """The pixel each synapse reads."""
+        return self.attach(forest, in_features).inputs
+
+    def attach(self, forest: Forest, in_features: int) -> Attachment:
+        """Place the grids, then draw the pixels of each neuron's window.
+
+        >>> Tied(window=2, stride=1, seed=0).attach(Forest.grow([2, 4]), 16).template.tolist()
+        [0, 0, 0, 0, 4]
+        """
+        image, random = self.image(in_features), generator(self.seed)
+        copy, template = _copies(forest)
+        side, stride, (rows, columns) = self._grid(int(copy.max()) + 1, image)
+        free = (image[1] - side[0] - (rows - 1) * stride[0] + 1, image[2] - side[1] - (columns - 1) * stride[1] + 1)
+        top, left = (corner[forest.neuron_of_node] for corner in deal_corners(forest.neurons, free, random))
+        top, left = top + copy // columns * stride[0], left + copy % columns * stride[1]
+
+        # Pixels of a window are drawn for first copies; the others read the same of theirs, edge by edge.
+        node, neuron = dendrite_of_synapse(forest), forest.neuron_of_synapse
+        first, pixel = copy[node] == 0, np.zeros(forest.edges, dtype=np.int64)
+        hands = deal_hands(np.bincount(neuron[first]), image[0] * side[0] * side[1], random)
+        pixel[forest.synapse_edges[first]] = ungrouped(neuron[first], hands)
+        pixel = pixel[forest.synapse_edges + (forest.offsets[template] - forest.offsets[:-1])[node]]
+        channel, rest = np.divmod(pixel, side[0] * side[1])
+        y, x = top[node] + rest // side[1], left[node] + rest % side[1]
+
+        windows = np.zeros((forest.nodes, 4), dtype=np.int32)
+        windows[node, 0], windows[node, 1], windows[node, 2:] = top[node], left[node], side
+        return Attachment(((channel * image[1] + y) * image[2] + x).astype(np.int32), windows, template)
+
+    def _grid(
+        self, copies: int, image: tuple[int, int, int]
+    ) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+        """The sides of a window, the strides, and the rows and columns of the grid, as square as can be."""
+        _, height, width = image
+        columns = copies if height == 1 else 1 if width == 1 else math.isqrt(copies - 1) + 1
+        counts = (-(-copies // columns), columns)
+        sides = (min(self.window, height), min(self.window, width))
+        rooms = [length - side for length, side in zip((height, width), sides, strict=True)]
+        strides = [min(self.stride, room // max(1, count - 1)) for room, count in zip(rooms, counts, strict=True)]
+        if any(count > 1 and stride < 1 for count, stride in zip(counts, strides, strict=True)):
+            raise ShapeError(
+                f"wiring 'tied' needs room for {copies} windows of {sides[0]} x {sides[1]}, each at its own place: "
+                f"got an image of {height} x {width}"
+            )
+        return sides, (strides[0], strides[1]), counts
+
+
+def _copies(forest: Forest) -> tuple[IntArray, IntArray]:
+    """For each node, the number of the copy it is in, -1 for a root, and its template."""
+    head = np.full(forest.nodes, -1)  # the child of a root that a node is in
+    for _, child, parent in forest.descend():
+        head[child] = np.where(head[parent] < 0, child, head[parent])
+    heads, branch = np.unique(head, return_inverse=True)  # all roots are one branch here, the first
+    neuron, place = forest.neuron_of_node, rank_in_group(branch)
+    copy = np.append(-1, rank_in_group(neuron[heads[1:]]))[branch]
+    first = np.full((forest.neurons, place.max() + 1), -1)
+    first[neuron[copy == 0], place[copy == 0]] = np.flatnonzero(copy == 0)
+    template = np.where(copy < 0, np.arange(forest.nodes), first[neuron, place])
+
+    # Equal branches: an edge reads what that of its template reads, a synapse or the dendrite of the same place.
+    child = forest.source - forest.in_features
+    reads = np.where(child < 0, -1, place[child.clip(0)])
+    in_root = copy[forest.node_of_edge] < 0
+    equal = (template >= 0).all() and (forest.fan_ins == forest.fan_ins[template]).all()
+    if equal:
+        same = np.arange(forest.edges) + (forest.offsets[template] - forest.offsets[:-1])[forest.node_of_edge]
+        equal = (in_root | (reads == reads[same])).all()
+    branches = np.bincount(neuron[heads[1:]], minlength=forest.neurons)
+    if not equal or (child[in_root] < 0).any() or np.ptp(branches):
+        raise ShapeError(
+            "wiring 'tied' needs neurons whose roots have equal branches, as many each, and no synapses: got "
+            f"{forest.describe()}"
+        )
+    return copy.astype(np.int32), template.astype(np.int32)

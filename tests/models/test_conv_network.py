@@ -1,0 +1,77 @@
+"""`ConvNetwork`, the control for images."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from dendritree import DendriticConv2d, create_model, load, save
+from dendritree.errors import OptionError, ShapeError
+from dendritree.models import ConvNetwork
+
+
+def test_it_is_a_convolution_pooling_and_a_read_out():
+    torch.manual_seed(0)
+    net = ConvNetwork(108, [5], 3, image_shape=(3, 6, 6), kernel_size=3, stride=2, pool=3, activation="tanh")
+    convolution = next(m for m in net.modules() if isinstance(m, nn.Conv2d))
+    x = torch.randn(7, 108)
+    maps = torch.tanh(F.conv2d(x.reshape(7, 3, 6, 6), convolution.weight, convolution.bias, stride=2, padding=1))
+    wanted = F.linear(maps.flatten(1), net.readout.weight, net.readout.bias)  # three parts of three places
+    torch.testing.assert_close(net(x), wanted)
+
+
+def test_the_maximum_is_taken_in_each_part():
+    net = ConvNetwork(64, [2], 3, kernel_size=1, pool=2, activation=None)
+    maps = net.hidden[:2](torch.randn(4, 64))
+    torch.testing.assert_close(net.hidden[2:](maps), F.max_pool2d(maps, 4).flatten(1))
+
+
+def test_dropout_and_norm_are_there_if_asked_for():
+    net = ConvNetwork(64, [2], 3, norm="batch", dropout=0.2)
+    assert [type(m).__name__ for m in net.hidden] == [
+        "Unflatten", "_Convolution", "BatchNorm2d", "ReLU", "AdaptiveMaxPool2d", "Flatten", "Dropout",
+    ]  # fmt: skip
+
+
+def test_a_seed_decides_its_weights():
+    first, second = (create_model("conv-network", in_features=64, hidden=[3], out_features=2) for _ in range(2))
+    assert not torch.equal(first.hidden[1].weight, second.hidden[1].weight)
+    torch.manual_seed(3)
+    third = ConvNetwork(64, [3], 2)
+    torch.manual_seed(3)
+    assert torch.equal(ConvNetwork(64, [3], 2).hidden[1].weight, third.hidden[1].weight)
+    assert (third.hidden[1].bias == 0).all()
+
+
+def test_save_and_load(tmp_path):
+    net, x = ConvNetwork(48, [3], 2, image_shape=(3, 4, 4), kernel_size=3, pool=2), torch.randn(2, 48)
+    save(net, tmp_path / "net")
+    assert torch.equal(load(tmp_path / "net")(x), net(x))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"hidden": [3, 4]}, OptionError, "the number of filters: got"),
+        ({"pool": 9}, ShapeError, "at most the 8 places of a filter along a side: got 9"),
+        ({"stride": 4, "pool": 3}, ShapeError, "at most the 2 places"),
+        ({"norm": "layer"}, OptionError, "batch"),
+        ({"image_shape": (2, 8, 8)}, ShapeError, "must hold all inputs"),
+        ({"kernel_size": 0}, OptionError, "kernel_size"),
+    ],
+)
+def test_wrong_options_are_rejected(options, error, message):
+    with pytest.raises(error, match=message):
+        ConvNetwork(64, **{"hidden": [3], "out_features": 2, **options})
+
+
+def test_filters_may_have_dendrites():
+    net = ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), kernel_size=3, fan_in=12, branching=[4, 3], pool=2)
+    layer = net.hidden[1]
+    assert isinstance(layer, DendriticConv2d)
+    assert sum(p.numel() for p in layer.parameters()) == 5 * (12 + 3 + 4)
+    x = torch.randn(4, 192)
+    maps = F.relu(layer(x.reshape(4, 3, 8, 8)))
+    torch.testing.assert_close(net(x), net.readout(F.max_pool2d(maps, 4).flatten(1)))
+    whole = ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), kernel_size=3, branching="auto", pool=2)
+    assert whole.hidden[1].forest.fan_in_of_neuron.tolist() == [27] * 5
