@@ -27,25 +27,10 @@ from typing import Any, NamedTuple
 
 from ..header import PIECEWISE, TANH
 from .blocks import from_tiles, to_tiles
-from .core import (
-    CHUNKS,
-    FAILED,
-    INPUTS,
-    PATHS,
-    TILES,
-    WORKERS,
-    at,
-    call_at,
-    cast,
-    count_up,
-    done,
-    share_of,
-    sizes_at,
-    take,
-    wait,
-)
 from .files import part
+from .memory import at, call_at, cast, sizes_at
 from .passes import Tiles, chunk_of, place_of, trace_stride, trees_of, upper_end
+from .sharing import CHUNKS, FAILED, INPUTS, PATHS, TILES, WORKERS, count_up, done, share_of, take, wait
 from .tiles import bit_stride, choose, dot, fma, folded, item, lanes, load, mul, number, store, stride, total, totals
 
 GATHERED = 8
@@ -71,27 +56,62 @@ def backward(header, zero):
     A job is a share of the tiles and a share of the chunks. Shares of tiles have their own sums for the weights,
     shares of chunks their own gradients of inputs. How many there are depends on the sizes alone, and so does the
     order of all sums, whatever the number of threads.
+
+    All steps stand in one function: Numba optimizes a part by itself and again wherever it is used, and a part that held
+    the nodes' loops took a second more to compile.
     """
     call = call_at(header)
     sizes = sizes_at(call.sizes)
-    trees = trees_of(call, sizes, number(zero))
-    memory = call.work + count_up(header + WORKERS) * call.work_bytes
-    products = at(call.products, number(zero))
+    real, size, width, samples = number(zero), item(zero), stride(zero), lanes(zero)
+    trees, products = trees_of(call, sizes, real), at(call.products, real)
+    values = call.work + count_up(header + WORKERS) * call.work_bytes
+    outputs = values + sizes.slots * width
+    inputs = outputs + sizes.widest * width
+    gradients = inputs + (0 if call.inputs else sizes.features * width) if call.gx else 0
 
-    if call.gx:  # gradients of inputs need P at once
+    if call.gx:  # P of all nodes: gradients of inputs need them at once
         c = take(header, PATHS)
         while c < sizes.chunks:
             first, last, _, _ = chunk_of(call, sizes, c)
             for p in range(last - 1, first - 1, -1):
-                path_product(trees, place_of(trees, p), p, products, number(zero))
+                path_product(trees, place_of(trees, p), p, products, real)
             done(header, PATHS)
             c = take(header, PATHS)
         wait(header, PATHS, sizes.chunks)
 
+    # Sums of H x and of H over shares of the tiles, for groups of chunks; the groups' gradients of inputs.
     jobs = call.groups * call.parts
     job = take(header, TILES)
     while job < jobs:
-        sum_tiles(call, sizes, trees, products, memory, job % call.groups, job // call.groups, zero)
+        group, share = job % call.groups, job // call.groups
+        sum_hx, sum_h = at(call.gw + share * sizes.edges * size, real), at(call.gb + share * sizes.nodes * size, real)
+        first_tile, last_tile = share_of(-(-call.batch // samples), share, call.parts)
+        first_chunk, last_chunk = share_of(sizes.chunks, group, call.groups)
+        for t in range(first_tile, last_tile):
+            sample, sums = t * samples, Sums(sum_hx, sum_h, t == first_tile)
+            n = min(samples, call.batch - sample)
+            if call.inputs:
+                inputs = call.inputs + t * sizes.features * width
+            else:
+                x = call.x + sample * call.x_sample
+                to_tiles(x, call.x_sample, call.x_feature, n, sizes.features, inputs, zero)
+            if call.gx:
+                for f in range(sizes.features):
+                    store(gradients + f * width, zero)
+            trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
+            silent = call.silent + t * sizes.edges * bit_stride(zero)
+            for c in range(first_chunk, last_chunk):
+                first, last, neuron, count = chunk_of(call, sizes, c)
+                gy = call.y + sample * call.y_sample + neuron * call.y_feature
+                to_tiles(gy, call.y_sample, call.y_feature, n, count, outputs, zero)
+                tiles = Tiles(inputs, values, outputs - neuron * width, trace)
+                if call.limit:
+                    run_nodes_back(trees, tiles, first, last, silent, gradients, products, sums, zero)
+                else:
+                    run_nodes_back(trees, tiles, first, last, None, gradients, products, sums, zero)
+            if call.gx:
+                gx = call.gx + (group * call.batch + sample) * sizes.features * size
+                from_tiles(gradients, sizes.features, gx, sizes.features * size, n, zero)
         done(header, TILES)
         job = take(header, TILES)
     wait(header, TILES, jobs)
@@ -103,54 +123,18 @@ def backward(header, zero):
         c = take(header, CHUNKS)
 
     if call.gx and call.groups > 1:  # add the groups' shares, a run of numbers for each job
-        size, target = call.batch * sizes.features, at(call.gx, number(zero))
+        total_gx, length = at(call.gx, real), call.batch * sizes.features
         job = take(header, INPUTS)
         while job < GATHERED:
-            first, last = share_of(size, job, GATHERED)
+            first_number, last_number = share_of(length, job, GATHERED)
             for group in range(1, call.groups):
-                share = at(call.gx + group * size * item(zero), number(zero))
-                for i in range(first, last):
-                    target[i] += share[i]
+                group_gx = at(call.gx + group * length * size, real)
+                for i in range(first_number, last_number):
+                    total_gx[i] += group_gx[i]
             job = take(header, INPUTS)
 
 
 # ------------------------------------------------------------------------------------------------- sums over samples
-
-
-@part
-def sum_tiles(call, sizes, trees, products, memory, group, share, zero):
-    """Sums of H x and of H over a share of the tiles, for a group of chunks; the group's gradients of inputs."""
-    real, size, width, samples = number(zero), item(zero), stride(zero), lanes(zero)
-    outputs = memory + sizes.slots * width
-    inputs = outputs + sizes.widest * width
-    gradients = inputs + (0 if call.inputs else sizes.features * width) if call.gx else 0
-    sum_hx, sum_h = at(call.gw + share * sizes.edges * size, real), at(call.gb + share * sizes.nodes * size, real)
-    first_tile, last_tile = share_of(-(-call.batch // samples), share, call.parts)
-    first_chunk, last_chunk = share_of(sizes.chunks, group, call.groups)
-    for t in range(first_tile, last_tile):
-        sample, sums = t * samples, Sums(sum_hx, sum_h, t == first_tile)
-        n = min(samples, call.batch - sample)
-        if call.inputs:
-            inputs = call.inputs + t * sizes.features * width
-        else:
-            to_tiles(call.x + sample * call.x_sample, call.x_sample, call.x_feature, n, sizes.features, inputs, zero)
-        if call.gx:
-            for f in range(sizes.features):
-                store(gradients + f * width, zero)
-        trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
-        silent = call.silent + t * sizes.edges * bit_stride(zero)
-        for c in range(first_chunk, last_chunk):
-            first, last, neuron, count = chunk_of(call, sizes, c)
-            gy = call.y + sample * call.y_sample + neuron * call.y_feature
-            to_tiles(gy, call.y_sample, call.y_feature, n, count, outputs, zero)
-            tiles = Tiles(inputs, memory, outputs - neuron * width, trace)
-            if call.limit:
-                run_nodes_back(trees, tiles, first, last, silent, gradients, products, sums, zero)
-            else:
-                run_nodes_back(trees, tiles, first, last, None, gradients, products, sums, zero)
-        if call.gx:
-            gx = call.gx + (group * call.batch + sample) * sizes.features * size
-            from_tiles(gradients, sizes.features, gx, sizes.features * size, n, zero)
 
 
 @part

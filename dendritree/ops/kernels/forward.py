@@ -15,10 +15,11 @@ import numpy as np
 
 from ..header import PIECEWISE, TANH
 from .blocks import from_tiles, to_tiles
-from .core import TILES, UINT32, WORKERS, at, call_at, cast, count_up, share_of, sizes_at, take
 from .files import part
 from .masks import LOWER, UPPER, Mask, sample_keys, synapse_key
+from .memory import UINT32, at, call_at, cast, sizes_at
 from .passes import Tiles, chunk_of, place_of, trace_stride, trees_of, upper_end
+from .sharing import TILES, WORKERS, count_up, share_of, take
 from .tiles import (
     bit_stride,
     choose,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..header import CHUNK, PIECEWISE, PLACE
-from .core import INT32, at, cast, chunk_at, place_at
 from .files import part
+from .memory import INT32, at, cast, chunk_at, place_at
 from .tiles import bit_stride, stride
 
 PLACE_BYTES, CHUNK_BYTES = PLACE.itemsize, CHUNK.itemsize
