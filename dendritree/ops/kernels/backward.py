@@ -57,8 +57,8 @@ def backward(header, zero):
     shares of chunks their own gradients of inputs. How many there are depends on the sizes alone, and so does the
     order of all sums, whatever the number of threads.
 
-    All steps stand in one function: Numba optimizes a part by itself and again wherever it is used, and a part that held
-    the nodes' loops took a second more to compile.
+    All steps stand in one function: Numba optimizes a part by itself and again wherever it is used, and a part for the
+    loops over tiles took a second more to compile.
     """
     call = call_at(header)
     sizes = sizes_at(call.sizes)
