@@ -61,9 +61,13 @@ def dendritic(
         dropout = check_probability("dropout", dropout)
     forest = plan.forest
     if weight.dim() != 1 or weight.shape[0] != forest.weights:
-        raise ShapeError(f"the forest must be given its {forest.weights} weights: got {tuple(weight.shape)}")
+        raise ShapeError(
+            f"there must be one weight for each of {forest.weights} edges{_counted(plan)}: got {tuple(weight.shape)}"
+        )
     if bias is not None and (bias.dim() != 1 or bias.shape[0] != forest.biases):
-        raise ShapeError(f"the forest must be given its {forest.biases} biases: got {tuple(bias.shape)}")
+        raise ShapeError(
+            f"there must be one bias for each of {forest.biases} nodes{_counted(plan)}: got {tuple(bias.shape)}"
+        )
     if patches is not None:
         assert patches.features == forest.in_features
         patches.check(x)
@@ -114,3 +118,8 @@ def dendritic(
     else:
         y = eager.dendritic(rows, weight, bias, plan.layout, activation, root_activation, scale)
     return y if patches is None else patches.arranged(y, x)
+
+
+def _counted(plan: Plan) -> str:
+    """How edges and nodes are counted, where it is not plain."""
+    return "" if plan.forest.template is None else ", tied ones counted once"

@@ -54,7 +54,7 @@ def make_plan(forest: Forest, device: torch.device | str = "cpu") -> Plan:
     True
     """
     plan = Plan(forest, torch.device(device))
-    _ = plan.layout, plan.pairs, plan.ties
+    _ = plan.layout, plan.pairs, plan.ties, forest.weights, forest.biases
     if plan.device.type == "cpu":
         _ = plan.program
     return plan
