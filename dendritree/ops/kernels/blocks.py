@@ -13,30 +13,37 @@ def to_tiles(x, sample_stride, feature_stride, n, count, tiles, zero):
     if n < lanes(zero):
         for f in range(count):
             store(tiles + f * stride(zero), zero)
-    if sample_stride != item(zero):
-        transpose(x, sample_stride, n, count, tiles, stride(zero), zero)
+    if sample_stride == item(zero):  # samples lie side by side already
+        for f in range(count):
+            source, target = at(x + f * feature_stride, number(zero)), at(tiles + f * stride(zero), number(zero))
+            for s in range(n):
+                target[s] = source[s]
         return
-    for f in range(count):  # samples lie side by side already
-        source, target = at(x + f * feature_stride, number(zero)), at(tiles + f * stride(zero), number(zero))
-        for s in range(n):
-            target[s] = source[s]
+    squares_n, squares_count = transpose_squares(x, sample_stride, n, count, tiles, stride(zero), zero)
+    target = at(tiles, number(zero))
+    for s in range(n):
+        source = at(x + s * sample_stride, number(zero))
+        for f in range(squares_count if s < squares_n else 0, count):
+            target[f * lanes(zero) + s] = source[f]
 
 
 @part
 def from_tiles(tiles, count, x, sample_stride, n, zero):
     """Write `count` tiles to `n` samples of as many features."""
-    transpose(tiles, stride(zero), count, n, x, sample_stride, zero)
+    squares_count, squares_n = transpose_squares(tiles, stride(zero), count, n, x, sample_stride, zero)
+    source = at(tiles, number(zero))
+    for s in range(n):
+        target = at(x + s * sample_stride, number(zero))
+        for f in range(squares_count if s < squares_n else 0, count):
+            target[f] = source[f * lanes(zero) + s]
 
 
 @part
-def transpose(source, source_stride, rows, columns, target, target_stride, zero):
-    """target[c, r] = source[r, c], squares of PIECE x PIECE numbers together; strides in bytes."""
+def transpose_squares(source, source_stride, rows, columns, target, target_stride, zero):
+    """target[c, r] = source[r, c] in whole squares; how many rows and columns that were. Strides are in bytes."""
     square_rows, square_columns = rows // PIECE * PIECE, columns // PIECE * PIECE
     for c in range(0, square_columns, PIECE):
         for r in range(0, square_rows, PIECE):
             here, there = source + r * source_stride + c * item(zero), target + c * target_stride + r * item(zero)
             transpose_square(here, source_stride, there, target_stride, zero)
-    for r in range(rows):
-        row = at(source + r * source_stride, number(zero))
-        for c in range(0 if r >= square_rows else square_columns, columns):
-            at(target + c * target_stride, number(zero))[r] = row[c]
+    return square_rows, square_columns
