@@ -61,7 +61,7 @@ def test_a_search_on_a_folder_of_images_and_its_page(call):
     assert err.startswith("pets: 2 classes (cat, dog)")
     (line,) = [line.strip() for line in out.splitlines() if line.startswith("    model = ")]
     assert "wiring=Local(window=" in line
-    built = eval(line.removeprefix("model = "), vars(dendritree))
+    built = eval(line.removeprefix("model = "), {name: getattr(dendritree, name) for name in dendritree.__all__})
     assert parameters_of(built) == parameters_of(dendritree.load("tuned/model"))
     assert open_gallery("tuned")[0].class_names == ["cat", "dog"]
 
