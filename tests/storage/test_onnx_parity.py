@@ -18,7 +18,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 IMAGE = (1, 3, 4)
 INPUTS = 12
 NAMES = [*(name for name in WIRINGS if name != "tied"), "tied"]
-LAYERS = thorough(len(WIRINGS), 50)
+LAYERS = thorough(len(NAMES), 50)
 TREES = {
     "one number": lambda _: 3,
     "levels": lambda fan_in: [2, 2, -(-fan_in // 4)],
