@@ -18,7 +18,7 @@ PACKAGE = Path(dendritree.__file__).parent
 # The map of the package, in the order of its imports: a unit may import from the lines above its own, and from errors.
 MAP = """
 errors
-files
+files interrupts
 folders
 levels edges
 tree

@@ -11,8 +11,8 @@ from typing import Any, NoReturn, Protocol
 
 from .. import __version__
 from ..errors import DendritreeError
+from ..interrupts import interrupts_remembered, was_interrupted
 from . import compare, data, export, figures, fit, models, params, predict, report, reproduce, tune, view
-from .interrupts import interrupts_remembered, was_interrupted
 from .messages import discard, tell, write_error
 from .options import Arguments, Option
 

@@ -160,7 +160,8 @@ def _check_rest(model: nn.Module, tensors: Mapping[str, Tensor], parts: Mapping[
         {key: _kind(value) for key, value in state.items() if not _is_in(key, parts)}
         for state in (model.state_dict(), tensors)
     )
-    different = [key for key in {**theirs, **ours} if ours.get(key) != theirs.get(key)]
+    known = {**ours, **dict(sorted(theirs.items()))}  # a file has no order
+    different = [key for key in known if ours.get(key) != theirs.get(key)]
     if different:
         listed = [
             f"{key} is {theirs.get(key, 'absent')} in the file and {ours.get(key, 'absent')} here" for key in different

@@ -61,6 +61,37 @@ def test_ctrl_c_while_packages_are_imported_is_one_line(module, swallowed):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "dendritree: interrupted\n")
 
 
+ABORTING = """
+import importlib.machinery, os, signal, sys, types
+
+class Loader:
+    def create_module(self, spec):
+        return types.ModuleType("torch")
+
+    def exec_module(self, module):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            os.abort()  # as C++ code does that an exception of Python crosses
+
+def find_spec(name, path=None, target=None, ever=importlib.machinery.PathFinder.find_spec):
+    return importlib.machinery.ModuleSpec(name, Loader()) if name == "torch" else ever(name, path, target)
+
+importlib.machinery.PathFinder.find_spec = find_spec
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from dendritree.__main__ import main
+sys.argv[1:] = ["params", "1024", "10"]
+sys.exit(main())
+"""
+
+
+def test_ctrl_c_waits_while_torch_is_imported_which_would_abort():
+    done = subprocess.run(
+        [sys.executable, "-c", ABORTING], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "dendritree: interrupted\n")
+
+
 class Interrupting:
     """Ctrl-C comes while it is finalized, as it may in Numba's compiler: Python drops it and complains."""
 

@@ -18,7 +18,16 @@ from dendritree.cli import COMMANDS, main
 STATUSES = {0, 1, 2, 130}
 SECONDS = 4
 """How long a command may run before it gets a Ctrl-C."""
-IMPORTED_FIRST = ["torch._dynamo", "onnxruntime", "matplotlib.pyplot", "pandas", "scipy.stats", "optuna", "sklearn.svm"]
+IMPORTED_FIRST = [
+    "torch._dynamo",
+    "numba",
+    "onnxruntime",
+    "matplotlib.pyplot",
+    "pandas",
+    "scipy.stats",
+    "optuna",
+    "sklearn.svm",
+]
 """Packages that do not survive a Ctrl-C in the middle of their import, for the commands after it in one process."""
 AS_PROCESS = 0.04
 """How many of the commands run in a process of their own."""

@@ -19,6 +19,7 @@ from ...data import Split
 from ...data.inputs import Inputs
 from ...errors import DendritreeError, FormatError, OptionError, check_int, import_extra
 from ...files import followed, present
+from ...interrupts import interrupts_held
 from ...models.sizing import parameters_of, parse_count
 from ...storage import save
 from ...training import Run, evaluate
@@ -28,7 +29,7 @@ from ..engine.runner import Observer, silent
 from ..engine.task import Task, digest, epochs_for
 from .result import TrialResult, Tuned
 from .space import Space
-from .study import counted, fail_left_trials, give_up, interrupts_held, open_study, quiet, results, whole_database
+from .study import counted, fail_left_trials, give_up, open_study, quiet, results, whole_database
 
 MODEL_FOLDER, DATABASE = "model", "study.db"
 LONGER = 4

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-import signal
-import threading
 import time
 import traceback
 import warnings
@@ -34,26 +32,6 @@ def quiet() -> Iterator[Any]:
             yield optuna
     finally:
         optuna.logging.set_verbosity(level)
-
-
-@contextlib.contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Let Ctrl-C wait until the block is done: in the middle of it the database and we would not know the same.
-
-    >>> with interrupts_held():
-    ...     pass
-    """
-    if threading.current_thread() is not threading.main_thread():  # signals go elsewhere
-        yield
-        return
-    held: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
-    if held:
-        signal.raise_signal(signal.SIGINT)
 
 
 def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any]) -> Any:

@@ -18,11 +18,12 @@ import dendritree
 from dendritree.data import Examples, Split
 from dendritree.errors import DendritreeError, OptionError
 from dendritree.files import present
+from dendritree.interrupts import interrupts_held
 from dendritree.studies.engine import choice
 from dendritree.studies.engine.task import Task
 from dendritree.studies.tuning import search, tune
 from dendritree.studies.tuning.space import Space
-from dendritree.studies.tuning.study import interrupts_held, quiet
+from dendritree.studies.tuning.study import quiet
 from dendritree.training import evaluate
 
 optuna = pytest.importorskip("optuna")
