@@ -5,15 +5,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["COLUMNS", "HEADER", "KINDS", "SIZES", "Addresses", "Settings", "Sizes"]
+__all__ = ["CHUNK", "HEADER", "KINDS", "PLACE", "SIZES", "Addresses", "Settings", "Sizes"]
 
-KINDS = {"LeakyReLU": 0, "ReLU": 0, "Identity": 0, "Tanh": 1, "Sigmoid": 2}
+PIECEWISE, TANH, SIGMOID = range(3)
+KINDS = {"LeakyReLU": PIECEWISE, "ReLU": PIECEWISE, "Identity": PIECEWISE, "Tanh": TANH, "Sigmoid": SIGMOID}
 """How a node's activation is computed: `m z` with m = 1 or the slope, or one of the smooth ones."""
 
-NODE, FIRST, FAN_IN, SYNAPSES, SLOT, PARENT_SLOT, PARENT, EDGE, ROOT = range(9)
-COLUMNS = 9
-"""Columns of the table of places: the node there, its first edge, its children, how many of the first are synapses, its
+_COLUMNS = ("node", "first", "fan_in", "synapses", "slot", "parent_slot", "parent", "edge", "root")
+PLACE = np.dtype([(name, np.int32) for name in _COLUMNS])
+"""A line of the table of places: the node there, its first edge, its children, how many of the first are synapses, its
 slot, its parent's slot and place, the edge to its parent, its neuron if it is a root. What does not apply is -1."""
+
+CHUNK = np.dtype([("place", np.int32), ("neuron", np.int32)])
+"""A line of the table of chunks: its first place, its first neuron. One more line follows, with how many there are."""
 
 
 class Sizes(NamedTuple):
@@ -32,7 +36,6 @@ class Sizes(NamedTuple):
     rows_at: int
     """For each edge the input it reads, or -1 - the slot of the dendrite it reads."""
     chunks_at: int
-    """For each chunk, and after the last, its first place and its first neuron."""
 
 
 class Settings(NamedTuple):
@@ -40,15 +43,17 @@ class Settings(NamedTuple):
 
     batch: int
     kind: int
+    """One of `KINDS`."""
     root_linear: int
     slope: float
     limit: int
     """Of 65536 synapses dropout silences so many."""
     scale: float
+    """What dropout multiplies the other synapses with; 1 without dropout."""
     work_bytes: int
     """Working memory of each thread."""
     groups: int
-    """Shares of the chunks, for threads to take."""
+    """Shares of the chunks, for threads to take. In the backward pass each has gradients of the inputs of its own."""
     parts: int = 1
     """Shares of the tiles, each with sums of gradients of its own."""
 
@@ -81,15 +86,13 @@ class Addresses(NamedTuple):
     gb: int
     """Gradients of weights and biases, one share for each part."""
     products: int
-    """For each place the product of weights from there to the root, then as many sums."""
+    """For each place P, the product of weights from there to the root; then for each place Q (see `backward`)."""
 
 
-PHASES = 4
-"""A kernel's work has up to so many phases, each with a counter of the jobs that were taken and one of those done."""
-
-COUNTERS = [f"{what}{phase}" for phase in range(PHASES) for what in ("taken", "done")] + ["workers", "failed"]
-"""Counters that the kernels count up, from 0: jobs of each phase, threads that have begun, and, in the backward pass,
-chunks with a sum or a weight that is not finite: the path form says nothing then."""
+JOBS = ("paths", "tiles", "chunks", "inputs")
+COUNTERS = [f"{jobs}_{what}" for jobs in JOBS for what in ("taken", "done")] + ["workers", "failed"]
+"""Counters that the kernels count up, from 0: jobs of each sort that were taken and that are done, threads that have
+begun, and, in the backward pass, chunks with a sum or a weight that is not finite: the path form says nothing then."""
 
 _FIELDS = {**dict.fromkeys(COUNTERS, int), **Settings.__annotations__, **Addresses.__annotations__}
 HEADER = np.dtype([(name, {int: "i8", float: "f8"}[kind]) for name, kind in _FIELDS.items()])
@@ -109,7 +112,7 @@ def pack_settings(settings: Settings) -> bytes:
 def offset_of(field: str) -> int:
     """Where a field of a header begins, in bytes.
 
-    >>> offset_of("taken0"), offset_of("workers")
+    >>> offset_of("paths_taken"), offset_of("workers")
     (0, 64)
     """
     return 8 * list(_FIELDS).index(field)

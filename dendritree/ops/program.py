@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +21,14 @@ import torch
 from torch import Tensor
 
 from ..tree import Forest
-from .header import COLUMNS, EDGE, FIRST, NODE, ROOT, Sizes
+from .header import CHUNK, PLACE, Sizes
 
 __all__ = ["Program", "make_program"]
 
 SEGMENT = 64
 """Synapses of a segment at most."""
 
-CHUNK = 1024
+CHUNK_VALUES = 1024
 """Values that a chunk may hold beside its segments: 512 kB for tiles of 128 numbers."""
 
 Integers = npt.NDArray[np.int64]
@@ -56,13 +55,11 @@ class Program:
         True
         """
         tables, sizes = self.tables.numpy(), self.sizes
-        places = tables[: COLUMNS * sizes.nodes].reshape(sizes.nodes, COLUMNS)
-        source = tables[sizes.rows_at // 4 :][: sizes.edges].copy()
-        children = places[places[:, EDGE] >= 0]
-        source[children[:, EDGE]] = sizes.features + children[:, NODE]
-        by_node, outputs = places[places[:, NODE].argsort()], places[places[:, ROOT] >= 0]
-        offsets = np.append(by_node[:, FIRST], sizes.edges)
-        return Forest(sizes.features, source, offsets, outputs[outputs[:, ROOT].argsort()][:, NODE])
+        places, source = tables[: sizes.rows_at // 4].view(PLACE), tables[sizes.rows_at // 4 :][: sizes.edges].copy()
+        children, roots = places[places["edge"] >= 0], places[places["root"] >= 0]
+        source[children["edge"]] = sizes.features + children["node"]
+        offsets = np.append(places["first"][places["node"].argsort()], sizes.edges)
+        return Forest(sizes.features, source, offsets, roots["node"][roots["root"].argsort()])
 
 
 def make_program(forest: Forest) -> Program:
@@ -72,81 +69,77 @@ def make_program(forest: Forest) -> Program:
     5
     """
     features, nodes = forest.in_features, forest.nodes
-    inner = forest.source >= features
-    child, parent_of_child = forest.source[inner] - features, forest.node_of_edge[inner]
-    parent, edge = np.full(nodes, -1), np.full(nodes, -1)
-    parent[child], edge[child] = parent_of_child, np.flatnonzero(inner)
-
-    synapses, first_input = _below(forest)
-    has_dendrites = np.add.reduceat(inner, forest.offsets[:-1], dtype=np.int64) > 0
-    in_segment = (synapses <= SEGMENT) | ~has_dendrites
-    is_head = in_segment & ((parent < 0) | ~in_segment[parent])
-    held = is_head | ~in_segment
-    chunk_of_neuron = _chunks(np.bincount(forest.neuron_of_node[held], minlength=forest.neurons))
-    chunk = chunk_of_neuron[forest.neuron_of_node]
-
-    head, slot, depth_first = _walk(forest, is_head)
-    order = np.lexsort((depth_first, forest.neuron_of_node[head], first_input[head] * in_segment, ~in_segment, chunk))
-    place = np.empty(nodes, np.int64)
-    place[order] = np.arange(nodes)
-
-    stack = int(slot.max(initial=-1)) + 1
-    held_in_order = order[held[order]]
-    first_held = np.searchsorted(chunk[held_in_order], np.arange(chunk_of_neuron[-1] + 1))
-    slot[held_in_order] = stack + np.arange(len(held_in_order)) - first_held[chunk[held_in_order]]
-
-    root = np.full(nodes, -1)
+    inner = forest.source >= features  # edges from dendrites
+    child = forest.source[inner] - features
+    parent, edge, root = np.full((3, nodes), -1)
+    parent[child], edge[child] = forest.node_of_edge[inner], np.flatnonzero(inner)
     root[forest.roots] = np.arange(forest.neurons)
-    leading = np.where(inner, np.arange(forest.edges), forest.edges)  # synapses up to a node's first dendrite
-    leading = np.minimum(np.minimum.reduceat(leading, forest.offsets[:-1]), forest.offsets[1:]) - forest.offsets[:-1]
-    above = parent >= 0
-    columns: list[npt.NDArray[np.integer[Any]]] = [
-        np.arange(nodes),
-        forest.offsets[:-1],
-        forest.fan_ins,
-        leading,
-        slot,
-        np.where(above, slot[parent], -1),
-        np.where(above, place[parent], -1),
-        edge,
-        root,
-    ]
-    rows = np.where(inner, -1 - slot[np.where(inner, forest.source - features, 0)], forest.source)
-    chunks = np.arange(chunk_of_neuron[-1] + 2)
-    bounds = np.stack([np.searchsorted(chunk[order], chunks), np.searchsorted(chunk_of_neuron, chunks)], axis=1)
-    tables = [np.stack(columns, axis=1)[order].ravel(), rows, bounds.ravel()]
+
+    in_segment = _in_segment(forest, inner)
+    is_head = in_segment & ((parent < 0) | ~in_segment[parent])
+    is_held = is_head | ~in_segment  # values that outlive their segment
+    chunk_of_neuron = _chunks(np.bincount(forest.neuron_of_node[is_held], minlength=forest.neurons))
+    chunk = chunk_of_neuron[forest.neuron_of_node]
+    head, slot, walk = _walk(forest, is_head)
+    first_input = _combined_below(forest, np.arange(features + nodes), np.minimum)
+    # The last key counts most: chunks, in each first the segments, by their inputs, then by their neurons.
+    order = np.lexsort((walk, forest.neuron_of_node[head], first_input[head] * in_segment, ~in_segment, chunk))
+
+    held = order[is_held[order]]
+    first_held = np.searchsorted(chunk[held], chunk[held])  # of the same chunk: chunks take turns in these slots
+    slot[held] = slot.max(initial=-1) + 1 + np.arange(len(held)) - first_held
+
+    begin, end = forest.offsets[:-1], forest.offsets[1:]
+    first_inner = np.minimum.reduceat(np.where(inner, np.arange(forest.edges), forest.edges), begin)
+    places = np.empty(nodes, PLACE)
+    places["node"], places["first"], places["fan_in"] = np.arange(nodes), begin, forest.fan_ins
+    places["synapses"] = np.minimum(first_inner, end) - begin
+    places["slot"], places["parent_slot"] = slot, np.where(parent >= 0, slot[parent], -1)
+    places["parent"] = np.where(parent >= 0, order.argsort()[parent], -1)
+    places["edge"], places["root"] = edge, root
+    rows = forest.source.copy()
+    rows[inner] = -1 - slot[child]
+    chunks = np.empty(chunk_of_neuron[-1] + 2, CHUNK)
+    chunks["place"] = np.searchsorted(chunk[order], np.arange(len(chunks)))
+    chunks["neuron"] = np.searchsorted(chunk_of_neuron, np.arange(len(chunks)))
+    tables = [places[order].view(np.int32), rows, chunks.view(np.int32)]
     return Program(
-        torch.as_tensor(np.concatenate(tables, dtype=np.int32, casting="same_kind"), device="cpu"),
+        torch.as_tensor(np.concatenate(tables), device="cpu"),
         Sizes(
             features=features,
             neurons=forest.neurons,
             nodes=nodes,
             edges=forest.edges,
-            chunks=len(bounds) - 1,
+            chunks=len(chunks) - 1,
             slots=int(slot.max()) + 1,
-            widest=int(np.diff(bounds[:, 1]).max()),
+            widest=int(np.diff(chunks["neuron"]).max()),
             places_at=0,
-            rows_at=4 * len(tables[0]),
-            chunks_at=4 * (len(tables[0]) + len(rows)),
+            rows_at=places.nbytes,
+            chunks_at=places.nbytes + rows.nbytes,
         ),
     )
 
 
-def _below(forest: Forest) -> tuple[Integers, Integers]:
-    """For each node, how many synapses lie below it, and the first input that they read."""
-    count = np.ones(forest.in_features + forest.nodes, np.int64)
-    first = np.arange(forest.in_features + forest.nodes)
+def _combined_below(forest: Forest, rows: Integers, combine: np.ufunc) -> Integers:
+    """For each node its own number combined with all below it; `rows` has one per input and per node."""
     for level, edges, begin in forest.ascend():
-        rows = slice(forest.in_features + level.start, forest.in_features + level.stop)
-        count[rows] = np.add.reduceat(count[forest.source[edges]], begin)
-        first[rows] = np.minimum.reduceat(first[forest.source[edges]], begin)
-    return count[forest.in_features :], first[forest.in_features :]
+        here = slice(forest.in_features + level.start, forest.in_features + level.stop)
+        rows[here] = combine(rows[here], combine.reduceat(rows[forest.source[edges]], begin))
+    return rows[forest.in_features :]
+
+
+def _in_segment(forest: Forest, inner: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Whether a node belongs to a segment: few synapses lie below it, or nothing else does."""
+    is_input = np.arange(forest.in_features + forest.nodes) < forest.in_features
+    synapses = _combined_below(forest, is_input.astype(np.int64), np.add)
+    in_segment: npt.NDArray[np.bool_] = (synapses <= SEGMENT) | ~np.logical_or.reduceat(inner, forest.offsets[:-1])
+    return in_segment
 
 
 def _chunks(held: Integers) -> Integers:
     """The chunk of each neuron, given how many values each holds. They depend on the forest alone, not on the threads:
-    two at least, for two threads, as equal as neurons allow."""
-    count = max(2, -(-int(held.sum()) // CHUNK))
+    two at least, for two threads, as equal as neurons allow; many are a multiple of 4, the shares that threads take."""
+    count = max(2, -(-int(held.sum()) // CHUNK_VALUES))
     count = count if count == 2 else -(-count // 4) * 4
     before = np.cumsum(held) - held
     chunks: Integers = np.unique(before * count // int(held.sum()), return_inverse=True)[1].astype(np.int64)
@@ -156,12 +149,8 @@ def _chunks(held: Integers) -> Integers:
 def _walk(forest: Forest, is_head: npt.NDArray[np.bool_]) -> tuple[Integers, Integers, Integers]:
     """For each node the head of its segment (itself above all segments), its slot in the segment's stack (-1 for heads
     and what is above them), and its number in a walk of all trees, children before parents, each branch in one run."""
-    size = np.ones(forest.in_features + forest.nodes, np.int64)  # of the subtree; inputs have none
-    size[: forest.in_features] = 0
-    for level, edges, begin in forest.ascend():
-        rows = slice(forest.in_features + level.start, forest.in_features + level.stop)
-        size[rows] += np.add.reduceat(size[forest.source[edges]], begin)
-    size = size[forest.in_features :]
+    is_node = np.arange(forest.in_features + forest.nodes) >= forest.in_features
+    size = _combined_below(forest, is_node.astype(np.int64), np.add)  # nodes of the branch that ends in each
     end, slot, head = np.zeros(forest.nodes, np.int64), np.full(forest.nodes, -1), np.arange(forest.nodes)
     end[forest.roots] = np.cumsum(size[forest.roots])
     for _, child, parent in forest.descend():

@@ -2,7 +2,7 @@
 
 import pytest
 
-core = pytest.importorskip("dendritree.ops.kernels.core")
+files = pytest.importorskip("dendritree.ops.kernels.files")
 
 KEY, CODE = ("signature", "machine"), ("library", b"machine code " * 3)
 
@@ -10,7 +10,7 @@ KEY, CODE = ("signature", "machine"), ("library", b"machine code " * 3)
 @pytest.fixture
 def file(tmp_path):
     """A file that keeps one code."""
-    kept = core.KernelFile(str(tmp_path), "kernel", "sources")
+    kept = files.KernelFile(str(tmp_path), "kernel", "sources")
     kept.save(KEY, CODE)
     return kept
 
@@ -21,7 +21,7 @@ def paths(folder):
 
 def test_what_was_saved_is_loaded(file, tmp_path):
     assert [path.name for path in paths(tmp_path)] == ["kernel.1.nbc", "kernel.nbi"]
-    assert core.KernelFile(str(tmp_path), "kernel", "sources").load(KEY) == CODE
+    assert files.KernelFile(str(tmp_path), "kernel", "sources").load(KEY) == CODE
     assert file.load(("another", "machine")) is None
 
 
@@ -38,7 +38,7 @@ def test_a_file_cut_off_anywhere_or_with_any_byte_changed_is_as_if_it_were_not_t
 
 
 def test_code_of_other_sources_or_another_numba_is_not_loaded(file, tmp_path):
-    assert core.KernelFile(str(tmp_path), "kernel", "new sources").load(KEY) is None
+    assert files.KernelFile(str(tmp_path), "kernel", "new sources").load(KEY) is None
     file._version = "0.0"
     assert file.load(KEY) is None
 
@@ -47,6 +47,6 @@ def test_a_process_killed_between_index_and_code_leaves_no_wrong_code(file, tmp_
     """The name that the index gives is that of a code which is there already: of another kernel, or of old sources."""
     file._save_index({("other", "machine"): "kernel.1.nbc"})
     assert file.load(("other", "machine")) is None
-    new = core.KernelFile(str(tmp_path), "kernel", "new sources")
+    new = files.KernelFile(str(tmp_path), "kernel", "new sources")
     new._save_index({KEY: "kernel.1.nbc"})
     assert new.load(KEY) is None

@@ -16,10 +16,10 @@ class Read:
         program = make_program(forest)
         self.sizes, words = program.sizes, program.tables.numpy()
         rows, chunks = self.sizes.rows_at // 4, self.sizes.chunks_at // 4
-        self.places = words[:rows].reshape(-1, header.COLUMNS)
+        self.places = words[:rows].view(header.PLACE)
         self.rows = words[rows:chunks]
         self.chunks = words[chunks:].reshape(-1, 2).tolist()
-        self.place = {int(node): place for place, node in enumerate(self.places[:, header.NODE])}
+        self.place = {int(node): place for place, node in enumerate(self.places["node"])}
 
 
 def children(forest, node):
@@ -47,20 +47,20 @@ def assert_sound(forest):
     assert sorted(found.place) == list(range(forest.nodes))  # a permutation
     for node, place in found.place.items():
         rows, line = edges_of(forest, node), found.places[place]
-        assert (line[header.FIRST], line[header.FAN_IN]) == (forest.offsets[node], len(rows))
-        assert line[header.ROOT] == (forest.roots.tolist().index(node) if node in forest.roots else -1)
+        assert (line["first"], line["fan_in"]) == (forest.offsets[node], len(rows))
+        assert line["root"] == (forest.roots.tolist().index(node) if node in forest.roots else -1)
         is_dendrite = [row >= forest.in_features for row in rows]
-        assert line[header.SYNAPSES] == (is_dendrite.index(True) if any(is_dendrite) else len(rows))
-        for edge, row in enumerate(rows, start=line[header.FIRST]):
+        assert line["synapses"] == (is_dendrite.index(True) if any(is_dendrite) else len(rows))
+        for edge, row in enumerate(rows, start=line["first"]):
             child = found.place.get(row - forest.in_features)
             if child is None:
                 assert found.rows[edge] == row
                 continue
             below = found.places[child]
             assert child < place  # children before parents
-            assert found.rows[edge] == -1 - below[header.SLOT]
-            assert (below[header.PARENT], below[header.EDGE]) == (place, edge)
-            assert below[header.PARENT_SLOT] == line[header.SLOT]
+            assert found.rows[edge] == -1 - below["slot"]
+            assert (below["parent"], below["edge"]) == (place, edge)
+            assert below["parent_slot"] == line["slot"]
     assert_chunks(forest, found)
     assert_slots(forest, found)
 
@@ -74,7 +74,7 @@ def assert_chunks(forest, found):
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in steps)
     assert max(b[1] - a[1] for a, b in steps) == found.sizes.widest
     for (place, neuron), (last_place, last_neuron) in steps:
-        nodes = found.places[place:last_place, header.NODE]
+        nodes = found.places[place:last_place]["node"]
         assert set(forest.neuron_of_node[nodes].tolist()) == set(range(neuron, last_neuron))
 
 
@@ -84,17 +84,17 @@ def assert_slots(forest, found):
         lines = found.places[begin:end]
         values, gradients = {}, {}
         for line in lines:
-            node = int(line[header.NODE])
+            node = int(line["node"])
             for child in children(forest, node):
-                assert values[found.places[found.place[child], header.SLOT]] == child
-            values[line[header.SLOT]] = node
+                assert values[found.places[found.place[child]]["slot"]] == child
+            values[line["slot"]] = node
         for line in reversed(lines):
-            node = int(line[header.NODE])
-            if line[header.PARENT] >= 0:
-                assert gradients[line[header.PARENT_SLOT]] == found.places[line[header.PARENT], header.NODE]
+            node = int(line["node"])
+            if line["parent"] >= 0:
+                assert gradients[line["parent_slot"]] == found.places[line["parent"]]["node"]
             if children(forest, node):
-                gradients[line[header.SLOT]] = node
-        assert 0 <= lines[:, header.SLOT].min() <= lines[:, header.SLOT].max() < found.sizes.slots
+                gradients[line["slot"]] = node
+        assert 0 <= lines["slot"].min() <= lines["slot"].max() < found.sizes.slots
 
 
 @many
@@ -124,7 +124,7 @@ def test_neurons_that_read_the_same_inputs_take_turns():
     forest = Forest.grow(32, fan_in=1024, neurons=4)
     forest = forest.wired([*range(1024)] * 4, 1024)
     found = Read(forest)
-    first_inputs = [forest.source[line[header.FIRST]] for line in found.places if line[header.SYNAPSES]]
+    first_inputs = [forest.source[line["first"]] for line in found.places if line["synapses"]]
     (half, _), (whole, _) = found.chunks[1:]
     assert half * 2 == whole
     assert first_inputs[:64] == [32 * (i // 2) for i in range(64)]

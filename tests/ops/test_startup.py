@@ -283,19 +283,19 @@ def test_without_numba_auto_is_eager_and_fused_says_what_is_missing(tmp_path):
 
 
 def test_a_change_in_any_kernel_file_makes_the_cache_stale(tmp_path):
-    from dendritree.ops.kernels import core, depths, make_entry
+    from dendritree.ops.kernels import depths, files, make_entry
 
-    source = Path(core.__file__).parent
+    source = Path(files.__file__).parent
     shutil.copytree(source, tmp_path / "kernels")
     shutil.copy(source.parent / "header.py", tmp_path)
-    assert core.source_stamp(tmp_path / "kernels") == core.SOURCE_STAMP
+    assert files.source_stamp(tmp_path / "kernels") == files.SOURCE_STAMP
     for path in [*(tmp_path / "kernels").glob("*.py"), tmp_path / "header.py"]:
         text = path.read_text(encoding="utf-8")
         path.write_text(text + "\n", encoding="utf-8")
-        assert core.source_stamp(tmp_path / "kernels") != core.SOURCE_STAMP
+        assert files.source_stamp(tmp_path / "kernels") != files.SOURCE_STAMP
         path.write_text(text, encoding="utf-8")
     for kept in (depths, make_entry("forward", np.float32, 16)):
-        assert kept._cache._cache_file._source_stamp == core.SOURCE_STAMP
+        assert kept._cache._cache_file._source_stamp == files.SOURCE_STAMP
 
 
 def test_the_process_that_compiles_computes_the_same_bits_as_those_that_load(tmp_path):

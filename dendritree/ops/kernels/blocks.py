@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
-from .core import at, part
-from .tiles import PIECE, lanes, number, store, stride, transpose_square
+from .core import at
+from .files import part
+from .tiles import PIECE, item, lanes, number, store, stride, transpose_square
 
 
 @part
 def to_tiles(x, sample_stride, feature_stride, n, count, tiles, zero):
     """Tiles of the first `count` features of `n` samples, and zeros for the samples that a tile has beyond."""
-    one = number(zero)
-    width, item = stride(zero), stride(zero) // lanes(zero)
     if n < lanes(zero):
         for f in range(count):
-            store(tiles + f * width, zero)
-    if sample_stride == item:  # samples lie side by side already
-        for f in range(count):
-            source, target = at(x + f * feature_stride, one), at(tiles + f * width, one)
-            for s in range(n):
-                target[s] = source[s]
+            store(tiles + f * stride(zero), zero)
+    if sample_stride != item(zero):
+        transpose(x, sample_stride, n, count, tiles, stride(zero), zero)
         return
-    squares, f = n // PIECE * PIECE, 0
-    while f + PIECE <= count:
-        for s in range(0, squares, PIECE):
-            transpose_square(x + s * sample_stride + f * item, sample_stride, tiles + f * width + s * item, width, zero)
-        f += PIECE
-    target = at(tiles, one)
-    for s in range(n):
-        source = at(x + s * sample_stride, one)
-        for g in range(0 if s >= squares else f, count):
-            target[g * lanes(zero) + s] = source[g]
+    for f in range(count):  # samples lie side by side already
+        source, target = at(x + f * feature_stride, number(zero)), at(tiles + f * stride(zero), number(zero))
+        for s in range(n):
+            target[s] = source[s]
 
 
 @part
 def from_tiles(tiles, count, x, sample_stride, n, zero):
     """Write `count` tiles to `n` samples of as many features."""
-    one = number(zero)
-    width, item = stride(zero), stride(zero) // lanes(zero)
-    squares, f = n // PIECE * PIECE, 0
-    while f + PIECE <= count:
-        for s in range(0, squares, PIECE):
-            transpose_square(tiles + f * width + s * item, width, x + s * sample_stride + f * item, sample_stride, zero)
-        f += PIECE
-    source = at(tiles, one)
-    for s in range(n):
-        target = at(x + s * sample_stride, one)
-        for g in range(0 if s >= squares else f, count):
-            target[g] = source[g * lanes(zero) + s]
+    transpose(tiles, stride(zero), count, n, x, sample_stride, zero)
+
+
+@part
+def transpose(source, source_stride, rows, columns, target, target_stride, zero):
+    """target[c, r] = source[r, c], squares of PIECE x PIECE numbers together; strides in bytes."""
+    square_rows, square_columns = rows // PIECE * PIECE, columns // PIECE * PIECE
+    for c in range(0, square_columns, PIECE):
+        for r in range(0, square_rows, PIECE):
+            here, there = source + r * source_stride + c * item(zero), target + c * target_stride + r * item(zero)
+            transpose_square(here, source_stride, there, target_stride, zero)
+    for r in range(rows):
+        row = at(source + r * source_stride, number(zero))
+        for c in range(0 if r >= square_rows else square_columns, columns):
+            at(target + c * target_stride, number(zero))[r] = row[c]

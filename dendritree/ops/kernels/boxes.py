@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numba import njit
 
-from .core import at, fill, jit, part
+from .core import at, fill
 from .exponential import EXACT, exp
+from .files import jit, part
 from .products import TILE, copy
 
 PLACES = 64

@@ -1,104 +1,19 @@
-"""What all kernels share: how they compile, and how they reach memory and each other."""
+"""What all kernels share: how they reach memory, and how threads share their work."""
 
 from __future__ import annotations
 
-import hashlib
-import pickle
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import from_dtype, njit, types
-from numba.core.caching import IndexDataCacheFile
+from numba import from_dtype, types
 from numba.extending import intrinsic
 
-from ..header import HEADER, SIZES, offset_of
+from ..header import CHUNK, HEADER, JOBS, PLACE, SIZES, offset_of
+from .files import operation, part
 
-OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "arcp", "nsz"},  # sums vectorize; NaN and infinity stay what they are
-}
-
-
-def jit(function: Callable[..., Any]) -> Any:
-    """Compile without the GIL and keep the result on disk, or in memory alone where no folder can be written."""
-    try:
-        dispatcher = njit(cache=True, **OPTIONS)(function)
-    except RuntimeError:  # numba found no place for its cache
-        return njit(**OPTIONS)(function)
-    keep(dispatcher)
-    return dispatcher
-
-
-class KernelFile(IndexDataCacheFile):
-    """Numba's files of one kernel, its index and its codes, read only if they are what was written.
-
-    Each begins with a digest of itself, of Numba's version and of all our sources: Numba calls its files stale when the
-    function's own source file changes, and a kernel has parts in several. It also loads whatever code the name in the
-    index leads to. A process that was killed between the two writes may leave old code there, a bad disk anything, and
-    wrong machine code ends the process that calls it.
-    """
-
-    def save(self, key, data):
-        """Write a code with what it is of."""
-        super().save(key, (key, data))
-
-    def load(self, key):
-        """Read a code; None if there is none of exactly that."""
-        found = super().load(key)
-        return found[1] if found is not None and found[0] == key else None
-
-    def _load_index(self):
-        return self._read(self._index_path) or {}
-
-    def _save_index(self, overloads):
-        self._write(self._index_path, overloads)
-
-    def _load_data(self, name):
-        return self._read(self._data_path(name))
-
-    def _save_data(self, name, data):
-        self._write(self._data_path(name), data)
-
-    def _write(self, path, value):
-        content = self._dump(value)
-        with self._open_for_write(path) as file:
-            file.write(self._digest(content) + content)
-
-    def _read(self, path):
-        try:
-            whole = Path(path).read_bytes()
-        except FileNotFoundError:
-            return None
-        size = hashlib.sha256().digest_size
-        return pickle.loads(whole[size:]) if whole[:size] == self._digest(whole[size:]) else None
-
-    def _digest(self, content):
-        return hashlib.sha256(f"{self._version} {self._source_stamp} ".encode() + content).digest()
-
-
-def keep(function: Any) -> None:
-    """Let a function that Numba keeps on disk have files of ours."""
-    function._cache._cache_file.__class__ = KernelFile
-    function._cache._cache_file._source_stamp = SOURCE_STAMP
-
-
-def source_stamp(folder: Path) -> str:
-    """A digest of all that the kernels are compiled from."""
-    sources = sorted([*folder.glob("*.py"), folder.parent / "header.py"])
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-
-
-SOURCE_STAMP = source_stamp(Path(__file__).parent)
-
-
-def part(function: Callable[..., Any]) -> Any:
-    """Compile as a part of other kernels only: no entry from Python, no file of its own."""
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True, **OPTIONS}
-    return njit(**options)(function)
+INT32, UINT32 = np.int32(0), np.uint32(0)
+"""Numbers that stand for their types: see `at`."""
 
 
 @intrinsic
@@ -144,52 +59,56 @@ def _fields_at(fields: np.dtype[np.void]) -> Any:
 
 
 call_at, sizes_at = _fields_at(HEADER), _fields_at(SIZES)
+place_at, chunk_at = _fields_at(PLACE), _fields_at(CHUNK)
 
 # ----------------------------------------------------------------------------------------------------- sharing work
 
+PATHS, TILES, CHUNKS, INPUTS = (offset_of(f"{jobs}_taken") for jobs in JOBS)
+WORKERS, FAILED = offset_of("workers"), offset_of("failed")
+DONE = offset_of(f"{JOBS[0]}_done")  # from the counter of jobs taken to that of jobs done
 
-@intrinsic
-def count_up(_context, address):
+
+@operation
+def count_up(address):
     """Add one to a counter that threads share; its value before."""
 
-    def codegen(_context, builder, _signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.PointerType(ir.IntType(64)))
+    def build(builder, address):
+        pointer = builder.inttoptr(address, ir.PointerType(ir.IntType(64)))
         return builder.atomic_rmw("add", pointer, ir.IntType(64)(1), "seq_cst")
 
-    return types.int64(types.intp), codegen
+    return types.int64(types.intp), build
 
 
-@intrinsic
-def read_counter(_context, address):
+@operation
+def read_counter(address):
     """The value of a counter that threads share."""
 
-    def codegen(_context, builder, _signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.PointerType(ir.IntType(64)))
-        return builder.load_atomic(pointer, "seq_cst", 8)
+    def build(builder, address):
+        return builder.load_atomic(builder.inttoptr(address, ir.PointerType(ir.IntType(64))), "seq_cst", 8)
 
-    return types.int64(types.intp), codegen
-
-
-WORKERS, FAILED = offset_of("workers"), offset_of("failed")
+    return types.int64(types.intp), build
 
 
 @part
-def take(header, phase):
-    """The next job of a phase."""
-    return count_up(header + 16 * phase)
+def take(header, jobs):
+    """The next job of a sort."""
+    return count_up(header + jobs)
 
 
 @part
-def done(header, phase):
-    """A job of a phase has ended."""
-    count_up(header + 16 * phase + 8)
+def done(header, jobs):
+    """A job of a sort has ended."""
+    count_up(header + jobs + DONE)
 
 
 @part
-def wait(header, phase, jobs):
-    """Wait until all jobs of a phase have ended: others are at work on the last ones, for microseconds."""
-    while read_counter(header + 16 * phase + 8) < jobs:
+def wait(header, jobs, count):
+    """Wait until all jobs of a sort have ended: others are at work on the last ones, for microseconds."""
+    while read_counter(header + jobs + DONE) < count:
         pass
 
 
-INT32 = np.int32(0)
+@part
+def share_of(total, share, shares):
+    """The first of `0 ... total - 1` that belongs to a share of several, and the first that no longer does."""
+    return share * total // shares, (share + 1) * total // shares

@@ -9,23 +9,17 @@ from numba import types
 from numba.core.ccallback import CFunc
 
 from .backward import backward
-from .core import OPTIONS, keep
+from .files import OPTIONS, keep
 from .forward import forward
 from .tiles import zeros
 
 
-def _run_forward(real: Any, lanes: int) -> Any:
-    def run(header):
-        forward(header, zeros(real, lanes))
-
-    return run
+def _forward(real: Any, lanes: int) -> Any:
+    return lambda header: forward(header, zeros(real, lanes))
 
 
-def _run_backward(real: Any, lanes: int) -> Any:
-    def run(header):
-        backward(header, zeros(real, lanes))
-
-    return run
+def _backward(real: Any, lanes: int) -> Any:
+    return lambda header: backward(header, zeros(real, lanes))
 
 
 def make_entry(name: str, real: type[np.floating[Any]], lanes: int) -> Any:
@@ -33,7 +27,9 @@ def make_entry(name: str, real: type[np.floating[Any]], lanes: int) -> Any:
 
     It is kept on disk, or in memory alone where no folder can be written.
     """
-    run = {"forward": _run_forward, "backward": _run_backward}[name](real(0), lanes)
+    # Not one function for both: what it would enclose, a kernel, is a part of the name in Numba's cache, and no two
+    # processes write it down alike.
+    run = {"forward": _forward, "backward": _backward}[name](real(0), lanes)
     options = {name: option for name, option in OPTIONS.items() if name != "nogil"}  # the caller holds no GIL anyway
     entry: Any = CFunc(run, ((types.intp,), types.void), locals={}, options=options)
     try:

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-from .core import OPTIONS
+from .files import OPTIONS
 
 # Reassociation, which the other kernels allow, would undo (v + c) - c and distribute the product with log 2.
 EXACT = {**OPTIONS, "fastmath": {"contract"}, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}

@@ -5,11 +5,26 @@ One 32-bit hash serves two neighboring synapses of a node, 16 bits each. `ops/dr
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from .core import part
+from .core import UINT32, at
+from .files import part
 
 UPPER, LOWER = np.uint32(16), np.uint32(0)  # where the bits of the first and of the second synapse of a pair begin
+
+
+class Mask(NamedTuple):
+    """What decides which synapses are silent."""
+
+    limit: Any
+    """Synapses whose 16 bits are below it; 0 without dropout."""
+    low: Any
+    high: Any
+    """Both halves of the seed."""
+    keys: Any
+    """Where the keys of the samples at hand lie."""
 
 
 @part
@@ -23,13 +38,14 @@ def mix(h):
 
 
 @part
-def synapse_key(low, high, edge):
+def synapse_key(mask, edge):
     """The key of a pair of synapses: `edge` is the first of the two."""
-    return mix(np.uint32(mix(np.uint32(np.uint32(edge) + high + np.uint32(0x9E3779B9))) ^ low))
+    return mix(np.uint32(mix(np.uint32(np.uint32(edge) + mask.high + np.uint32(0x9E3779B9))) ^ mask.low))
 
 
 @part
-def sample_keys(low, high, sample, n, keys):
-    """The keys of `n` samples from `sample` on."""
+def sample_keys(mask, sample, n):
+    """Write the keys of `n` samples from `sample` on."""
+    keys = at(mask.keys, UINT32)
     for j in range(n):
-        keys[j] = mix(np.uint32(mix(np.uint32(np.uint32(sample + j) ^ low)) + high))
+        keys[j] = mix(np.uint32(mix(np.uint32(np.uint32(sample + j) ^ mask.low)) + mask.high))

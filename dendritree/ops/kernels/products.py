@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 
-from .core import at, fill, jit, part
+from .core import at, fill
 from .exponential import exp
+from .files import jit, part
 
 LANES = 128
 """Inputs that go side by side, each place with a product of its own."""

@@ -1,31 +1,38 @@
 """A tile: the same number of many samples, held in vector registers. Kernels made of tiles read like the equations.
 
 LLVM splits a tile of 128 numbers into the registers that the machine has, eight of them with AVX-512. A tile's *type*
-says what its numbers are and how many: kernels get a `zero`, a tile of zeros, and make all others like it.
+says what its numbers are and how many: kernels get a `zero`, a tile of zeros, and make all others like it. One number 0
+of that type, often called `real`, stands for the type of single numbers.
 
 Bits about a tile, one per sample, live in memory: the signs of a node's sums, the samples that dropout silences.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, register_model
 
+from .files import OPTIONS, operation
+
 PIECE = 16
 """Numbers that are handled together where a whole tile would not do: transposed, summed, marked with bits."""
 
-FAST = ("reassoc", "contract", "arcp", "nsz")
-INT16, INT32, INT64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
+FAST = tuple(sorted(OPTIONS["fastmath"]))
+BITS, WORD, SIZE = ir.IntType(16), ir.IntType(32), ir.IntType(64)  # bits of a piece, an index of lanes, an address
+ELEMENTS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType(), types.uint32: WORD}
 
 
 class Tile(types.Type):
     """The Numba type of a tile of `lanes` numbers."""
 
-    def __init__(self, number: types.Type, lanes: int) -> None:
+    def __init__(self, number: Any, lanes: int) -> None:
         self.number, self.lanes = number, lanes
+        self.item = number.bitwidth // 8
+        self.vector = ir.VectorType(ELEMENTS[number], lanes)
         super().__init__(name=f"Tile({number}, {lanes})")
 
 
@@ -34,16 +41,11 @@ class TileModel(models.PrimitiveModel):
     """A tile is an LLVM vector."""
 
     def __init__(self, manager: Any, tile: Tile) -> None:
-        super().__init__(manager, tile, _vector(tile.number, tile.lanes))
-
-
-def _vector(number: types.Type, lanes: int) -> ir.VectorType:
-    elements = {types.float32: ir.FloatType(), types.float64: ir.DoubleType(), types.uint32: INT32}
-    return ir.VectorType(elements[number], lanes)
+        super().__init__(manager, tile, tile.vector)
 
 
 def _pointer(builder: Any, address: Any, kind: Any, shift: int = 0) -> Any:
-    return builder.inttoptr(builder.add(address, INT64(shift)) if shift else address, ir.PointerType(kind))
+    return builder.inttoptr(builder.add(address, SIZE(shift)) if shift else address, ir.PointerType(kind))
 
 
 def _constant(vector: ir.VectorType, value: float) -> Any:
@@ -51,7 +53,13 @@ def _constant(vector: ir.VectorType, value: float) -> Any:
 
 
 def _shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT32, len(lanes)), lanes))
+    """The lanes of `a`, then of `b`, that are listed."""
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(WORD, len(lanes)), lanes))
+
+
+def _pick(builder: Any, vector: Any, first: int, last: int) -> Any:
+    """Lanes `first ... last - 1`."""
+    return _shuffle(builder, vector, ir.Constant(vector.type, ir.Undefined), list(range(first, last)))
 
 
 def _spread(builder: Any, value: Any, vector: ir.VectorType) -> Any:
@@ -59,14 +67,12 @@ def _spread(builder: Any, value: Any, vector: ir.VectorType) -> Any:
     if isinstance(value.type, ir.VectorType):
         return value
     nothing = ir.Constant(vector, ir.Undefined)
-    one = builder.insert_element(nothing, value, INT32(0))
+    one = builder.insert_element(nothing, value, WORD(0))
     return _shuffle(builder, one, nothing, [0] * vector.count)
 
 
 def _pieces(builder: Any, vector: Any) -> list[Any]:
-    nothing = ir.Constant(vector.type, ir.Undefined)
-    starts = range(0, vector.type.count, PIECE)
-    return [_shuffle(builder, vector, nothing, list(range(i, i + PIECE))) for i in starts]
+    return [_pick(builder, vector, i, i + PIECE) for i in range(0, vector.type.count, PIECE)]
 
 
 def _join(builder: Any, parts: list[Any]) -> Any:
@@ -79,9 +85,8 @@ def _join(builder: Any, parts: list[Any]) -> Any:
 def _fold(builder: Any, vector: Any, lanes: int) -> Any:
     """Halves added until so many lanes are left."""
     while (count := vector.type.count) > lanes:
-        nothing, half = ir.Constant(vector.type, ir.Undefined), count // 2
-        low = _shuffle(builder, vector, nothing, list(range(half)))
-        vector = builder.fadd(low, _shuffle(builder, vector, nothing, list(range(half, count))), flags=FAST)
+        low, high = _pick(builder, vector, 0, count // 2), _pick(builder, vector, count // 2, count)
+        vector = builder.fadd(low, high, flags=FAST)
     return vector
 
 
@@ -92,66 +97,61 @@ def _fold(builder: Any, vector: Any, lanes: int) -> Any:
 def zeros(_context, number, lanes):
     """A tile of zeros."""
     tile = Tile(number, lanes.literal_value)
-
-    def codegen(_context, _builder, _signature, _arguments):
-        return _constant(_vector(tile.number, tile.lanes), 0.0)
-
-    return tile(number, lanes), codegen
+    return tile(number, lanes), lambda *_: _constant(tile.vector, 0.0)
 
 
-@intrinsic
-def lanes(_context, zero):
-    """How many numbers a tile has."""
-    return types.intp(zero), lambda *_: INT64(zero.lanes)
+def _size(of_tile: Callable[[Tile], int]) -> Any:
+    """A function that gives a size which the type of a tile tells."""
+
+    @operation
+    def size(zero):
+        return types.intp(zero), lambda *_: SIZE(of_tile(zero))
+
+    return size
 
 
-@intrinsic
-def stride(_context, zero):
-    """How many bytes a tile has."""
-    return types.intp(zero), lambda *_: INT64(zero.lanes * zero.number.bitwidth // 8)
+lanes = _size(lambda tile: tile.lanes)  # how many numbers a tile has
+item = _size(lambda tile: tile.item)  # how many bytes each has
+stride = _size(lambda tile: tile.lanes * tile.item)  # how many bytes a tile has
+bit_stride = _size(lambda tile: tile.lanes // 8)  # how many bytes the bits about a tile have
 
 
-@intrinsic
-def number(_context, zero):
+@operation
+def number(zero):
     """The number 0 of a tile's type."""
-    return zero.number(zero), lambda *_: ir.Constant(_vector(zero.number, 1).element, 0.0)
+    return zero.number(zero), lambda *_: zero.vector.element(0.0)
 
 
-@intrinsic
-def load(_context, address, zero):
+@operation
+def load(address, zero):
     """The tile at an address."""
 
-    def codegen(_context, builder, _signature, arguments):
-        pointer = _pointer(builder, arguments[0], _vector(zero.number, zero.lanes))
-        return builder.load(pointer, align=zero.number.bitwidth // 8)
+    def build(builder, address, _):
+        return builder.load(_pointer(builder, address, zero.vector), align=zero.item)
 
-    return zero(types.intp, zero), codegen
+    return zero(types.intp, zero), build
 
 
-@intrinsic
-def store(_context, address, tile):
+@operation
+def store(address, tile):
     """Write a tile to an address."""
 
-    def codegen(context, builder, _signature, arguments):
-        pointer = _pointer(builder, arguments[0], arguments[1].type)
-        builder.store(arguments[1], pointer, align=tile.number.bitwidth // 8)
-        return context.get_dummy_value()
+    def build(builder, address, value):
+        builder.store(value, _pointer(builder, address, tile.vector), align=tile.item)
 
-    return types.void(types.intp, tile), codegen
+    return types.void(types.intp, tile), build
 
 
-@intrinsic
-def transpose_square(_context, source, source_stride, target, target_stride, zero):
+@operation
+def transpose_square(source, source_stride, target, target_stride, zero):
     """Transpose PIECE x PIECE numbers; strides in bytes. Off-diagonal squares are swapped, of side 1, 2, 4, 8."""
 
-    def codegen(context, builder, _signature, arguments):
-        start, step, goal, goal_step, _ = arguments
-        vector, align = _vector(zero.number, PIECE), zero.number.bitwidth // 8
-
+    def build(builder, source, source_stride, target, target_stride, _):
         def row(base, stride, i):
-            return _pointer(builder, builder.add(base, builder.mul(stride, INT64(i))), vector)
+            address = builder.add(base, builder.mul(stride, SIZE(i)))
+            return _pointer(builder, address, ir.VectorType(zero.vector.element, PIECE))
 
-        rows = [builder.load(row(start, step, i), align=align) for i in range(PIECE)]
+        rows = [builder.load(row(source, source_stride, i), align=zero.item) for i in range(PIECE)]
         side = 1
         while side < PIECE:
             low = [i if not i & side else PIECE + i - side for i in range(PIECE)]
@@ -162,74 +162,64 @@ def transpose_square(_context, source, source_stride, target, target_stride, zer
                     rows[i], rows[i + side] = _shuffle(builder, a, b, low), _shuffle(builder, a, b, high)
             side *= 2
         for i in range(PIECE):
-            builder.store(rows[i], row(goal, goal_step, i), align=align)
-        return context.get_dummy_value()
+            builder.store(rows[i], row(target, target_stride, i), align=zero.item)
 
-    return types.void(types.intp, types.intp, types.intp, types.intp, zero), codegen
+    return types.void(types.intp, types.intp, types.intp, types.intp, zero), build
 
 
 # -------------------------------------------------------------------------------------------------------- arithmetic
 
 
-@intrinsic
-def spread(_context, value, zero):
+@operation
+def spread(value, zero):
     """A tile with the same number for all samples."""
-
-    def codegen(_context, builder, _signature, arguments):
-        return _spread(builder, arguments[0], _vector(zero.number, zero.lanes))
-
-    return zero(zero.number, zero), codegen
+    return zero(zero.number, zero), lambda builder, value, _: _spread(builder, value, zero.vector)
 
 
-@intrinsic
-def mul(_context, a, b):
+@operation
+def mul(a, b):
     """a b, where a is a number or a tile."""
 
-    def codegen(_context, builder, _signature, arguments):
-        return builder.fmul(_spread(builder, arguments[0], arguments[1].type), arguments[1], flags=FAST)
+    def build(builder, a, b):
+        return builder.fmul(_spread(builder, a, b.type), b, flags=FAST)
 
-    return b(a if isinstance(a, Tile) else b.number, b), codegen
+    return b(a if isinstance(a, Tile) else b.number, b), build
 
 
-@intrinsic
-def fma(_context, a, b, c):
+@operation
+def fma(a, b, c):
     """a b + c, where a is a number or a tile."""
 
-    def codegen(_context, builder, _signature, arguments):
-        a_b = builder.fmul(_spread(builder, arguments[0], arguments[1].type), arguments[1], flags=FAST)
-        return builder.fadd(a_b, arguments[2], flags=FAST)
+    def build(builder, a, b, c):
+        return builder.fadd(builder.fmul(_spread(builder, a, b.type), b, flags=FAST), c, flags=FAST)
 
-    return c(a if isinstance(a, Tile) else c.number, b, c), codegen
+    return c(a if isinstance(a, Tile) else c.number, b, c), build
 
 
-@intrinsic
-def total(_context, a):
+@operation
+def total(a):
     """The sum over all samples."""
-
-    def codegen(_context, builder, _signature, arguments):
-        return builder.extract_element(_fold(builder, arguments[0], 1), INT32(0))
-
-    return a.number(a), codegen
+    return a.number(a), lambda builder, a: builder.extract_element(_fold(builder, a, 1), WORD(0))
 
 
-@intrinsic
-def folded(_context, a):
+@operation
+def folded(a):
     """Sums over every PIECE-th sample: a short tile, for `totals`."""
-    return Tile(a.number, PIECE)(a), lambda _, builder, __, arguments: _fold(builder, arguments[0], PIECE)
+    return Tile(a.number, PIECE)(a), lambda builder, a: _fold(builder, a, PIECE)
 
 
-@intrinsic
-def dot(_context, a, b):
+@operation
+def dot(a, b):
     """a . b over every PIECE-th sample: a short tile, for `total` and `totals`."""
 
-    def codegen(_context, builder, _signature, arguments):
+    def build(builder, a, b):
         found = None
-        for x, y in zip(*(_pieces(builder, argument) for argument in arguments), strict=True):
+        for x, y in zip(_pieces(builder, a), _pieces(builder, b), strict=True):
             product = builder.fmul(x, y, flags=FAST)
             found = product if found is None else builder.fadd(product, found, flags=FAST)
         return found
 
-    return Tile(a.number, PIECE)(a, b), codegen
+    return Tile(a.number, PIECE)(a, b), build
 
 
 @intrinsic
@@ -240,15 +230,14 @@ def totals(_context, a, b, c, d):
     def codegen(context, builder, _signature, arguments):
         def halves(x, y, run):  # the sum of both halves of x, then of y; `run` numbers of each in turn
             low = [i for i in range(2 * PIECE) if not i & run]
-            return builder.fadd(
-                _shuffle(builder, x, y, low), _shuffle(builder, x, y, [i + run for i in low]), flags=FAST
-            )
+            high = [i + run for i in low]
+            return builder.fadd(_shuffle(builder, x, y, low), _shuffle(builder, x, y, high), flags=FAST)
 
-        a_b, c_d = halves(arguments[0], arguments[1], 8), halves(arguments[2], arguments[3], 8)
-        each = halves(a_b, c_d, 4)  # four numbers of each
+        a, b, c, d = arguments
+        each = halves(halves(a, b, 8), halves(c, d, 8), 4)  # four numbers of each
         for distance in (2, 1):
             each = builder.fadd(each, _shuffle(builder, each, each, [i ^ distance for i in range(PIECE)]), flags=FAST)
-        return context.make_tuple(builder, four, [builder.extract_element(each, INT32(4 * i)) for i in range(4)])
+        return context.make_tuple(builder, four, [builder.extract_element(each, WORD(4 * i)) for i in range(4)])
 
     return four(a, b, c, d), codegen
 
@@ -258,66 +247,62 @@ def totals(_context, a, b, c, d):
 
 def _store_bits(builder: Any, address: Any, marks: list[Any]) -> None:
     for i, mark in enumerate(marks):
-        builder.store(builder.bitcast(mark, INT16), _pointer(builder, address, INT16, 2 * i), align=2)
+        builder.store(builder.bitcast(mark, BITS), _pointer(builder, address, BITS, 2 * i), align=2)
 
 
-@intrinsic
-def mark_not_positive(_context, address, tile):
+@operation
+def mark_not_positive(address, tile):
     """Set the bits of samples whose number is not positive, and clear all others; NaN counts as positive."""
 
-    def codegen(context, builder, _signature, arguments):
-        zero = _constant(_vector(tile.number, PIECE), 0.0)
-        marks = [builder.fcmp_ordered("<=", piece, zero) for piece in _pieces(builder, arguments[1])]
-        _store_bits(builder, arguments[0], marks)
-        return context.get_dummy_value()
+    def build(builder, address, value):
+        pieces = _pieces(builder, value)
+        zero = _constant(pieces[0].type, 0.0)
+        _store_bits(builder, address, [builder.fcmp_ordered("<=", piece, zero) for piece in pieces])
 
-    return types.void(types.intp, tile), codegen
+    return types.void(types.intp, tile), build
 
 
-@intrinsic
-def mark_below(_context, address, tile, shift, limit):
+@operation
+def mark_below(address, tile, shift, limit):
     """Set the bits of samples whose 16 bits of a 32-bit number, from `shift` on, are below a limit."""
 
-    def codegen(context, builder, _signature, arguments):
-        _, vector, shift, limit = arguments
+    def build(builder, address, words, shift, limit):
         marks = []
-        for piece in _pieces(builder, vector):
+        for piece in _pieces(builder, words):
             half = builder.lshr(piece, _spread(builder, shift, piece.type))
             half = builder.and_(half, _constant(piece.type, 0xFFFF))
             marks.append(builder.icmp_unsigned("<", half, _spread(builder, limit, piece.type)))
-        _store_bits(builder, arguments[0], marks)
-        return context.get_dummy_value()
+        _store_bits(builder, address, marks)
 
-    return types.void(types.intp, tile, types.uint32, types.uint32), codegen
+    return types.void(types.intp, tile, types.uint32, types.uint32), build
 
 
-@intrinsic
-def choose(_context, address, marked, other):
+@operation
+def choose(address, marked, other):
     """One tile for the samples whose bits are set, another for all others."""
 
-    def codegen(_context, builder, _signature, arguments):
+    def build(builder, address, marked, other):
         found = []
-        for i, (a, b) in enumerate(zip(*(_pieces(builder, tile) for tile in arguments[1:]), strict=True)):
-            bits = builder.load(_pointer(builder, arguments[0], INT16, 2 * i), align=2)
+        for i, (a, b) in enumerate(zip(_pieces(builder, marked), _pieces(builder, other), strict=True)):
+            bits = builder.load(_pointer(builder, address, BITS, 2 * i), align=2)
             found.append(builder.select(builder.bitcast(bits, ir.VectorType(ir.IntType(1), PIECE)), a, b))
         return _join(builder, found)
 
-    return other(types.intp, other, other), codegen
+    return other(types.intp, other, other), build
 
 
-@intrinsic
-def pair_bits(_context, key, address, zero):
+@operation
+def pair_bits(key, keys, zero):
     """32 random bits per sample for a pair of synapses, from its key and the samples' keys at an address.
 
     A multiplier of the synapse's own: with one for all, masks of synapses whose keys differ in few bits go together.
     """
     tile = Tile(types.uint32, zero.lanes)
 
-    def codegen(_context, builder, _signature, arguments):
-        vector = _vector(types.uint32, zero.lanes)
-        key = _spread(builder, arguments[0], vector)
-        bits = builder.xor(key, builder.load(_pointer(builder, arguments[1], vector), align=4))
-        bits = builder.mul(bits, builder.or_(key, _constant(vector, 1)))
-        return builder.xor(bits, builder.lshr(bits, _constant(vector, 16)))
+    def build(builder, key, keys, _):
+        key = _spread(builder, key, tile.vector)
+        bits = builder.xor(key, builder.load(_pointer(builder, keys, tile.vector), align=4))
+        bits = builder.mul(bits, builder.or_(key, _constant(tile.vector, 1)))
+        return builder.xor(bits, builder.lshr(bits, _constant(tile.vector, 16)))
 
-    return tile(types.uint32, types.intp, zero), codegen
+    return tile(types.uint32, types.intp, zero), build

@@ -6,8 +6,6 @@ results do not depend on their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _get_current_dispatch_mode
@@ -80,87 +78,73 @@ def can_run(*tensors: Tensor) -> bool:
 
 def log_products(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
     """The sum over inputs of log sigmoid(gain x - shift), shape (samples, dendrites)."""
-    x, gain, shift = x.contiguous(), gain.contiguous(), shift.contiguous()
-    y, run, sizes = x.new_empty(len(x), len(gain)), kernel("log_products", x.dtype), (x.shape[1], len(gain))
-    head, item = _addresses(x, gain, shift, y), ITEM_SIZES[x.dtype]
-
-    def some(first: int, last: int) -> None:
-        scratch = x.new_empty(SCRATCH)
-        run(*head, scratch.data_ptr(), *sizes, first, last, item, 1.0)
-
-    _share(some, len(x), 1, len(x) * gain.numel(), (x, gain, shift, y))
+    y = x.new_empty(len(x), len(gain))
+    _by_samples("log_products", (x, gain, shift), (y,), (x.dtype,))
     return y
 
 
-def log_products_backward(gy: Tensor, x: Tensor, gain: Tensor, shift: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def log_products_backward(gy: Tensor, x: Tensor, gain: Tensor, shift: Tensor) -> tuple[Tensor, ...]:
     """Gradients of x, gain and shift."""
-    gy, x, gain, shift = gy.contiguous(), x.contiguous(), gain.contiguous(), shift.contiguous()
-    gradients = torch.zeros_like(x), torch.zeros_like(gain), torch.zeros_like(gain)
-    run, sizes = kernel("log_products_backward", x.dtype), (x.shape[1], len(gain), len(x))
-    head, item = _addresses(x, gain, shift, gy, *gradients), ITEM_SIZES[x.dtype]
-
-    def some(first: int, last: int) -> None:
-        scratch = x.new_empty(SCRATCH)
-        run(*head, scratch.data_ptr(), *sizes, first, last, item, 1.0)
-
-    _share(some, x.shape[1], TILE, len(x) * gain.numel(), (gy, x, gain, shift, gradients))
-    return gradients
+    return _by_inputs("log_products_backward", (x, gain, shift, gy))
 
 
 def depths(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     """Depths of shape (samples, boxes), and the number of the input that has the nearest face."""
-    x, low, high = x.contiguous(), low.contiguous(), high.contiguous()
-    y, nearest = x.new_empty(len(x), len(low)), torch.empty(len(x), len(low), dtype=torch.int64)
-    run, sizes = kernel("depths", x.dtype), (x.shape[1], len(low))
-    head, item = _addresses(x, low, high, y, nearest), ITEM_SIZES[x.dtype]
-
-    def some(first: int, last: int) -> None:
-        held, found = x.new_empty(SCRATCH), torch.empty(SCRATCH, dtype=torch.int32)
-        run(*head, held.data_ptr(), found.data_ptr(), *sizes, first, last, item, 1.0)
-
-    _share(some, len(x), 1, len(x) * low.numel(), (x, low, high, y, nearest))
+    y, nearest = x.new_empty(len(x), len(low)), x.new_empty(len(x), len(low), dtype=torch.int64)
+    _by_samples("depths", (x, low, high), (y, nearest), (x.dtype, torch.int32))
     return y, nearest
 
 
 def smooth_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
     """Smooth depths of shape (samples, boxes), the least distances and the sums of weights they are made of."""
-    x, low, high = x.contiguous(), low.contiguous(), high.contiguous()
     y, least, total = (x.new_empty(len(x), len(low)) for _ in range(3))
-    run, sizes = kernel("smooth_depths", x.dtype), (x.shape[1], len(low))
-    head, item = _addresses(x, low, high, y, least, total), ITEM_SIZES[x.dtype]
-
-    def some(first: int, last: int) -> None:
-        held, found = x.new_empty(SCRATCH), torch.empty(SCRATCH, dtype=torch.int32)
-        run(*head, held.data_ptr(), found.data_ptr(), *sizes, first, last, item, temperature, 1.0)
-
-    _share(some, len(x), 1, len(x) * low.numel(), (x, low, high, y, least, total))
+    _by_samples("smooth_depths", (x, low, high), (y, least, total), (x.dtype, torch.int32), temperature)
     return y, least, total
 
 
 def smooth_depths_backward(
     gy: Tensor, x: Tensor, low: Tensor, high: Tensor, least: Tensor, total: Tensor, temperature: float
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """Gradients of x, low and high, given what `smooth_depths` found."""
-    each = (gy / total).contiguous()  # of an exponential; no rounding of a depth comes between, to be divided by t
-    x, low, high, least = x.contiguous(), low.contiguous(), high.contiguous(), least.contiguous()
-    gradients = torch.zeros_like(x), torch.zeros_like(low), torch.zeros_like(low)
-    run, sizes = kernel("smooth_depths_backward", x.dtype), (x.shape[1], len(low), len(x))
-    head, item = _addresses(x, low, high, least, each, *gradients), ITEM_SIZES[x.dtype]
+    each = gy / total  # of an exponential; no rounding of a depth comes between, to be divided by t
+    return _by_inputs("smooth_depths_backward", (x, low, high, least, each), temperature)
+
+
+Tensors = tuple[Tensor, ...]
+
+
+def _by_samples(name: str, given: Tensors, found: Tensors, scratch: tuple[torch.dtype, ...], *numbers: float) -> None:
+    """Run a kernel that fills tensors, each thread some samples."""
+    x, weight = given[:2]
+    _run(name, given, found, scratch, (x.shape[1], len(weight)), len(x), 1, *numbers)
+
+
+def _by_inputs(name: str, given: Tensors, *numbers: float) -> Tensors:
+    """The gradients of the first three tensors by a kernel that adds to them, each thread some tiles of inputs."""
+    x, weight = given[:2]
+    found = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in given[:3])
+    _run(name, given, found, (x.dtype,), (x.shape[1], len(weight), len(x)), x.shape[1], TILE, *numbers)
+    return found
+
+
+def _run(
+    name: str,
+    given: Tensors,
+    found: Tensors,
+    scratch: tuple[torch.dtype, ...],
+    sizes: tuple[int, ...],
+    total: int,
+    tile: int,
+    *numbers: float,
+) -> None:
+    """Do `0 ... total - 1`, whole tiles to each thread where threads are worth waking, each with memory of its own."""
+    x, weight = given[:2]
+    run, item, tensors = kernel(name, x.dtype), ITEM_SIZES[x.dtype], (*(each.contiguous() for each in given), *found)
 
     def some(first: int, last: int) -> None:
-        scratch = x.new_empty(SCRATCH)
-        run(*head, scratch.data_ptr(), *sizes, first, last, item, temperature, 1.0)
+        own = [torch.empty(SCRATCH, dtype=dtype) for dtype in scratch]
+        run(*(tensor.data_ptr() for tensor in (*tensors, *own)), *sizes, first, last, item, *numbers, 1.0)
 
-    _share(some, x.shape[1], TILE, len(x) * low.numel(), (x, low, high, least, each, gradients))
-    return gradients
-
-
-def _addresses(*tensors: Tensor) -> list[int]:
-    return [tensor.data_ptr() for tensor in tensors]
-
-
-def _share(some: Callable[[int, int], None], total: int, tile: int, multiply_adds: int, memory: object) -> None:
-    """Do `0 ... total - 1`, whole tiles to each thread where threads are worth waking, on some memory."""
-    tiles = -(-total // tile)
-    pieces = ranges(tiles, workers_for(multiply_adds * 10))  # an exponential costs about that many multiply-adds
-    threads.run(some, [(first * tile, min(last * tile, total)) for first, last in pieces], memory)
+    workers = workers_for(10 * len(x) * weight.numel())  # an exponential costs about 10 multiply-adds
+    pieces = ranges(-(-total // tile), workers)
+    threads.run(some, [(first * tile, min(last * tile, total)) for first, last in pieces], tensors)
