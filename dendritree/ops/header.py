@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["CHUNK", "HEADER", "KINDS", "PLACE", "SIZES", "Addresses", "Settings", "Sizes"]
+__all__ = ["CHUNK", "HEADER", "KINDS", "PLACE", "SHEET", "SIZES", "Addresses", "Settings", "Sheet", "Sizes"]
 
 PIECEWISE, TANH, SIGMOID = range(3)
 KINDS = {"LeakyReLU": PIECEWISE, "ReLU": PIECEWISE, "Identity": PIECEWISE, "Tanh": TANH, "Sigmoid": SIGMOID}
@@ -38,10 +38,41 @@ class Sizes(NamedTuple):
     chunks_at: int
 
 
+class Sheet(NamedTuple):
+    """How the images of a block lie in planes: see `kernels/images.py`."""
+
+    images: int
+    """Of a block."""
+    channels: int
+    height: int
+    width: int
+    top: int
+    left: int
+    """Zeros above and left of an image."""
+    row_step: int
+    column_step: int
+    """The strides: as many planes for a channel as their product."""
+    rows: int
+    columns: int
+    """From an image to the next and from a row to the next in a plane."""
+    plane: int
+    """Numbers from a plane to the next."""
+    out_rows: int
+    out_columns: int
+
+
 class Settings(NamedTuple):
     """What a call does, whatever its tensors are."""
 
     batch: int
+    """Samples; or images."""
+    blocks: int
+    block_tiles: int
+    """Tiles whose inputs are made together: one of samples, or all that the images of a sheet have."""
+    input_bytes: int
+    """The inputs of a block."""
+    row_bytes: int
+    """From an input to the next, as `rows` counts them."""
     kind: int
     """One of `KINDS`."""
     root_linear: int
@@ -63,6 +94,9 @@ class Addresses(NamedTuple):
 
     tables: int
     sizes: int
+    rows: int
+    sheet: int
+    """How images lie in planes; 0 where inputs are rows of features."""
     seed: int
     x: int
     x_sample: int
@@ -81,7 +115,8 @@ class Addresses(NamedTuple):
     """The bits of silenced synapses."""
     work: int
     gx: int
-    """Gradients of inputs, one share for each group."""
+    gx_numbers: int
+    """Gradients of inputs, so many numbers for each group."""
     gw: int
     gb: int
     """Gradients of weights and biases, one share for each part."""
@@ -98,7 +133,7 @@ _FIELDS = {**dict.fromkeys(COUNTERS, int), **Settings.__annotations__, **Address
 HEADER = np.dtype([(name, {int: "i8", float: "f8"}[kind]) for name, kind in _FIELDS.items()])
 """One call: counters, settings, addresses; 64 bits each."""
 
-SIZES = np.dtype([(name, "i8") for name in Sizes._fields])
+SIZES, SHEET = (np.dtype([(name, "i8") for name in fields]) for fields in (Sizes._fields, Sheet._fields))
 
 _pack_settings = struct.Struct("".join({int: "q", float: "d"}[kind] for kind in Settings.__annotations__.values())).pack
 pack_addresses = struct.Struct(f"{len(Addresses._fields)}q").pack

@@ -21,7 +21,9 @@ import torch
 from torch import Tensor
 
 from ..tree import Forest
-from .header import CHUNK, PLACE, Sizes
+from .header import CHUNK, PLACE, Sheet, Sizes
+from .patches import PatchGrid
+from .sheets import row_shifts
 
 __all__ = ["Program", "make_program"]
 
@@ -30,6 +32,9 @@ SEGMENT = 64
 
 CHUNK_VALUES = 1024
 """Values that a chunk may hold beside its segments: 512 kB for tiles of 128 numbers."""
+
+SHEETS = 16
+"""Sizes of images whose tables a program keeps."""
 
 Integers = npt.NDArray[np.int64]
 
@@ -46,6 +51,23 @@ class Program:
     def packed_sizes(self) -> Tensor:
         """The sizes as the kernels read them."""
         return torch.tensor(self.sizes)
+
+    def shifted(self, grid: PatchGrid, sheet: Sheet) -> tuple[Tensor, Tensor]:
+        """For images: what each edge reads as a distance in planes, as `rows` has it; and the sheet, for the kernels."""
+        found = self._shifted.get((grid, sheet))
+        if found is None:
+            rows = self.tables.numpy()[self.sizes.rows_at // 4 :][: self.sizes.edges].copy()
+            synapse = rows >= 0
+            rows[synapse] = row_shifts(grid, sheet)[rows[synapse]]
+            found = torch.from_numpy(rows), torch.tensor(sheet)
+            if len(self._shifted) >= SHEETS:
+                self._shifted.clear()
+            self._shifted[grid, sheet] = found
+        return found
+
+    @cached_property
+    def _shifted(self) -> dict[tuple[PatchGrid, Sheet], tuple[Tensor, Tensor]]:
+        return {}
 
     def forest(self) -> Forest:
         """The forest that was laid out.

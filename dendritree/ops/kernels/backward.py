@@ -26,7 +26,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..header import PIECEWISE, TANH
-from .blocks import from_tiles, to_tiles
 from .core import (
     CHUNKS,
     FAILED,
@@ -39,14 +38,25 @@ from .core import (
     cast,
     count_up,
     done,
+    fill,
     share_of,
     sizes_at,
     take,
     wait,
 )
 from .files import part
-from .passes import Tiles, chunk_of, place_of, trace_stride, trees_of, upper_end
-from .tiles import bit_stride, choose, dot, fma, folded, item, lanes, load, mul, number, store, stride, total, totals
+from .passes import (
+    Tiles,
+    chunk_of,
+    make_inputs,
+    place_of,
+    read_gradients,
+    trace_stride,
+    trees_of,
+    upper_end,
+    write_gradients,
+)
+from .tiles import bit_stride, choose, dot, fma, folded, item, load, mul, number, store, stride, total, totals
 
 GATHERED = 8
 """Shares of the inputs' gradients that threads take to add those of the groups."""
@@ -103,7 +113,7 @@ def backward(header, zero):
         c = take(header, CHUNKS)
 
     if call.gx and call.groups > 1:  # add the groups' shares, a run of numbers for each job
-        size, target = call.batch * sizes.features, at(call.gx, number(zero))
+        size, target = call.gx_numbers, at(call.gx, number(zero))
         job = take(header, INPUTS)
         while job < GATHERED:
             first, last = share_of(size, job, GATHERED)
@@ -120,37 +130,36 @@ def backward(header, zero):
 @part
 def sum_tiles(call, sizes, trees, products, memory, group, share, zero):
     """Sums of H x and of H over a share of the tiles, for a group of chunks; the group's gradients of inputs."""
-    real, size, width, samples = number(zero), item(zero), stride(zero), lanes(zero)
+    real, size, width = number(zero), item(zero), stride(zero)
     outputs = memory + sizes.slots * width
     inputs = outputs + sizes.widest * width
-    gradients = inputs + (0 if call.inputs else sizes.features * width) if call.gx else 0
+    gradients = inputs + (0 if call.inputs else call.input_bytes) if call.gx else 0
     sum_hx, sum_h = at(call.gw + share * sizes.edges * size, real), at(call.gb + share * sizes.nodes * size, real)
-    first_tile, last_tile = share_of(-(-call.batch // samples), share, call.parts)
+    first_block, last_block = share_of(call.blocks, share, call.parts)
     first_chunk, last_chunk = share_of(sizes.chunks, group, call.groups)
-    for t in range(first_tile, last_tile):
-        sample, sums = t * samples, Sums(sum_hx, sum_h, t == first_tile)
-        n = min(samples, call.batch - sample)
+    for block in range(first_block, last_block):
         if call.inputs:
-            inputs = call.inputs + t * sizes.features * width
+            inputs = call.inputs + block * call.input_bytes
         else:
-            to_tiles(call.x + sample * call.x_sample, call.x_sample, call.x_feature, n, sizes.features, inputs, zero)
+            make_inputs(call, sizes, block, inputs, zero)
         if call.gx:
-            for f in range(sizes.features):
-                store(gradients + f * width, zero)
-        trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
-        silent = call.silent + t * sizes.edges * bit_stride(zero)
-        for c in range(first_chunk, last_chunk):
-            first, last, neuron, count = chunk_of(call, sizes, c)
-            gy = call.y + sample * call.y_sample + neuron * call.y_feature
-            to_tiles(gy, call.y_sample, call.y_feature, n, count, outputs, zero)
-            tiles = Tiles(inputs, memory, outputs - neuron * width, trace)
-            if call.limit:
-                run_nodes_back(trees, tiles, first, last, silent, gradients, products, sums, zero)
-            else:
-                run_nodes_back(trees, tiles, first, last, None, gradients, products, sums, zero)
+            fill(at(gradients, real), real, call.input_bytes // size)
+        for i in range(call.block_tiles):
+            t = block * call.block_tiles + i
+            sums = Sums(sum_hx, sum_h, block == first_block and i == 0)
+            trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
+            silent = call.silent + t * sizes.edges * bit_stride(zero)
+            there = gradients + i * width if call.gx else 0
+            for c in range(first_chunk, last_chunk):
+                first, last, neuron, count = chunk_of(call, sizes, c)
+                read_gradients(call, sizes, block, i, neuron, count, outputs, zero)
+                tiles = Tiles(inputs + i * width, memory, outputs - neuron * width, trace)
+                if call.limit:
+                    run_nodes_back(trees, tiles, first, last, silent, there, products, sums, zero)
+                else:
+                    run_nodes_back(trees, tiles, first, last, None, there, products, sums, zero)
         if call.gx:
-            gx = call.gx + (group * call.batch + sample) * sizes.features * size
-            from_tiles(gradients, sizes.features, gx, sizes.features * size, n, zero)
+            write_gradients(call, sizes, block, group, gradients, zero)
 
 
 @part
@@ -219,7 +228,7 @@ def through_synapse(e, trees, tiles, silent, gradients, factor, h, zero):
 
     `silent` is None without dropout, which Numba sees when it compiles: a load goes straight into the product then.
     """
-    row = trees.rows[e] * stride(zero)
+    row = trees.rows[e] * trees.row_bytes
     if silent is None:
         if gradients:
             store(gradients + row, fma(factor * trees.weight[e], h, load(gradients + row, zero)))

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import from_dtype, types
 from numba.extending import intrinsic
 
-from ..header import CHUNK, HEADER, JOBS, PLACE, SIZES, offset_of
+from ..header import CHUNK, HEADER, JOBS, PLACE, SHEET, SIZES, offset_of
 from .files import operation, part
 
 INT32, UINT32 = np.int32(0), np.uint32(0)
@@ -58,7 +58,7 @@ def _fields_at(fields: np.dtype[np.void]) -> Any:
     return fields_at
 
 
-call_at, sizes_at = _fields_at(HEADER), _fields_at(SIZES)
+call_at, sizes_at, sheet_at = _fields_at(HEADER), _fields_at(SIZES), _fields_at(SHEET)
 place_at, chunk_at = _fields_at(PLACE), _fields_at(CHUNK)
 
 # ----------------------------------------------------------------------------------------------------- sharing work

@@ -14,11 +14,21 @@ import math
 import numpy as np
 
 from ..header import PIECEWISE, TANH
-from .blocks import from_tiles, to_tiles
-from .core import TILES, UINT32, WORKERS, at, call_at, cast, count_up, share_of, sizes_at, take
+from .core import TILES, UINT32, WORKERS, at, call_at, cast, count_up, share_of, sheet_at, sizes_at, take
 from .files import part
+from .images import position_keys
 from .masks import LOWER, UPPER, Mask, sample_keys, synapse_key
-from .passes import Tiles, chunk_of, place_of, trace_stride, trees_of, upper_end
+from .passes import (
+    Tiles,
+    beginning_of,
+    chunk_of,
+    make_inputs,
+    place_of,
+    trace_stride,
+    trees_of,
+    upper_end,
+    write_outputs,
+)
 from .tiles import (
     bit_stride,
     choose,
@@ -40,8 +50,9 @@ from .tiles import (
 def forward(header, zero):
     """Run all samples through all trees; threads that enter together share the work.
 
-    A job is a tile of samples and a share of the chunks. A thread makes the tiles of the inputs for itself: to read
-    what another core has just written takes longer. Those of whoever takes a tile first are kept for the way back.
+    A job is a block, the tiles whose inputs are made together, and a share of the chunks. A thread makes the inputs for
+    itself: to read what another core has just written takes longer. Those of whoever takes the first share are kept for
+    the way back.
     """
     call = call_at(header)
     sizes = sizes_at(call.sizes)
@@ -51,35 +62,43 @@ def forward(header, zero):
     outputs = values + sizes.slots * width
     keys = outputs + sizes.widest * width
     own_inputs = keys + 4 * samples
-    inputs, tile_at_hand = own_inputs, -1
+    inputs, block_at_hand = own_inputs, -1
     low, high = UINT32, UINT32
     if call.limit:
         low, high = at(call.seed, UINT32)[0], at(call.seed, UINT32)[1]
     mask = Mask(np.uint32(call.limit), low, high, keys)
 
-    jobs = -(-call.batch // samples) * call.groups
+    jobs = call.blocks * call.groups
     job = take(header, TILES)
     while job < jobs:
-        t, group = job // call.groups, job % call.groups
-        sample = t * samples
-        n = min(samples, call.batch - sample)
-        if t != tile_at_hand:
-            inputs = call.inputs + t * sizes.features * width if call.inputs and group == 0 else own_inputs
-            to_tiles(call.x + sample * call.x_sample, call.x_sample, call.x_feature, n, sizes.features, inputs, zero)
-            if call.limit:
-                sample_keys(mask, sample, samples)
-            tile_at_hand = t
-        trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
-        silent = call.silent + t * sizes.edges * bit_stride(zero)
+        block, group = job // call.groups, job % call.groups
+        if block != block_at_hand:
+            inputs = call.inputs + block * call.input_bytes if call.inputs and group == 0 else own_inputs
+            make_inputs(call, sizes, block, inputs, zero)
+            block_at_hand = block
         first_chunk, last_chunk = share_of(sizes.chunks, group, call.groups)
-        for c in range(first_chunk, last_chunk):
-            first, last, neuron, count = chunk_of(call, sizes, c)
-            tiles = Tiles(inputs, values, outputs - neuron * width, trace)
-            run_nodes(call.bias, trees, tiles, first, last, silent, mask, zero)
-            from_tiles(
-                outputs, count, call.y + sample * call.y_sample + neuron * call.y_feature, call.y_sample, n, zero
-            )
+        for i in range(call.block_tiles):
+            t = block * call.block_tiles + i
+            if call.limit:
+                make_keys(call, mask, block, i, zero)
+            trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
+            silent = call.silent + t * sizes.edges * bit_stride(zero)
+            for c in range(first_chunk, last_chunk):
+                first, last, neuron, count = chunk_of(call, sizes, c)
+                tiles = Tiles(inputs + i * width, values, outputs - neuron * width, trace)
+                run_nodes(call.bias, trees, tiles, first, last, silent, mask, zero)
+                write_outputs(call, sizes, block, i, neuron, count, outputs, zero)
         job = take(header, TILES)
+
+
+@part
+def make_keys(call, mask, block, tile, zero):
+    """Write the keys of the samples, or positions, of a tile of a block."""
+    first, _ = beginning_of(call, block, zero)
+    if call.sheet:
+        position_keys(mask, sheet_at(call.sheet), tile * lanes(zero), first, zero)
+    else:
+        sample_keys(mask, first, lanes(zero))
 
 
 @part
@@ -98,9 +117,9 @@ def run_nodes(bias_at, trees, tiles, first_place, last_place, silent, mask, zero
 
 
 @part
-def row_at(row, tiles, zero):
+def row_at(row, trees, tiles, zero):
     """Where the tile lies that an edge reads: an input, or the value of a dendrite."""
-    return tiles.inputs + row * stride(zero) if row >= 0 else tiles.values + (-1 - row) * stride(zero)
+    return tiles.inputs + row * trees.row_bytes if row >= 0 else tiles.values + (-1 - row) * stride(zero)
 
 
 @part
@@ -108,7 +127,7 @@ def weighted_sum(bias, trees, place, tiles, zero):
     """bias + sum of weight * row."""
     z = spread(bias, zero)
     for e in range(place.first, place.first + place.fan_in):
-        z = fma(trees.weight[e], load(row_at(trees.rows[e], tiles, zero), zero), z)
+        z = fma(trees.weight[e], load(row_at(trees.rows[e], trees, tiles, zero), zero), z)
     return z
 
 
@@ -119,7 +138,7 @@ def dropped_sum(bias, trees, place, tiles, silent, mask, zero):
     pair = pair_bits(UINT32, mask.keys, zero)
     for e in range(first, first + place.fan_in):
         row, bits = rows[e], silent + e * bit_stride(zero)
-        value = load(row_at(row, tiles, zero), zero)
+        value = load(row_at(row, trees, tiles, zero), zero)
         if row < 0:  # a dendrite is never silent: nothing is below 0
             mark_below(bits, pair, LOWER, UINT32)
             z = fma(trees.weight[e], value, z)
