@@ -194,10 +194,11 @@ def _gradients_by_operations(
     patches: PatchGrid | None = None,
 ) -> list[Tensor | None]:
     """The same gradients through the eager backend, with a graph of their own if somebody will differentiate them."""
-    again, (x, *parameters) = torch.is_grad_enabled(), tensors
+    again, (x, weight, bias) = torch.is_grad_enabled(), tensors
     with torch.autocast("cpu", enabled=False):
         with torch.enable_grad():
-            y = eager.dendritic(x if patches is None else patches.copied(x), *parameters, *arguments)
+            rows = x if patches is None else patches.copied(x)
+            y = eager.dendritic(rows, weight, bias, *arguments)
             y = y if patches is None else patches.arranged(y, x)
         wanted = [tensor for tensor, need in zip(tensors, needed, strict=True) if need and tensor is not None]
         found = iter(torch.autograd.grad(y, wanted, gy, create_graph=again))

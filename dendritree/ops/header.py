@@ -11,10 +11,11 @@ PIECEWISE, TANH, SIGMOID = range(3)
 KINDS = {"LeakyReLU": PIECEWISE, "ReLU": PIECEWISE, "Identity": PIECEWISE, "Tanh": TANH, "Sigmoid": SIGMOID}
 """How a node's activation is computed: `m z` with m = 1 or the slope, or one of the smooth ones."""
 
-_COLUMNS = ("node", "first", "fan_in", "synapses", "slot", "parent_slot", "parent", "edge", "root")
+_COLUMNS = ("node", "first", "fan_in", "synapses", "slot", "parent_slot", "parent", "edge", "root", "is_quarter")
 PLACE = np.dtype([(name, np.int32) for name in _COLUMNS])
 """A line of the table of places: the node there, its first edge, its children, how many of the first are synapses, its
-slot, its parent's slot and place, the edge to its parent, its neuron if it is a root. What does not apply is -1."""
+slot, its parent's slot and place, the edge to its parent, its neuron if it is a root, -1 where these do not apply;
+whether it is one of four in a row that read the same inputs and nothing else."""
 
 CHUNK = np.dtype([("place", np.int32), ("neuron", np.int32)])
 """A line of the table of chunks: its first place, its first neuron. One more line follows, with how many there are."""

@@ -40,8 +40,34 @@ WIDE = {
 many = pytest.mark.parametrize("forest", [*NAMED.values(), *WIDE.values()], ids=[*NAMED, *WIDE])
 
 
+def assert_quarters_read_the_same(forest, found):
+    """Places are marked in fours, in a row within a chunk; of each four all read the same inputs, no dendrite."""
+    for first, beyond in zip(found.chunks, found.chunks[1:], strict=False):
+        lines = found.places[first[0] : beyond[0]]
+        place = 0
+        while place < len(lines):
+            if not lines["is_quarter"][place]:
+                place += 1
+                continue
+            four = lines[place : place + 4]
+            assert four["is_quarter"].tolist() == [1] * 4
+            reads = [edges_of(forest, node) for node in four["node"].tolist()]
+            assert all(row < forest.in_features for row in reads[0])
+            assert reads.count(reads[0]) == 4
+            place += 4
+
+
+def test_neurons_that_read_the_same_are_taken_in_fours():
+    marked = {
+        name: int(Read(NAMED[name]).places["is_quarter"].sum()) for name in ("wide, shared", "perceptrons, shared")
+    }
+    assert marked == {"wide, shared": 32, "perceptrons, shared": 8}  # two chunks, of 5 and 4, of 7 and 6 neurons
+    assert not Read(Forest.grow(5, depth=1, neurons=8)).places["is_quarter"].any()  # inputs of their own
+
+
 def assert_sound(forest):
     found = Read(forest)
+    assert_quarters_read_the_same(forest, found)
     sizes = found.sizes
     assert (sizes.nodes, sizes.neurons, sizes.edges) == (forest.nodes, forest.neurons, forest.edges)
     assert sorted(found.place) == list(range(forest.nodes))  # a permutation

@@ -168,15 +168,16 @@ def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, pro
 
     `gradients` are those of the inputs, 0 if nobody wants them.
     """
-    none, step = folded(zero), trace_stride(trees.kind, zero)
-    for p in range(last_place - 1, first_place - 1, -1):
+    none, p = folded(zero), last_place
+    while p > first_place:
+        p -= 1
         place = place_of(trees, p)
-        first, root, trace = place.first, place.root, tiles.trace + p * step
-        stop, end = first + place.synapses, first + place.fan_in
-        above = load(upper_end(tiles, root, place.parent_slot, zero), zero)
-        h = derivative_times(above, root >= 0 and trees.root_linear, trees.kind, trees.slope, trace, zero)
-        if trees.kind != PIECEWISE and root < 0:
-            add_to(sums.hx, place.edge, total(dot(above, load(trace, zero))), sums.begin)
+        if place.is_quarter and silent is None:
+            p -= 3
+            run_four_back(trees, tiles, p, gradients, products, sums, zero)
+            continue
+        first, stop, end = place.first, place.first + place.synapses, place.first + place.fan_in
+        h = h_of(trees, tiles, p, sums, zero)
         if stop < end:
             store(tiles.values + place.slot * stride(zero), h)
         factor = products[p] * trees.scale if gradients else number(zero)
@@ -207,6 +208,44 @@ def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, pro
             if trees.rows[rest] >= 0:
                 d0 = through_synapse(rest, trees, tiles, silent, gradients, factor, h, zero)
                 add_to(sums.hx, rest, total(d0), sums.begin)
+
+
+@part
+def h_of(trees, tiles, p, sums, zero):
+    """H of a node; with smooth activations, Q of the edge above it is added to the sums too."""
+    place, trace = place_of(trees, p), tiles.trace + p * trace_stride(trees.kind, zero)
+    above = load(upper_end(tiles, place.root, place.parent_slot, zero), zero)
+    if trees.kind != PIECEWISE and place.root < 0:
+        add_to(sums.hx, place.edge, total(dot(above, load(trace, zero))), sums.begin)
+    return derivative_times(above, place.root >= 0 and trees.root_linear, trees.kind, trees.slope, trace, zero)
+
+
+@part
+def run_four_back(trees, tiles, p, gradients, products, sums, zero):
+    """What `run_nodes_back` does, for four nodes that read the same inputs: each tile that was loaded serves all."""
+    a, b, c, d = place_of(trees, p), place_of(trees, p + 1), place_of(trees, p + 2), place_of(trees, p + 3)
+    h0, h1 = h_of(trees, tiles, p, sums, zero), h_of(trees, tiles, p + 1, sums, zero)
+    h2, h3 = h_of(trees, tiles, p + 2, sums, zero), h_of(trees, tiles, p + 3, sums, zero)
+    four = totals(folded(h0), folded(h1), folded(h2), folded(h3))
+    add_to(sums.h, a.node, four[0], sums.begin)
+    add_to(sums.h, b.node, four[1], sums.begin)
+    add_to(sums.h, c.node, four[2], sums.begin)
+    add_to(sums.h, d.node, four[3], sums.begin)
+    weight = trees.weight
+    for e in range(a.fan_in):
+        row = trees.rows[a.first + e] * trees.row_bytes
+        if gradients:
+            there = load(gradients + row, zero)
+            there = fma(products[p + 3] * weight[d.first + e], h3, there)
+            there = fma(products[p + 2] * weight[c.first + e], h2, there)
+            there = fma(products[p + 1] * weight[b.first + e], h1, there)
+            store(gradients + row, fma(products[p] * weight[a.first + e], h0, there))
+        x = load(tiles.inputs + row, zero)
+        four = totals(dot(h0, x), dot(h1, x), dot(h2, x), dot(h3, x))
+        add_to(sums.hx, a.first + e, four[0], sums.begin)
+        add_to(sums.hx, b.first + e, four[1], sums.begin)
+        add_to(sums.hx, c.first + e, four[2], sums.begin)
+        add_to(sums.hx, d.first + e, four[3], sums.begin)
 
 
 @part

@@ -40,6 +40,7 @@ from .tiles import (
     mul,
     number,
     pair_bits,
+    shorter,
     spread,
     store,
     stride,
@@ -104,16 +105,54 @@ def make_keys(call, mask, block, tile, zero):
 @part
 def run_nodes(bias_at, trees, tiles, first_place, last_place, silent, mask, zero):
     """Values of the nodes of a chunk for one tile of samples, children before parents."""
-    bias, step = at(bias_at, number(zero)), trace_stride(trees.kind, zero)
-    for p in range(first_place, last_place):
+    p = first_place
+    while p < last_place:
         place = place_of(trees, p)
-        root, b = place.root, bias[place.node] if bias_at else number(zero)
+        if place.is_quarter and not mask.limit:
+            run_four(bias_at, trees, tiles, p, zero)
+            p += 4
+            continue
+        b = bias_of(bias_at, place, zero)
         if mask.limit:
             z = dropped_sum(b, trees, place, tiles, silent, mask, zero)
         else:
             z = weighted_sum(b, trees, place, tiles, zero)
-        value = activate(z, root >= 0 and trees.root_linear, trees.kind, trees.slope, tiles.trace + p * step, zero)
-        store(upper_end(tiles, root, place.slot, zero), value)
+        pass_on(z, trees, tiles, p, 0, zero, zero)
+        p += 1
+
+
+@part
+def run_four(bias_at, trees, tiles, p, zero):
+    """Values of four nodes that read the same inputs: what was loaded serves all of them, part by part of a tile."""
+    a, b, c, d = place_of(trees, p), place_of(trees, p + 1), place_of(trees, p + 2), place_of(trees, p + 3)
+    weight, none = trees.weight, shorter(zero)
+    for i in range(stride(zero) // stride(none)):
+        z0, z1 = spread(bias_of(bias_at, a, zero), none), spread(bias_of(bias_at, b, zero), none)
+        z2, z3 = spread(bias_of(bias_at, c, zero), none), spread(bias_of(bias_at, d, zero), none)
+        inputs = tiles.inputs + i * stride(none)
+        for e in range(a.fan_in):
+            row = load(inputs + trees.rows[a.first + e] * trees.row_bytes, none)
+            z0, z1 = fma(weight[a.first + e], row, z0), fma(weight[b.first + e], row, z1)
+            z2, z3 = fma(weight[c.first + e], row, z2), fma(weight[d.first + e], row, z3)
+        pass_on(z0, trees, tiles, p, i, none, zero)
+        pass_on(z1, trees, tiles, p + 1, i, none, zero)
+        pass_on(z2, trees, tiles, p + 2, i, none, zero)
+        pass_on(z3, trees, tiles, p + 3, i, none, zero)
+
+
+@part
+def bias_of(bias_at, place, zero):
+    """The bias of a node; 0 where there are none."""
+    return at(bias_at, number(zero))[place.node] if bias_at else number(zero)
+
+
+@part
+def pass_on(z, trees, tiles, p, i, none, zero):
+    """value = act(z) goes to what is above the node, for part `i` of a tile; `none` are zeros for a part."""
+    place, kind = place_of(trees, p), trees.kind
+    trace = tiles.trace + p * trace_stride(kind, zero) + i * trace_stride(kind, none)
+    value = activate(z, place.root >= 0 and trees.root_linear, kind, trees.slope, trace, none)
+    store(upper_end(tiles, place.root, place.slot, zero) + i * stride(none), value)
 
 
 @part

@@ -1,10 +1,10 @@
 """Between images and planes: the tiles of a convolution without a copy of every patch.
 
-The pixels of a channel lie in one run of memory, image after image and row after row, with zeros between rows and images:
-a *plane*. There the patch of position q + 1 is that of position q, one number further. So a tile is a run of positions,
-and what an input of the patch is for all of them is the tile that begins so many numbers further on: `rows` has these
-distances. With a stride of s there are s x s planes for a channel, of every s-th pixel. Positions at the end of a row,
-where no patch begins, are computed too, and left out when outputs are written; their gradient is 0.
+The pixels of a channel lie in one run of memory, image after image and row after row, with zeros between rows and
+images: a *plane*. There the patch of position q + 1 is that of position q, one number further. So a tile is a run of
+positions, and what an input of the patch is for all of them is the tile that begins so many numbers further: `rows` has
+these distances. With a stride of s there are s x s planes for a channel, of every s-th pixel. Positions at the end of a
+row, where no patch begins, are computed too, and left out when outputs are written; their gradient is 0.
 """
 
 from __future__ import annotations
