@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
 	@echo "make test        lint, types, tests, and a package that installs"
-	@echo "make test-all    all tests: also those that kill and restart for minutes, and more random examples of the others"
+	@echo "make test-all    all tests: also those that kill and restart for minutes, all combinations, and more random examples"
 	@echo "make fuzz        random layers, command lines, damaged files and kills for MINUTES=10: see docs/reliability.md"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make docs        build the documentation into site/index.html"
@@ -45,6 +45,7 @@ pytest: $(VENV)/dev.stamp
 
 test-all: $(VENV)/dev.stamp
 	$(PYTEST) --hypothesis-profile=long
+	$(BIN)/python tests/check_package.py --alone
 
 # ONLY=KIND SEED=S runs one case again.
 fuzz: $(VENV)/dev.stamp

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .training import EarlyStopping, FitConfig, History, evaluate, fit
     from .training.distillation import distill
     from .training.rewiring import Rewiring
-    from .wiring import Custom, Local, Morton, Partition, Patches, Random, Shared, Strided
+    from .wiring import Custom, Local, Morton, Partition, Patches, Random, Shared, Strided, Tied
 
 __version__ = "0.2.0.dev0"
 
@@ -66,6 +66,7 @@ __all__ = [
     "Shared",
     "Split",
     "Strided",
+    "Tied",
     "__version__",
     "convert",
     "count",
@@ -100,7 +101,7 @@ _HOMES = {
     "training": "EarlyStopping FitConfig History evaluate fit",
     "training.distillation": "distill",
     "training.rewiring": "Rewiring",
-    "wiring": "Custom Local Morton Partition Patches Random Shared Strided",
+    "wiring": "Custom Local Morton Partition Patches Random Shared Strided Tied",
 }
 """Where the public names live. Each is imported when somebody asks for it: the command line says its version and its
 help without torch, and a Ctrl-C in the seconds that torch takes finds somebody to answer it."""

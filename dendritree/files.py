@@ -158,9 +158,7 @@ class Lock:
                 os.close(self._descriptor)
                 raise
             os.close(self._descriptor)  # the holder before us has removed the file that we have locked
-        with contextlib.suppress(OSError):  # a full disk: the lock is held all the same, without a name
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+        self._write_holder(f"{os.getpid()}\n")
 
     def _acquire(self) -> bool:
         try:
@@ -187,6 +185,11 @@ class Lock:
                 raise NoLocksError(f"{rule}: {self.path.parent} ({error})") from None
             return False
 
+    def _write_holder(self, name: str) -> None:
+        with contextlib.suppress(OSError):  # a full disk, a pipe: the lock is held all the same, without a name
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, name.encode("ascii"), 0)
+
     def _is_there(self) -> bool:
         try:
             return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
@@ -201,7 +204,7 @@ class Lock:
             import fcntl
 
             if self.stays:
-                os.ftruncate(self._descriptor, 0)
+                self._write_holder("")
             else:  # while we have it: later it may be the next one's
                 self._remove()
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing is not enough if a forked child has the file too
@@ -219,3 +222,46 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+@contextlib.contextmanager
+def present(folder: Path, when_alone: Callable[[], object]) -> Iterator[None]:
+    """A block in which several processes may be at work on a folder. One that finds no other there tidies up first.
+
+    Processes that were killed are not there. Nobody tidies up where the system or the drive has no locks.
+
+    Args:
+        folder: what they work on; it is there.
+        when_alone: what one does that is alone, while others wait to come in.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with present(folder, lambda: print("alone")), present(folder, lambda: print("also alone")):
+    ...     pass
+    alone
+    """
+    try:
+        import fcntl
+
+        descriptor = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):  # Windows
+        yield
+        return
+    try:
+        if _flocks(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            when_alone()
+        _flocks(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _flocks(descriptor: int, how: int) -> bool:
+    """Whether a lock is ours: not if another has it, nor on some network drives."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, how)
+    except OSError:
+        return False
+    return True

@@ -1,9 +1,14 @@
-"""Build the wheel and the sdist, install each in a fresh environment, and use it from outside the source tree."""
+"""Build the sdist and from it the wheel, install it in a fresh environment, and use it from outside the source tree.
+
+The environment sees the packages of ours: copying torch and compiling it takes a minute. With `--alone` it sees nothing
+else than what pip installs for the wheel, and then for the sdist.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import venv
 from pathlib import Path
@@ -25,7 +30,7 @@ def run(*command: str | Path, cwd: Path) -> None:
     subprocess.run([str(part) for part in command], cwd=cwd, check=True)
 
 
-def main() -> None:
+def main(*, alone: bool) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         # --no-isolation: the build tools come from the constraints, like everything else
@@ -34,9 +39,13 @@ def main() -> None:
         venv.create(environment)  # our own pip installs there
         python = environment / "bin" / "python"
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--python", python)
-        for kind in ("*.whl", "*.tar.gz"):
+        needed = ["-c", ROOT / "constraints.txt"] if alone else ["--no-deps"]
+        if not alone:  # not an editable dendritree: that is a line of a .pth file of its own, which nobody reads there
+            (site,) = environment.glob("lib/python*/site-packages")
+            (site / "ours.pth").write_text(sysconfig.get_path("purelib"))
+        for kind in ("*.whl", "*.tar.gz") if alone else ("*.whl",):
             (archive,) = (folder / "dist").glob(kind)
-            run(*pip, "install", "--no-compile", "-c", ROOT / "constraints.txt", archive, cwd=folder)
+            run(*pip, "install", "--no-compile", *needed, archive, cwd=folder)
             run(python, "-c", PROBE.format(environment=str(environment)), cwd=folder)
             run(environment / "bin" / "dendritree", "--version", cwd=folder)
             run(*pip, "uninstall", "-y", "dendritree", cwd=folder)
@@ -44,4 +53,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(alone="--alone" in sys.argv)

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 import torch
+from effort import covering
 from hypothesis import HealthCheck, settings
 
 from dendritree.data import places
@@ -18,7 +19,8 @@ from dendritree.errors import MissingDataError
 # reads this when it is first used. Processes that tests start inherit it.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
-# `make test` draws few examples, `make test-all` many (--hypothesis-profile=long). A busy machine is slow: no deadline.
+# `make test` draws few examples, `make test-all` many (--hypothesis-profile=long); effort.py asks which it is. A busy
+# machine is slow: no deadline.
 settings.register_profile("short", max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", settings.get_profile("short"), max_examples=100)
 settings.load_profile("short")
@@ -36,11 +38,22 @@ def pytest_collect_file():
     return [found for found in (yield) if type(found) is pytest.Module]
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
+    sweeps = {}
     for item in items:
         for marker, reason in ABSENT.items():
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+        if hasattr(item, "callspec") and not item.get_closest_marker("slow"):
+            sweeps.setdefault((item.parent, item.originalname), []).append(item)
+    for sweep in sweeps.values():
+        mark = sweep[0].get_closest_marker("covering")
+        rows = [dict(enumerate(item.callspec._idlist)) for item in sweep]  # one id per parametrize, not per name
+        kept = covering(rows, mark.args[0] if mark else 2)
+        for place, item in enumerate(sweep):
+            if place not in kept:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
@@ -105,8 +118,16 @@ def bare_machine(tmp_path, monkeypatch):
     return tmp_path / "cache" / "dendritree"
 
 
+@pytest.fixture
+def browser(chromium):
+    """A running Chromium, whose pages are closed after the test: they would go on computing."""
+    yield chromium
+    for page in [*chromium.pages]:
+        page.close()
+
+
 @pytest.fixture(scope="session")
-def browser():
+def chromium():
     """A running Chromium; tests that ask for it are skipped where there is none."""
     from browser import CHROMIUM, Browser
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from effort import thorough
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -40,9 +41,10 @@ ROWS = {
     "sklearn_pipeline.py": [("tree", 3_985), ("sparse", 4_000), ("dense", 3_960), ("linear", 670)],
 }
 DATA = {"local_wiring.py": "mnist"}  # what an example loads, if it does not come with a package
-SHORT = {"local_wiring.py": ["--images", "700"]}
-# Examples that start processes, which import them, or whose packages warn; the others in this process, much faster.
-AS_A_PROCESS = ("ddp.py", "other_trainers.py")
+SHORT = {"local_wiring.py": ["--images", thorough("700", "2000")]}
+# Examples that start processes, which import them, or whose packages warn; in `make test-all` one more as a user runs
+# it. The others in this process, much faster.
+AS_A_PROCESS = ("ddp.py", "other_trainers.py", *thorough((), ("compare_digits.py",)))
 # Packages of others warn as they are imported.
 WARNS = ("other_trainers.py",)
 
@@ -81,8 +83,15 @@ def test_every_example_has_its_rows_listed_here():
     assert [path.name for path in EXAMPLES] == sorted(ROWS)
 
 
-# DDP has tests of its own in tests/layers; starting two processes takes half a minute.
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "ddp.py" else n for n in ROWS])
+# DDP has tests of its own in tests/layers; starting two processes takes half a minute. Importing the trainers of others
+# takes ten seconds; tests/training calls their callbacks.
+LONG = ("ddp.py", "other_trainers.py")
+
+
+names = pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in ROWS])
+
+
+@names
 def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, run_example, tmp_path, real_data):
     if name in DATA:
         real_data(DATA[name])
@@ -97,7 +106,7 @@ def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, run_ex
         assert 0.1 < accuracy <= 1.0  # ten classes: an epoch beats guessing
 
 
-@pytest.mark.parametrize("name", ROWS)
+@names
 def test_an_example_explains_its_options(name, run_example):
     status, printed, errors = run_example(name, "--help")
     assert (status, errors) == (0, "")

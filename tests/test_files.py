@@ -152,3 +152,12 @@ def test_a_lock_that_is_rejected_leaves_no_file_open(tmp_path):
         with pytest.raises(DendritreeError, match="one writer at a time"):
             Lock(tmp_path / "lock")
         assert len(list(OPEN_FILES.iterdir())) == before
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_lock_that_is_not_a_plain_file_is_held_without_a_name_and_released(kind, tmp_path):
+    path = tmp_path / "run.lock"
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/null")
+    for _ in range(2):
+        with Lock(path, on_wait=lambda _: None, patience=0) as lock:
+            assert lock.held

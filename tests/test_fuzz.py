@@ -15,9 +15,10 @@ FUZZ = Path(__file__).parent / "fuzz"
 
 SMOKE = {
     "layers": [0, 1, 2, 3, 4, 5],
+    "neurons": [0, 1, 2, 3, 4, 5],
     "interrupts": [5],
-    "commands": [2, 14, 15, 16, 22, 31, 33, 43, 59],
-    "files": [0, 1, 2, 4, 6, 12, 15, 16, 24],
+    "commands": [2, 14, 15, 16, 22, 31, 43, 59],
+    "files": [0, 1, 2, 4, 6, 7, 12, 13, 15, 16, 24],
     "stops": [20],
 }
 """Seeds of cases that are over in a moment."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from types import FrameType
-from typing import NoReturn, Protocol
+from collections.abc import Sequence
+from typing import Any, NoReturn, Protocol
 
 from .. import __version__
 from ..errors import DendritreeError
 from . import compare, data, export, figures, fit, models, params, predict, report, reproduce, tune, view
-from .messages import tell
+from .interrupts import interrupts_remembered, was_interrupted
+from .messages import discard, tell, write_error
 from .options import Arguments, Option
 
 __all__ = ["COMMANDS", "main", "make_parser"]
@@ -51,6 +48,13 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is; exit with 2."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write a help text or an error; argparse says nothing, and ends with 0, where a help text has no room."""
+        if file is sys.stderr:
+            write_error(message)
+        else:
+            print(message, end="", file=file)
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -94,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     conv-perceptrons  The appendix CNN with one linear unit per class as its classifier.
     0
     """
-    with _interrupts_remembered() as interrupts:
+    with interrupts_remembered() as interrupts:
         try:
             return _run(argv)
         except DendritreeError as error:
@@ -104,37 +108,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             tell(str(stop) or "interrupted")
             return 130
         except BrokenPipeError:  # the reader of our output went away, as `head` does
-            _discard_output()
+            discard(sys.stdout)
+            discard(sys.stderr)
             return 1
         except Exception as error:
             return _end(error, interrupted=bool(interrupts))
 
 
-@contextlib.contextmanager
-def _interrupts_remembered() -> Iterator[list[int]]:
-    """The interrupts so far. A package that is being imported may swallow one, as NumPy does, and fail later."""
-    seen: list[int] = []
-
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        seen.append(number)
-        signal.default_int_handler(number, frame)
-
-    ours = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler  # nobody else answers it, or ignores it
-    )
-    if ours:
-        signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield seen
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def _end(error: Exception, *, interrupted: bool) -> int:
     """The exit status after an error that is not one of ours, and a line that says whose it is."""
-    if interrupted or _was_interrupted(error):
+    if interrupted or was_interrupted(error):
         tell("interrupted")
         return 130
     match error:
@@ -143,7 +126,7 @@ def _end(error: Exception, *, interrupted: bool) -> int:
         case ImportError():
             tell(f"a package must be importable: {error.name or 'one'} is not ({error})")
         case OSError():
-            _discard_output()
+            discard(sys.stdout)
             where = "the output" if error.filename is None else f"{os.fsdecode(error.filename)!r:.300}"
             tell(f"a path must be one that the system lets us use: {where} ({error.strerror or error})")
         case _:
@@ -152,19 +135,6 @@ def _end(error: Exception, *, interrupted: bool) -> int:
             tell(f"this is a fault of dendritree: {type(error).__name__}: {error}; {TRACEBACK}=1 shows where it is")
             return FAULT
     return 2
-
-
-def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether an error comes from Ctrl-C: packages that are being imported turn it into errors of their own."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
-
-
-def _discard_output() -> None:
-    """Drop what is still buffered: it cannot be written, and Python would try again at its end and complain."""
-    with contextlib.suppress(OSError, ValueError):  # in a notebook there may be no file behind it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(argv: Sequence[str] | None) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+from typing import TextIO
 
 MOST_CHARACTERS = 600
 """Of a line, at most: about eight on a narrow screen, and room for a rule, a value and two paths."""
@@ -16,7 +19,7 @@ def tell(message: object) -> None:
     >>> one_line("rows must be\\nnumbers: got \\x1b[2J")
     'rows must be numbers: got \\\\x1b[2J'
     """
-    print(f"dendritree: {one_line(message)}", file=sys.stderr, flush=True)
+    write_error(f"dendritree: {one_line(message)}\n")
 
 
 def one_line(message: object) -> str:
@@ -25,3 +28,17 @@ def one_line(message: object) -> str:
     if len(text) > MOST_CHARACTERS:
         text = f"{text[: MOST_CHARACTERS - 4]} ..."
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def write_error(text: str) -> None:
+    """Write to standard error. Where that cannot be, the exit status has to say it all."""
+    try:
+        print(text, end="", file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Drop what is still buffered: it cannot be written, and Python would try again at its end and complain."""
+    with contextlib.suppress(OSError, ValueError):  # in a notebook there may be no file behind it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

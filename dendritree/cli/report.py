@@ -22,8 +22,8 @@ def run(arguments: Arguments) -> None:
 
     folder, out = arguments.run, Path(arguments.out or arguments.run)
     with RunStore.open_for_reading(folder) as store:
-        is_comparison = "comparison" in store.config
-        if is_comparison and (arguments.out or arguments.all or arguments.weights):
+        is_comparison, is_inside = "comparison" in store.config, "inside" in store.config
+        if (is_comparison or is_inside) and (arguments.out or arguments.all or arguments.weights):
             raise OptionError(f"the report of a comparison takes no option but --export: {folder} is one")
         if arguments.export:
             store.export(out / "data", arguments.export)
@@ -31,6 +31,8 @@ def run(arguments: Arguments) -> None:
             export_models(store.trials(with_weights=True), out / "models", folder_names)
     if is_comparison:
         show_comparison(folder)
+    elif is_inside:
+        show_inside(folder)
     else:
         show_reproduction(*report_of_run(folder, out=out), whole=arguments.all)
 
@@ -44,6 +46,15 @@ def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> None:
     for answer in answers(comparison):
         print("\n".join(["", *answer.sentences, f"    {answer.code}"]))
     print(f"\nwrote {', '.join(map(str, files))}")
+
+
+def show_inside(folder: str) -> None:
+    """Write the report of a comparison inside deep networks into its folder, and print it."""
+    from ..studies.inside import print_inside, write_inside
+
+    report, files = write_inside(folder)
+    print_inside(report)
+    print(f"\nwrote {files.html}, {files.markdown}, {files.html.parent / 'csv'}")
 
 
 def show_reproduction(report: Report, files: ReportFiles, *, whole: bool = False) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -77,7 +76,7 @@ def read_inputs(x: Array, image_shape: tuple[int, int, int] | None = None) -> tu
             )
         shape = image_shape
     full = FULL.get(x.dtype, 1) if shape is not None else 1
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         rows = np.ascontiguousarray(x).reshape(len(x), -1).astype(np.float32)
     if full > 1:
         rows /= np.float32(full)
@@ -232,7 +231,9 @@ def read_array_file(path: Path) -> dict[str, Array]:
             with file.open("rb") as stream:
                 loaded = np.load(stream, allow_pickle=False)
                 found |= {file.stem: loaded} if file.suffix == ".npy" else {key: loaded[key] for key in loaded.files}
-        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # NumPy, zipfile and zlib each have their own for a file that is damaged
             objects = "pickle" in str(error) and file.stat().st_size > 0
             reason = "Python objects, as arrays of several sizes are, cannot be read" if objects else str(error)
             raise FormatError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ LONGEST_SIDE = 64
 """Images of one size keep it up to here: trees read single pixels, and more of them cost parameters, not insight."""
 SIDE = 32
 """Height and width of images that come in several sizes, or in a larger one."""
+ON_ITS_SIDE = (5, 6, 7, 8)
+"""Orientations of EXIF by which height and width change places."""
 IMAGE_MODES_16 = ("I", "I;16", "I;16B", "I;16L", "I;16N")
 
 
@@ -51,12 +54,14 @@ def split_image_folder(
     for part, found in files.items():
         if unknown := sorted(set(found) - set(classes)):
             raise FormatError(f"every class must be in {parts['train']}: {parts[part]} also has {unknown[0]!r}")
-    size, note = _size([path for found in files.values() for each in found.values() for path in each], image_shape)
     arrays: Parts = {}
-    for part, found in files.items():
-        named = [(path, number) for number, each in enumerate(classes) for path in found.get(each, [])]
-        x = np.stack([_pixels(path, size) for path, _ in named])  # (images, height, width, channels)
-        arrays[part] = np.moveaxis(x, -1, 1), np.array([number for _, number in named])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow's, of metadata: pixels that cannot be read are errors
+        size, note = _size([path for found in files.values() for each in found.values() for path in each], image_shape)
+        for part, found in files.items():
+            named = [(path, number) for number, each in enumerate(classes) for path in found.get(each, [])]
+            x = np.stack([_pixels(path, size) for path, _ in named])  # (images, height, width, channels)
+            arrays[part] = np.moveaxis(x, -1, 1), np.array([number for _, number in named])
     gray = image_shape[0] == 1 if image_shape else all(_is_gray(x) for x, _ in arrays.values())
     if gray:
         arrays = {part: (_to_gray(x), y) for part, (x, y) in arrays.items()}
@@ -87,6 +92,9 @@ def _by_class(folder: Path) -> dict[str, list[Path]]:
     found = {each.name: sorted(_images(each)) for each in classes}
     if empty := [name for name, images in found.items() if not images]:
         raise FormatError(f"every class must have PNG or JPEG images: there are none in {folder / empty[0]}")
+    for path in (path for images in found.values() for path in images):
+        if not path.is_file():  # to open a pipe would wait for somebody to write
+            raise FormatError(f"an image must be a whole PNG or JPEG file: {path} is not a file")
     if len(found) == 1:
         raise FormatError(f"there must be two classes or more, a folder each: {folder} has {classes[0].name!r} alone")
     return found
@@ -116,7 +124,7 @@ def _size(paths: list[Path], image_shape: tuple[int, int, int] | None) -> tuple[
     for path in paths:
         try:
             with path.open("rb") as file, image.open(file, formats=("PNG", "JPEG")) as opened:  # reads the header alone
-                turned = opened.getexif().get(0x0112, 1) >= 5  # EXIF: lies on its side
+                turned = opened.getexif().get(0x0112) in ON_ITS_SIDE
                 sizes[opened.size if turned else opened.size[::-1]] += 1
         except (OSError, SyntaxError, ValueError, image.DecompressionBombError):
             _open(path)  # says what is wrong

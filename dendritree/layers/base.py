@@ -106,12 +106,20 @@ class NeuronLayer(nn.Module):
         for key in self._structure():
             if state_dict.pop(prefix + key, None) is None and strict:
                 missing_keys.append(prefix + key)
+        if odd := self._of_another_shape(own):  # torch says so, and has nothing else to copy
+            for key in own.keys() - odd:
+                state_dict.pop(prefix + key, None)
         super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+            state_dict, prefix, local_metadata, strict and not odd, missing_keys, unexpected_keys, error_msgs
         )
         if take_over is not None and len(error_msgs) == errors:
             take_over()
         self._follow_device()  # load_state_dict(assign=True) may have moved the weights
+
+    def _of_another_shape(self, state: Mapping[str, Any]) -> set[str]:
+        """The parameters and buffers that have another shape in a state dict."""
+        ours = {key: p.shape for key, p in (self._parameters | self._buffers).items() if p is not None and key in state}
+        return {key for key, shape in ours.items() if getattr(state[key], "shape", shape) != shape}
 
 
 class PlannedLayer(NeuronLayer):

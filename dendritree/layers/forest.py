@@ -170,7 +170,7 @@ class ForestLayer(PlannedLayer):
 
     def _check_structure(self, state: Mapping[str, Any]) -> Callable[[], None] | None:
         """Check that a state dict is of this tree and wiring."""
-        if not all(key in state for key in FOREST_KEYS):
+        if not any(key in state for key in FOREST_KEYS):
             return None
         drawn = check_forest(state, self.forest, self.windows, self.wirings)
         return None if drawn is None else lambda: self.rewire(*drawn)

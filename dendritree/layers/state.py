@@ -38,6 +38,8 @@ def forest_state(forest: Forest, windows: IntArray | None) -> dict[str, Tensor]:
 
 def read_forest(state: Mapping[str, Tensor]) -> Forest:
     """The forest that `forest_state` wrote; anything that is not a forest is rejected."""
+    if lacking := [key for key in FOREST_KEYS if key not in state]:
+        raise FormatError(f"a state dict must have all entries of a forest or none: {lacking[0]} is missing")
     version = integers(state, FOREST_KEYS[0]).tolist()
     if version != STATE_FORMAT:
         raise FormatError(f"the state dict must have forest format {STATE_FORMAT}: got {version}")

@@ -9,8 +9,10 @@ import torch
 from torch import nn
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
+from ..layers import DendriticConv2d
 from ..layers.activation import Activation, make_activation
 from ..layers.linear import make_linear
+from ..levels import Branching
 from ..randomness import generator_on
 from ..wiring.images import check_image_shape, image_of
 from .network import Network, between, check_sizes
@@ -19,7 +21,7 @@ from .registry import register
 
 @register("conv-network", example={"in_features": 64, "hidden": [4], "out_features": 3, "kernel_size": 3, "pool": 2})
 class ConvNetwork(Network):
-    """A convolution, the maximum over each part of the image, and a linear read-out.
+    """A convolution, plain or dendritic, the maximum over each part of the image, and a linear read-out.
 
     Args:
         in_features: number of pixels, all channels.
@@ -28,6 +30,8 @@ class ConvNetwork(Network):
         image_shape: (channels, height, width) of the inputs; a square image of one channel by default.
         kernel_size: side of the filters; they reach half of it beyond the borders.
         stride: pixels from one place of a filter to the next.
+        branching: None for plain filters; the tree of dendritic ones, as in `DendriticConv2d`.
+        fan_in: synapses of a dendritic filter, drawn from its patch; all of the patch by default.
         pool: the maximum of a filter is taken in `pool` x `pool` parts of the image.
         norm: `"batch"` normalization of each filter's output, or None.
         dropout: probability of silencing a feature while training.
@@ -50,6 +54,8 @@ class ConvNetwork(Network):
         image_shape: Sequence[int] | None = None,
         kernel_size: int = 5,
         stride: int = 1,
+        branching: Branching | None = None,
+        fan_in: int | None = None,
         pool: int = 4,
         norm: str | None = None,
         dropout: float = 0.0,
@@ -70,8 +76,13 @@ class ConvNetwork(Network):
             raise ShapeError(f"pool must be at most the {min(places)} places of a filter along a side: got {parts}")
         features = filters[0] * parts**2
         placed: dict[str, Any] = {"device": device, "dtype": dtype}
-        convolution = _Convolution(shape[0], filters[0], kernel, step, padding=kernel // 2, **placed)
-        steps: list[nn.Module] = [nn.Unflatten(-1, shape), convolution]
+        steps: list[nn.Module] = [nn.Unflatten(-1, shape)]
+        if branching is None:
+            steps.append(_Convolution(shape[0], filters[0], kernel, step, kernel // 2, **placed))
+        else:
+            trees: dict[str, Any] = {"branching": branching, "activation": activation, "root_activation": False}
+            trees |= {"ragged": True} if fan_in is None else {"wiring": "random", "fan_in": fan_in}
+            steps.append(DendriticConv2d(shape[0], filters[0], kernel, step, kernel // 2, **trees, **placed))
         steps += [nn.BatchNorm2d(filters[0], **placed)] if _is_normalized(norm) else []
         steps += [make_activation(activation), nn.AdaptiveMaxPool2d(parts), nn.Flatten(-3)]
         steps += between(features, None, dropout, device, dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -66,15 +66,25 @@ def fill_budget(network: str, config: Mapping[str, Any], shape: Sequence[float],
     def parameters(width: int) -> int:
         return parameters_of(create_model(network, **config, hidden=hidden(width), device="meta"))
 
-    low, least = 2, parameters(2)
-    if least > budget:
+    found = widest(parameters, budget, least=2)
+    return None if found is None else hidden(found)
+
+
+def widest(parameters: Callable[[int], int], budget: int, *, least: int = 1) -> int | None:
+    """The largest width whose parameters are within a budget; None if the least is too large.
+
+    >>> widest(lambda width: 10 + 3 * width, 100), widest(lambda width: 10 + 3 * width, 12)
+    (30, None)
+    """
+    low, fewest = least, parameters(least)
+    if fewest > budget:
         return None
     # More than linear in the width: the line through two of them overshoots, if anything.
-    slope = parameters(3) - least
-    high = low + (budget - least) // max(1, slope) + 1
+    slope = parameters(low + 1) - fewest
+    high = low + (budget - fewest) // max(1, slope) + 1
     while parameters(high) <= budget:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if parameters(middle) <= budget else (low, middle)
-    return hidden(low)
+    return low

@@ -49,6 +49,9 @@ KEPT_INPUTS = 1 << 22
 """Bytes of inputs up to which their tiles are shared between threads and kept for the backward pass. Beyond, making
 them again costs less than the memory."""
 
+FOUR = 4
+"""Tiles that four nodes have at hand."""
+
 HUGE_PAGES_FROM = 1 << 22
 """Bytes from which NumPy asks the system for huge pages: touching 40 MB for the first time took 3.5 ms, not 16."""
 
@@ -117,7 +120,7 @@ def _layout(batch: int | Images, sizes: Sizes, dtype: torch.dtype, options: Opti
     item, keeps_inputs, sheet, tiles_of_block = ITEM_SIZES[dtype], False, None, 1
     if isinstance(batch, Images):
         sheet, lanes = choose_sheet(batch, LANES[dtype], COST_OF_A_TILE, item)
-        blocks, tiles_of_block = -(-batch.count // sheet.images), block_tiles(sheet, lanes)
+        blocks, tiles_of_block = -(-batch.batch // sheet.images), block_tiles(sheet, lanes)
         input_bytes = planes_of(sheet) * sheet.plane * item
     else:
         if lanes is None:
@@ -143,7 +146,7 @@ def _recipe(
     need_gx: bool = False,
 ) -> Recipe:
     layout, item = _layout(batch, sizes, dtype, options, lanes), ITEM_SIZES[dtype]
-    work_bytes, common_bytes = (sizes.slots + sizes.widest) * layout.lanes * item, 0
+    work_bytes, common_bytes = (sizes.slots + sizes.widest + FOUR) * layout.lanes * item, 0
     if is_backward:
         parts, shares_inputs = min(layout.blocks, 8), layout.keeps_inputs or layout.sheet is not None
         groups = min(sizes.chunks, max(1, (4 if need_gx else 16) // parts)) if shares_inputs else 1
@@ -155,7 +158,7 @@ def _recipe(
     work_bytes, common_bytes = (-(-size // 64) * 64 for size in (work_bytes, common_bytes))
     limit, scale = limit_and_scale(options.dropout) if options.dropout else (0, 1.0)
     settings = Settings(
-        batch=batch.count if isinstance(batch, Images) else batch,
+        batch=batch.batch if isinstance(batch, Images) else batch,
         blocks=layout.blocks,
         block_tiles=layout.block_tiles,
         input_bytes=layout.input_bytes,

@@ -27,7 +27,7 @@ class Images(NamedTuple):
     """What is convolved: images of one size, and their patches."""
 
     grid: PatchGrid
-    count: int
+    batch: int
     height: int
     width: int
 
@@ -43,14 +43,14 @@ def choose_sheet(images: Images, lengths: Sequence[int], cost_of_a_tile: int, it
 
     def cost(choice: tuple[Sheet, int]) -> int:
         sheet, lanes = choice
-        return -(-images.count // sheet.images) * block_tiles(sheet, lanes) * (lanes + cost_of_a_tile)
+        return -(-images.batch // sheet.images) * block_tiles(sheet, lanes) * (lanes + cost_of_a_tile)
 
     return min(_choices(images, lengths, item), key=cost)
 
 
 def _choices(images: Images, lengths: Sequence[int], item: int) -> Iterator[tuple[Sheet, int]]:
     for lanes in lengths:
-        for each in range(1, max(1, images.count // LEAST_BLOCKS) + 1):
+        for each in range(1, max(1, images.batch // LEAST_BLOCKS) + 1):
             sheet = _sheet(images, each, lanes, item)
             if each > 1 and planes_of(sheet) * sheet.plane * item > PLANES:
                 break

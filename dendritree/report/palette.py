@@ -102,6 +102,7 @@ FAMILIES = {
     "tied": FamilyLook(("#2E6F00",), "p"),
     "tied-linear": FamilyLook(("#5C8A3A",), "d", DASHED),
     "conv": FamilyLook(("#8C2D04",), "*", DASHED),
+    "tree-conv": FamilyLook(("#B8860B",), "H"),
     "ktree": FamilyLook(("#332288",), "D", SHORT_DASHED),
     "denn": FamilyLook(("#882255",), "v", SHORT_DASHED),
     "dnm": FamilyLook(("#8A7A00",), "P", SHORT_DASHED),

@@ -29,9 +29,10 @@ def check_targets(y: torch.Tensor, loss: str, name: str = "y") -> None:
     >>> check_targets(torch.tensor([0, 2, 1]), "cross-entropy")
     """
     if loss == "cross-entropy":
-        if y.dim() != 1 or y.is_floating_point() or y.is_complex():
+        if y.dim() not in (1, 2) or y.is_floating_point() or y.is_complex():
             got = f"{y.dtype} of shape {tuple(y.shape)}"
-            raise OptionError(f"{name} must be one class number for each example for cross-entropy: got {got}")
+            rule = "one class number for each example, or for each place of sequences,"
+            raise OptionError(f"{name} must be {rule} for cross-entropy: got {got}")
         if len(y) and y.min() < 0:
             raise OptionError(f"{name} must be class numbers from 0 for cross-entropy: got {y.min()}")
     elif loss.startswith("binary") and y.numel() and not (y.min() >= 0 and y.max() <= 1):

@@ -149,7 +149,13 @@ def test_models_lists_all_of_them_with_what_they_are(call):
 
 def test_models_takes_a_pattern(call):
     _, out, _ = call("models", "conv-*")
-    assert [line.split()[0] for line in out.splitlines()] == ["conv-dnm", "conv-mln", "conv-mlp", "conv-perceptrons"]
+    assert [line.split()[0] for line in out.splitlines()] == [
+        "conv-dnm",
+        "conv-mln",
+        "conv-mlp",
+        "conv-network",
+        "conv-perceptrons",
+    ]
 
 
 # ---------------------------------------------------------------------------------------------- processes of their own

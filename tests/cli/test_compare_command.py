@@ -5,14 +5,15 @@ import re
 import pytest
 from command_runs import CommandRun, count_trials, interrupt_when
 from compare_cases import trials_in
+from effort import thorough
 
 from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 from dendritree.studies.fair import ComparisonPlan, compare
 
 FAMILIES = ["sparse", "tree"]
-RULE = {"trials": 4, "seeds": 3, "steps": 15}
-TRIALS = 2 * (4 + 3)
+RULE = thorough({"trials": 2, "seeds": 2, "steps": 10}, {"trials": 4, "seeds": 3, "steps": 15})
+TRIALS = 2 * (RULE["trials"] + RULE["seeds"])
 OPTIONS = [word for name, value in RULE.items() for word in (f"--{name}", str(value))]
 SMALL = ["compare", "digits:128", "--budgets", "500", "--families", *FAMILIES, *OPTIONS]
 
@@ -21,7 +22,7 @@ SMALL = ["compare", "digits:128", "--budgets", "500", "--families", *FAMILIES, *
 def expected(tmp_path_factory):
     """The trials of the same comparison in one go, in this process."""
     folder = tmp_path_factory.mktemp("expected") / "run"
-    plan = ComparisonPlan.make(["digits:128"], budgets=[500], families=FAMILIES, **RULE, test_steps=60)
+    plan = ComparisonPlan.make(["digits:128"], budgets=[500], families=FAMILIES, **RULE, test_steps=4 * RULE["steps"])
     assert compare(folder, plan, workers=Workers("here"))
     return trials_in(folder)
 
@@ -61,9 +62,12 @@ def test_interrupted_and_resumed_it_ends_as_in_one_go(expected, tmp_path, call):
     for name in ("comparison.html", "comparison.md"):
         assert (run / name).stat().st_size > 0
 
-    status, out, errors = call(*command, "--trials", "5")
+    status, out, errors = call(*command, "--trials", RULE["trials"] + 1)
     assert (status, out) == (2, "")
-    assert re.fullmatch(r"dendritree: a run resumes as it was begun: .* differs in trials: 4 -> 5\n", errors)
+    assert re.fullmatch(
+        rf"dendritree: a run resumes as it was begun: .* differs in trials: {RULE['trials']} -> {RULE['trials'] + 1}\n",
+        errors,
+    )
     assert trials_in(run) == expected
 
 

@@ -46,7 +46,8 @@ def test_a_comparison_of_ones_own_data_ends_in_an_answer(call, data, said):
     assert lines[-4].startswith("An RMSE of" if data[0] == "houses.csv" else "An accuracy of")
     assert lines[-3].startswith("Use ")
     assert lines[-2].startswith("    model = create_model(")
-    eval(lines[-2].strip().removeprefix("model = "), vars(dendritree))
+    names = {name: getattr(dendritree, name) for name in dendritree.__all__}
+    eval(lines[-2].strip().removeprefix("model = "), names)
     assert lines[-1].startswith(f"wrote {run}/comparison.html")
     again = call("compare", *data, "--budgets", 300, *TINY, "--run", run)
     assert again[0] == 0
@@ -60,7 +61,7 @@ def test_a_search_on_a_folder_of_images_and_its_page(call):
     assert err.startswith("pets: 2 classes (cat, dog)")
     (line,) = [line.strip() for line in out.splitlines() if line.startswith("    model = ")]
     assert "wiring=Local(window=" in line
-    built = eval(line.removeprefix("model = "), vars(dendritree))
+    built = eval(line.removeprefix("model = "), {name: getattr(dendritree, name) for name in dendritree.__all__})
     assert parameters_of(built) == parameters_of(dendritree.load("tuned/model"))
     assert open_gallery("tuned")[0].class_names == ["cat", "dog"]
 

@@ -2,9 +2,12 @@
 
 import errno
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -42,17 +45,50 @@ sys.exit(main())
 @pytest.mark.parametrize(
     ("module", "swallowed"),
     [
+        ("argparse", False),
+        ("dendritree.cli.fit", False),
+        ("numpy.linalg", True),
+        ("torch.nn", False),
         *(
-            (module, False)
-            for module in ("argparse", "dendritree.cli.fit", "numpy.linalg", "torch.nn", "dendritree.ops")
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (("numpy.linalg", False), ("torch.nn", True), ("dendritree.ops", False))
         ),
-        *((module, True) for module in ("numpy.linalg", "torch.nn")),
     ],
 )
 def test_ctrl_c_while_packages_are_imported_is_one_line(module, swallowed):
     command = [sys.executable, "-W", "error", "-c", INTERRUPTED.format(module=module, swallowed=swallowed)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "dendritree: interrupted\n")
+
+
+class Interrupting:
+    """Ctrl-C comes while it is finalized, as it may in Numba's compiler: Python drops it and complains."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_that_python_loses_in_a_finalizer_is_one_line(monkeypatch, call):
+    def run(_):
+        del Interrupting().__dict__
+        time.sleep(20)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler), sys.unraisablehook
+    monkeypatch.setattr(COMMANDS["models"], "run", run)
+    try:
+        assert call("models") == (130, "", "dendritree: interrupted\n")
+        assert sys.unraisablehook is before[1]
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+
+
+def test_other_complaints_of_python_are_let_through(monkeypatch, call):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    monkeypatch.setattr(Interrupting, "__del__", lambda _: 1 / 0)
+    monkeypatch.setattr(COMMANDS["models"], "run", lambda _: Interrupting().__dict__ and None)
+    assert call("models") == (0, "", "")
+    assert [each.exc_type for each in told] == [ZeroDivisionError]
 
 
 # --------------------------------------------------------------------------------------------- what a command raises
@@ -113,15 +149,48 @@ def test_whoever_asks_gets_the_traceback(end_with, monkeypatch):
         end_with(KeyError("weight"))
 
 
+# ------------------------------------------------------------------------------------------------- standard streams
+
+
 @pytest.mark.skipif(not LINUX, reason="no /dev/full")
-@pytest.mark.parametrize("words", ["models", "params --paper"])
-def test_output_that_cannot_be_written_is_one_line(words):
+@pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "models",
+        "--help",
+        pytest.param("params --paper", marks=pytest.mark.slow),
+        pytest.param("fit --help", marks=pytest.mark.slow),
+        pytest.param("--version", marks=pytest.mark.slow),
+    ],
+)
+def test_output_that_cannot_be_written_is_one_line(words, unbuffered, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = run_process(*words.split(), capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
     assert done.stderr == (
         "dendritree: a path must be one that the system lets us use: the output (No space left on device)\n"
     )
+
+
+@pytest.mark.skipif(not LINUX, reason="no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["report nothing", "--unknown"])
+def test_a_line_that_cannot_be_written_changes_no_status(words, unbuffered, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = run_process(*words.split(), capture_output=False, stdout=subprocess.PIPE, stderr=full)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(("words", "status"), [("models", 0), ("report nothing", 2)])
+@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
+def test_closed_streams_are_as_good_as_none(words, status, closed):
+    done = run_process(*words.split(), preexec_fn=lambda: [os.close(stream) for stream in closed])
+    assert done.returncode == status
+    assert (done.stdout != "") == (1 not in closed and status == 0)
+    assert (done.stderr != "") == (2 not in closed and status == 2)
 
 
 # --------------------------------------------------------------------------------------------- paths, files and tables

@@ -10,7 +10,7 @@ from own_data import blobs
 from dendritree.data import load_dataset
 from dendritree.data.arrays import read_inputs
 from dendritree.data.kept import read_split, write_split
-from dendritree.errors import FormatError, MissingDataError, OptionError, ShapeError
+from dendritree.errors import DendritreeError, FormatError, MissingDataError, OptionError, ShapeError
 
 SHAPES = {
     (8, 8): (1, 8, 8),
@@ -151,6 +151,27 @@ def test_objects_and_cut_files_are_rejected_without_being_run(tmp_path):
         (tmp_path / "cut.npz").write_bytes(content[:size])
         with pytest.raises(FormatError, match=r"cut\.npz must be a whole file of numpy\.savez or numpy\.save"):
             load_dataset(tmp_path / "cut.npz")
+
+
+def test_a_signaling_nan_is_rejected_without_a_warning():
+    """Any warning would be an error here."""
+    x = np.ones((20, 3))
+    x.view(np.uint64)[4, 1] = 0x7FF0_0000_0000_0001
+    with pytest.raises(OptionError, match="x must be finite: example 4 has NaN"):
+        load_dataset((x, np.arange(20) % 2))
+
+
+def test_a_packed_file_with_any_byte_changed_is_rejected_or_read(tmp_path):
+    np.savez_compressed(tmp_path / "whole.npz", x=np.arange(60.0).reshape(20, 3), y=np.arange(20) % 2)
+    content = (tmp_path / "whole.npz").read_bytes()
+    rejected = 0
+    for place in range(len(content)):
+        (tmp_path / "odd.npz").write_bytes(content[:place] + bytes([content[place] ^ 0x15]) + content[place + 1 :])
+        try:
+            load_dataset(tmp_path / "odd.npz")
+        except DendritreeError:
+            rejected += 1
+    assert rejected > len(content) / 2
 
 
 def test_a_path_that_is_no_file_is_rejected_and_not_waited_for(tmp_path):

@@ -1,5 +1,7 @@
 """Folders of images, one per class."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -94,6 +96,33 @@ def test_an_image_that_cannot_be_read_is_named(tmp_path, damage):
     with pytest.raises(FormatError, match=r"an image must be a whole PNG or JPEG file: .*dog/0003\.png \(") as caught:
         load_dataset(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing"])
+def test_an_image_that_is_not_a_file_is_named_and_not_waited_for(tmp_path, kind):
+    write_pets(tmp_path, 20)
+    bad = tmp_path / "dog" / "0003.png"
+    bad.unlink()
+    {"pipe": os.mkfifo, "folder": os.mkdir, "link to nothing": lambda path: path.symlink_to("nowhere")}[kind](bad)
+    with pytest.raises(FormatError, match=r"an image must be a whole PNG or JPEG file: .*dog/0003\.png is not a file"):
+        load_dataset(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["orientation", "end"])
+def test_photographs_with_damaged_metadata_are_read_without_a_warning(tmp_path, damage):
+    """Any warning would be an error here."""
+    write_pets(tmp_path, 20, ending=".jpg")
+    wanted = load_dataset(tmp_path)
+    exif = Image.Exif()
+    exif[0x010E], exif[0x0112] = "a photograph", 1
+    number, text = b"\x01\x12\x00\x03", b"\x01\x12\x00\x02"  # the orientation and its type
+    packed = exif.tobytes()
+    assert number in packed
+    packed = packed.replace(number, text) if damage == "orientation" else packed[:-9]
+    for path in (tmp_path / "dog").iterdir():
+        Image.open(path).save(path, quality="keep", exif=packed)
+    found = load_dataset(tmp_path)
+    assert torch.equal(found.train.x, wanted.train.x)
 
 
 def test_folders_that_are_not_classes_are_told_what_is_missing(tmp_path):

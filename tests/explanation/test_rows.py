@@ -230,7 +230,7 @@ def test_pictures_show_columns_by_name(regressor, pipeline, table):
     assert plot_tree(pipeline).axes
 
 
-@pytest.mark.parametrize("kind", ["numbers", "two classes", "three classes"])
+@pytest.mark.parametrize("kind", ["numbers", "three classes", pytest.param("two classes", marks=pytest.mark.slow)])
 def test_an_estimators_file_takes_raw_rows(kind, houses, regressor, classifiers, tmp_path):
     import onnxruntime
 

@@ -6,6 +6,7 @@ Every failure is printed with a seed; `--only KIND --seed S` runs exactly that c
 import argparse
 import contextlib
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -26,7 +27,7 @@ class Tally:
         self.counts = {kind: Counter() for kind in kinds}
         self.seconds = dict.fromkeys(kinds, 0.0)
         self.failures = []
-        self.start = self.told = time.monotonic()
+        self.told = time.monotonic()
 
     def add(self, kind, seed, ended):
         self.seconds[kind] += ended.seconds
@@ -43,7 +44,7 @@ class Tally:
         """The progress: over and over in one line of a terminal, elsewhere in a line now and then."""
         now = time.monotonic()
         cases = ", ".join(f"{kind} {counts.total()}" for kind, counts in self.counts.items())
-        line = f"{now - self.start:.0f} of {60 * minutes:.0f} s: {cases}; {len(self.failures)} failures"
+        line = f"{sum(self.seconds.values()):.0f} of {60 * minutes:.0f} s: {cases}; {len(self.failures)} failures"
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{line}\033[K")
         elif now - self.told >= LINE_SECONDS:
@@ -71,11 +72,12 @@ def main():
     arguments = parser.parse_args()
     if arguments.seed is not None and len(arguments.only) != 1:
         parser.error("--seed runs one case again: name its kind with --only")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start us with it ignored
     tally, seeds, status = Tally(arguments.only), random.SystemRandom(), 0
     with contextlib.ExitStack() as stack:
         children = {kind: stack.enter_context(Child(KINDS[kind])) for kind in arguments.only}
         try:
-            while time.monotonic() - tally.start < 60 * arguments.minutes:
+            while sum(tally.seconds.values()) < 60 * arguments.minutes:
                 kind = tally.most_due()
                 seed = seeds.getrandbits(32) if arguments.seed is None else arguments.seed
                 tally.add(kind, seed, children[kind].run(seed))

@@ -37,6 +37,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "layers": Kind("fuzz_layers", share=2.0),
+    "neurons": Kind("fuzz_neurons"),
     "interrupts": Kind("fuzz_interrupts"),
     "commands": Kind("fuzz_commands", share=2.0),
     "files": Kind("fuzz_files", share=2.0),
@@ -52,6 +53,24 @@ class Ended(NamedTuple):
     seconds: float
 
 
+class Clock:
+    """Seconds in which we were awake: while a machine sleeps, or somebody has stopped all of us, none pass."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def waits(self, answer, patience):
+        """Whether `answer(seconds)`, which waits so long at most, comes true before our patience ends."""
+        end = self.seconds + patience
+        while self.seconds < end:
+            start = time.monotonic()
+            answered = answer(min(1.0, end - self.seconds))
+            self.seconds += min(time.monotonic() - start, 2.0)
+            if answered:
+                return True
+        return False
+
+
 class Child:
     """A process for cases of one kind: started when a case needs it, and anew after it has died. A context manager."""
 
@@ -62,13 +81,13 @@ class Child:
 
     def run(self, seed):
         """One case, to its end or that of our patience."""
-        start = time.monotonic()
+        clock = Clock()
         try:
             if self.process is None:
-                self._start()
+                self._start(clock)
             self.connection.send(seed)
-            if self.connection.poll(self.kind.patience):
-                return Ended(*self.connection.recv(), time.monotonic() - start)
+            if clock.waits(self.connection.poll, self.kind.patience):
+                return Ended(*self.connection.recv(), clock.seconds)
             problem = f"no end after {self.kind.patience:g} s; it was in\n{self._where()}"
         except (EOFError, OSError):
             self.process.join(10)
@@ -77,15 +96,16 @@ class Child:
             self.stop()
             raise
         self.stop()
-        return Ended("", problem, time.monotonic() - start)
+        return Ended("", problem, clock.seconds)
 
-    def _start(self):
+    def _start(self, clock):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         arguments = (self.kind.module, theirs, self.scratch, self.log)
         self.process = context.Process(target=_serve, args=arguments, daemon=False)
         self.process.start()
         theirs.close()
+        clock.waits(self.connection.poll, self.kind.patience)
         self.connection.recv()  # it has imported everything
 
     def _where(self):

@@ -5,6 +5,7 @@ damaged into another whole file, give another answer.
 """
 
 import contextlib
+import copy
 import dataclasses
 import hashlib
 import json
@@ -21,13 +22,13 @@ from checkpoint_cases import THREE_EPOCHS, make_network, outcome
 from command_runs import ROOT
 from fuzz_commands import call, check
 from fuzz_damage import DAMAGES, damage, damage_path, damage_state
-from fuzz_world import STORE_CONFIG, TUNING, copy_of, inputs, made
+from fuzz_world import STORE_CONFIG, TUNING, Own, copy_of, inputs, made
 from table_cases import houses
 from training_cases import make_split
 from tune_cases import made_up, tried
 
 import dendritree
-from dendritree import DendriticLayer, MLNClassifier, fit
+from dendritree import DANN, DENN, DNM, DendriticLayer, KTree, MLNClassifier, fit
 from dendritree.data import load_dataset
 from dendritree.data.content import DataFile
 from dendritree.data.idx import read_idx
@@ -58,6 +59,21 @@ def limited_memory():
 
 def use_model(path):
     return dendritree.load(path)(inputs())
+
+
+def fill_own(path):
+    """Into a network of our own, in which the trees that were saved are a perceptron yet."""
+    network = Own(torch.nn.Linear(16, 8)).eval()
+    state = copy.deepcopy(network.state_dict())
+    try:
+        return dendritree.load(path, into=network)(inputs())
+    except DendritreeError:
+        found = network.state_dict()
+        assert found.keys() == state.keys(), "a file that was rejected changed the network"
+        assert all(torch.equal(found[key], value) for key, value in state.items()), (
+            "a file that was rejected changed it"
+        )
+        raise
 
 
 def use_estimator(path):
@@ -96,7 +112,7 @@ def use_table(path):
     return read_table(path).to_csv()
 
 
-def use_arrays(path):
+def use_data(path):
     split = load_dataset(path)
     return repr([(part.x.tolist(), part.y.tolist()) for part in (split.train, split.val, split.test)])
 
@@ -130,9 +146,10 @@ def command(*words):
     return use_by_command
 
 
-MODELS, TABLES = ("model", "network", "pruned"), ("houses.csv", "houses.csv.gz", "houses.parquet")
+MODELS, TABLES = ("model", "network", "pruned", "sequential"), ("houses.csv", "houses.csv.gz", "houses.parquet")
 USES = [
     *[(name, use_model) for name in MODELS],
+    ("own", fill_own),
     *[(name, use_estimator) for name in ("classifier", "regressor")],
     ("fitted", use_table_model),
     ("fitted", command("predict", "PATH", "houses.csv")),
@@ -145,7 +162,9 @@ USES = [
     ("checkpoint.safetensors", resume_fit),
     *[(name, use_table) for name in TABLES],
     ("houses.csv", command("predict", "fitted", "PATH")),
-    ("images.npz", use_arrays),
+    ("images.npz", use_data),
+    ("pets", use_data),
+    ("pets", command("tune", "PATH", "--budget", "500", "--trials", "1", "--steps", "1", "--out", "new")),
     ("images.idx", use_idx),
     ("images.idx", use_data_file),
 ]
@@ -174,7 +193,8 @@ def damaged_file(choose, folder):
     shutil.rmtree(folder / "whole", ignore_errors=True)
     (folder / "damaged").mkdir()
     path = placed(name, use, folder / "damaged")
-    files = sorted(file for file in path.rglob("*") if file.is_file() and file.suffix in DAMAGES) or [path]
+    inside = sorted(file for file in path.rglob("*") if file.is_file())
+    files = [file for file in inside if file.suffix in DAMAGES] or inside or [path]
     if choose.random() < 0.03:
         damage_path(path, choose)
     else:
@@ -196,13 +216,17 @@ KNOWN = {}
 
 
 def damaged_state(choose):
-    """A state dict is taken whole, or nothing of it: the layer gives the same answer as before."""
+    """Nothing is taken of a state dict that is damaged: the layer gives the same answer as before."""
     random_wiring = {"fan_in": 6, "wiring": "random"}
     layer = choose.choice(
         [
             lambda: DendriticLayer(16, 3, branching=4),
             lambda: DendriticLayer(16, 3, branching=2, **random_wiring),
             lambda: MLNClassifier(16, 3, branching=4),
+            lambda: DENN(16, 3, branches=3),
+            lambda: DANN(16, 3),
+            lambda: KTree(16, 3, trees=2, wiring="random"),
+            lambda: DNM(16, 3, dendrites=2).prune(),
         ]
     )()
     before, state = layer(inputs()), damage_state(layer.state_dict(), choose)
@@ -212,8 +236,8 @@ def damaged_state(choose):
         return "masked"
     try:
         layer.load_state_dict(state)
-    except (DendritreeError, RuntimeError):  # torch's own, of missing keys and other shapes
-        if len(list(layer.children())) < 2:
+    except (DendritreeError, RuntimeError) as error:  # torch's own, of missing keys and other shapes
+        if len(list(layer.children())) < 2 and "Missing key" not in str(error):  # `strict=False` takes what is there
             assert torch.equal(layer(inputs()), before), "a state dict that was rejected changed the layer"
         raise DendritreeError("rejected") from None
     return "the same answer" if torch.equal(layer(inputs()), before) else "another answer"

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import random
+from unittest.mock import patch
 
 import torch
 from forests import loop
@@ -13,6 +14,7 @@ from wiring_cases import layer_options
 from dendritree import DendriticLayer
 from dendritree.ops import fused, launch
 from dendritree.ops.dropout import draw_seed, synapse_scale
+from dendritree.ops.neurons import dense
 from dendritree.randomness import dropout as drop
 
 THREADS = (1, 2, 3, 7)
@@ -91,48 +93,71 @@ def _force(count, parallel_from):
 
 def results(layer, x, cotangent, seed, backend):
     """Outputs with and without autograd, and the gradients, by name."""
-    layer.backend = backend
+    for module in layer.modules():
+        if hasattr(module, "backend"):
+            module.backend = backend
     layer.zero_grad()
     x = x.detach().requires_grad_(x.requires_grad)
-    with torch.no_grad():
+    plain_only = patch.object(dense, "HAS_NUMBA", new=False) if backend == "eager" else contextlib.nullcontext()
+    with plain_only:
+        with torch.no_grad():
+            torch.manual_seed(seed)
+            plain = layer(x)
         torch.manual_seed(seed)
-        plain = layer(x)
-    torch.manual_seed(seed)
-    y = layer(x)
-    if y.requires_grad:
-        y.backward(cotangent)
+        y = layer(x)
+        if y.requires_grad:
+            y.backward(cotangent)
     found = {"output": y.detach(), "output without autograd": plain, "gradient of x": x.grad}
     found |= {f"gradient of {name}": value.grad for name, value in layer.named_parameters()}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def wanted_results(layer, x, cotangent, seed):
-    """The same by a loop over the edges in float64; the cotangent loses, in place, samples that are near to a kink."""
-    judge, kinks = copy.deepcopy(layer).double(), []
+def wanted_results(layer, x, cotangent, judge):
+    """The same by `judge(layer, x, near)` in float64, which gives outputs and whether they are `near` a kink.
+
+    Those lose their cotangent, in place.
+    """
+    layer = copy.deepcopy(layer).double()
     near = KINKS[x.dtype] * max([1.0, *x.detach().abs().flatten().tolist()])
-    x64 = x.detach().double().contiguous().requires_grad_(x.requires_grad)
-    inputs, scale = x64, None
-    torch.manual_seed(seed)
-    if layer.training and layer.dropout and layer.dropout_per == "input":
-        inputs = x64 * drop(torch.ones_like(x), layer.dropout).double()
-    elif layer.training and layer.dropout:
-        samples = x.reshape(-1, x.shape[-1]).shape[0]
-        scale = synapse_scale(draw_seed(x.device), samples, layer._plan.pairs, layer.dropout, torch.float64)
-        scale = scale.reshape(*x.shape[:-1], layer.forest.synapses)
-
-    def activation(sums):
-        kinks.append((sums.detach() != 0) & (sums.detach().abs() < near))
-        return judge.activation(sums)
-
+    x64 = x.detach().double().requires_grad_(x.requires_grad)  # it lies in memory as x does: dropout is drawn so
     with torch.enable_grad():
-        y = loop(inputs, judge.weight, judge.bias, layer.forest, activation, layer.root_activation, scale)
-    if kinks and y.numel():
-        cotangent[torch.stack(kinks).any(0)] = 0
+        y, kinks = judge(layer, x64, near)
+    if kinks is not None and y.numel():
+        cotangent[kinks] = 0
     if y.requires_grad:
         y.backward(cotangent.double())
     wanted = {"output": y.detach(), "output without autograd": y.detach(), "gradient of x": x64.grad}
-    wanted |= {f"gradient of {name}": value.grad for name, value in judge.named_parameters()}
+    wanted |= {f"gradient of {name}": value.grad for name, value in layer.named_parameters()}
     return {name: value for name, value in wanted.items() if value is not None}
+
+
+def loop_over_edges(trees, x, near, scale=None):
+    """The trees of a `DendriticLayer`, one edge after the other; samples are near a kink if any of their sums is."""
+    kinks = []
+
+    def activation(sums):
+        kinks.append((sums.detach() != 0) & (sums.detach().abs() < near))
+        return trees.activation(sums)
+
+    y = loop(x, trees.weight, trees.bias, trees.forest, activation, trees.root_activation, scale)
+    return y, torch.stack(kinks).any(0) if kinks else None
+
+
+def dropped_out(seed, dtype):
+    """A judge of trees with dropout, which is drawn once more from the seed, in the type of the input."""
+
+    def judge(layer, x, near):
+        torch.manual_seed(seed)
+        if not (layer.training and layer.dropout):
+            return loop_over_edges(layer, x, near)
+        if layer.dropout_per == "input":
+            kept = drop(torch.ones_like(x, dtype=dtype), layer.dropout).double()
+            return loop_over_edges(layer, x * kept, near)
+        samples = x.reshape(-1, x.shape[-1]).shape[0]
+        scale = synapse_scale(draw_seed(x.device), samples, layer._plan.pairs, layer.dropout, torch.float64)
+        return loop_over_edges(layer, x, near, scale.reshape(*x.shape[:-1], layer.forest.synapses))
+
+    return judge
 
 
 def assert_close(found, wanted, what, dtype):
@@ -146,38 +171,52 @@ def assert_close(found, wanted, what, dtype):
         assert error <= TOLERANCES[dtype] * size, f"{what}, {name}: off by {error:g} where numbers are up to {size:g}"
 
 
-@settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(layer_options(side=9, most_neurons=12), layers, numbers)
-def check(trees, options, case):
-    about, dtype = f"{trees} {options} {case}", options["dtype"]
-    torch.manual_seed(case["seed"])
-    layer = DendriticLayer(**trees, **options).train(case["training"])
-    if layer.bias is not None:
-        torch.nn.init.normal_(layer.bias)
-    if case["frozen"] == "weight" or (case["frozen"] and layer.bias is not None):
-        getattr(layer, case["frozen"]).requires_grad_(False)
+def compare(layer, case, judge, about, backend):
+    """A layer against its judge on the numbers of a case: all backends, and one that has the same bits on any threads.
+
+    That one is None where no such thing is promised.
+    """
+    dtype = next(layer.parameters()).dtype
+    layer.train(case["training"])
     x = laid_out(torch.randn(*case["leading"], layer.in_features, dtype=dtype) * case["size"], case["layout"])
     x.requires_grad_(case["needs_x"])
     cotangent = laid_out(torch.randn(*case["leading"], layer.out_features, dtype=dtype), case["cotangent"])
-    dense = cotangent.clone()
-    wanted = wanted_results(layer, x, dense, case["seed"])
-    if not torch.equal(dense, cotangent):
-        cotangent = dense  # samples were taken out
-    for backend in ("eager", "auto"):
-        assert_close(results(layer, x, cotangent, case["seed"], backend), wanted, f"{backend}: {about}", dtype)
-    if fused.obstacle(x, layer.weight, layer.activation) is not None:
-        return
+    plain = cotangent.clone()
+    wanted = wanted_results(layer, x, plain, judge)
+    if not torch.equal(plain, cotangent):
+        cotangent = plain  # samples were taken out
+    for each in ("eager", "auto"):
+        assert_close(results(layer, x, cotangent, case["seed"], each), wanted, f"{each}: {about}", dtype)
     bits = {}
-    for count in THREADS:
+    for count in () if backend is None else THREADS:
         with threads(count, always=case["always_threads"]):
-            bits[count] = results(layer, x, cotangent, case["seed"], "fused")
+            bits[count] = results(layer, x, cotangent, case["seed"], backend)
         assert_close(bits[count], wanted, f"{count} threads: {about}", dtype)
         for name, value in bits[count].items():
             assert torch.equal(value, bits[1][name]), f"{name} differs between 1 and {count} threads: {about}"
 
 
-def run(seed, _folder):
-    """A layer drawn from bytes of the seed; bytes that make none are counted."""
+@settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(layer_options(side=9, most_neurons=12), layers, numbers)
+def check(trees, options, case):
+    torch.manual_seed(case["seed"])
+    layer = DendriticLayer(**trees, **options)
+    if layer.bias is not None:
+        torch.nn.init.normal_(layer.bias)
+    if case["frozen"] == "weight" or (case["frozen"] and layer.bias is not None):
+        getattr(layer, case["frozen"]).requires_grad_(False)
+    can_fuse = fused.obstacle(layer.weight, layer.weight, layer.activation) is None
+    judge = dropped_out(case["seed"], layer.weight.dtype)
+    compare(layer, case, judge, f"{trees} {options} {case}", "fused" if can_fuse else None)
+
+
+def run_drawn(check, seed):
+    """A case drawn from bytes of the seed; bytes that make none are counted."""
     with torch.random.fork_rng(devices=[]):
         drawn = check.hypothesis.fuzz_one_input(random.Random(seed).randbytes(BYTES))
     return "no layer" if drawn is None else "right"
+
+
+def run(seed, _folder):
+    """One layer of trees."""
+    return run_drawn(check, seed)

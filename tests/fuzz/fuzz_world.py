@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from checkpoint_cases import bytes_after_two_epochs
 from compare_cases import small_plan
+from own_data import write_pets
 from report_cases import TABLES, made_up_records
 from small_paper import CONTROLS, write_specs
 from table_cases import houses
 from tune_cases import made_up
 
 import dendritree
-from dendritree import DendriticNetwork, MLNClassifier
+from dendritree import DANN, DENN, DMNN, DNM, DendriticLayer, DendriticNetwork, KTree, MLNClassifier
 from dendritree.cli import main
 from dendritree.data.idx import write_idx
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
@@ -49,6 +50,31 @@ def _network(path):
 
 def _pruned(path):
     dendritree.save(dendritree.prune(MLNClassifier(16, 3, branching=4), budget=0.7), path)
+
+
+class Own(torch.nn.Module):
+    """A network of a class that no file can build."""
+
+    def __init__(self, first):
+        super().__init__()
+        self.first, self.norm, self.second = first, torch.nn.BatchNorm1d(8), KTree(8, 4, trees=2, wiring="random")
+        self.last = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.last(self.second(self.norm(self.first(x))))
+
+
+def _sequential(path):
+    layers = [
+        DendriticLayer(16, 12, branching=4, fan_in=9, wiring="random"),
+        torch.nn.LayerNorm(12),
+        DENN(12, 8, branches=3),
+        torch.nn.Dropout(0.1),
+        DANN(8, 6, synapses=4),
+        DMNN(6, 5, dendrites=2),
+        torch.nn.Sequential(torch.nn.Sigmoid(), DNM(5, 4, dendrites=2).prune(), torch.nn.Linear(4, 3)),
+    ]
+    dendritree.save(torch.nn.Sequential(*layers), path)
 
 
 def _classifier(path):
@@ -85,8 +111,16 @@ def _taken(path):
     (path / "notes.txt").write_text("a user's own file\n", encoding="utf-8")
 
 
+def _pets(path):
+    write_pets(path, count=12)
+    write_pets(path, count=6, ending=".jpg")
+
+
 MAKERS = {
     "model": _model,
+    "sequential": _sequential,
+    "own": lambda path: dendritree.save(Own(DendriticLayer(16, 8, branching=4)), path),
+    "pets": _pets,
     "network": _network,
     "pruned": _pruned,
     "classifier": _classifier,

@@ -41,7 +41,7 @@ class Browser:
         os.close(child_writes)
         self._numbers = itertools.count(1)
         self._buffer = b""
-        self.events = []
+        self.events, self.pages = [], []
 
     def __enter__(self):
         return self
@@ -96,7 +96,8 @@ class Browser:
         url = path if str(path).startswith("http:") else Path(path).resolve().as_uri()
         self.ask("Page.navigate", session, url=url)
         self.wait_for("Page.loadEventFired")
-        return Page(self, session, target)
+        self.pages.append(Page(self, session, target))
+        return self.pages[-1]
 
 
 class Page:
@@ -199,6 +200,7 @@ class Page:
 
     def close(self):
         self._browser.ask("Target.closeTarget", targetId=self._target)
+        self._browser.pages.remove(self)
 
     def _extent(self):
         size = self._browser.ask("Page.getLayoutMetrics", self._session)["cssContentSize"]

@@ -2,14 +2,17 @@
 
 import dataclasses
 
+from effort import thorough
+
 from dendritree.studies.paper.protocol import PAPER
 from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.trials import Job, run_job
 
+PROTOCOL = dataclasses.replace(PAPER, epochs=thorough(20, 100))
 DROPOUTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 
 
-def tree_job(dropout, first=0, *, size=32, count=2, protocol=PAPER):
+def tree_job(dropout, first=0, *, size=32, count=2, protocol=PROTOCOL):
     row = Row("binary-dendritic", "binary", "mln-binary", size, dropout)
     return Job(protocol, row, "mnist-4-9", 1, first, count, 0.05)
 

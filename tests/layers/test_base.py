@@ -199,3 +199,16 @@ def test_neurons_of_other_authors_compile_and_export(name):
     torch.testing.assert_close(*gradients)
     exported = torch.export.export(layer.eval(), (x,)).module()
     torch.testing.assert_close(exported(x), layer(x))
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "pdann"])  # that is two layers
+def test_a_layer_takes_nothing_of_a_state_dict_with_an_entry_of_another_shape(name):
+    make, x = FAMILIES[name], torch.randn(5, 16)
+    layer, whole = make(), make().state_dict()
+    before = layer(x)
+    for key, value in whole.items():
+        with pytest.raises(RuntimeError, match=r"Error\(s\) in loading state_dict"):
+            layer.load_state_dict(whole | {key: torch.cat([value.flatten()] * 2)})
+        assert torch.equal(layer(x), before), key
+    layer.load_state_dict(whole)
+    assert not torch.equal(layer(x), before)

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from dendritree import DendriticLayer
+from dendritree.layers.state import FOREST_KEYS
 
 
 def layer(**options):
@@ -93,6 +94,16 @@ def test_missing_forest_is_missing_unless_not_strict():
         target.load_state_dict(bare)
     target.load_state_dict(bare, strict=False)
     assert torch.equal(source.weight, target.weight)
+
+
+@pytest.mark.parametrize("key", FOREST_KEYS)
+def test_a_forest_without_one_of_its_entries_is_rejected_with_its_weights(key):
+    target, state = layer(), layer().state_dict()
+    before = target.weight.clone()
+    del state[key]
+    with pytest.raises(RuntimeError, match=f"must have all entries of a forest or none: {key} is missing"):
+        target.load_state_dict(state, strict=False)
+    assert torch.equal(target.weight, before)
 
 
 def test_unexpected_keys_are_reported():

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from dendritree import create_model, load, save
+from dendritree import DendriticConv2d, create_model, load, save
 from dendritree.errors import OptionError, ShapeError
 from dendritree.models import ConvNetwork
 
@@ -63,3 +63,15 @@ def test_save_and_load(tmp_path):
 def test_wrong_options_are_rejected(options, error, message):
     with pytest.raises(error, match=message):
         ConvNetwork(64, **{"hidden": [3], "out_features": 2, **options})
+
+
+def test_filters_may_have_dendrites():
+    net = ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), kernel_size=3, fan_in=12, branching=[4, 3], pool=2)
+    layer = net.hidden[1]
+    assert isinstance(layer, DendriticConv2d)
+    assert sum(p.numel() for p in layer.parameters()) == 5 * (12 + 3 + 4)
+    x = torch.randn(4, 192)
+    maps = F.relu(layer(x.reshape(4, 3, 8, 8)))
+    torch.testing.assert_close(net(x), net.readout(F.max_pool2d(maps, 4).flatten(1)))
+    whole = ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), kernel_size=3, branching="auto", pool=2)
+    assert whole.hidden[1].forest.fan_in_of_neuron.tolist() == [27] * 5

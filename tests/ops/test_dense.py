@@ -1,4 +1,4 @@
-"""The fused loops of `ops/dense.py` give what PyTorch's operations give, and stand aside when those are needed."""
+"""The fused loops of `ops/neurons/dense.py` give what PyTorch gives, and stand aside when its operations are needed."""
 
 import math
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 import torch
+from effort import thorough
 from forests import NAMED, assert_same_bits, loop, random_case, run, share
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -260,7 +261,7 @@ if sys.argv[2] == "pool":
 torch.set_num_threads(int(sys.argv[1]))
 torch.manual_seed(0)
 layer = DendriticLayer(1024, 16, branching=4, wiring="shared")
-x = torch.randn(400, 1024, requires_grad=True)
+x = torch.randn(int(sys.argv[4]), 1024, requires_grad=True)
 
 def gradients():
     layer.zero_grad()
@@ -274,7 +275,7 @@ gradients()
 usual = time.perf_counter() - start
 signal.signal(signal.SIGALRM, signal.default_int_handler)  # as Ctrl-C, at a moment of our choice
 interrupts = 0
-for i in range(100):
+for i in range(int(sys.argv[3])):
     try:
         signal.setitimer(signal.ITIMER_REAL, 1e-4 + usual * (i * 37 % 100) / 100)
         while True:
@@ -286,7 +287,9 @@ print(interrupts)
 """
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize("kind", ["openmp", "pool"])
 def test_ctrl_c_while_threads_compute_corrupts_nothing(count, kind):
-    assert run_program(INTERRUPTED, count, kind) == (0, "100\n", "")
+    times = thorough(60, 200)
+    assert run_program(INTERRUPTED, count, kind, times, thorough(400, 600)) == (0, f"{times}\n", "")

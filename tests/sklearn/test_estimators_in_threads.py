@@ -5,13 +5,14 @@ import copy
 import numpy as np
 import pytest
 import torch
+from effort import thorough
 from joblib import Parallel, delayed
 from sklearn.datasets import load_iris
 
 from dendritree.sklearn import DendriticClassifier
 from dendritree.sklearn.networks import FAMILIES
 
-SEEDS = 5
+SEEDS = thorough(4, 8)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def test_many_threads_may_ask_one_estimator_and_its_network_stays_as_it_is(iris)
     model = DendriticClassifier(epochs=2, random_state=0).fit(x, y)
     before, expected = copy.deepcopy(model.network_.state_dict()), model.predict_proba(x)
     parameters = list(model.network_.parameters())
-    for answer in in_threads(delayed(model.predict_proba)(x) for _ in range(200)):
+    for answer in in_threads(delayed(model.predict_proba)(x) for _ in range(thorough(100, 400))):
         np.testing.assert_array_equal(answer, expected)
     assert all(now is then for now, then in zip(model.network_.parameters(), parameters, strict=True))
     after = model.network_.state_dict()
@@ -38,11 +39,12 @@ def test_many_threads_may_ask_one_estimator_and_its_network_stays_as_it_is(iris)
 
 def answers(seed, neurons, dropout, x, y):
     """What an estimator answers after a fit, and after two partial ones."""
-    model = DendriticClassifier(neurons=neurons, dropout=dropout, epochs=2, budget=400, random_state=seed)
+    model = DendriticClassifier(neurons=neurons, dropout=dropout, epochs=thorough(2, 4), budget=400, random_state=seed)
     whole = model.fit(x, y).predict_proba(x)
     return whole, model.partial_fit(x, y).partial_fit(x, y).predict_proba(x)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("neurons", FAMILIES)
 def test_a_fit_in_a_thread_is_the_serial_fit_to_the_last_bit(neurons, dropout, iris):

@@ -2,14 +2,13 @@
 
 import copy
 import json
-import subprocess
-import sys
 import textwrap
 import warnings
 
 import pytest
 import torch
 from torch import nn
+from warm import run
 
 from dendritree import DANN, DENN, DMNN, DNM, DendriticLayer, KTree, Local, MLNClassifier, convert, load, prune, save
 from dendritree.errors import FormatError, OptionError
@@ -304,6 +303,33 @@ def vit():
 """
 
 
+ENCODER = """
+import sys, torch
+from torch import nn
+
+def encoder():
+    return nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 64, batch_first=True), 2)
+"""
+
+
+def test_a_converted_encoder_is_reopened_in_a_new_process(tmp_path):
+    space = {}
+    exec(ENCODER, space)
+    converted, _ = convert(space["encoder"](), where="*.linear?", budget=0.4)
+    save(converted.eval(), tmp_path / "encoder")
+    script = ENCODER + textwrap.dedent("""
+        from dendritree import load
+        torch.manual_seed(7)
+        model = load(sys.argv[1], into=encoder())
+        print(model(torch.linspace(-1, 1, 160).reshape(2, 5, 16)).tolist())
+    """)
+    status, out, errors = run(script, tmp_path / "encoder")
+    assert (status, errors) == (0, "")
+    x = torch.linspace(-1, 1, 160).reshape(2, 5, 16)
+    torch.testing.assert_close(torch.tensor(json.loads(out)), converted(x).detach(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.slow  # transformers takes five seconds to import
 def test_a_converted_vit_is_reopened_in_a_new_process(tmp_path):
     space = {}
     with warnings.catch_warnings():
@@ -318,7 +344,7 @@ def test_a_converted_vit_is_reopened_in_a_new_process(tmp_path):
         model = load(sys.argv[1], into=vit())
         print(model(torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8)).logits.tolist())
     """)
-    run = [sys.executable, "-c", script, str(tmp_path / "vit")]
-    found = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    status, out, errors = run(script, tmp_path / "vit")
+    assert (status, errors) == (0, "")
     x = torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8)
-    torch.testing.assert_close(torch.tensor(json.loads(found)), converted(x).logits.detach(), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(torch.tensor(json.loads(out)), converted(x).logits.detach(), rtol=1e-6, atol=1e-6)

@@ -1,13 +1,12 @@
 """Random layers of every wiring and shape of tree, in onnxruntime: the numbers of a loop over their edges.
 
-The exporter takes a second of CPU for each, so ten run here; DENDRITREE_ONNX_LAYERS=50 runs fifty.
+The exporter takes a second of CPU for each.
 """
-
-import os
 
 import numpy as np
 import pytest
 import torch
+from effort import thorough
 from forests import loop
 from torch import nn
 
@@ -19,7 +18,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 IMAGE = (1, 3, 4)
 INPUTS = 12
 NAMES = [*(name for name in WIRINGS if name != "tied"), "tied"]
-LAYERS = int(os.environ.get("DENDRITREE_ONNX_LAYERS", "11"))
+LAYERS = thorough(len(WIRINGS), 50)
 TREES = {
     "one number": lambda _: 3,
     "levels": lambda fan_in: [2, 2, -(-fan_in // 4)],
@@ -116,6 +115,7 @@ def test_neurons_of_other_authors_give_their_numbers_for_any_batch(tmp_path):
     torch.manual_seed(0)
     dnms = [dnm for soma in ("sigmoid", "logit", "log") for dnm in whole_and_pruned(soma)]
     assert [dnm.is_pruned for dnm in dnms] == [False, True] * 3
+    dnms = thorough([dnms[0], dnms[3], dnms[4]], dnms)
     dmnns = [DMNN(16, 3, dendrites=2), DMNN(16, 3, dendrites=2, temperature=0.05)]  # hard and smooth
     same_numbers(Many([*dnms, *dmnns]), tmp_path, (16,))
 

@@ -101,7 +101,8 @@ REJECTED = {
 }
 
 
-@pytest.mark.parametrize("case", REJECTED)
+# A loop is found out as one batch is, after two seconds.
+@pytest.mark.parametrize("case", [pytest.param(n, marks=pytest.mark.slow) if n == "a loop" else n for n in REJECTED])
 def test_what_cannot_be_exported_is_rejected_with_the_reason(case, tmp_path):
     model, path, options, kind, message = REJECTED[case]
     with pytest.raises(kind, match=message):

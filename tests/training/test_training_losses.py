@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from dendritree.data import Examples, Split
 from dendritree.errors import OptionError
@@ -162,3 +163,14 @@ def test_every_loss_trains_and_its_training_loss_falls(name, width, y):
     regression = name == "squared-error"
     assert math.isnan(history.epochs[-1].train_acc) == regression
     assert math.isnan(history.epochs[-1].val_acc) == regression
+
+
+def test_sequences_have_a_class_for_every_place():
+    torch.manual_seed(0)
+    out, y = torch.randn(4, 6, 3), torch.randint(0, 3, (4, 6))
+    loss = LOSSES["cross-entropy"]
+    each = [[F.cross_entropy(out[i, t], y[i, t]) for t in range(6)] for i in range(4)]
+    torch.testing.assert_close(loss.per_example(out, y), torch.tensor(each).mean(1))
+    assert loss.correct(out, y).tolist() == pytest.approx(
+        [float((out[i].argmax(-1) == y[i]).float().mean()) for i in range(4)]
+    )

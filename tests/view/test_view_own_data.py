@@ -26,7 +26,7 @@ def tuned(tmp_path_factory):
     pets = write_pets(folder / "pets", 60)
     houses = write_houses(folder / "houses.csv")
     tune(str(pets), budget=300, trials=1, steps=40, out=folder / "of-pets")
-    tune(str(houses), target="price", budget=300, trials=1, steps=200, out=folder / "of-houses")
+    tune(str(houses), target="price", budget=300, trials=1, steps=40, out=folder / "of-houses")
     return folder
 
 

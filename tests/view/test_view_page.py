@@ -81,6 +81,7 @@ def test_the_page_works_on_a_phone_with_a_finger(show):
     assert page.complaints == []
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("width", [PHONE, TABLET, DESK])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_nothing_leaves_the_window_and_every_control_has_a_name(show, width, dark):

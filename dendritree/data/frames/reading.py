@@ -43,7 +43,8 @@ def read_table(path: str | os.PathLike[str]) -> Any:
         hint = f"; did you mean {near[0]}?" if near else ""
         raise MissingDataError(f"a table must be a file that is there: found no {file}{hint}")
     if not file.is_file():
-        raise OptionError(f"a table must be one file: {file} is a folder")
+        kind = "a folder" if file.is_dir() else "a device or a pipe"
+        raise OptionError(f"a table must be one file: {file} is {kind}")
     ending = Path(file.name.removesuffix(".gz")).suffix.lower()
     if ending in PARQUET_ENDINGS:
         import_extra("pyarrow", extra="tables")

@@ -26,25 +26,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..header import PIECEWISE, TANH
-from .core import (
-    CHUNKS,
-    FAILED,
-    INPUTS,
-    PATHS,
-    TILES,
-    WORKERS,
-    at,
-    call_at,
-    cast,
-    count_up,
-    done,
-    fill,
-    share_of,
-    sizes_at,
-    take,
-    wait,
-)
 from .files import part
+from .memory import at, call_at, cast, fill, sizes_at
 from .passes import (
     Tiles,
     chunk_of,
@@ -56,6 +39,7 @@ from .passes import (
     upper_end,
     write_gradients,
 )
+from .sharing import CHUNKS, FAILED, INPUTS, PATHS, TILES, WORKERS, count_up, done, share_of, take, wait
 from .tiles import bit_stride, choose, dot, fma, folded, item, load, mul, number, store, stride, total, totals
 
 GATHERED = 8
@@ -81,27 +65,61 @@ def backward(header, zero):
     A job is a share of the tiles and a share of the chunks. Shares of tiles have their own sums for the weights,
     shares of chunks their own gradients of inputs. How many there are depends on the sizes alone, and so does the
     order of all sums, whatever the number of threads.
+
+    All steps stand in one function: Numba optimizes a part by itself and again wherever it is used, and a part for the
+    loops over tiles took a second more to compile.
     """
     call = call_at(header)
     sizes = sizes_at(call.sizes)
-    trees = trees_of(call, sizes, number(zero))
-    memory = call.work + count_up(header + WORKERS) * call.work_bytes
-    products = at(call.products, number(zero))
+    real, size, width = number(zero), item(zero), stride(zero)
+    trees, products = trees_of(call, sizes, real), at(call.products, real)
+    values = call.work + count_up(header + WORKERS) * call.work_bytes
+    outputs = values + sizes.slots * width
+    four = outputs + sizes.widest * width
+    inputs = four + 4 * width
+    gradients = inputs + (0 if call.inputs else call.input_bytes) if call.gx else 0
 
-    if call.gx:  # gradients of inputs need P at once
+    if call.gx:  # P of all nodes: gradients of inputs need them at once
         c = take(header, PATHS)
         while c < sizes.chunks:
             first, last, _, _ = chunk_of(call, sizes, c)
             for p in range(last - 1, first - 1, -1):
-                path_product(trees, place_of(trees, p), p, products, number(zero))
+                path_product(trees, place_of(trees, p), p, products, real)
             done(header, PATHS)
             c = take(header, PATHS)
         wait(header, PATHS, sizes.chunks)
 
+    # Sums of H x and of H over shares of the tiles, for groups of chunks; the groups' gradients of inputs.
     jobs = call.groups * call.parts
     job = take(header, TILES)
     while job < jobs:
-        sum_tiles(call, sizes, trees, products, memory, job % call.groups, job // call.groups, zero)
+        group, share = job % call.groups, job // call.groups
+        sum_hx, sum_h = at(call.gw + share * sizes.edges * size, real), at(call.gb + share * sizes.nodes * size, real)
+        first_block, last_block = share_of(call.blocks, share, call.parts)
+        first_chunk, last_chunk = share_of(sizes.chunks, group, call.groups)
+        for block in range(first_block, last_block):
+            if call.inputs:
+                inputs = call.inputs + block * call.input_bytes
+            else:
+                make_inputs(call, sizes, block, inputs, zero)
+            if call.gx:
+                fill(at(gradients, real), real, call.input_bytes // size)
+            for i in range(call.block_tiles):
+                t = block * call.block_tiles + i
+                sums = Sums(sum_hx, sum_h, block == first_block and i == 0)
+                trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
+                silent = call.silent + t * sizes.edges * bit_stride(zero)
+                there = gradients + i * width if call.gx else 0
+                for c in range(first_chunk, last_chunk):
+                    first, last, neuron, count = chunk_of(call, sizes, c)
+                    read_gradients(call, sizes, block, i, neuron, count, outputs, zero)
+                    tiles = Tiles(inputs + i * width, values, outputs - neuron * width, four, trace)
+                    if call.limit:
+                        run_nodes_back(trees, tiles, first, last, silent, there, products, sums, zero)
+                    else:
+                        run_nodes_back(trees, tiles, first, last, None, there, products, sums, zero)
+            if call.gx:
+                write_gradients(call, sizes, block, group, gradients, zero)
         done(header, TILES)
         job = take(header, TILES)
     wait(header, TILES, jobs)
@@ -113,53 +131,18 @@ def backward(header, zero):
         c = take(header, CHUNKS)
 
     if call.gx and call.groups > 1:  # add the groups' shares, a run of numbers for each job
-        size, target = call.gx_numbers, at(call.gx, number(zero))
+        total_gx, length = at(call.gx, real), call.gx_numbers
         job = take(header, INPUTS)
         while job < GATHERED:
-            first, last = share_of(size, job, GATHERED)
+            first_number, last_number = share_of(length, job, GATHERED)
             for group in range(1, call.groups):
-                share = at(call.gx + group * size * item(zero), number(zero))
-                for i in range(first, last):
-                    target[i] += share[i]
+                group_gx = at(call.gx + group * length * size, real)
+                for i in range(first_number, last_number):
+                    total_gx[i] += group_gx[i]
             job = take(header, INPUTS)
 
 
 # ------------------------------------------------------------------------------------------------- sums over samples
-
-
-@part
-def sum_tiles(call, sizes, trees, products, memory, group, share, zero):
-    """Sums of H x and of H over a share of the tiles, for a group of chunks; the group's gradients of inputs."""
-    real, size, width = number(zero), item(zero), stride(zero)
-    outputs = memory + sizes.slots * width
-    inputs = outputs + sizes.widest * width
-    gradients = inputs + (0 if call.inputs else call.input_bytes) if call.gx else 0
-    sum_hx, sum_h = at(call.gw + share * sizes.edges * size, real), at(call.gb + share * sizes.nodes * size, real)
-    first_block, last_block = share_of(call.blocks, share, call.parts)
-    first_chunk, last_chunk = share_of(sizes.chunks, group, call.groups)
-    for block in range(first_block, last_block):
-        if call.inputs:
-            inputs = call.inputs + block * call.input_bytes
-        else:
-            make_inputs(call, sizes, block, inputs, zero)
-        if call.gx:
-            fill(at(gradients, real), real, call.input_bytes // size)
-        for i in range(call.block_tiles):
-            t = block * call.block_tiles + i
-            sums = Sums(sum_hx, sum_h, block == first_block and i == 0)
-            trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
-            silent = call.silent + t * sizes.edges * bit_stride(zero)
-            there = gradients + i * width if call.gx else 0
-            for c in range(first_chunk, last_chunk):
-                first, last, neuron, count = chunk_of(call, sizes, c)
-                read_gradients(call, sizes, block, i, neuron, count, outputs, zero)
-                tiles = Tiles(inputs + i * width, memory, outputs - neuron * width, trace)
-                if call.limit:
-                    run_nodes_back(trees, tiles, first, last, silent, there, products, sums, zero)
-                else:
-                    run_nodes_back(trees, tiles, first, last, None, there, products, sums, zero)
-        if call.gx:
-            write_gradients(call, sizes, block, group, gradients, zero)
 
 
 @part
@@ -224,8 +207,10 @@ def h_of(trees, tiles, p, sums, zero):
 def run_four_back(trees, tiles, p, gradients, products, sums, zero):
     """What `run_nodes_back` does, for four nodes that read the same inputs: each tile that was loaded serves all."""
     a, b, c, d = place_of(trees, p), place_of(trees, p + 1), place_of(trees, p + 2), place_of(trees, p + 3)
-    h0, h1 = h_of(trees, tiles, p, sums, zero), h_of(trees, tiles, p + 1, sums, zero)
-    h2, h3 = h_of(trees, tiles, p + 2, sums, zero), h_of(trees, tiles, p + 3, sums, zero)
+    for k in range(4):  # not four calls, as in the forward pass
+        store(tiles.four + k * stride(zero), h_of(trees, tiles, p + k, sums, zero))
+    h0, h1 = load(tiles.four, zero), load(tiles.four + stride(zero), zero)
+    h2, h3 = load(tiles.four + 2 * stride(zero), zero), load(tiles.four + 3 * stride(zero), zero)
     four = totals(folded(h0), folded(h1), folded(h2), folded(h3))
     add_to(sums.h, a.node, four[0], sums.begin)
     add_to(sums.h, b.node, four[1], sums.begin)

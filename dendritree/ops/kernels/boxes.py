@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numba import njit
 
-from .core import at, fill
 from .exponential import EXACT, exp
 from .files import jit, part
-from .products import TILE, copy
+from .memory import at, fill
+from .products import TILE, add_gradients
 
 PLACES = 64
 """Inputs that go side by side, each place with a minimum of its own."""
@@ -102,39 +102,26 @@ def smooth_depths(x, low, high, y, leasts, totals, scratch, places, inputs, boxe
 
 
 @part
-def pull_faces(x, of_x, least, g, per_t, scratch, n):
-    """One sample's gradients: of `of_x` in place, of low and high in the last two quarters of `scratch`."""
+def pull_faces(x, of_x, pair, about, held, n, one):
+    """One sample's gradients, as `add_gradients` asks for them: those of low and of high."""
+    leasts, gy, per_t = about
+    least, g = leasts[pair], gy[pair]
     for j in range(n):
-        to_low = g * exp(behind(least, scratch[j], x[j]) * per_t)
-        to_high = g * exp(behind(least, x[j], scratch[TILE + j]) * per_t)
+        to_low = g * exp(behind(least, held[j], x[j]) * per_t)
+        to_high = g * exp(behind(least, x[j], held[TILE + j]) * per_t)
         of_x[j] += to_low - to_high
-        scratch[2 * TILE + j] += to_low
-        scratch[3 * TILE + j] += to_high
+        held[2 * TILE + j] -= to_low
+        held[3 * TILE + j] += to_high
 
 
 @jit
 def smooth_depths_backward(
     x, low, high, leasts, gy, of_x, of_low, of_high, scratch, inputs, boxes, samples, first, last, item, t, one
 ):
-    """Add to the gradients of inputs `first ... last - 1`, tile by tile; `scratch` holds 4 TILE numbers.
+    """Add to the gradients of inputs `first ... last - 1`; `scratch` holds 4 TILE numbers.
 
     `gy` are gradients of the depths, divided by their totals.
     """
-    least, g, held, zero = at(leasts, one), at(gy, one), at(scratch, one), one - one
-    for i in range(first, last, TILE):
-        n = min(TILE, last - i)
-        for tile in range(0, samples, TILE):
-            for k in range(boxes):
-                box = (k * inputs + i) * item
-                copy(at(low + box, one), held, n, 0)
-                copy(at(high + box, one), held, n, TILE)
-                for j in range(2 * TILE, 4 * TILE):
-                    held[j] = zero
-                for s in range(tile, min(tile + TILE, samples)):
-                    row, of = (s * inputs + i) * item, s * boxes + k
-                    pull_faces(at(x + row, one), at(of_x + row, one), least[of], g[of], one / t, held, n)
-                to_low, to_high = at(of_low + box, one), at(of_high + box, one)
-                for j in range(n):
-                    to_low[j] -= held[2 * TILE + j]
-                for j in range(n):
-                    to_high[j] += held[3 * TILE + j]
+    addresses, sizes = (x, low, high, of_x, of_low, of_high), (inputs, boxes, samples)
+    about = (at(leasts, one), at(gy, one), one / t)
+    add_gradients(pull_faces, about, addresses, sizes, first, last, scratch, item, one)

@@ -15,11 +15,17 @@ from .tiles import zeros
 
 
 def _forward(real: Any, lanes: int) -> Any:
-    return lambda header: forward(header, zeros(real, lanes))
+    def run(header):
+        forward(header, zeros(real, lanes))
+
+    return run
 
 
 def _backward(real: Any, lanes: int) -> Any:
-    return lambda header: backward(header, zeros(real, lanes))
+    def run(header):
+        backward(header, zeros(real, lanes))
+
+    return run
 
 
 def make_entry(name: str, real: type[np.floating[Any]], lanes: int) -> Any:

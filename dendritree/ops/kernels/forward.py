@@ -14,10 +14,10 @@ import math
 import numpy as np
 
 from ..header import PIECEWISE, TANH
-from .core import TILES, UINT32, WORKERS, at, call_at, cast, count_up, share_of, sheet_at, sizes_at, take
 from .files import part
 from .images import position_keys
 from .masks import LOWER, UPPER, Mask, sample_keys, synapse_key
+from .memory import UINT32, at, call_at, cast, sheet_at, sizes_at
 from .passes import (
     Tiles,
     beginning_of,
@@ -29,6 +29,7 @@ from .passes import (
     upper_end,
     write_outputs,
 )
+from .sharing import TILES, WORKERS, count_up, share_of, take
 from .tiles import (
     bit_stride,
     choose,
@@ -61,7 +62,8 @@ def forward(header, zero):
     width, samples = stride(zero), lanes(zero)
     values = call.work + count_up(header + WORKERS) * call.work_bytes
     outputs = values + sizes.slots * width
-    keys = outputs + sizes.widest * width
+    four = outputs + sizes.widest * width
+    keys = four + 4 * width
     own_inputs = keys + 4 * samples
     inputs, block_at_hand = own_inputs, -1
     low, high = UINT32, UINT32
@@ -86,7 +88,7 @@ def forward(header, zero):
             silent = call.silent + t * sizes.edges * bit_stride(zero)
             for c in range(first_chunk, last_chunk):
                 first, last, neuron, count = chunk_of(call, sizes, c)
-                tiles = Tiles(inputs + i * width, values, outputs - neuron * width, trace)
+                tiles = Tiles(inputs + i * width, values, outputs - neuron * width, four, trace)
                 run_nodes(call.bias, trees, tiles, first, last, silent, mask, zero)
                 write_outputs(call, sizes, block, i, neuron, count, outputs, zero)
         job = take(header, TILES)
@@ -134,10 +136,12 @@ def run_four(bias_at, trees, tiles, p, zero):
             row = load(inputs + trees.rows[a.first + e] * trees.row_bytes, none)
             z0, z1 = fma(weight[a.first + e], row, z0), fma(weight[b.first + e], row, z1)
             z2, z3 = fma(weight[c.first + e], row, z2), fma(weight[d.first + e], row, z3)
-        pass_on(z0, trees, tiles, p, i, none, zero)
-        pass_on(z1, trees, tiles, p + 1, i, none, zero)
-        pass_on(z2, trees, tiles, p + 2, i, none, zero)
-        pass_on(z3, trees, tiles, p + 3, i, none, zero)
+        store(tiles.four, z0)
+        store(tiles.four + stride(none), z1)
+        store(tiles.four + 2 * stride(none), z2)
+        store(tiles.four + 3 * stride(none), z3)
+        for k in range(4):  # not four calls, each of which would be compiled: an activation takes a second
+            pass_on(load(tiles.four + k * stride(none), none), trees, tiles, p + k, i, none, zero)
 
 
 @part

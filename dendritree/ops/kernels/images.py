@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .core import UINT32, at
 from .files import part
 from .masks import sample_key
+from .memory import UINT32, at
 from .tiles import lanes, number, store, stride
 
 

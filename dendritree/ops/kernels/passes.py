@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from ..header import CHUNK, PIECEWISE, PLACE
 from .blocks import from_tiles, to_tiles
-from .core import INT32, at, cast, chunk_at, place_at, sheet_at
 from .files import part
 from .images import copy_outputs, copy_planes
+from .memory import INT32, at, cast, chunk_at, place_at, sheet_at
 from .tiles import bit_stride, item, lanes, stride
 
 PLACE_BYTES, CHUNK_BYTES = PLACE.itemsize, CHUNK.itemsize
@@ -35,6 +35,8 @@ class Tiles(NamedTuple):
     """By slot: the values of nodes; in the backward pass their H."""
     outputs: Any
     """By neuron: outputs; in the backward pass their gradients."""
+    four: Any
+    """Room for what four nodes have at hand."""
     trace: Any
     """By place: what the forward pass keeps for the backward pass."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
-from .core import at, fill
 from .exponential import exp
 from .files import jit, part
+from .memory import at, fill
 
 LANES = 128
 """Inputs that go side by side, each place with a product of its own."""
@@ -62,49 +62,58 @@ def log_products(x, gain, shift, y, scratch, inputs, dendrites, sample, last_sam
 
 
 @part
-def share(x, of_x, g, scratch, n, zero, one):
-    """One sample's gradients: of `of_x` in place, of gain and shift in the last two quarters of `scratch`."""
+def pull_synapses(x, of_x, pair, about, held, n, one):
+    """One sample's gradients, as `add_gradients` asks for them: those of gain, and of shift negated."""
+    (gy,) = about
+    zero, g = one - one, gy[pair]
     for j in range(n):
-        gain = scratch[j]
-        u = x[j] * gain - scratch[TILE + j]
+        gain = held[j]
+        u = x[j] * gain - held[TILE + j]
         e = exp(-abs(u))
         upper = one / (one + e)
         slope = g * (e * upper if u > zero else upper)  # sigmoid(-u); NaN comes from e
         of_x[j] += slope * gain
-        scratch[2 * TILE + j] += slope * x[j]
-        scratch[3 * TILE + j] += slope
+        held[2 * TILE + j] += slope * x[j]
+        held[3 * TILE + j] -= slope
 
 
 @jit
 def log_products_backward(
     x, gain, shift, gy, of_x, of_gain, of_shift, scratch, inputs, dendrites, samples, first, last, item, one
 ):
-    """Add to the gradients of inputs `first ... last - 1`, tile by tile; `scratch` holds 4 TILE numbers.
+    """Add to the gradients of inputs `first ... last - 1`; `scratch` holds 4 TILE numbers."""
+    addresses, sizes = (x, gain, shift, of_x, of_gain, of_shift), (inputs, dendrites, samples)
+    add_gradients(pull_synapses, (at(gy, one),), addresses, sizes, first, last, scratch, item, one)
 
-    Tiles of samples are summed apart, so that rounding does not grow with the batch.
+
+@part
+def add_gradients(pull, about, addresses, sizes, first, last, scratch, item, one):
+    """Add to the gradients of x and of two weights per dendrite and input, for inputs `first ... last - 1`.
+
+    Tile by tile, of inputs and of samples: both weights of a dendrite, then the sums of their gradients, lie in the
+    four quarters of `scratch`, and `pull` adds to these, and to the gradients of x, what one sample gives. Tiles of
+    samples are summed apart, so that rounding does not grow with the batch.
     """
-    g, held, zero = at(gy, one), at(scratch, one), one - one
+    x, weight, other, of_x, of_weight, of_other = addresses
+    inputs, dendrites, samples = sizes
+    held, zero = at(scratch, one), one - one
     for i in range(first, last, TILE):
         n = min(TILE, last - i)
         for tile in range(0, samples, TILE):
             for d in range(dendrites):
-                weights = (d * inputs + i) * item
-                copy(at(gain + weights, one), held, n, 0)
-                copy(at(shift + weights, one), held, n, TILE)
+                here = (d * inputs + i) * item
+                one_weight, other_weight = at(weight + here, one), at(other + here, one)
+                for j in range(n):
+                    held[j] = one_weight[j]
+                for j in range(n):
+                    held[TILE + j] = other_weight[j]
                 for j in range(2 * TILE, 4 * TILE):
                     held[j] = zero
                 for s in range(tile, min(tile + TILE, samples)):
                     row = (s * inputs + i) * item
-                    share(at(x + row, one), at(of_x + row, one), g[s * dendrites + d], held, n, zero, one)
-                to_gain, to_shift = at(of_gain + weights, one), at(of_shift + weights, one)
+                    pull(at(x + row, one), at(of_x + row, one), s * dendrites + d, about, held, n, one)
+                to_weight, to_other = at(of_weight + here, one), at(of_other + here, one)
                 for j in range(n):
-                    to_gain[j] += held[2 * TILE + j]
+                    to_weight[j] += held[2 * TILE + j]
                 for j in range(n):
-                    to_shift[j] -= held[3 * TILE + j]
-
-
-@part
-def copy(source, target, n, place):
-    """target[place ...] = source."""
-    for j in range(n):
-        target[place + j] = source[j]
+                    to_other[j] += held[3 * TILE + j]

@@ -160,6 +160,15 @@ def _conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
     }
 
 
+def _tree_conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    """Filters with dendrites, over all of a patch or a part of it."""
+    plain = _conv(random, task)
+    patch = _image(task)[0] * plain["kernel_size"] ** 2
+    fan_in = max(4, round(patch * float(_pick(random, 0.3, 0.6, 1.0))))
+    dendrites = int(_pick(random, 2, 3, 4))
+    return plain | {"fan_in": min(fan_in, patch), "branching": [-(-fan_in // dendrites), dendrites]}
+
+
 def _image(task: Task) -> tuple[int, int, int]:
     assert task.image_shape is not None  # a plan has checked it
     return task.image_shape
@@ -253,6 +262,7 @@ FAMILIES = {
     "tied": Family("tied", "trees whose dendrites share weights", "dendritic-network", _tied),
     "tied-linear": Family("tied linear", "the same with linear dendrites", "dendritic-network", _tied_linear),
     "conv": Family("conv", "one convolution, pooling, a linear read-out", "conv-network", _conv),
+    "tree-conv": Family("tree conv", "the same, filters with dendrites", "conv-network", _tree_conv),
     "ktree": Family("k-trees", "k-trees over all inputs, a linear soma per output", "neuron-network", _ktree),
     "denn": Family("DENN", "DENN: neurons that take the maximum of their branches", "neuron-network", _denn),
     "dnm": Family("DNM", "DNM: sums of products of sigmoid synapses", "neuron-network", _dnm),
@@ -262,5 +272,5 @@ FAMILIES = {
 """Families by name, in reading order. `sparse`, `dense` and `linear` are the controls of `tree`."""
 OURS = ("tree", "sparse", "dense", "linear")
 """What a comparison has by default."""
-FOR_IMAGES = ("tied", "tied-linear", "conv")
+FOR_IMAGES = ("tied", "tied-linear", "conv", "tree-conv")
 """Families that share weights between places of an image; the rest are other authors' neurons."""

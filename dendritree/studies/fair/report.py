@@ -50,6 +50,7 @@ KINDS = {
     "tied-tree": ("Tree gain of tied dendrites: nonlinear against linear ones of the same budget are", ""),
     "tying": ("Tying gain: trees with tied dendrites against untied trees of the same budget are", ""),
     "tied-conv": ("Tied trees against a convolution of the same budget are", ""),
+    "tree-conv": ("Tree gain of convolutions: filters with dendrites against plain ones of the same budget are", ""),
     "wiring": ("Wiring gain: sparse perceptrons against dense MLPs of the same budget are", NOT_A_TREE_GAIN),
 }
 

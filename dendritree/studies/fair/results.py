@@ -268,6 +268,7 @@ PAIRS = {
     "tied-tree": ("tied", "tied-linear"),
     "tying": ("tied", "tree"),
     "tied-conv": ("tied", "conv"),
+    "tree-conv": ("tree-conv", "conv"),
 }
 """Kinds of gains: which family is to be ahead, and of which."""
 

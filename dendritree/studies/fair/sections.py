@@ -30,6 +30,7 @@ GAIN_NAMES = {
     "tied-tree": "tree gain of tied dendrites: nonlinear over linear ones",
     "tying": "tying gain: tied over untied trees",
     "tied-conv": "tied trees over a convolution",
+    "tree-conv": "tree gain of convolutions: filters with dendrites over plain ones",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
@@ -17,7 +18,7 @@ import torch
 from ...data import Split
 from ...data.inputs import Inputs
 from ...errors import DendritreeError, FormatError, OptionError, check_int, import_extra
-from ...files import followed
+from ...files import followed, present
 from ...models.sizing import parameters_of, parse_count
 from ...storage import save
 from ...training import Run, evaluate
@@ -27,7 +28,7 @@ from ..engine.runner import Observer, silent
 from ..engine.task import Task, digest, epochs_for
 from .result import TrialResult, Tuned
 from .space import Space
-from .study import counted, interrupts_held, open_study, quiet, results, whole_database
+from .study import counted, fail_left_trials, give_up, interrupts_held, open_study, quiet, results, whole_database
 
 MODEL_FOLDER, DATABASE = "model", "study.db"
 LONGER = 4
@@ -85,7 +86,7 @@ def tune(
     Trials see training and validation examples alone; bad ones are stopped early (the median rule). Then the best
     choice is trained again, four times as long with a fresh seed, and judged on the test examples. In one process the
     result depends on the data, the seed and the other arguments alone, also if the search was stopped in between:
-    after Ctrl-C the same call goes on where it was.
+    after Ctrl-C, and in a folder of its own also after a kill, the same call goes on where it was.
 
     Args:
         data: a `Split`, used as it is: `y` of whole numbers from 0 for classes, of floats for a quantity. Or a `Task`,
@@ -121,10 +122,13 @@ def tune(
     plan = TuningPlan(split, task, space, check_int("steps", steps), seed)
     import_extra("sklearn", extra="tune")  # what the importances need: now, not after the search
     folder = None if out is None else _folder(out)
-    if storage is None and folder is not None:
-        storage = f"sqlite:///{(folder / DATABASE).resolve()}"
-    with quiet() as optuna, whole_database(), torch.random.fork_rng(devices=[]):
+    own = folder if storage is None else None
+    if own is not None:
+        storage = f"sqlite:///{(own / DATABASE).resolve()}"
+    with quiet() as optuna, whole_database(), torch.random.fork_rng(devices=[]), contextlib.ExitStack() as stack:
         study = open_study(storage, name, "maximize" if task.metric == "accuracy" else "minimize", plan.settings())
+        if own is not None:
+            stack.enter_context(present(own, lambda: fail_left_trials(study)))
         study.enqueue_trial(space.default(), skip_if_exists=True)
         while len(counted(study)) < trials:
             number = _run_trial(optuna, study, plan)
@@ -239,9 +243,10 @@ def _run_trial(optuna: Any, study: Any, plan: TuningPlan) -> int:
         if trial is None:
             raise
         # Nobody waits for it: also after a mistake of ours no trial is left that seems to run.
-        told = study.tell(trial, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
-        if isinstance(error, KeyboardInterrupt) and chosen and told.state.name == "FAIL":
-            study.enqueue_trial(chosen)
+        if isinstance(error, KeyboardInterrupt):
+            give_up(study, trial.number, chosen)
+        else:
+            study.tell(trial, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
         raise
     return int(trial.number)
 

@@ -140,6 +140,22 @@ def _plain_errors(storage: str | None) -> Iterator[None]:
         raise OptionError(f"storage must be a database that Optuna can open: got {shown!r} ({text:.160})") from None
 
 
+def fail_left_trials(study: Any) -> None:
+    """Give up the trials of processes that were killed, so that they are tried again."""
+    for trial in study.get_trials(deepcopy=False):
+        if trial.state.name == "RUNNING":
+            give_up(study, trial.number)
+
+
+def give_up(study: Any, number: int, chosen: Mapping[str, Any] | None = None) -> None:
+    """Let a trial that has not ended count as failed; what was chosen for it, or laid down before, is tried next."""
+    optuna = import_extra("optuna", extra="tune")
+    told = study.tell(number, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
+    again = chosen or told.system_attrs.get("fixed_params")
+    if again and told.state.name == "FAIL":
+        study.enqueue_trial(again)
+
+
 def counted(study: Any) -> list[Any]:
     """The trials that count: whole ones, and those that were stopped because they were bad."""
     return [trial for trial in study.get_trials(deepcopy=False) if trial.state.name in ("COMPLETE", "PRUNED")]

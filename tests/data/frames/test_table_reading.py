@@ -1,6 +1,7 @@
 """Files that are tables, and files that are not."""
 
 import gzip
+import os
 
 import pandas as pd
 import pytest
@@ -105,6 +106,13 @@ def test_a_file_that_is_not_there_is_named_with_the_one_that_was_meant(tmp_path)
         read_table(tmp_path / "house.csv")
     with pytest.raises(OptionError, match=r"a table must be one file: .* is a folder"):
         read_table(tmp_path)
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "pipe.csv"])
+def test_a_device_or_a_pipe_is_not_called_a_folder(path, tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(OptionError, match=r"a table must be one file: .* is a device or a pipe"):
+        read_table(tmp_path / path)
 
 
 def test_a_column_that_is_not_there_is_named_with_the_one_that_was_meant():

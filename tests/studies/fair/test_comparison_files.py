@@ -8,6 +8,7 @@ import math
 import pytest
 import torch
 from comparison_cases import CONFIG, made_up_run
+from effort import thorough
 from markdown_it import MarkdownIt
 
 from dendritree.cli import main
@@ -15,7 +16,7 @@ from dendritree.errors import FormatError
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.fair import summarize, write_comparison
 
-SMALL = ["--budgets", "1k", "2k", "--trials", "2", "--seeds", "2", "--steps", "20"]
+SMALL = ["--budgets", "1k", "2k", "--trials", "2", "--seeds", "2", "--steps", thorough("5", "20")]
 TABLES = {"overview", "answers", "cells", "gains", "efficiency", "choices", "coverage", "machine", "chart-points"}
 
 

@@ -16,7 +16,14 @@ def written(tmp_path_factory):
     return report, write_report(report, tmp_path_factory.mktemp("page"), name="comparison").html
 
 
-@pytest.fixture(params=[(PHONE, False), (768, True), (DESK, False), (DESK, True)], ids=str)
+@pytest.fixture(
+    params=[
+        (PHONE, False),
+        (DESK, True),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ((768, True), (DESK, False))),
+    ],
+    ids=str,
+)
 def page(request, browser, written):
     width, dark = request.param
     shown = browser.open(written[1], width, dark=dark)

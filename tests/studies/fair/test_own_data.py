@@ -126,7 +126,7 @@ def test_the_report_needs_the_data_no_more(run):
     assert comparison.tasks[0].image_shape == (1, 8, 8)
     assert "mine.npz" in (run / "run" / "comparison.md").read_text(encoding="utf-8")
     (line,) = [a.code for a in answers(comparison) if a.task.name == "mine.npz"]
-    built = eval(line.removeprefix("model = "), vars(dendritree))
+    built = eval(line.removeprefix("model = "), {name: getattr(dendritree, name) for name in dendritree.__all__})
     used = next(a.use for a in answers(comparison) if a.task.name == "mine.npz")
     assert parameters_of(built) == used.parameters
     assert built(torch.rand(2, 64)).shape == (2, 1)

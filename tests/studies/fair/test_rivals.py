@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from compare_cases import small_plan
+from effort import thorough
 
 from dendritree import create_model
 from dendritree.errors import OptionError
@@ -63,7 +64,7 @@ def test_first_boxes_lie_where_the_data_does():
 
 @pytest.mark.parametrize("family", RIVALS)
 def test_choices_differ_in_what_the_family_is_known_for(family):
-    options = [draw(family, Task.parse("digits"), 4000, seed).arguments["options"] for seed in range(15)]
+    options = [draw(family, Task.parse("digits"), 4000, seed).arguments["options"] for seed in range(thorough(15, 40))]
     for name in options[0]:
         if name not in ("image_shape", "input_range"):  # these are the task's
             assert len({repr(each[name]) for each in options}) > 1, name

@@ -6,6 +6,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from warm import run
 
 from dendritree.errors import OptionError
 from dendritree.studies.engine.seeds import seed_of
@@ -82,6 +83,12 @@ def test_a_seed_changes_with_any_number_in_it(parts, number):
 
 def test_a_seed_is_the_same_in_every_process():
     assert seed_of("draw", "mnist", 3, 0.1) == 1327202030220546519  # 63 bits of the SHA-256 of draw/mnist/3/0.1
+
+
+@pytest.mark.slow
+def test_a_seed_is_the_same_in_a_process_of_its_own():
+    program = "from dendritree.studies.engine.seeds import seed_of; print(seed_of('draw', 'mnist', 3, 0.1))"
+    assert run(program) == (0, f"{seed_of('draw', 'mnist', 3, 0.1)}\n", "")
 
 
 def test_no_two_trials_of_the_paper_share_a_seed():

@@ -24,7 +24,7 @@ def written(tmp_path_factory):
     return report, paths
 
 
-@pytest.fixture(params=[PHONE, 390, 768, DESK])
+@pytest.fixture(params=[PHONE, DESK, *(pytest.param(width, marks=pytest.mark.slow) for width in (390, 768))])
 def page(request, browser, written):
     shown = browser.open(written[1]["some"], request.param)
     yield shown

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from effort import thorough
 from small_paper import CONTROLS, write_specs
 from small_paper import TREES as MORE_TREES
 
@@ -10,13 +11,23 @@ from dendritree.errors import FormatError, OptionError
 from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.paper import reproduce as module
-from dendritree.studies.paper.protocol import FULL, PAPER
+from dendritree.studies.paper.protocol import FULL, PROTOCOLS
 from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.reproduce import RunPlan, planned_trials, records_of, reference_seconds_of, reproduce
 from dendritree.studies.paper.trials import run_job
 
-TREES = MORE_TREES.replace("0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6", "0.0, 0.3, 0.6")
-TRIALS = 3 * 5 + 2 * 2 * 3
+PAPER = dataclasses.replace(PROTOCOLS["paper"], epochs=thorough(20, 100))
+RATES = thorough([0.0, 0.3], [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+TREES = MORE_TREES.replace("0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6", str(RATES)[1:-1])
+OF_TREES = len(RATES) * 5
+TRIALS = OF_TREES + 2 * 2 * 3
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_epochs():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROTOCOLS, "paper", PAPER)
+        yield
 
 
 def run(folder, specs, **options):
@@ -82,9 +93,9 @@ def test_trials_are_those_of_their_jobs(whole):
 
 def test_the_observer_hears_of_tables_and_trials_in_order(whole):
     _, _, notes = whole
-    assert notes[:2] == [("binary-dendritic", 0, 15), ("binary-mlp", 0, 12)]
-    assert [table for table, *_ in notes[2:]] == ["binary-dendritic"] * 9 + ["binary-mlp"] * 8
-    assert ("binary-dendritic", 15, 15) in notes
+    assert notes[:2] == [("binary-dendritic", 0, OF_TREES), ("binary-mlp", 0, 12)]
+    assert [table for table, *_ in notes[2:]] == ["binary-dendritic"] * 3 * len(RATES) + ["binary-mlp"] * 8
+    assert ("binary-dendritic", OF_TREES, OF_TREES) in notes
     assert notes[-1] == ("binary-mlp", 12, 12)
     assert stored(notes) == TRIALS
 
@@ -105,7 +116,7 @@ def test_a_second_call_runs_nothing_and_changes_nothing(whole):
     specs, folder, _ = whole
     before = records_in(folder, with_weights=True)
     notes = run(folder, specs)
-    assert notes == [("binary-dendritic", 15, 15), ("binary-mlp", 12, 12)]
+    assert notes == [("binary-dendritic", OF_TREES, OF_TREES), ("binary-mlp", 12, 12)]
     assert records_in(folder, with_weights=True) == before
 
 
@@ -144,7 +155,7 @@ def test_one_folder_holds_several_tables_one_after_the_other(whole, tmp_path):
     specs, folder, _ = whole
     run(tmp_path, specs, names=["binary-mlp"], trials=1)
     run(tmp_path, specs, names=["binary-dendritic"], trials=1)
-    assert len(records_in(tmp_path)) == 4 + 3
+    assert len(records_in(tmp_path)) == 4 + len(RATES)
     with RunStore.open_for_reading(tmp_path) as store:
         counts = planned_trials(RunPlan.make(specs=specs), store)
     assert sum(counts.values()) == TRIALS

@@ -1,8 +1,5 @@
 """The report of a table in a real browser: nothing fetched, nothing cut, nothing complained about."""
 
-import pytest
-from browser import CHROMIUM, Browser
-
 from dendritree.report import write_report
 from dendritree.sklearn.tables import TableEncoding, TableModel
 from dendritree.studies.engine.statistics import Difference
@@ -51,15 +48,13 @@ def test_the_report_says_scores_gains_and_columns():
     assert columns["town"][2] == 4
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
-def test_the_page_is_whole_on_a_phone_and_a_desk(tmp_path):
-    with Browser() as browser:
-        for task in ("regression", "classification"):
-            page = write_report(table_report(made_fit(task), "houses.csv"), tmp_path / task, pictures=True).html
-            for width in (360, 1280):
-                shown = browser.open(page, width)
-                assert shown.complaints == []
-                assert len(shown.requests) == 1
-                assert shown.cut_labels == []
-                assert shown.value("document.documentElement.scrollWidth") <= width
-                shown.close()
+def test_the_page_is_whole_on_a_phone_and_a_desk(browser, tmp_path):
+    for task in ("regression", "classification"):
+        page = write_report(table_report(made_fit(task), "houses.csv"), tmp_path / task, pictures=True).html
+        for width in (360, 1280):
+            shown = browser.open(page, width)
+            assert shown.complaints == []
+            assert len(shown.requests) == 1
+            assert shown.cut_labels == []
+            assert shown.value("document.documentElement.scrollWidth") <= width
+            shown.close()

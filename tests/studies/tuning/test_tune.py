@@ -3,6 +3,8 @@
 import contextlib
 import dataclasses
 import math
+import multiprocessing
+import os
 import re
 import shutil
 import signal
@@ -15,10 +17,12 @@ from tune_cases import made_up, tried
 import dendritree
 from dendritree.data import Examples, Split
 from dendritree.errors import DendritreeError, OptionError
+from dendritree.files import present
 from dendritree.studies.engine import choice
 from dendritree.studies.engine.task import Task
 from dendritree.studies.tuning import search, tune
-from dendritree.studies.tuning.study import interrupts_held
+from dendritree.studies.tuning.space import Space
+from dendritree.studies.tuning.study import interrupts_held, quiet
 from dendritree.training import evaluate
 
 optuna = pytest.importorskip("optuna")
@@ -65,20 +69,24 @@ def test_test_examples_do_not_matter_before_the_end(whole):
     assert other.test_score != whole[0].test_score
 
 
-class Stop:
-    """`fit` that is interrupted in the middle of its n-th training."""
+def interrupt(*_):
+    raise KeyboardInterrupt
 
-    def __init__(self, at):
-        self.left, self.fit = at, choice.fit
+
+class Stop:
+    """`fit` that is interrupted, or stopped in another way, in the middle of its n-th training."""
+
+    def __init__(self, at, stop=interrupt):
+        self.left, self.fit, self.stop = at, choice.fit, stop
 
     def __call__(self, model, split, config, callbacks):
         self.left -= 1
 
-        def interrupt(run):
+        def stop(run):
             if not self.left and len(run.history.epochs) == 2:
-                raise KeyboardInterrupt
+                self.stop()
 
-        return self.fit(model, split, config, callbacks=[*callbacks, interrupt])
+        return self.fit(model, split, config, callbacks=[*callbacks, stop])
 
 
 def test_a_search_that_was_stopped_goes_on_and_ends_the_same(whole, tmp_path, monkeypatch):
@@ -91,6 +99,49 @@ def test_a_search_that_was_stopped_goes_on_and_ends_the_same(whole, tmp_path, mo
     found = tune(made_up(), out=tmp_path / "out", **OPTIONS)
     assert tried(found) == tried(whole[0])
     assert (found.test_score, found.test_looks) == (whole[0].test_score, 1)
+
+
+def kill_in_training(at, out):
+    """A search in a process that is killed in the middle of its n-th training."""
+    choice.fit = Stop(at, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    tune(made_up(), out=out, **OPTIONS)
+
+
+@pytest.mark.slow
+def test_a_search_that_was_killed_goes_on_and_ends_the_same(whole, tmp_path):
+    for at in (1, 3):
+        process = multiprocessing.get_context("spawn").Process(target=kill_in_training, args=(at, tmp_path / "out"))
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    found = tune(made_up(), out=tmp_path / "out", **OPTIONS)
+    assert tried(found) == tried(whole[0])
+    assert (found.test_score, found.test_looks) == (whole[0].test_score, 1)
+
+
+def test_trials_of_a_process_that_is_at_work_are_left_alone(tmp_path):
+    """A search that shares the folder finds a trial that runs: of another process, or a rest of one that was killed."""
+    tune(made_up(), out=tmp_path, **OPTIONS | {"trials": 1})
+
+    def left_running():
+        with quiet() as optuna:
+            study = optuna.load_study(study_name="tune", storage=f"sqlite:///{tmp_path / 'study.db'}")
+            return study, [trial.number for trial in study.get_trials() if trial.state.name == "RUNNING"]
+
+    number = left_running()[0].ask().number
+    with present(tmp_path, lambda: None):
+        tune(made_up(), out=tmp_path, **OPTIONS | {"trials": 2})
+        assert left_running()[1] == [number]
+    tune(made_up(), out=tmp_path, **OPTIONS | {"trials": 2})
+    assert left_running()[1] == []
+
+
+def test_a_preset_that_was_stopped_before_its_values_were_known_is_tried_again(whole, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Space, "suggest", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            tune(made_up(), out=tmp_path, **OPTIONS)
+    assert tried(tune(made_up(), out=tmp_path, **OPTIONS)) == tried(whole[0])
 
 
 def test_more_trials_go_on_from_those_that_are_there_and_say_how_often_test_was_seen(whole, tmp_path):

@@ -1,0 +1,22 @@
+"""`dendritree compare --inside`: what trees are worth as parts of deep networks."""
+
+from .hosts import HOSTS, Host
+from .parts import KINDS, Kind, make_part
+from .plan import Cell, InsidePlan
+from .report import Part, print_inside, summarize_inside, write_inside
+from .run import compare_inside
+
+__all__ = [
+    "HOSTS",
+    "KINDS",
+    "Cell",
+    "Host",
+    "InsidePlan",
+    "Kind",
+    "Part",
+    "compare_inside",
+    "make_part",
+    "print_inside",
+    "summarize_inside",
+    "write_inside",
+]

@@ -1,0 +1,197 @@
+"""What the study of parts consists of: hosts x data sets x kinds x shares, a rate chosen for each, then fresh seeds."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from ...errors import FormatError, check_int, check_one_of
+from ...models.sizing import parameters_of
+from ...training import FitConfig, evaluate, fit
+from ..engine.runner import alone_on_one_thread
+from ..engine.seeds import seed_of
+from ..engine.trial import CURVES, Trial, Value, key_text
+from .hosts import HOSTS, load_for
+from .parts import KINDS, ORIGINAL, make_part
+
+STUDY = "inside"
+SEARCH, TEST = "search", "test"
+RATES = (0.001, 0.003, 0.01)
+"""Learning rates that are tried for every cell, one seed each, on validation."""
+DIVISORS = (2, 3, 10, 30)
+"""Parts of 1/2, 1/3, 1/10 and 1/30 of the original's parameters."""
+BATCH_SIZE, WEIGHT_DECAY = 128, 0.01
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A kind of part, at a share of the parameters, in a host on a data set."""
+
+    host: str
+    dataset: str
+    kind: str
+    divisor: int
+    """The part has 1 / divisor of the original's parameters; 1 is the original."""
+
+    @property
+    def key(self) -> dict[str, Value]:
+        """Its place in the study, as a trial is known by it."""
+        return {"host": self.host, "task": self.dataset, "kind": self.kind, "divisor": self.divisor}
+
+    def build(self, task: Any) -> nn.Module | None:
+        """The network; None if no part of the kind is small enough."""
+        missing = False
+
+        def part(where: str, size: int, hidden: int) -> nn.Module:
+            nonlocal missing
+            made = make_part(self.kind, where, size, hidden, 1 / self.divisor)
+            missing = missing or made is None
+            return nn.Identity() if made is None else made
+
+        network = HOSTS[self.host].build(task, part)
+        return None if missing else network
+
+
+@dataclass(frozen=True)
+class InsideJob:
+    """A network to train. It depends on its own fields alone."""
+
+    phase: str
+    cell: Cell
+    index: int
+    lr: float
+    steps: int
+
+    @property
+    def key(self) -> dict[str, Value]:
+        """What its trial is known by."""
+        return {"phase": self.phase, **self.cell.key, "trial": self.index}
+
+    @property
+    def stored_key(self) -> tuple[str, str]:
+        """Study and key as `RunStore.present` has them."""
+        return STUDY, key_text(self.key)
+
+    @property
+    def seed(self) -> int:
+        """Of weights, wiring and batches; those of one index are the same for all rates."""
+        index = 0 if self.phase == SEARCH else self.index
+        return seed_of(STUDY, self.phase, *self.cell.key.values(), index)
+
+
+def run_inside_job(job: InsideJob, data_dir: str | None = None) -> Trial:
+    """Train the job's network in this process, on one thread of torch."""
+    task, split = load_for(job.cell.dataset, data_dir)
+    steps = math.ceil(len(split.train) / BATCH_SIZE)
+    epochs = max(1, round(job.steps / steps))
+    with alone_on_one_thread():
+        torch.manual_seed(job.seed)
+        network = job.cell.build(task)
+        assert network is not None  # the plan has no cell without
+        start = time.perf_counter()
+        config = FitConfig(
+            loss=task.loss,
+            epochs=epochs,
+            batch_size=BATCH_SIZE,
+            optimizer="adamw",
+            lr=job.lr,
+            schedule="one-cycle",
+            weight_decay=WEIGHT_DECAY,
+            seed=job.seed,
+        )
+        history = fit(network, split, config)
+        if history.interrupted:
+            raise KeyboardInterrupt
+        seconds = time.perf_counter() - start
+        scores = {"step_seconds": min(epoch.seconds for epoch in history.epochs) / steps}
+        if job.phase == TEST:
+            scores |= dict(zip(("test_loss", "test_acc"), evaluate(network, split.test, task.loss, 512), strict=True))
+    columns = history.columns()
+    curves = {name: columns[name] for name in CURVES}
+    settings = {"lr": job.lr, "steps": job.steps}
+    return Trial(STUDY, job.key, job.seed, settings, parameters_of(network), seconds, curves, scores)
+
+
+def read_inside_trial(trial: Trial) -> Trial:
+    """A trial of a store, if it is one of this study."""
+    check_one_of("phase", trial.key.get("phase"), (SEARCH, TEST))
+    check_one_of("host", trial.key.get("host"), HOSTS)
+    check_one_of("kind", trial.key.get("kind"), KINDS)
+    check_int("divisor", trial.key.get("divisor"))
+    check_int("trial", trial.key.get("trial"), least=0)
+    if trial.key["phase"] == TEST and "test_acc" not in trial.scores:
+        raise FormatError(f"a network that was evaluated must have a test accuracy: got {trial.scores}")
+    return trial
+
+
+def cell_of(trial: Trial) -> Cell:
+    """The cell that a trial belongs to."""
+    key = trial.key
+    return Cell(str(key["host"]), str(key["task"]), str(key["kind"]), int(key["divisor"]))
+
+
+@dataclass(frozen=True)
+class InsidePlan:
+    """What to compare."""
+
+    cells: tuple[Cell, ...]
+    seeds: int = 3
+    steps: int = 1000
+    """About how many steps every network is trained."""
+
+    @classmethod
+    def make(
+        cls,
+        hosts: Iterable[str],
+        *,
+        datasets: Iterable[str] = (),
+        kinds: Iterable[str] = (),
+        divisors: Iterable[int] = (),
+        data_dir: str | None = None,
+        **options: int,
+    ) -> InsidePlan:
+        """Check and resolve what a user asks for; nothing said means all.
+
+        Args:
+            hosts: names of `HOSTS`.
+            datasets: built-in names or paths, as `load_dataset` takes them; by default those of the host.
+            kinds: names of `KINDS`.
+            divisors: 3 for a third of the original's parameters.
+            data_dir: a folder to look for data sets in first.
+            options: `seeds` and `steps` of the plan.
+        """
+        asked, shares = [check_one_of("kind", kind, KINDS) for kind in kinds], [check_int("share", d) for d in divisors]
+        given, cells = list(datasets), list[Cell]()
+        for host in hosts:
+            known = HOSTS[check_one_of("inside", host, HOSTS)]
+            for dataset in given or known.datasets:
+                task, _ = load_for(dataset, data_dir)
+                known.check(host, task, dataset)
+                cells.append(Cell(host, dataset, ORIGINAL, 1))
+                for divisor in shares or DIVISORS:
+                    own = [kind for kind in KINDS if getattr(KINDS[kind], known.where) and (not asked or kind in asked)]
+                    found = [Cell(host, dataset, kind, divisor) for kind in own if divisor > 1]
+                    with torch.device("meta"):
+                        cells += [cell for cell in found if cell.build(task) is not None]
+        return cls(tuple(cells), **options)
+
+    def as_config(self) -> dict[str, Any]:
+        """All that decides the result of a trial, as JSON values."""
+        fixed = {"rates": list(RATES), "batch_size": BATCH_SIZE, "weight_decay": WEIGHT_DECAY}
+        return {"inside": 1, "steps": self.steps, **fixed}
+
+    def jobs(self, cell: Cell, trials: Sequence[Trial]) -> list[InsideJob]:
+        """The trials of a cell that can be named: those of the rates, and once they are there, those of fresh seeds."""
+        searches = [InsideJob(SEARCH, cell, index, lr, self.steps) for index, lr in enumerate(RATES)]
+        done = [trial for trial in trials if trial.key["phase"] == SEARCH and cell_of(trial) == cell]
+        if len(done) < len(RATES):
+            return searches
+        best = max(done, key=lambda trial: (trial.at_best("val_acc"), -int(trial.key["trial"])))
+        lr = float(best.config["lr"])
+        return [*searches, *(InsideJob(TEST, cell, index, lr, self.steps) for index in range(self.seeds))]

@@ -1,0 +1,151 @@
+"""What the study of parts found: scores against parameters and seconds, and which kind to use at which share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import FormatError
+from ...report import Report, print_report, write_report
+from ...report.files import ReportFiles
+from ...report.layout import Column, Section, listed
+from ..engine.sections import machine_section, run_info
+from ..engine.statistics import Difference, Spread, corrected, spread, welch
+from ..engine.store import RunStore
+from ..engine.trial import Trial
+from .hosts import HOSTS
+from .parts import KINDS, ORIGINAL
+from .plan import TEST, Cell, cell_of, read_inside_trial
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+TITLE = "Trees and other replacements inside deep networks"
+KEPT = 0.99
+"""The share of the original's score that a good replacement keeps."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A cell that was evaluated."""
+
+    cell: Cell
+    parameters: int
+    """Of the whole network."""
+    scores: tuple[float, ...]
+    step_seconds: float
+    lr: float
+    kept: float
+    """Its mean score, as a share of the original's."""
+    slower: float
+    """Its time per step, against the narrower network of its share."""
+    over_narrow: Difference
+    """Its score less that of the narrower network; p values corrected over all cells."""
+
+    @property
+    def spread(self) -> Spread:
+        """Mean and standard deviation of the scores."""
+        return spread(self.scores)
+
+
+def summarize_inside(trials: Sequence[Trial]) -> list[Part]:
+    """The results in a store's trials, of whatever cells were evaluated."""
+    tests: dict[Cell, list[Trial]] = {}
+    for trial in trials:
+        if trial.key["phase"] == TEST:
+            tests.setdefault(cell_of(trial), []).append(trial)
+    scores = {cell: tuple(trial.scores["test_acc"] for trial in found) for cell, found in tests.items()}
+    seconds = {cell: min(trial.scores["step_seconds"] for trial in found) for cell, found in tests.items()}
+    nothing = (float("nan"),)
+    parts = []
+    for cell in sorted(tests, key=_order):
+        original = Cell(cell.host, cell.dataset, ORIGINAL, 1)
+        narrow = Cell(cell.host, cell.dataset, ORIGINAL, cell.divisor)
+        first = tests[cell][0]
+        parts.append(
+            Part(
+                cell,
+                first.parameters,
+                scores[cell],
+                seconds[cell],
+                float(first.config["lr"]),
+                float(np.mean(scores[cell]) / np.mean(scores.get(original, nothing))),
+                seconds[cell] / seconds.get(narrow, float("nan")),
+                welch(scores[cell], scores.get(narrow, nothing)),
+            )
+        )
+    tests_of = corrected(part.over_narrow for part in parts)
+    return [Part(**{**vars(part), "over_narrow": test}) for part, test in zip(parts, tests_of, strict=True)]
+
+
+def _order(cell: Cell) -> tuple[int, str, int, int]:
+    return list(HOSTS).index(cell.host), cell.dataset, cell.divisor, list(KINDS).index(cell.kind)
+
+
+def parts_section(parts: Sequence[Part]) -> Section:
+    """Every cell, by host and data set."""
+    return Section.of(
+        "inside",
+        "Parts of deep networks",
+        "Test accuracy of networks whose feed-forward blocks or convolutions were replaced, trained from scratch, over"
+        " fresh seeds; the learning rate is chosen on validation for each. The share is that of the replaced parts'"
+        " parameters. `kept` is the share of the original's score. Times are the fastest epoch's per step, on one"
+        " thread, against the narrower network of the same share.",
+        (
+            Column("kind", "part", value=lambda of: "original" if of.cell.divisor == 1 else of.cell.kind),
+            Column("host", value="cell.host"),
+            Column("task", value="cell.dataset"),
+            Column("share", "share", value=lambda of: "1" if of.cell.divisor == 1 else f"1/{of.cell.divisor}"),
+            Column("parameters", "parameters of all", "count"),
+            Column("score", "test accuracy", "spread", digits=4, value="spread"),
+            Column("kept", "kept", "ratio"),
+            Column("gain", "over narrow", "difference", digits=4, value="over_narrow.mean"),
+            Column("p", "p value", "p", value="over_narrow.p", detail=True),
+            Column("slower", "time against narrow", "ratio"),
+            Column("lr", "learning rate", "number", digits=4, detail=True),
+            Column("seeds", "seeds", "count", value=lambda of: len(of.scores), detail=True),
+        ),
+        parts,
+        by=lambda of: (f"{of.cell.host}-{of.cell.dataset}", f"{HOSTS[of.cell.host].title} on {of.cell.dataset}"),
+        empty="No network has been evaluated yet.",
+    )
+
+
+def verdicts(parts: Sequence[Part]) -> Iterator[str]:
+    """The first of each share, and the smallest of each kind that keeps 99 % of the score."""
+    for host, dataset in dict.fromkeys((part.cell.host, part.cell.dataset) for part in parts):
+        own = [part for part in parts if (part.cell.host, part.cell.dataset) == (host, dataset)]
+        firsts = []
+        for divisor in sorted({part.cell.divisor for part in own} - {1}):
+            best = max((part for part in own if part.cell.divisor == divisor), key=lambda part: part.spread.mean)
+            firsts.append(f"{best.cell.kind} at 1/{divisor} ({best.spread.mean:.3f})")
+        smallest = []
+        for kind in KINDS:
+            found = [p.cell.divisor for p in own if p.cell.kind == kind and p.kept >= KEPT and p.cell.divisor > 1]
+            if found:
+                smallest.append(f"{kind} at 1/{max(found)}")
+        if firsts:
+            kept = f"{KEPT:.0%} of the original's score is kept by {listed(smallest)}"
+            kept = kept if smallest else f"no part keeps {KEPT:.0%} of the original's score"
+            title = HOSTS[host].title.replace("a", "A", 1)
+            yield f"{title} on {dataset}: first are {listed(firsts)}; {kept}."
+
+
+def write_inside(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
+    """Write what the run in `folder` found, as far as it is, into the same folder; needs the extra `report`."""
+    with RunStore.open_for_reading(folder) as store:
+        if "inside" not in store.config:
+            raise FormatError(f"the folder must be of `dendritree compare --inside`: {folder} holds another run")
+        info, trials = run_info(store), store.read_trials(read_inside_trial, with_weights=False)
+    parts = summarize_inside(trials)
+    report = Report(TITLE, tuple(verdicts(parts)), (parts_section(parts), machine_section(info)))
+    return report, write_report(report, folder, name="inside")
+
+
+def print_inside(report: Report, console: Console | None = None) -> None:
+    """Print the report to a rich console, by default the terminal."""
+    print_report(report, console)

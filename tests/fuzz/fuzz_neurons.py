@@ -1,0 +1,247 @@
+"""Random layers of the other neurons, DNM, DMNN, DENN, DANN and k-trees, against their equations written as loops.
+
+The judges read the parameters one by one, in float64, with the batch as the only vector; autograd differentiates them.
+"""
+
+import math
+
+import torch
+from forests import as_lists, flat
+from fuzz_layers import compare, dropped_out, loop_over_edges, numbers, run_drawn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import logsigmoid
+
+from dendritree import DANN, DENN, DMNN, DNM, KTree
+
+ACTIVATIONS = ["leaky_relu", "relu", "tanh", "sigmoid", "none"]
+ROOM = 1e-4
+"""What rounding may add to the tolerance of pruning."""
+
+# ------------------------------------------------------------------------------------------------------------- judges
+
+
+def stacked(columns, x):
+    """One tensor (..., columns)."""
+    return torch.stack(columns, -1) if columns else x.new_zeros(*x.shape[:-1], 0)
+
+
+def dnm(layer, x, _near):
+    """Todo et al. (2014), synapse by synapse: the products as sums of logarithms."""
+    table, k = layer.table(), layer.k
+    weight, threshold = layer.weight.flatten(), layer.threshold.flatten()
+    log_z = [torch.zeros_like(x[..., 0]) + scale for scale in table.log_scale.tolist()]
+    for synapse, (i, j) in enumerate(zip(table.source.tolist(), table.dendrite.tolist(), strict=True)):
+        log_z[j] = log_z[j] + logsigmoid(k * (weight[synapse] * x[..., i] - threshold[synapse]))
+    neurons = []
+    for n in range(layer.out_features):
+        own = [log_z[j] for j, neuron in enumerate(table.neuron.tolist()) if neuron == n]
+        if layer.soma == "log":
+            log_v = torch.logsumexp(torch.stack(own), 0) if own else torch.full_like(x[..., 0], -math.inf)
+            neurons.append(layer.soma_k * (log_v - math.log(layer.soma_threshold)))
+        else:
+            logit = layer.soma_k * (
+                sum((each.exp() for each in own), torch.zeros_like(x[..., 0])) - layer.soma_threshold
+            )
+            neurons.append(torch.sigmoid(logit) if layer.soma == "sigmoid" else logit)
+    return stacked(neurons, x), None
+
+
+def least(values, temperature, near):
+    """The (smooth) minimum of some numbers, and whether a rounding may make another one of them the least."""
+    values = torch.stack(values)
+    if temperature is not None:
+        return -temperature * torch.logsumexp(-values / temperature, 0), None
+    ordered = values.detach().sort(0).values
+    return values.min(0).values, (ordered[1] - ordered[0] < near) if len(values) > 1 else None
+
+
+def dmnn(layer, x, near):
+    """Ritter et al. (2003), face by face."""
+    neurons, kinks = [], []
+    for n in range(layer.out_features):
+        responses, close = [], []
+        for d in range(layer.dendrites):
+            low, high = layer.low[n, d], layer.high[n, d]
+            faces = [side for i in range(layer.in_features) for side in (x[..., i] - low[i], high[i] - x[..., i])]
+            depth, kink = least(faces, layer.temperature, near)
+            responses.append(layer.sign[d] * depth)
+            close.append(kink)
+        sign = 1 if layer.reduce == "min" else -1
+        joined, kink = least([sign * response for response in responses], layer.temperature, near)
+        neurons.append(layer.scale * sign * joined)
+        close = [each for each in (*close, kink) if each is not None]
+        kinks.append(torch.stack(close).any(0) if close else torch.zeros_like(x[..., 0], dtype=torch.bool))
+    return stacked(neurons, x), stacked(kinks, x)
+
+
+def denn(layer, x, near):
+    """Wu et al. (2018), branch by branch."""
+    neurons, kinks = [], []
+    for n in range(layer.out_features):
+        place, branches = 0, []
+        for branch, size in enumerate(layer.branch_sizes):
+            total = torch.zeros_like(x[..., 0]) + (0 if layer.bias is None else layer.bias[n, branch])
+            for synapse in range(place, place + size):
+                total = total + layer.weight[n, synapse] * x[..., int(layer.inputs[n, synapse])]
+            place += size
+            branches.append(-total)
+        smallest, kink = least(branches, None, near)
+        neurons.append(-smallest)
+        kinks.append(torch.zeros_like(x[..., 0], dtype=torch.bool) if kink is None else kink)
+    return stacked(neurons, x), stacked(kinks, x)
+
+
+def dann(layer, x, near):
+    """Chavlis and Poirazi (2025): somata, each with dendrites of its own."""
+    for tree in as_lists(layer.trees.forest):
+        if layer.field == "all":
+            assert len(flat(tree)) == layer.dendrites
+        else:
+            assert [len(set(dendrite)) for dendrite in tree] == [layer.synapses_per_dendrite] * layer.dendrites
+    if layer.synapses is None:
+        return loop_over_edges(layer.trees, x, near)
+    dendrites, close = [], torch.zeros_like(x[..., 0], dtype=torch.bool)
+    for d in range(layer.synapses.out_features):
+        total = torch.zeros_like(x[..., 0]) + (0 if layer.synapses.bias is None else layer.synapses.bias[d])
+        for i in range(layer.in_features):
+            total = total + layer.synapses.weight[d, i] * x[..., i]
+        close |= total.detach().abs() < near
+        dendrites.append(layer.trees.activation(total))
+    y, kinks = loop_over_edges(layer.trees, stacked(dendrites, x), near)
+    return y, close if kinks is None else close | kinks
+
+
+def ktree(seed, dtype):
+    """Jones and Kording (2021): every neuron is k trees, each over all inputs, and a sum."""
+
+    def judge(layer, x, near):
+        for neuron in as_lists(layer.forest):
+            trees = [flat(tree) if isinstance(tree, list) else [tree] for tree in neuron]
+            assert len(trees) == layer.trees
+            assert all(sorted(tree) == list(range(layer.in_features)) for tree in trees)
+        return dropped_out(seed, dtype)(layer, x, near)
+
+    return judge
+
+
+# --------------------------------------------------------------------------------------------------------- strategies
+
+sizes = st.fixed_dictionaries(
+    {
+        "in_features": st.integers(1, 12) | st.sampled_from([31, 63, 64, 65, 130]),
+        "out_features": st.integers(1, 5),
+        "dtype": st.sampled_from([torch.float32, torch.float64]),
+    }
+)
+fields = st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 6))
+
+
+@st.composite
+def dnms(draw, sizes):
+    soma = draw(st.sampled_from(["sigmoid", "logit", "log"]))
+    options = {"k": draw(st.sampled_from([0.5, 5.0, 20.0])), "soma_k": draw(st.sampled_from([1.0, 5.0])), "soma": soma}
+    return DNM(**sizes, dendrites=draw(st.integers(1, 4)), soma_threshold=draw(st.sampled_from([0.1, 0.5])), **options)
+
+
+@st.composite
+def dmnns(draw, sizes):
+    dendrites = draw(st.integers(1, 4))
+    signs = (
+        st.none()
+        | st.sampled_from([1, -1])
+        | st.lists(st.sampled_from([1, -1]), min_size=dendrites, max_size=dendrites)
+    )
+    return DMNN(
+        **sizes,
+        dendrites=dendrites,
+        reduce=draw(st.sampled_from(["max", "min"])),
+        temperature=draw(st.sampled_from([None, None, 0.1, 1.0])),
+        signs=draw(signs),
+        scale=draw(st.sampled_from([1.0, 10.0])),
+        input_range=draw(st.sampled_from([(0.0, 1.0), (-3.0, 5.0)])),
+    )
+
+
+@st.composite
+def denns(draw, sizes):
+    branches = draw(st.integers(1, min(7, sizes["in_features"])))
+    return DENN(**sizes, branches=branches, bias=draw(st.booleans()), seed=draw(st.none() | st.integers(0, 99)))
+
+
+@st.composite
+def danns(draw, sizes):
+    field = draw(st.sampled_from(["random", "local", "global", "all"]))
+    options = {"field": field, "dendrites": draw(st.integers(1, 4)), "activation": draw(st.sampled_from(ACTIVATIONS))}
+    if field in ("local", "global"):
+        shape = draw(fields)
+        sizes = sizes | {"in_features": math.prod(shape)}
+        options |= {"image_shape": shape, "dendrites": min(options["dendrites"], shape[1] * shape[2])}
+    if field != "all":
+        options["synapses"] = draw(st.none() | st.integers(1, min(20, sizes["in_features"])))
+    return DANN(**sizes, **options, bias=draw(st.booleans()))
+
+
+@st.composite
+def ktrees(draw, sizes):
+    orders = ["original", "random"]
+    if math.isqrt(sizes["in_features"]) ** 2 == sizes["in_features"]:
+        orders.append("permuted")
+    trees = draw(st.integers(1, 4))
+    several = st.lists(st.sampled_from(orders), min_size=trees, max_size=trees)
+    return KTree(
+        **sizes,
+        trees=trees,
+        branching=draw(st.sampled_from([2, 3, 8, "auto"])),
+        wiring=draw(st.sampled_from(orders) | several),
+        dropout=draw(st.sampled_from([0.0, 0.0, 0.4])),
+        dropout_per=draw(st.sampled_from(["synapse", "input"])),
+        activation=draw(st.sampled_from(ACTIVATIONS)),
+        bias=draw(st.booleans()),
+    )
+
+
+FAMILIES = {
+    "DNM": (dnms, dnm),
+    "DMNN": (dmnns, dmnn),
+    "DENN": (denns, denn),
+    "DANN": (danns, dann),
+    "KTree": (ktrees, None),
+}
+
+
+@settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data(), sizes, st.sampled_from(sorted(FAMILIES)), numbers)
+def check(data, sizes, family, case):
+    torch.manual_seed(case["seed"])
+    make, judge = FAMILIES[family]
+    layer = data.draw(make(sizes))
+    about = f"{layer} {sizes['dtype']} {case}"
+    if family == "KTree":
+        judge = ktree(case["seed"], sizes["dtype"])
+    for name, values in layer.named_parameters():
+        if name.rpartition(".")[2] == "bias":
+            torch.nn.init.normal_(values)
+        values.requires_grad_(case["frozen"] != name)
+    backend = "auto"
+    if getattr(layer, "synapses", None) is not None:
+        backend = None  # torch's dense layer: it promises nothing
+    compare(layer, case, judge, about, backend)
+    if family == "DNM" and case["always_threads"]:
+        check_pruned(layer, case, about)
+
+
+def check_pruned(layer, case, about):
+    """What pruning leaves gives, within its tolerance, what there was; and it computes what its table says."""
+    small = layer.prune(-1.0, 1.0, tolerance=1e-2)
+    x = torch.rand(50, layer.in_features, dtype=layer.weight.dtype) * 2 - 1
+    with torch.no_grad():
+        found, wanted = small(x), layer(x)
+    size = max(1.0, wanted.abs().max().item())
+    assert (found - wanted).abs().max().item() <= 1e-2 + ROOM * size, f"pruned: {about}"
+    compare(small, case, dnm, f"pruned: {about}", None)
+
+
+def run(seed, _folder):
+    """One layer of one of the families."""
+    return run_drawn(check, seed)

@@ -1,0 +1,154 @@
+"""Parts of deep networks: hosts, a small run that is interrupted by its deadline and resumed, its report."""
+
+import pytest
+import torch
+
+from dendritree.cli import main
+from dendritree.data import Examples
+from dendritree.errors import OptionError
+from dendritree.models.sizing import parameters_of
+from dendritree.studies.engine.runner import Workers
+from dendritree.studies.engine.store import RunStore
+from dendritree.studies.engine.task import Task
+from dendritree.studies.inside import HOSTS, InsidePlan, compare_inside, make_part, summarize_inside, write_inside
+from dendritree.studies.inside.hosts import TEXT, _sequences
+from dendritree.studies.inside.plan import Cell, InsideJob, cell_of, read_inside_trial, run_inside_job
+
+IMAGES = Task(3072, 4, (3, 32, 32))
+WORDS = Task(16, 7, dataset=TEXT)
+
+
+def built(host, kind="narrow", share=1.0):
+    task = WORDS if host == "gpt" else IMAGES
+    return HOSTS[host].build(task, lambda where, size, hidden: make_part(kind, where, size, hidden, share))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_host_gives_logits_and_its_parts_alone_get_smaller(host):
+    torch.manual_seed(0)
+    whole, small = built(host), built(host, "tree", 0.3)
+    x = torch.randint(0, 7, (5, 16)) if host == "gpt" else torch.randn(5, 3072)
+    shape = (5, 16, 7) if host == "gpt" else (5, 4)
+    assert whole(x).shape == small(x).shape == shape
+    others = {name for name, _ in small.named_parameters()} & {name for name, _ in whole.named_parameters()}
+    assert "readout.weight" in others
+    assert parameters_of(small) < parameters_of(whole)
+
+
+def test_the_language_model_looks_back_only():
+    torch.manual_seed(0)
+    model, x = built("gpt").eval(), torch.randint(0, 7, (2, 16))
+    changed = x.clone()
+    changed[:, 9] = (changed[:, 9] + 1) % 7
+    first, second = model(x), model(changed)
+    assert torch.equal(first[:, :9], second[:, :9])
+    assert not torch.equal(first[:, 9:], second[:, 9:])
+
+
+def test_sequences_do_not_overlap_and_end_with_the_next_character():
+    text = torch.arange(40)
+    examples = Examples(text.unfold(0, 4, 1)[:-1], text[4:])
+    found = _sequences(examples, 4)
+    assert found.x[:2].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert found.y[:2].tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
+
+
+def small_plan(**options):
+    return InsidePlan.make(
+        ["vit"],
+        datasets=["digits"],
+        **{"kinds": ["narrow", "tree"], "divisors": [3], "seeds": 2, "steps": 10, **options},
+    )
+
+
+def test_a_plan_has_the_original_and_what_was_asked_for():
+    plan = small_plan()
+    assert plan.cells == (
+        Cell("vit", "digits", "narrow", 1),
+        Cell("vit", "digits", "narrow", 3),
+        Cell("vit", "digits", "tree", 3),
+    )
+    assert [job.phase for job in plan.jobs(plan.cells[0], [])] == ["search"] * 3
+
+
+@pytest.mark.parametrize(
+    ("hosts", "data", "message"),
+    [
+        (["vit"], "california-housing", "vit reads images of three classes or more with sides"),
+        (["gpt"], "digits", "gpt reads text: digits is something else"),
+        (["ffn"], "digits", "inside must be one of"),
+    ],
+)
+def test_a_host_rejects_what_it_cannot_read(hosts, data, message, monkeypatch):
+    if data == "california-housing":
+        monkeypatch.setattr("dendritree.studies.inside.plan.load_for", lambda *_: (Task(8, None), None))
+    with pytest.raises(OptionError, match=message):
+        InsidePlan.make(hosts, datasets=[data])
+
+
+def test_a_trial_depends_on_its_job_alone():
+    job = InsideJob("search", Cell("vit", "digits", "sparse", 3), 0, 0.003, 10)
+    first, second = run_inside_job(job), run_inside_job(job)
+    assert first.curves == second.curves
+    other = run_inside_job(InsideJob("search", job.cell, 1, 0.01, 10))
+    assert other.seed == first.seed  # the same weights for every rate
+    assert other.curves != first.curves
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that was out of time at first."""
+    folder, plan, told = tmp_path_factory.mktemp("inside") / "run", small_plan(), []
+    assert not compare_inside(folder, plan, workers=Workers("here"), hours=1e-9)
+    assert compare_inside(folder, plan, workers=Workers("here"), observer=lambda *given: told.append(given))
+    assert told[0][:3] == ("vit, search", 0, 9)
+    return folder
+
+
+def test_a_run_tries_all_rates_then_fresh_seeds_with_the_best(run):
+    with RunStore.open_for_reading(run) as store:
+        trials = store.read_trials(read_inside_trial, with_weights=False)
+    assert len(trials) == 3 * (3 + 2)
+    for cell in small_plan().cells:
+        own = [trial for trial in trials if cell_of(trial) == cell]
+        searched = {t.config["lr"]: t.at_best("val_acc") for t in own if t.key["phase"] == "search"}
+        chosen = {t.config["lr"] for t in own if t.key["phase"] == "test"}
+        assert len(searched) == 3
+        assert len(chosen) == 1
+        assert searched[chosen.pop()] == max(searched.values())
+        assert len({t.seed for t in own if t.key["phase"] == "test"}) == 2
+    parts = summarize_inside(trials)
+    assert [part.cell.divisor for part in parts] == [1, 3, 3]
+    assert parts[0].kept == 1.0
+    assert parts[1].slower == 1.0
+    assert parts[2].parameters < parts[0].parameters
+
+
+def test_its_report_names_the_first_of_each_share(run):
+    report, files = write_inside(run)
+    assert "A vision transformer on digits: first are" in report.summary[0]
+    assert "1/3" in files.markdown.read_text(encoding="utf-8")
+    assert files.html.exists()
+    assert main(["report", str(run)]) == 0
+
+
+def test_the_command_line(run, capsys):
+    words = [
+        "compare",
+        "digits",
+        "--inside",
+        "vit",
+        "--families",
+        "narrow",
+        "tree",
+        "--budgets",
+        "1/3",
+        "--steps",
+        "10",
+    ]
+    assert main([*words, "--seeds", "2", "--run", str(run), "--backend", "here"]) == 0  # all there already
+    assert "wrote" in capsys.readouterr().out
+    assert main([*words, "--target", "price", "--run", str(run)]) == 2
+    assert "--inside takes images and text as they are: got --target" in capsys.readouterr().err
+    assert main(["compare", "digits", "--inside", "vit", "--budgets", "0.3", "--run", str(run)]) == 2
+    assert "as 1/3: got '0.3'" in capsys.readouterr().err
