@@ -101,7 +101,6 @@ NAMED = {
     "balanced": Forest.grow(2, depth=3),
     "balanced, own inputs": Forest.grow(3, depth=2, neurons=3),
     "balanced, shared": share(Forest.grow(2, depth=3, neurons=3)),
-    "wide, shared": share(Forest.grow([17, 4], neurons=9)),
     "perceptrons, shared": share(Forest.grow(7, depth=1, neurons=13)),
     "by level": Forest.grow([4, 3, 2], neurons=2),
     "ragged": Forest.grow(3, fan_in=10, ragged=True),

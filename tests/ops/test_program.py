@@ -1,7 +1,7 @@
 """The layout for the fused kernels: an order that computes, chunks that cover it, slots that never clash."""
 
 import pytest
-from forests import NAMED, edges_of, forests
+from forests import NAMED, edges_of, forests, share
 from hypothesis import given
 
 from dendritree.ops import header
@@ -32,6 +32,7 @@ WIDE = {
     "65 equal": Forest.grow(3, depth=2, neurons=65),
     "600 perceptrons": Forest.grow(3, depth=1, neurons=600),
     "100 unequal": Forest.join([Forest.nested([[1 + n % 3], 2, [[1], [n % 5 + 1]]]) for n in range(100)]),
+    "dendrites, shared": share(Forest.grow([17, 4], neurons=9)),
     "deep": Forest.grow(2, fan_in=512, neurons=3),
     "segments of several sizes": Forest.join(
         [Forest.nested([[[40], [30]], [[2]] * 9, 3]), Forest.nested([[65], [64]])]
@@ -58,10 +59,11 @@ def assert_quarters_read_the_same(forest, found):
 
 
 def test_neurons_that_read_the_same_are_taken_in_fours():
-    marked = {
-        name: int(Read(NAMED[name]).places["is_quarter"].sum()) for name in ("wide, shared", "perceptrons, shared")
-    }
-    assert marked == {"wide, shared": 32, "perceptrons, shared": 8}  # two chunks, of 5 and 4, of 7 and 6 neurons
+    marked = [
+        int(Read(forest).places["is_quarter"].sum())
+        for forest in (WIDE["dendrites, shared"], NAMED["perceptrons, shared"])
+    ]
+    assert marked == [32, 8]  # two chunks, of 5 and 4, of 7 and 6 neurons
     assert not Read(Forest.grow(5, depth=1, neurons=8)).places["is_quarter"].any()  # inputs of their own
 
 
