@@ -100,14 +100,15 @@ def dendritic(
     seed: Tensor | None = None,
     patches: PatchGrid | None = None,
 ) -> Tensor:
-    """The outputs of all neurons, shape (..., neurons). `obstacle` must have said None."""
-    if patches is not None:
+    """The outputs of all neurons, as `dendritree.ops.dendritic` gives them. `obstacle` must have said None."""
+    if patches is not None and torch.compiler.is_compiling():
         rows = patches.copied(x)
         return patches.arranged(dendritic(rows, weight, bias, plan, activation, root_activation, dropout, seed), x)
     kind = kind_of(activation)
     assert kind is not None
     options = Options(kind, float(getattr(activation, "negative_slope", 0.0)), root_activation, dropout)
-    flat = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
+    own = 1 if patches is None else 3  # dimensions of a sample
+    flat = x if x.dim() == own + 1 else x.reshape(-1, *x.shape[-own:])
     if torch.compiler.is_compiling():
         y = _forward_op(flat.contiguous(), weight, bias, plan.program.tables, list(plan.program.sizes), seed, *options)[
             0
@@ -115,12 +116,14 @@ def dendritic(
     elif torch.is_grad_enabled() and (
         weight.requires_grad or x.requires_grad or (bias is not None and bias.requires_grad)
     ):
-        y = FusedDendrites.apply(flat, weight, bias, seed, plan, options, activation)  # type: ignore[no-untyped-call]
+        y = FusedDendrites.apply(flat, weight, bias, seed, plan, options, activation, patches)  # type: ignore[no-untyped-call]
     else:  # not a view, so that users may change it in place
-        y = torch.empty((*x.shape[:-1], plan.forest.neurons), dtype=x.dtype)
-        run_forward(_readable(flat), _contiguous(weight), _contiguous(bias), plan.program, seed, options, y=y)
+        counts = () if patches is None else patches.counts(x.shape[-2], x.shape[-1])
+        y = torch.empty((*x.shape[:-own], plan.forest.neurons, *counts), dtype=x.dtype)
+        tensors = _readable(flat), _contiguous(weight), _contiguous(bias)
+        run_forward(*tensors, plan.program, seed, options, y=y, grid=patches)
         return y
-    out: Tensor = y if x.dim() == 2 else y.reshape(*x.shape[:-1], y.shape[1])
+    out: Tensor = y if x.dim() == own + 1 else y.reshape(*x.shape[:-own], *y.shape[1:])
     return out
 
 
@@ -135,9 +138,10 @@ def _contiguous(tensor: Tensor | None) -> Tensor | None:
 
 
 def _readable(x: Tensor) -> Tensor:
-    """A matrix as the kernels read it: samples or features side by side, and numbers as they lie in memory."""
-    if x.is_contiguous() and not x.is_neg():
-        return x
+    """As the kernels read it: samples or features of a matrix side by side, images contiguous, numbers as they lie in
+    memory."""
+    if x.dim() != 2 or (x.is_contiguous() and not x.is_neg()):
+        return _contiguous(x)
     x = x.resolve_neg()
     return x if x.stride(1) == 1 or (x.stride(0) == 1 and x.shape[0] > 1) else x.contiguous()
 
@@ -155,38 +159,47 @@ class FusedDendrites(torch.autograd.Function):
         plan: Plan,
         options: Options,
         activation: Callable[[Tensor], Tensor],
+        patches: PatchGrid | None,
     ) -> Tensor:
         """Outputs; what the kernels keep is kept for the way back."""
-        y, kept = run_forward(_readable(x), _contiguous(weight), _contiguous(bias), plan.program, seed, options)
+        tensors = _readable(x), _contiguous(weight), _contiguous(bias)
+        y, kept = run_forward(*tensors, plan.program, seed, options, grid=patches)
         ctx.save_for_backward(x, weight, bias, seed, kept)
-        ctx.plan, ctx.options, ctx.activation = plan, options, activation
+        ctx.plan, ctx.options, ctx.activation, ctx.patches = plan, options, activation, patches
         return y
 
     @staticmethod
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of x, weight and bias."""
         x, weight, bias, seed, kept = ctx.saved_tensors
-        plan, options, needed = ctx.plan, ctx.options, ctx.needs_input_grad[:3]
+        plan, options, patches, needed = ctx.plan, ctx.options, ctx.patches, ctx.needs_input_grad[:3]
         if not torch.is_grad_enabled() and not is_transformed(gy):
             # Hooks on saved tensors may have changed how these lie in memory.
             tensors = _readable(x), _contiguous(weight), _contiguous(bias), kept.contiguous()
-            found = run_backward(_readable(gy), *tensors, plan.program, seed, options, needed[0])
+            found = run_backward(_readable(gy), *tensors, plan.program, seed, options, needed[0], grid=patches)
             if found is not None:
                 gx, gw, gb = found
-                return gx, gw if needed[1] else None, gb if needed[2] else None, None, None, None, None
-        scale = synapse_scale(seed, len(x), plan.pairs, options.dropout, x.dtype) if options.dropout else None
+                return gx, gw if needed[1] else None, gb if needed[2] else None, *[None] * 5
+        samples = len(x) if patches is None else len(x) * gy.shape[-2:].numel()
+        scale = synapse_scale(seed, samples, plan.pairs, options.dropout, x.dtype) if options.dropout else None
         arguments = (plan.layout, ctx.activation, options.root_activation, scale)
-        return (*_gradients_by_operations(gy, (x, weight, bias), needed, arguments), *[None] * 4)
+        return (*_gradients_by_operations(gy, (x, weight, bias), needed, arguments, patches), *[None] * 5)
 
 
 def _gradients_by_operations(
-    gy: Tensor, tensors: tuple[Tensor, Tensor, Tensor | None], needed: Sequence[bool], arguments: tuple[Any, ...]
+    gy: Tensor,
+    tensors: tuple[Tensor, Tensor, Tensor | None],
+    needed: Sequence[bool],
+    arguments: tuple[Any, ...],
+    patches: PatchGrid | None = None,
 ) -> list[Tensor | None]:
     """The same gradients through the eager backend, with a graph of their own if somebody will differentiate them."""
-    again = torch.is_grad_enabled()
+    again, (x, weight, bias) = torch.is_grad_enabled(), tensors
     with torch.autocast("cpu", enabled=False):
         with torch.enable_grad():
-            y = eager.dendritic(*tensors, *arguments)
+            rows = x if patches is None else patches.copied(x)
+            y = eager.dendritic(rows, weight, bias, *arguments)
+            y = y if patches is None else patches.arranged(y, x)
         wanted = [tensor for tensor, need in zip(tensors, needed, strict=True) if need and tensor is not None]
         found = iter(torch.autograd.grad(y, wanted, gy, create_graph=again))
     return [next(found) if need else None for need in needed]

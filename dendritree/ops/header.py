@@ -5,16 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["CHUNK", "HEADER", "KINDS", "PLACE", "SIZES", "Addresses", "Settings", "Sizes"]
+__all__ = ["CHUNK", "HEADER", "KINDS", "PLACE", "SHEET", "SIZES", "Addresses", "Settings", "Sheet", "Sizes"]
 
 PIECEWISE, TANH, SIGMOID = range(3)
 KINDS = {"LeakyReLU": PIECEWISE, "ReLU": PIECEWISE, "Identity": PIECEWISE, "Tanh": TANH, "Sigmoid": SIGMOID}
 """How a node's activation is computed: `m z` with m = 1 or the slope, or one of the smooth ones."""
 
-_COLUMNS = ("node", "first", "fan_in", "synapses", "slot", "parent_slot", "parent", "edge", "root")
+_COLUMNS = ("node", "first", "fan_in", "synapses", "slot", "parent_slot", "parent", "edge", "root", "is_quarter")
 PLACE = np.dtype([(name, np.int32) for name in _COLUMNS])
 """A line of the table of places: the node there, its first edge, its children, how many of the first are synapses, its
-slot, its parent's slot and place, the edge to its parent, its neuron if it is a root. What does not apply is -1."""
+slot, its parent's slot and place, the edge to its parent, its neuron if it is a root, -1 where these do not apply;
+whether it is one of four in a row that read the same inputs and nothing else."""
 
 CHUNK = np.dtype([("place", np.int32), ("neuron", np.int32)])
 """A line of the table of chunks: its first place, its first neuron. One more line follows, with how many there are."""
@@ -38,10 +39,41 @@ class Sizes(NamedTuple):
     chunks_at: int
 
 
+class Sheet(NamedTuple):
+    """How the images of a block lie in planes: see `kernels/images.py`."""
+
+    images: int
+    """Of a block."""
+    channels: int
+    height: int
+    width: int
+    top: int
+    left: int
+    """Zeros above and left of an image."""
+    row_step: int
+    column_step: int
+    """The strides: as many planes for a channel as their product."""
+    rows: int
+    columns: int
+    """From an image to the next and from a row to the next in a plane."""
+    plane: int
+    """Numbers from a plane to the next."""
+    out_rows: int
+    out_columns: int
+
+
 class Settings(NamedTuple):
     """What a call does, whatever its tensors are."""
 
     batch: int
+    """Samples; or images."""
+    blocks: int
+    block_tiles: int
+    """Tiles whose inputs are made together: one of samples, or all that the images of a sheet have."""
+    input_bytes: int
+    """The inputs of a block."""
+    row_bytes: int
+    """From an input to the next, as `rows` counts them."""
     kind: int
     """One of `KINDS`."""
     root_linear: int
@@ -63,6 +95,9 @@ class Addresses(NamedTuple):
 
     tables: int
     sizes: int
+    rows: int
+    sheet: int
+    """How images lie in planes; 0 where inputs are rows of features."""
     seed: int
     x: int
     x_sample: int
@@ -81,7 +116,8 @@ class Addresses(NamedTuple):
     """The bits of silenced synapses."""
     work: int
     gx: int
-    """Gradients of inputs, one share for each group."""
+    gx_numbers: int
+    """Gradients of inputs, so many numbers for each group."""
     gw: int
     gb: int
     """Gradients of weights and biases, one share for each part."""
@@ -98,7 +134,7 @@ _FIELDS = {**dict.fromkeys(COUNTERS, int), **Settings.__annotations__, **Address
 HEADER = np.dtype([(name, {int: "i8", float: "f8"}[kind]) for name, kind in _FIELDS.items()])
 """One call: counters, settings, addresses; 64 bits each."""
 
-SIZES = np.dtype([(name, "i8") for name in Sizes._fields])
+SIZES, SHEET = (np.dtype([(name, "i8") for name in fields]) for fields in (Sizes._fields, Sheet._fields))
 
 _pack_settings = struct.Struct("".join({int: "q", float: "d"}[kind] for kind in Settings.__annotations__.values())).pack
 pack_addresses = struct.Struct(f"{len(Addresses._fields)}q").pack

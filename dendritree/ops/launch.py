@@ -14,8 +14,10 @@ from torch import Tensor
 from . import threads
 from .compiled import Entry, entry
 from .dropout import limit_and_scale
-from .header import KINDS, Addresses, Settings, Sizes, offset_of, pack_addresses, pack_settings
+from .header import KINDS, Addresses, Settings, Sheet, Sizes, offset_of, pack_addresses, pack_settings
+from .patches import PatchGrid
 from .program import Program
+from .sheets import Images, block_tiles, choose_sheet, planes_of
 
 __all__ = [
     "ITEM_SIZES",
@@ -47,6 +49,9 @@ KEPT_INPUTS = 1 << 22
 """Bytes of inputs up to which their tiles are shared between threads and kept for the backward pass. Beyond, making
 them again costs less than the memory."""
 
+FOUR = 4
+"""Tiles that four nodes have at hand."""
+
 HUGE_PAGES_FROM = 1 << 22
 """Bytes from which NumPy asks the system for huge pages: touching 40 MB for the first time took 3.5 ms, not 16."""
 
@@ -64,7 +69,11 @@ class Layout(NamedTuple):
     """How a batch is cut into tiles, and where things lie in the memory that is kept for the backward pass."""
 
     lanes: int
-    tiles: int
+    blocks: int
+    block_tiles: int
+    input_bytes: int
+    """The inputs of a block."""
+    sheet: Sheet | None
     keeps_inputs: bool
     trace_at: int
     silent_at: int
@@ -106,23 +115,28 @@ def kept_bytes_of_a_tile(sizes: Sizes, dtype: torch.dtype, activation: str, drop
     return trace + (sizes.edges * lanes // 8 if dropout else 0)
 
 
-def _layout(batch: int, sizes: Sizes, dtype: torch.dtype, options: Options, lanes: int | None) -> Layout:
+def _layout(batch: int | Images, sizes: Sizes, dtype: torch.dtype, options: Options, lanes: int | None) -> Layout:
     """With `lanes`, tiles of that length, and inputs are not kept."""
-    item, keeps_inputs = ITEM_SIZES[dtype], False
-    if lanes is None:
-        lanes = choose_lanes(batch, sizes, dtype)
-        keeps_inputs = -(-batch // lanes) * lanes * sizes.features * item <= KEPT_INPUTS
-    tiles = -(-batch // lanes)
+    item, keeps_inputs, sheet, tiles_of_block = ITEM_SIZES[dtype], False, None, 1
+    if isinstance(batch, Images):
+        sheet, lanes = choose_sheet(batch, LANES[dtype], COST_OF_A_TILE, item)
+        blocks, tiles_of_block = -(-batch.batch // sheet.images), block_tiles(sheet, lanes)
+        input_bytes = planes_of(sheet) * sheet.plane * item
+    else:
+        if lanes is None:
+            lanes = choose_lanes(batch, sizes, dtype)
+            keeps_inputs = -(-batch // lanes) * lanes * sizes.features * item <= KEPT_INPUTS
+        blocks, input_bytes = -(-batch // lanes), sizes.features * lanes * item
     activation, _, _, dropout = options
-    trace_at = tiles * sizes.features * lanes * item if keeps_inputs else 0
+    trace_at, tiles = blocks * input_bytes if keeps_inputs else 0, blocks * tiles_of_block
     silent_at = trace_at + tiles * kept_bytes_of_a_tile(sizes, dtype, activation, 0.0, lanes)
     kept_bytes = trace_at + tiles * kept_bytes_of_a_tile(sizes, dtype, activation, dropout, lanes)
-    return Layout(lanes, tiles, keeps_inputs, trace_at, silent_at, kept_bytes)
+    return Layout(lanes, blocks, tiles_of_block, input_bytes, sheet, keeps_inputs, trace_at, silent_at, kept_bytes)
 
 
 @functools.lru_cache(maxsize=1024)
 def _recipe(
-    batch: int,
+    batch: int | Images,
     sizes: Sizes,
     dtype: torch.dtype,
     options: Options,
@@ -132,19 +146,23 @@ def _recipe(
     need_gx: bool = False,
 ) -> Recipe:
     layout, item = _layout(batch, sizes, dtype, options, lanes), ITEM_SIZES[dtype]
-    rows = sizes.slots + sizes.widest
+    work_bytes, common_bytes = (sizes.slots + sizes.widest + FOUR) * layout.lanes * item, 0
     if is_backward:
-        parts = min(layout.tiles, 8)
-        groups = min(sizes.chunks, max(1, (4 if need_gx else 16) // parts)) if layout.keeps_inputs else 1
-        rows += (0 if layout.keeps_inputs else sizes.features) + (sizes.features if need_gx else 0)
-        work_bytes, common_bytes = rows * layout.lanes * item, 2 * sizes.nodes * item
+        parts, shares_inputs = min(layout.blocks, 8), layout.keeps_inputs or layout.sheet is not None
+        groups = min(sizes.chunks, max(1, (4 if need_gx else 16) // parts)) if shares_inputs else 1
+        work_bytes += ((not layout.keeps_inputs) + need_gx) * layout.input_bytes
+        common_bytes = 2 * sizes.nodes * item
     else:
-        parts, groups = 1, 1 if layout.tiles >= 4 * workers else sizes.chunks
-        work_bytes, common_bytes = (rows + sizes.features) * layout.lanes * item + 4 * layout.lanes, 0
+        parts, groups = 1, 1 if layout.blocks >= 4 * workers else sizes.chunks
+        work_bytes += layout.input_bytes + 4 * layout.lanes
     work_bytes, common_bytes = (-(-size // 64) * 64 for size in (work_bytes, common_bytes))
     limit, scale = limit_and_scale(options.dropout) if options.dropout else (0, 1.0)
     settings = Settings(
-        batch=batch,
+        batch=batch.batch if isinstance(batch, Images) else batch,
+        blocks=layout.blocks,
+        block_tiles=layout.block_tiles,
+        input_bytes=layout.input_bytes,
+        row_bytes=layout.lanes * item if layout.sheet is None else item,
         kind=KINDS[options.activation],
         root_linear=not options.root_activation,
         slope=1.0 if options.activation == "Identity" else options.slope,
@@ -175,19 +193,32 @@ def run_forward(
     options: Options,
     lanes: int | None = None,
     y: Tensor | None = None,
+    grid: PatchGrid | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Outputs (batch, neurons) of inputs (batch, features), and the memory that the backward pass wants to see again.
 
-    Outputs are new, or `y` if it is given: any shape, with that order of numbers in memory.
+    Outputs are new, or `y` if it is given: any shape, with that order of numbers in memory. With a grid, outputs
+    (images, neurons, height, width) of contiguous images (images, channels, height, width).
     """
-    sizes, batch, dtype = program.sizes, x.shape[0], weight.dtype
-    y = torch.empty((batch, sizes.neurons), dtype=dtype) if y is None else y
-    if not batch:
+    sizes, dtype = program.sizes, weight.dtype
+    batch, positions, of_y = _batch(x, grid)
+    y = torch.empty((x.shape[0], sizes.neurons, *of_y), dtype=dtype) if y is None else y
+    if not x.shape[0]:
         return y, _empty(0)
-    recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(sizes.edges * batch))
+    recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(sizes.edges * x.shape[0] * positions))
     kept, item = _empty(recipe.layout.kept_bytes), ITEM_SIZES[dtype]
-    _run(recipe, x, weight, bias, kept, program, seed, y, sizes.neurons * item, item)
+    strides = sizes.neurons * positions * item, positions * item
+    _run(recipe, x, weight, bias, kept, program, seed, y, *strides, grid)
     return y, kept
+
+
+def _batch(x: Tensor, grid: PatchGrid | None) -> tuple[int | Images, int, tuple[int, ...]]:
+    """What `_recipe` is asked for, the positions of a sample or image, the height and width of outputs."""
+    if grid is None:
+        return x.shape[0], 1, ()
+    images = Images(grid, x.shape[0], x.shape[2], x.shape[3])
+    rows, columns = grid.counts(images.height, images.width)
+    return images, rows * columns, (rows, columns)
 
 
 def run_backward(
@@ -201,21 +232,24 @@ def run_backward(
     options: Options,
     need_gx: bool,
     lanes: int | None = None,
+    grid: PatchGrid | None = None,
 ) -> tuple[Tensor | None, Tensor, Tensor] | None:
     """Gradients of inputs (None if not needed), weights and biases; None where numbers are not finite."""
-    sizes, (batch, features), dtype = program.sizes, x.shape, weight.dtype
-    if not batch:
+    sizes, dtype = program.sizes, weight.dtype
+    if not x.shape[0]:
         return torch.zeros_like(x) if need_gx else None, torch.zeros_like(weight), weight.new_zeros(sizes.nodes)
-    recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(2 * sizes.edges * batch), True, need_gx)
+    batch, positions, _ = _batch(x, grid)
+    workers = workers_for(2 * sizes.edges * x.shape[0] * positions)
+    recipe = _recipe(batch, sizes, dtype, options, lanes, workers, True, need_gx)
     item, parts = ITEM_SIZES[dtype], recipe.parts
-    gx = _empty(recipe.groups * batch * features * item).view(dtype) if need_gx else None
+    gx = _empty(recipe.groups * x.numel() * item).view(dtype) if need_gx else None
     gw, gb = torch.empty(parts * sizes.edges, dtype=dtype), torch.empty(parts * sizes.nodes, dtype=dtype)
     strides = gy.stride(0) * item, gy.stride(1) * item
-    if _run(recipe, x, weight, bias, kept, program, seed, gy, *strides, gx, gw, gb):
+    if _run(recipe, x, weight, bias, kept, program, seed, gy, *strides, grid, gx, gw, gb):
         return None
     if parts > 1:
         gw, gb = gw[: sizes.edges], gb[: sizes.nodes]
-    return None if gx is None else gx[: batch * features].view(batch, features), gw, gb
+    return None if gx is None else gx[: x.numel()].view(x.shape), gw, gb
 
 
 _local = threading.local()
@@ -233,6 +267,7 @@ def _run(
     y: Tensor,
     y_sample: int,
     y_feature: int,
+    grid: PatchGrid | None = None,
     gx: Tensor | None = None,
     gw: Tensor | None = None,
     gb: Tensor | None = None,
@@ -243,10 +278,16 @@ def _run(
     work: Tensor | None = vars(_local).pop("work", None)
     if work is None or work.shape[0] < recipe.work_bytes:
         work = _empty(recipe.work_bytes)
-    work_at = work.data_ptr()
+    work_at, tables = work.data_ptr(), program.tables.data_ptr()
+    rows_at, sheet_at, shifted = tables + program.sizes.rows_at, 0, None
+    if grid is not None and layout.sheet is not None:
+        shifted = program.shifted(grid, layout.sheet)
+        rows_at, sheet_at = (tensor.data_ptr() for tensor in shifted)
     addresses = Addresses(
-        tables=program.tables.data_ptr(),
+        tables=tables,
         sizes=program.packed_sizes.data_ptr(),
+        rows=rows_at,
+        sheet=sheet_at,
         seed=0 if seed is None else seed.data_ptr(),
         x=x.data_ptr(),
         x_sample=x.stride(0) * item,
@@ -262,11 +303,12 @@ def _run(
         work=work_at + recipe.common_bytes,
         products=work_at,
         gx=0 if gx is None else gx.data_ptr(),
+        gx_numbers=x.numel(),
         gw=0 if gw is None else gw.data_ptr(),
         gb=0 if gb is None else gb.data_ptr(),
     )
     header = ctypes.create_string_buffer(recipe.settings + pack_addresses(*addresses))
-    memory = (header, x, weight, bias, kept, program, seed, y, gx, gw, gb, work)
+    memory = (header, x, weight, bias, kept, program, shifted, seed, y, gx, gw, gb, work)
     threads.run_together(recipe.entry, ctypes.addressof(header), recipe.workers, memory)
     if recipe.work_bytes < HUGE_PAGES_FROM:
         _local.work = work

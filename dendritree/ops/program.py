@@ -20,8 +20,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..tree import Forest
-from .header import CHUNK, PLACE, Sizes
+from ..tree import Forest, IntArray
+from .header import CHUNK, PLACE, Sheet, Sizes
+from .patches import PatchGrid
+from .sheets import row_shifts
 
 __all__ = ["Program", "make_program"]
 
@@ -30,6 +32,9 @@ SEGMENT = 64
 
 CHUNK_VALUES = 1024
 """Values that a chunk may hold beside its segments: 512 kB for tiles of 128 numbers."""
+
+SHEETS = 16
+"""Sizes of images whose tables a program keeps."""
 
 Integers = npt.NDArray[np.int64]
 
@@ -46,6 +51,23 @@ class Program:
     def packed_sizes(self) -> Tensor:
         """The sizes as the kernels read them."""
         return torch.tensor(self.sizes)
+
+    def shifted(self, grid: PatchGrid, sheet: Sheet) -> tuple[Tensor, Tensor]:
+        """For images: `rows` with the distances of inputs in planes; and the sheet as the kernels read it."""
+        found = self._shifted.get((grid, sheet))
+        if found is None:
+            rows = self.tables.numpy()[self.sizes.rows_at // 4 :][: self.sizes.edges].copy()
+            synapse = rows >= 0
+            rows[synapse] = row_shifts(grid, sheet)[rows[synapse]]
+            found = torch.from_numpy(rows), torch.tensor(sheet)
+            if len(self._shifted) >= SHEETS:
+                self._shifted.clear()
+            self._shifted[grid, sheet] = found
+        return found
+
+    @cached_property
+    def _shifted(self) -> dict[tuple[PatchGrid, Sheet], tuple[Tensor, Tensor]]:
+        return {}
 
     def forest(self) -> Forest:
         """The forest that was laid out.
@@ -102,7 +124,9 @@ def make_program(forest: Forest) -> Program:
     chunks = np.empty(chunk_of_neuron[-1] + 2, CHUNK)
     chunks["place"] = np.searchsorted(chunk[order], np.arange(len(chunks)))
     chunks["neuron"] = np.searchsorted(chunk_of_neuron, np.arange(len(chunks)))
-    tables = [places[order].view(np.int32), rows, chunks.view(np.int32)]
+    places = places[order]
+    places["is_quarter"] = _quarters(places, rows, chunk[order])
+    tables = [places.view(np.int32), rows, chunks.view(np.int32)]
     return Program(
         torch.as_tensor(np.concatenate(tables), device="cpu"),
         Sizes(
@@ -126,6 +150,24 @@ def _combined_below(forest: Forest, rows: Integers, combine: np.ufunc) -> Intege
         here = slice(forest.in_features + level.start, forest.in_features + level.stop)
         rows[here] = combine(rows[here], combine.reduceat(rows[forest.source[edges]], begin))
     return rows[forest.in_features :]
+
+
+def _quarters(places: npt.NDArray[np.void], rows: IntArray, chunk: Integers) -> npt.NDArray[np.bool_]:
+    """Which places are one of four in a row, of one chunk, whose nodes read the same inputs and nothing else."""
+    first, fan_in = places["first"].astype(np.int64), places["fan_in"].astype(np.int64)
+    alike = (fan_in[1:] == fan_in[:-1]) & (chunk[1:] == chunk[:-1])
+    alike &= (places["synapses"] == fan_in)[1:] & (places["synapses"] == fan_in)[:-1]
+    if alike.any():  # so far by their sizes: compare their rows, edge by edge
+        count = fan_in[:-1][alike]
+        begin = np.cumsum(count) - count
+        edge = np.arange(count.sum()) - np.repeat(begin, count)
+        here, there = (np.repeat(which[alike], count) + edge for which in (first[:-1], first[1:]))
+        alike[alike] = np.logical_and.reduceat(rows[here] == rows[there], begin)
+    run = np.cumsum(np.concatenate([[False], ~alike]))
+    length, place = np.bincount(run), np.arange(len(run))
+    rank = place - np.searchsorted(run, run)
+    quarters: npt.NDArray[np.bool_] = rank < length[run] // 4 * 4
+    return quarters
 
 
 def _in_segment(forest: Forest, inner: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

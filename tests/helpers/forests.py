@@ -101,6 +101,7 @@ NAMED = {
     "balanced": Forest.grow(2, depth=3),
     "balanced, own inputs": Forest.grow(3, depth=2, neurons=3),
     "balanced, shared": share(Forest.grow(2, depth=3, neurons=3)),
+    "perceptrons, shared": share(Forest.grow(7, depth=1, neurons=13)),
     "by level": Forest.grow([4, 3, 2], neurons=2),
     "ragged": Forest.grow(3, fan_in=10, ragged=True),
     "ragged, shared": share(Forest.grow(3, fan_in=10, neurons=3, ragged=True)),
@@ -171,6 +172,12 @@ def assert_same(found, wanted, *, rtol=1e-9, atol=1e-9):
             atol=atol,
             msg=lambda text, name=name: f"{name}: {text}",
         )
+
+
+def assert_same_bits(found, wanted, about=""):
+    """Both runs have the very same numbers."""
+    for key in wanted:
+        assert torch.equal(found[key], wanted[key]), f"{key} differs {about}"
 
 
 # -------------------------------------------------------------------------------------------------------- strategies

@@ -9,12 +9,12 @@ from functools import partial
 import pytest
 import torch
 from effort import thorough
-from forests import NAMED, loop, random_case, run, share
+from forests import NAMED, assert_same_bits, loop, random_case, run, share
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from warm import run as run_program
 
-from dendritree.ops import dendritic, launch, make_plan, threads
+from dendritree.ops import dendritic, make_plan, threads
 from dendritree.tree import Forest
 
 FORESTS = {
@@ -36,27 +36,6 @@ def forks(test):
     return pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")(test)
 
 
-@pytest.fixture
-def set_threads():
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
-@pytest.fixture
-def thread_counts(monkeypatch):
-    """Work is shared however small it is; with how many threads each kernel was called."""
-    counts, real = [], threads.run_together
-
-    def counting(entry, header, count, memory):
-        counts.append(count)
-        real(entry, header, count, memory)
-
-    monkeypatch.setattr(launch, "PARALLEL_FROM", 1)
-    monkeypatch.setattr(threads, "run_together", counting)
-    return counts
-
-
 @pytest.fixture(params=["torch's threads", "our pool"])
 def both_kinds_of_threads(request, monkeypatch):
     """Where torch has no OpenMP that we know, a pool does its work."""
@@ -71,11 +50,6 @@ def seeded(forest, case, dropout=0.0, activation=torch.tanh):
     plan = make_plan(forest)
     torch.manual_seed(3)
     return run(lambda *t: dendritic(*t, plan, activation, dropout=dropout, backend="fused"), case)
-
-
-def assert_same_bits(found, wanted, about=""):
-    for key in wanted:
-        assert torch.equal(found[key], wanted[key]), f"{key} differs {about}"
 
 
 # ------------------------------------------------------------------------------------------------ the number of threads

@@ -1,7 +1,7 @@
 """The layout for the fused kernels: an order that computes, chunks that cover it, slots that never clash."""
 
 import pytest
-from forests import NAMED, edges_of, forests
+from forests import NAMED, edges_of, forests, share
 from hypothesis import given
 
 from dendritree.ops import header
@@ -32,6 +32,7 @@ WIDE = {
     "65 equal": Forest.grow(3, depth=2, neurons=65),
     "600 perceptrons": Forest.grow(3, depth=1, neurons=600),
     "100 unequal": Forest.join([Forest.nested([[1 + n % 3], 2, [[1], [n % 5 + 1]]]) for n in range(100)]),
+    "dendrites, shared": share(Forest.grow([17, 4], neurons=9)),
     "deep": Forest.grow(2, fan_in=512, neurons=3),
     "segments of several sizes": Forest.join(
         [Forest.nested([[[40], [30]], [[2]] * 9, 3]), Forest.nested([[65], [64]])]
@@ -40,8 +41,35 @@ WIDE = {
 many = pytest.mark.parametrize("forest", [*NAMED.values(), *WIDE.values()], ids=[*NAMED, *WIDE])
 
 
+def assert_quarters_read_the_same(forest, found):
+    """Places are marked in fours, in a row within a chunk; of each four all read the same inputs, no dendrite."""
+    for first, beyond in zip(found.chunks, found.chunks[1:], strict=False):
+        lines = found.places[first[0] : beyond[0]]
+        place = 0
+        while place < len(lines):
+            if not lines["is_quarter"][place]:
+                place += 1
+                continue
+            four = lines[place : place + 4]
+            assert four["is_quarter"].tolist() == [1] * 4
+            reads = [edges_of(forest, node) for node in four["node"].tolist()]
+            assert all(row < forest.in_features for row in reads[0])
+            assert reads.count(reads[0]) == 4
+            place += 4
+
+
+def test_neurons_that_read_the_same_are_taken_in_fours():
+    marked = [
+        int(Read(forest).places["is_quarter"].sum())
+        for forest in (WIDE["dendrites, shared"], NAMED["perceptrons, shared"])
+    ]
+    assert marked == [32, 8]  # two chunks, of 5 and 4, of 7 and 6 neurons
+    assert not Read(Forest.grow(5, depth=1, neurons=8)).places["is_quarter"].any()  # inputs of their own
+
+
 def assert_sound(forest):
     found = Read(forest)
+    assert_quarters_read_the_same(forest, found)
     sizes = found.sizes
     assert (sizes.nodes, sizes.neurons, sizes.edges) == (forest.nodes, forest.neurons, forest.edges)
     assert sorted(found.place) == list(range(forest.nodes))  # a permutation

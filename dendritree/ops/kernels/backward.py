@@ -26,12 +26,21 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..header import PIECEWISE, TANH
-from .blocks import from_tiles, to_tiles
 from .files import part
-from .memory import at, call_at, cast, sizes_at
-from .passes import Tiles, chunk_of, place_of, trace_stride, trees_of, upper_end
+from .memory import at, call_at, cast, fill, sizes_at
+from .passes import (
+    Tiles,
+    chunk_of,
+    make_inputs,
+    place_of,
+    read_gradients,
+    trace_stride,
+    trees_of,
+    upper_end,
+    write_gradients,
+)
 from .sharing import CHUNKS, FAILED, INPUTS, PATHS, TILES, WORKERS, count_up, done, share_of, take, wait
-from .tiles import bit_stride, choose, dot, fma, folded, item, lanes, load, mul, number, store, stride, total, totals
+from .tiles import bit_stride, choose, dot, fma, folded, item, load, mul, number, store, stride, total, totals
 
 GATHERED = 8
 """Shares of the inputs' gradients that threads take to add those of the groups."""
@@ -62,12 +71,13 @@ def backward(header, zero):
     """
     call = call_at(header)
     sizes = sizes_at(call.sizes)
-    real, size, width, samples = number(zero), item(zero), stride(zero), lanes(zero)
+    real, size, width = number(zero), item(zero), stride(zero)
     trees, products = trees_of(call, sizes, real), at(call.products, real)
     values = call.work + count_up(header + WORKERS) * call.work_bytes
     outputs = values + sizes.slots * width
-    inputs = outputs + sizes.widest * width
-    gradients = inputs + (0 if call.inputs else sizes.features * width) if call.gx else 0
+    four = outputs + sizes.widest * width
+    inputs = four + 4 * width
+    gradients = inputs + (0 if call.inputs else call.input_bytes) if call.gx else 0
 
     if call.gx:  # P of all nodes: gradients of inputs need them at once
         c = take(header, PATHS)
@@ -85,33 +95,31 @@ def backward(header, zero):
     while job < jobs:
         group, share = job % call.groups, job // call.groups
         sum_hx, sum_h = at(call.gw + share * sizes.edges * size, real), at(call.gb + share * sizes.nodes * size, real)
-        first_tile, last_tile = share_of(-(-call.batch // samples), share, call.parts)
+        first_block, last_block = share_of(call.blocks, share, call.parts)
         first_chunk, last_chunk = share_of(sizes.chunks, group, call.groups)
-        for t in range(first_tile, last_tile):
-            sample, sums = t * samples, Sums(sum_hx, sum_h, t == first_tile)
-            n = min(samples, call.batch - sample)
+        for block in range(first_block, last_block):
             if call.inputs:
-                inputs = call.inputs + t * sizes.features * width
+                inputs = call.inputs + block * call.input_bytes
             else:
-                x = call.x + sample * call.x_sample
-                to_tiles(x, call.x_sample, call.x_feature, n, sizes.features, inputs, zero)
+                make_inputs(call, sizes, block, inputs, zero)
             if call.gx:
-                for f in range(sizes.features):
-                    store(gradients + f * width, zero)
-            trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
-            silent = call.silent + t * sizes.edges * bit_stride(zero)
-            for c in range(first_chunk, last_chunk):
-                first, last, neuron, count = chunk_of(call, sizes, c)
-                gy = call.y + sample * call.y_sample + neuron * call.y_feature
-                to_tiles(gy, call.y_sample, call.y_feature, n, count, outputs, zero)
-                tiles = Tiles(inputs, values, outputs - neuron * width, trace)
-                if call.limit:
-                    run_nodes_back(trees, tiles, first, last, silent, gradients, products, sums, zero)
-                else:
-                    run_nodes_back(trees, tiles, first, last, None, gradients, products, sums, zero)
+                fill(at(gradients, real), real, call.input_bytes // size)
+            for i in range(call.block_tiles):
+                t = block * call.block_tiles + i
+                sums = Sums(sum_hx, sum_h, block == first_block and i == 0)
+                trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
+                silent = call.silent + t * sizes.edges * bit_stride(zero)
+                there = gradients + i * width if call.gx else 0
+                for c in range(first_chunk, last_chunk):
+                    first, last, neuron, count = chunk_of(call, sizes, c)
+                    read_gradients(call, sizes, block, i, neuron, count, outputs, zero)
+                    tiles = Tiles(inputs + i * width, values, outputs - neuron * width, four, trace)
+                    if call.limit:
+                        run_nodes_back(trees, tiles, first, last, silent, there, products, sums, zero)
+                    else:
+                        run_nodes_back(trees, tiles, first, last, None, there, products, sums, zero)
             if call.gx:
-                gx = call.gx + (group * call.batch + sample) * sizes.features * size
-                from_tiles(gradients, sizes.features, gx, sizes.features * size, n, zero)
+                write_gradients(call, sizes, block, group, gradients, zero)
         done(header, TILES)
         job = take(header, TILES)
     wait(header, TILES, jobs)
@@ -123,7 +131,7 @@ def backward(header, zero):
         c = take(header, CHUNKS)
 
     if call.gx and call.groups > 1:  # add the groups' shares, a run of numbers for each job
-        total_gx, length = at(call.gx, real), call.batch * sizes.features
+        total_gx, length = at(call.gx, real), call.gx_numbers
         job = take(header, INPUTS)
         while job < GATHERED:
             first_number, last_number = share_of(length, job, GATHERED)
@@ -143,15 +151,16 @@ def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, pro
 
     `gradients` are those of the inputs, 0 if nobody wants them.
     """
-    none, step = folded(zero), trace_stride(trees.kind, zero)
-    for p in range(last_place - 1, first_place - 1, -1):
+    none, p = folded(zero), last_place
+    while p > first_place:
+        p -= 1
         place = place_of(trees, p)
-        first, root, trace = place.first, place.root, tiles.trace + p * step
-        stop, end = first + place.synapses, first + place.fan_in
-        above = load(upper_end(tiles, root, place.parent_slot, zero), zero)
-        h = derivative_times(above, root >= 0 and trees.root_linear, trees.kind, trees.slope, trace, zero)
-        if trees.kind != PIECEWISE and root < 0:
-            add_to(sums.hx, place.edge, total(dot(above, load(trace, zero))), sums.begin)
+        if place.is_quarter and silent is None:
+            p -= 3
+            run_four_back(trees, tiles, p, gradients, products, sums, zero)
+            continue
+        first, stop, end = place.first, place.first + place.synapses, place.first + place.fan_in
+        h = h_of(trees, tiles, p, sums, zero)
         if stop < end:
             store(tiles.values + place.slot * stride(zero), h)
         factor = products[p] * trees.scale if gradients else number(zero)
@@ -185,6 +194,46 @@ def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, pro
 
 
 @part
+def h_of(trees, tiles, p, sums, zero):
+    """H of a node; with smooth activations, Q of the edge above it is added to the sums too."""
+    place, trace = place_of(trees, p), tiles.trace + p * trace_stride(trees.kind, zero)
+    above = load(upper_end(tiles, place.root, place.parent_slot, zero), zero)
+    if trees.kind != PIECEWISE and place.root < 0:
+        add_to(sums.hx, place.edge, total(dot(above, load(trace, zero))), sums.begin)
+    return derivative_times(above, place.root >= 0 and trees.root_linear, trees.kind, trees.slope, trace, zero)
+
+
+@part
+def run_four_back(trees, tiles, p, gradients, products, sums, zero):
+    """What `run_nodes_back` does, for four nodes that read the same inputs: each tile that was loaded serves all."""
+    a, b, c, d = place_of(trees, p), place_of(trees, p + 1), place_of(trees, p + 2), place_of(trees, p + 3)
+    for k in range(4):  # not four calls, as in the forward pass
+        store(tiles.four + k * stride(zero), h_of(trees, tiles, p + k, sums, zero))
+    h0, h1 = load(tiles.four, zero), load(tiles.four + stride(zero), zero)
+    h2, h3 = load(tiles.four + 2 * stride(zero), zero), load(tiles.four + 3 * stride(zero), zero)
+    four = totals(folded(h0), folded(h1), folded(h2), folded(h3))
+    add_to(sums.h, a.node, four[0], sums.begin)
+    add_to(sums.h, b.node, four[1], sums.begin)
+    add_to(sums.h, c.node, four[2], sums.begin)
+    add_to(sums.h, d.node, four[3], sums.begin)
+    weight = trees.weight
+    for e in range(a.fan_in):
+        row = trees.rows[a.first + e] * trees.row_bytes
+        if gradients:
+            there = load(gradients + row, zero)
+            there = fma(products[p + 3] * weight[d.first + e], h3, there)
+            there = fma(products[p + 2] * weight[c.first + e], h2, there)
+            there = fma(products[p + 1] * weight[b.first + e], h1, there)
+            store(gradients + row, fma(products[p] * weight[a.first + e], h0, there))
+        x = load(tiles.inputs + row, zero)
+        four = totals(dot(h0, x), dot(h1, x), dot(h2, x), dot(h3, x))
+        add_to(sums.hx, a.first + e, four[0], sums.begin)
+        add_to(sums.hx, b.first + e, four[1], sums.begin)
+        add_to(sums.hx, c.first + e, four[2], sums.begin)
+        add_to(sums.hx, d.first + e, four[3], sums.begin)
+
+
+@part
 def derivative_times(h, linear, kind, slope, trace, zero):
     """act' * h: act' is m for act(z) = m z, 1 - value^2 for tanh, value (1 - value) for the sigmoid."""
     if linear:
@@ -203,7 +252,7 @@ def through_synapse(e, trees, tiles, silent, gradients, factor, h, zero):
 
     `silent` is None without dropout, which Numba sees when it compiles: a load goes straight into the product then.
     """
-    row = trees.rows[e] * stride(zero)
+    row = trees.rows[e] * trees.row_bytes
     if silent is None:
         if gradients:
             store(gradients + row, fma(factor * trees.weight[e], h, load(gradients + row, zero)))

@@ -14,11 +14,21 @@ import math
 import numpy as np
 
 from ..header import PIECEWISE, TANH
-from .blocks import from_tiles, to_tiles
 from .files import part
+from .images import position_keys
 from .masks import LOWER, UPPER, Mask, sample_keys, synapse_key
-from .memory import UINT32, at, call_at, cast, sizes_at
-from .passes import Tiles, chunk_of, place_of, trace_stride, trees_of, upper_end
+from .memory import UINT32, at, call_at, cast, sheet_at, sizes_at
+from .passes import (
+    Tiles,
+    beginning_of,
+    chunk_of,
+    make_inputs,
+    place_of,
+    trace_stride,
+    trees_of,
+    upper_end,
+    write_outputs,
+)
 from .sharing import TILES, WORKERS, count_up, share_of, take
 from .tiles import (
     bit_stride,
@@ -31,6 +41,7 @@ from .tiles import (
     mul,
     number,
     pair_bits,
+    shorter,
     spread,
     store,
     stride,
@@ -41,8 +52,9 @@ from .tiles import (
 def forward(header, zero):
     """Run all samples through all trees; threads that enter together share the work.
 
-    A job is a tile of samples and a share of the chunks. A thread makes the tiles of the inputs for itself: to read
-    what another core has just written takes longer. Those of whoever takes a tile first are kept for the way back.
+    A job is a block, the tiles whose inputs are made together, and a share of the chunks. A thread makes the inputs for
+    itself: to read what another core has just written takes longer. Those of whoever takes the first share are kept for
+    the way back.
     """
     call = call_at(header)
     sizes = sizes_at(call.sizes)
@@ -50,58 +62,107 @@ def forward(header, zero):
     width, samples = stride(zero), lanes(zero)
     values = call.work + count_up(header + WORKERS) * call.work_bytes
     outputs = values + sizes.slots * width
-    keys = outputs + sizes.widest * width
+    four = outputs + sizes.widest * width
+    keys = four + 4 * width
     own_inputs = keys + 4 * samples
-    inputs, tile_at_hand = own_inputs, -1
+    inputs, block_at_hand = own_inputs, -1
     low, high = UINT32, UINT32
     if call.limit:
         low, high = at(call.seed, UINT32)[0], at(call.seed, UINT32)[1]
     mask = Mask(np.uint32(call.limit), low, high, keys)
 
-    jobs = -(-call.batch // samples) * call.groups
+    jobs = call.blocks * call.groups
     job = take(header, TILES)
     while job < jobs:
-        t, group = job // call.groups, job % call.groups
-        sample = t * samples
-        n = min(samples, call.batch - sample)
-        if t != tile_at_hand:
-            inputs = call.inputs + t * sizes.features * width if call.inputs and group == 0 else own_inputs
-            to_tiles(call.x + sample * call.x_sample, call.x_sample, call.x_feature, n, sizes.features, inputs, zero)
-            if call.limit:
-                sample_keys(mask, sample, samples)
-            tile_at_hand = t
-        trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
-        silent = call.silent + t * sizes.edges * bit_stride(zero)
+        block, group = job // call.groups, job % call.groups
+        if block != block_at_hand:
+            inputs = call.inputs + block * call.input_bytes if call.inputs and group == 0 else own_inputs
+            make_inputs(call, sizes, block, inputs, zero)
+            block_at_hand = block
         first_chunk, last_chunk = share_of(sizes.chunks, group, call.groups)
-        for c in range(first_chunk, last_chunk):
-            first, last, neuron, count = chunk_of(call, sizes, c)
-            tiles = Tiles(inputs, values, outputs - neuron * width, trace)
-            run_nodes(call.bias, trees, tiles, first, last, silent, mask, zero)
-            from_tiles(
-                outputs, count, call.y + sample * call.y_sample + neuron * call.y_feature, call.y_sample, n, zero
-            )
+        for i in range(call.block_tiles):
+            t = block * call.block_tiles + i
+            if call.limit:
+                make_keys(call, mask, block, i, zero)
+            trace = call.trace + t * sizes.nodes * trace_stride(call.kind, zero)
+            silent = call.silent + t * sizes.edges * bit_stride(zero)
+            for c in range(first_chunk, last_chunk):
+                first, last, neuron, count = chunk_of(call, sizes, c)
+                tiles = Tiles(inputs + i * width, values, outputs - neuron * width, four, trace)
+                run_nodes(call.bias, trees, tiles, first, last, silent, mask, zero)
+                write_outputs(call, sizes, block, i, neuron, count, outputs, zero)
         job = take(header, TILES)
+
+
+@part
+def make_keys(call, mask, block, tile, zero):
+    """Write the keys of the samples, or positions, of a tile of a block."""
+    first, _ = beginning_of(call, block, zero)
+    if call.sheet:
+        position_keys(mask, sheet_at(call.sheet), tile * lanes(zero), first, zero)
+    else:
+        sample_keys(mask, first, lanes(zero))
 
 
 @part
 def run_nodes(bias_at, trees, tiles, first_place, last_place, silent, mask, zero):
     """Values of the nodes of a chunk for one tile of samples, children before parents."""
-    bias, step = at(bias_at, number(zero)), trace_stride(trees.kind, zero)
-    for p in range(first_place, last_place):
+    p = first_place
+    while p < last_place:
         place = place_of(trees, p)
-        root, b = place.root, bias[place.node] if bias_at else number(zero)
+        if place.is_quarter and not mask.limit:
+            run_four(bias_at, trees, tiles, p, zero)
+            p += 4
+            continue
+        b = bias_of(bias_at, place, zero)
         if mask.limit:
             z = dropped_sum(b, trees, place, tiles, silent, mask, zero)
         else:
             z = weighted_sum(b, trees, place, tiles, zero)
-        value = activate(z, root >= 0 and trees.root_linear, trees.kind, trees.slope, tiles.trace + p * step, zero)
-        store(upper_end(tiles, root, place.slot, zero), value)
+        pass_on(z, trees, tiles, p, 0, zero, zero)
+        p += 1
 
 
 @part
-def row_at(row, tiles, zero):
+def run_four(bias_at, trees, tiles, p, zero):
+    """Values of four nodes that read the same inputs: what was loaded serves all of them, part by part of a tile."""
+    a, b, c, d = place_of(trees, p), place_of(trees, p + 1), place_of(trees, p + 2), place_of(trees, p + 3)
+    weight, none = trees.weight, shorter(zero)
+    for i in range(stride(zero) // stride(none)):
+        z0, z1 = spread(bias_of(bias_at, a, zero), none), spread(bias_of(bias_at, b, zero), none)
+        z2, z3 = spread(bias_of(bias_at, c, zero), none), spread(bias_of(bias_at, d, zero), none)
+        inputs = tiles.inputs + i * stride(none)
+        for e in range(a.fan_in):
+            row = load(inputs + trees.rows[a.first + e] * trees.row_bytes, none)
+            z0, z1 = fma(weight[a.first + e], row, z0), fma(weight[b.first + e], row, z1)
+            z2, z3 = fma(weight[c.first + e], row, z2), fma(weight[d.first + e], row, z3)
+        store(tiles.four, z0)
+        store(tiles.four + stride(none), z1)
+        store(tiles.four + 2 * stride(none), z2)
+        store(tiles.four + 3 * stride(none), z3)
+        for k in range(4):  # not four calls, each of which would be compiled: an activation takes a second
+            pass_on(load(tiles.four + k * stride(none), none), trees, tiles, p + k, i, none, zero)
+
+
+@part
+def bias_of(bias_at, place, zero):
+    """The bias of a node; 0 where there are none."""
+    return at(bias_at, number(zero))[place.node] if bias_at else number(zero)
+
+
+@part
+def pass_on(z, trees, tiles, p, i, none, zero):
+    """value = act(z) goes to what is above the node, for part `i` of a tile; `none` are zeros for a part."""
+    place, kind = place_of(trees, p), trees.kind
+    trace = tiles.trace + p * trace_stride(kind, zero) + i * trace_stride(kind, none)
+    value = activate(z, place.root >= 0 and trees.root_linear, kind, trees.slope, trace, none)
+    store(upper_end(tiles, place.root, place.slot, zero) + i * stride(none), value)
+
+
+@part
+def row_at(row, trees, tiles, zero):
     """Where the tile lies that an edge reads: an input, or the value of a dendrite."""
-    return tiles.inputs + row * stride(zero) if row >= 0 else tiles.values + (-1 - row) * stride(zero)
+    return tiles.inputs + row * trees.row_bytes if row >= 0 else tiles.values + (-1 - row) * stride(zero)
 
 
 @part
@@ -109,7 +170,7 @@ def weighted_sum(bias, trees, place, tiles, zero):
     """bias + sum of weight * row."""
     z = spread(bias, zero)
     for e in range(place.first, place.first + place.fan_in):
-        z = fma(trees.weight[e], load(row_at(trees.rows[e], tiles, zero), zero), z)
+        z = fma(trees.weight[e], load(row_at(trees.rows[e], trees, tiles, zero), zero), z)
     return z
 
 
@@ -120,7 +181,7 @@ def dropped_sum(bias, trees, place, tiles, silent, mask, zero):
     pair = pair_bits(UINT32, mask.keys, zero)
     for e in range(first, first + place.fan_in):
         row, bits = rows[e], silent + e * bit_stride(zero)
-        value = load(row_at(row, tiles, zero), zero)
+        value = load(row_at(row, trees, tiles, zero), zero)
         if row < 0:  # a dendrite is never silent: nothing is below 0
             mark_below(bits, pair, LOWER, UINT32)
             z = fma(trees.weight[e], value, z)

@@ -44,8 +44,14 @@ def synapse_key(mask, edge):
 
 
 @part
+def sample_key(mask, sample):
+    """The key of a sample."""
+    return mix(np.uint32(mix(np.uint32(sample ^ mask.low)) + mask.high))
+
+
+@part
 def sample_keys(mask, sample, n):
     """Write the keys of `n` samples from `sample` on."""
     keys = at(mask.keys, UINT32)
     for j in range(n):
-        keys[j] = mix(np.uint32(mix(np.uint32(np.uint32(sample + j) ^ mask.low)) + mask.high))
+        keys[j] = sample_key(mask, np.uint32(sample + j))

@@ -8,7 +8,7 @@ import numpy as np
 from numba import from_dtype, types
 from numba.extending import intrinsic
 
-from ..header import CHUNK, HEADER, PLACE, SIZES
+from ..header import CHUNK, HEADER, PLACE, SHEET, SIZES
 from .files import part
 
 INT32, UINT32 = np.int32(0), np.uint32(0)
@@ -57,5 +57,5 @@ def _fields_at(fields: np.dtype[np.void]) -> Any:
     return fields_at
 
 
-call_at, sizes_at = _fields_at(HEADER), _fields_at(SIZES)
+call_at, sizes_at, sheet_at = _fields_at(HEADER), _fields_at(SIZES), _fields_at(SHEET)
 place_at, chunk_at = _fields_at(PLACE), _fields_at(CHUNK)

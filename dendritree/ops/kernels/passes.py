@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..header import CHUNK, PIECEWISE, PLACE
+from .blocks import from_tiles, to_tiles
 from .files import part
-from .memory import INT32, at, cast, chunk_at, place_at
-from .tiles import bit_stride, stride
+from .images import copy_outputs, copy_planes
+from .memory import INT32, at, cast, chunk_at, place_at, sheet_at
+from .tiles import bit_stride, item, lanes, stride
 
 PLACE_BYTES, CHUNK_BYTES = PLACE.itemsize, CHUNK.itemsize
 
@@ -17,6 +19,7 @@ class Trees(NamedTuple):
 
     places: Any
     rows: Any
+    row_bytes: Any
     weight: Any
     kind: Any
     slope: Any
@@ -32,6 +35,8 @@ class Tiles(NamedTuple):
     """By slot: the values of nodes; in the backward pass their H."""
     outputs: Any
     """By neuron: outputs; in the backward pass their gradients."""
+    four: Any
+    """Room for what four nodes have at hand."""
     trace: Any
     """By place: what the forward pass keeps for the backward pass."""
 
@@ -39,9 +44,9 @@ class Tiles(NamedTuple):
 @part
 def trees_of(call, sizes, real):
     """The trees of a call."""
-    places, rows = call.tables + sizes.places_at, at(call.tables + sizes.rows_at, INT32)
+    places, rows, weight = call.tables + sizes.places_at, at(call.rows, INT32), at(call.weight, real)
     slope, scale = cast(call.slope, real), cast(call.scale, real)
-    return Trees(places, rows, at(call.weight, real), call.kind, slope, call.root_linear != 0, scale)
+    return Trees(places, rows, call.row_bytes, weight, call.kind, slope, call.root_linear != 0, scale)
 
 
 @part
@@ -68,3 +73,58 @@ def upper_end(tiles, root, slot, zero):
 def trace_stride(kind, zero):
     """Bytes that the trace of a node has for a tile."""
     return bit_stride(zero) if kind == PIECEWISE else stride(zero)
+
+
+# ------------------------------------------------------------------------------------------------ the way in and out
+
+
+@part
+def beginning_of(call, block, zero):
+    """The first sample, or image, of a block, and how many it has."""
+    each = sheet_at(call.sheet).images if call.sheet else lanes(zero)
+    return block * each, min(each, call.batch - block * each)
+
+
+@part
+def make_inputs(call, sizes, block, inputs, zero):
+    """Lay out the inputs of a block."""
+    first, n = beginning_of(call, block, zero)
+    x = call.x + first * call.x_sample
+    if call.sheet:
+        copy_planes(sheet_at(call.sheet), x, n, inputs, True, zero)
+    else:
+        to_tiles(x, call.x_sample, call.x_feature, n, sizes.features, inputs, zero)
+
+
+@part
+def write_outputs(call, sizes, block, tile, neuron, count, outputs, zero):
+    """Write the outputs of `count` neurons for a tile of a block."""
+    first, n = beginning_of(call, block, zero)
+    y = call.y + first * call.y_sample + neuron * call.y_feature
+    if call.sheet:
+        copy_outputs(sheet_at(call.sheet), y, sizes.neurons, count, tile * lanes(zero), n, outputs, False, zero)
+    else:
+        from_tiles(outputs, count, y, call.y_sample, n, zero)
+
+
+@part
+def read_gradients(call, sizes, block, tile, neuron, count, outputs, zero):
+    """Read the gradients of the outputs of `count` neurons for a tile of a block."""
+    first, n = beginning_of(call, block, zero)
+    gy = call.y + first * call.y_sample + neuron * call.y_feature
+    if call.sheet:
+        copy_outputs(sheet_at(call.sheet), gy, sizes.neurons, count, tile * lanes(zero), n, outputs, True, zero)
+    else:
+        to_tiles(gy, call.y_sample, call.y_feature, n, count, outputs, zero)
+
+
+@part
+def write_gradients(call, sizes, block, group, gradients, zero):
+    """Write the gradients of the inputs of a block, those that a group of chunks gives."""
+    first, n = beginning_of(call, block, zero)
+    gx = call.gx + group * call.gx_numbers * item(zero)
+    if call.sheet:
+        copy_planes(sheet_at(call.sheet), gx + first * call.x_sample, n, gradients, False, zero)
+    else:
+        each = sizes.features * item(zero)
+        from_tiles(gradients, sizes.features, gx + first * each, each, n, zero)

@@ -21,6 +21,9 @@ from .files import OPTIONS, operation
 PIECE = 16
 """Numbers that are handled together where a whole tile would not do: transposed, summed, marked with bits."""
 
+PART = 256
+"""Bytes of a part of a tile."""
+
 FAST = tuple(sorted(OPTIONS["fastmath"]))
 BITS, WORD, SIZE = ir.IntType(16), ir.IntType(32), ir.IntType(64)  # bits of a piece, an index of lanes, an address
 ELEMENTS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType(), types.uint32: WORD}
@@ -98,6 +101,13 @@ def zeros(_context, number, lanes):
     """A tile of zeros."""
     tile = Tile(number, lanes.literal_value)
     return tile(number, lanes), lambda *_: _constant(tile.vector, 0.0)
+
+
+@operation
+def shorter(zero):
+    """Zeros for a part of a tile: so few that four sums, and what is added to them, stay in registers."""
+    part = Tile(zero.number, min(zero.lanes, PART // zero.item))
+    return part(zero), lambda *_: _constant(part.vector, 0.0)
 
 
 def _size(of_tile: Callable[[Tile], int]) -> Any:
