@@ -130,6 +130,7 @@ class EdgeList:
     def parameters(self, bias: bool = True) -> int:
         """Number of weights, and of biases if there are any.
 
+        >>> from dendritree.tree import Forest
         >>> Forest.grow(2, fan_in=784, ragged=True).parameters()
         2357
         """
@@ -139,6 +140,7 @@ class EdgeList:
     def masked_weights(self) -> int:
         """Weights that the paper's masked dense matrices store for this forest: pending rows times nodes, by level.
 
+        >>> from dendritree.tree import Forest
         >>> Forest.grow(2, fan_in=1024, neurons=10).masked_weights
         69905000
         """
@@ -214,6 +216,7 @@ class EdgeList:
     def descend(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         """Levels, parents before children: the edges between nodes, the child that each reads, and its parent.
 
+        >>> from dendritree.tree import Forest
         >>> [[step.tolist() for step in steps] for steps in Forest.grow(2, fan_in=4).descend()]
         [[[4, 5], [0, 1], [2, 2]], [[], [], []]]
         """

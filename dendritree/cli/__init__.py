@@ -95,6 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     conv-dnm          The appendix CNN with DNM neurons as its classifier.
     conv-mln          The appendix CNN with dendritic neurons as its classifier.
     conv-mlp          The appendix CNN with the control MLP as its classifier.
+    conv-network      One convolution, plain or dendritic, pooling and a linear read-out.
     conv-perceptrons  The appendix CNN with one linear unit per class as its classifier.
     0
     """

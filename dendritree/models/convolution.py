@@ -21,7 +21,7 @@ from .registry import register
 
 @register("conv-network", example={"in_features": 64, "hidden": [4], "out_features": 3, "kernel_size": 3, "pool": 2})
 class ConvNetwork(Network):
-    """A convolution, plain or dendritic, the maximum over each part of the image, and a linear read-out.
+    """One convolution, plain or dendritic, pooling and a linear read-out.
 
     Args:
         in_features: number of pixels, all channels.

@@ -143,6 +143,6 @@ def list_models(pattern: str = "*") -> list[str]:
     """Names of all registered models that match a shell pattern.
 
     >>> list_models("conv-*")
-    ['conv-dnm', 'conv-mln', 'conv-mlp', 'conv-perceptrons']
+    ['conv-dnm', 'conv-mln', 'conv-mlp', 'conv-network', 'conv-perceptrons']
     """
     return sorted(fnmatch.filter(_ENTRIES, pattern))

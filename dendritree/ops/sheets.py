@@ -38,7 +38,7 @@ def choose_sheet(images: Images, lengths: Sequence[int], cost_of_a_tile: int, it
     >>> images = Images(PatchGrid(64, (3, 3), padding=(1, 1, 1, 1)), 64, 16, 16)
     >>> sheet, lanes = choose_sheet(images, (16, 64, 128), 24, 4)
     >>> (sheet.rows, sheet.columns), sheet.images, lanes, block_tiles(sheet, lanes)
-    ((17, 17), 4, 128, 10)
+    ((17, 17), 4, 128, 9)
     """
 
     def cost(choice: tuple[Sheet, int]) -> int:

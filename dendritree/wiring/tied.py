@@ -34,7 +34,7 @@ class Tied(Wiring):
 
     >>> forest = Forest.grow([2, 4])  # two synapses per dendrite, at four places
     >>> Tied(window=2, stride=2, seed=0).index(forest, 16).reshape(4, 2).tolist()
-    [[4, 5], [6, 7], [12, 13], [14, 15]]
+    [[5, 4], [7, 6], [13, 12], [15, 14]]
     """
 
     name: ClassVar[str] = "tied"

@@ -72,7 +72,7 @@ MISTAKES = {
         "digits --budgets 2k 2000": "a comparison must name each budget once",
         "digits --families dense --budgets 10": "a budget must leave room for two neurons: 10 parameters do not",
         "digits --budgets": "--budgets",
-        "digits --families oak": "family must be one of 'tree', 'sparse', 'dense', 'linear', 'ktree', .*: got 'oak'",
+        "digits --families oak": "family must be one of 'tree', 'sparse', 'dense', 'linear', .*: got 'oak'",
         "digits --families tre": r"family must be one of .*: got 'tre'; did you mean 'tree'\?",
         "digits --trials 0": "trials must be an integer of at least 1: got 0",
         "digits --seeds -1": "seeds must be an integer of at least 1: got -1",

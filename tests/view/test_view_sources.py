@@ -39,7 +39,7 @@ def test_every_registered_model_can_be_shown(name):
     exhibit = exhibit_of(name, model)
     about = exhibit.describe()
     assert about["parameters"] == sum(p.numel() for p in model.parameters())
-    x = torch.rand(1, 784 if name.startswith("conv") else exhibit.in_features)
+    x = torch.rand(1, exhibit.in_features if "in_features" in model_entry(name).example else 784)
     given = exhibit.pixels.to_input(x) if exhibit.pixels else x
     out = model(given).detach()
     for number, layer in enumerate(exhibit.layers):
