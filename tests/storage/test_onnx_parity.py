@@ -86,7 +86,8 @@ def test_the_layers_have_every_wiring_and_every_kind_of_tree(exported):
     layers = exported[0].layers
     assert {type(layer.wiring) for layer in layers} == set(WIRINGS.values())
     assert sum(layer.repeats is not None for layer in layers) >= LAYERS // 4
-    assert sum(len(set(layer.forest.fan_ins[layer.forest.levels[0]])) > 1 for layer in layers) >= LAYERS // 10  # ragged
+    ragged = sum(len(set(layer.forest.fan_ins[layer.forest.levels[0]])) > 1 for layer in layers)
+    assert ragged >= thorough(1, 3)
 
 
 @pytest.mark.parametrize("samples", [1, 2, 7, 64])
