@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 import traceback
@@ -69,6 +70,19 @@ class Clock:
             if answered:
                 return True
         return False
+
+
+def outputs_of(process, patience):
+    """What a process wrote to its pipes, once it has ended; an error if it has not, when our patience ends."""
+    found = []
+
+    def ends(seconds):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            found.append(process.communicate(timeout=seconds))
+        return bool(found)
+
+    assert Clock().waits(ends, patience), f"{process.args} still runs after {patience:g} s"
+    return found[0]
 
 
 class Child:

@@ -11,6 +11,7 @@ import sys
 
 from command_runs import ROOT
 from full_disk import files_under
+from fuzz_cases import outputs_of
 from fuzz_world import QUICK_FIT, copy_of
 
 from dendritree.cli import COMMANDS, main
@@ -227,7 +228,7 @@ def call_process(words, folder, choose):
             out, errors = process.communicate(timeout=choose.uniform(1, 3 * SECONDS))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGINT)
-            out, errors = process.communicate(timeout=60)
+            out, errors = outputs_of(process, 60)
     status = (
         130 if process.returncode == -signal.SIGINT else process.returncode
     )  # it was over, but for Python's own end

@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 from checkpoint_cases import THREE_EPOCHS, make_network, outcome
 from command_runs import ROOT
+from fuzz_cases import outputs_of
 from fuzz_commands import call, check
 from fuzz_damage import DAMAGES, damage, damage_path, damage_state
 from fuzz_world import STORE_CONFIG, TUNING, Own, copy_of, inputs, made
@@ -257,11 +258,17 @@ print([y.tolist(), x.grad.tolist(), layer.weight.grad.tolist()])
 
 def compute_with(cache):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", KERNELS], env=environment, capture_output=True, text=True, timeout=200
-    )
-    assert done.returncode == 0, f"status {done.returncode}\n{done.stderr[-3000:]}"
-    return json.loads(done.stdout)
+    command = [sys.executable, "-W", "error", "-c", KERNELS]
+    with (
+        subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process,
+        contextlib.ExitStack() as stack,
+    ):
+        stack.callback(process.kill)
+        out, errors = outputs_of(process, 200)
+    assert process.returncode == 0, f"status {process.returncode}\n{errors[-3000:]}"
+    return json.loads(out)
 
 
 def damaged_kernels(choose, folder):

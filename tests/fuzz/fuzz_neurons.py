@@ -30,7 +30,8 @@ def dnm(layer, x, _near):
     """Todo et al. (2014), synapse by synapse: the products as sums of logarithms."""
     table, k = layer.table(), layer.k
     weight, threshold = layer.weight.flatten(), layer.threshold.flatten()
-    log_z = [torch.zeros_like(x[..., 0]) + scale for scale in table.log_scale.tolist()]
+    zero = 0 * (x.sum(-1) + weight.sum() + threshold.sum())  # with gradients, also where pruning left no synapse
+    log_z = [zero + scale for scale in table.log_scale.tolist()]
     for synapse, (i, j) in enumerate(zip(table.source.tolist(), table.dendrite.tolist(), strict=True)):
         log_z[j] = log_z[j] + logsigmoid(k * (weight[synapse] * x[..., i] - threshold[synapse]))
     neurons = []
@@ -40,9 +41,7 @@ def dnm(layer, x, _near):
             log_v = torch.logsumexp(torch.stack(own), 0) if own else torch.full_like(x[..., 0], -math.inf)
             neurons.append(layer.soma_k * (log_v - math.log(layer.soma_threshold)))
         else:
-            logit = layer.soma_k * (
-                sum((each.exp() for each in own), torch.zeros_like(x[..., 0])) - layer.soma_threshold
-            )
+            logit = layer.soma_k * (sum((each.exp() for each in own), zero) - layer.soma_threshold)
             neurons.append(torch.sigmoid(logit) if layer.soma == "sigmoid" else logit)
     return stacked(neurons, x), None
 

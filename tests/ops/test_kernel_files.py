@@ -1,5 +1,7 @@
 """The files that keep compiled kernels: what is read is what was written, or nothing."""
 
+import os
+
 import pytest
 
 files = pytest.importorskip("dendritree.ops.kernels.files")
@@ -34,6 +36,16 @@ def test_a_file_cut_off_anywhere_or_with_any_byte_changed_is_as_if_it_were_not_t
             path.write_bytes(damaged)
             assert file.load(KEY) is None
     file.save(KEY, CODE)  # the next one repairs it
+    assert file.load(KEY) == CODE
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["code", "index"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(file, tmp_path, which):
+    path = paths(tmp_path)[which]
+    path.unlink()
+    os.mkfifo(path)
+    assert file.load(KEY) is None
+    file.save(KEY, CODE)
     assert file.load(KEY) == CODE
 
 

@@ -91,10 +91,10 @@ class KernelFile(IndexDataCacheFile):
             file.write(self._digest(content) + content)
 
     def _read(self, path):
-        try:
-            whole = Path(path).read_bytes()
-        except FileNotFoundError:
+        file = Path(path)
+        if not file.is_file():  # to open a pipe would wait for somebody to write
             return None
+        whole = file.read_bytes()
         size = hashlib.sha256().digest_size
         return pickle.loads(whole[size:]) if whole[:size] == self._digest(whole[size:]) else None
 
