@@ -101,7 +101,7 @@ def own_report_files(
 def _read(path: Path) -> str:
     """The text of a file; empty if there is none that can be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""  # a pipe would wait
     except OSError:
         return ""
 

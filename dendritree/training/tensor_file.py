@@ -39,6 +39,8 @@ def write_checkpoint(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]
 def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and facts that `write_checkpoint` wrote."""
     safetensors = import_extra("safetensors", extra="save")
+    if not Path(path).is_file():  # to open a pipe would wait for somebody to write
+        raise FormatError(f"a checkpoint must be a safetensors file: {path} (not a file)")
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             about = file.metadata() or {}

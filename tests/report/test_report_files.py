@@ -9,6 +9,7 @@ from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 
 from dendritree.errors import DendritreeError, MissingExtraError
 from dendritree.report import write_report
+from dendritree.report.files import own_report_files
 from dendritree.studies.paper.expected import read_expected
 from dendritree.studies.paper.report.tables import build_report
 
@@ -82,3 +83,8 @@ def test_without_matplotlib_one_line_says_what_to_install_and_nothing_is_written
     with pytest.raises(MissingExtraError, match=r"matplotlib is needed here .*: pip install 'dendritree\[report\]'$"):
         write_report(build_report(records, {}, [], MATCHES), tmp_path)
     assert contents(tmp_path) == {}
+
+
+def test_a_pipe_in_the_folder_of_a_report_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "report.html")
+    assert own_report_files(tmp_path, ["report.html"]) == ()

@@ -1,6 +1,7 @@
 """The files themselves: written whole or not at all, and anything else rejected by name."""
 
 import json
+import os
 import struct
 import sys
 
@@ -106,8 +107,10 @@ def test_a_file_of_another_kind_is_rejected(content, tmp_path):
     rejected(tmp_path / "run", r"a checkpoint must be a safetensors file: .*run \(.+\)")
 
 
-def test_a_folder_is_rejected(tmp_path):
+def test_a_folder_or_a_pipe_is_rejected(tmp_path):
     rejected(tmp_path, r"a checkpoint must be a safetensors file: ")
+    os.mkfifo(tmp_path / "pipe")
+    rejected(tmp_path / "pipe", r"a checkpoint must be a safetensors file: .*pipe \(not a file\)")
 
 
 def test_weights_of_a_saved_model_are_no_checkpoint(tmp_path):
