@@ -15,18 +15,18 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from ..errors import OptionError, check_int, check_probability, import_extra
+from ..models.network import Network
 from ..models.sizing import parameters_of, parse_count
 from ..randomness import own_draws
 from ..training import Callback, EarlyStopping, Examples, FitConfig, Run, Split, fit, make_optimizer
+from ..training.committee import Committee, draw_members
 from .module import EstimatorModule
-from .networks import auto_batch_size, auto_budget, auto_epochs, auto_weight_decay, make_network, no_leftover
+from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network, no_leftover
 from .scaling import CLIP, Standardizer
 
 Array = NDArray[Any]
 Rows = Array | slice
 PREDICTED_AT_ONCE = 4096
-MANY = 100_000
-"""Rows that `partial_fit` assumes when it selects a weight decay: it cannot know how many will come."""
 LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30
 """Of a row: the loss and its sums are float32, which ends at 1e38."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
@@ -44,9 +44,10 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
     neurons: str = "tree"
     epochs: int | str = "auto"
     batch_size: int | str = "auto"
-    lr: float = 0.01
-    weight_decay: float | str = "auto"
+    lr: float = 0.03
+    weight_decay: float = 0.1
     dropout: float = 0.0
+    members: int | str = "auto"
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 20
@@ -104,23 +105,30 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             weights = np.ones_like(weights)
         targets = self._targets(y, weights, first=True)
         self._scaling = Standardizer.of(x, weights)
-        self.network_ = self._new_network(len(x))
+        self.network_ = self._new_network()
         self._optimizer: torch.optim.Optimizer | None = None
-        split = self._split(x, targets, None if alike else weights, *self._parts(y))
+        train, val = self._parts(y)
+        committee = self._committee(len(targets[train]))
+        if committee is not None and committee.held_out:
+            val = train
+        rows = self._rows(x, y, committee)
+        weight = None if alike else torch.from_numpy(weights.astype(np.float32))
+        split = _split(committee, rows, torch.from_numpy(targets), weight, train, val)
         config = self._config(
-            len(x),
             batch_size=no_leftover(len(split.train), batch_size),
             epochs=epochs,
             schedule="one-cycle",
-            restore_best=bool(self.early_stopping),
+            restore_best=len(split.val) > 0,
             seed=self._seed,
         )
         callbacks: list[Callback] = [_progress(epochs)] if self.verbose else []
         if self.early_stopping:
             callbacks.append(EarlyStopping(patience))
-        train_losses, val_losses = self._train(split, config, callbacks=callbacks)
+        train_losses, val_losses = self._train(committee or self.network_, split, config, callbacks=callbacks)
+        if committee is not None:
+            self.network_ = committee.merged()
         self.n_iter_, self.loss_curve_ = len(train_losses), train_losses
-        self.validation_loss_curve_ = val_losses if self.early_stopping else None
+        self.validation_loss_curve_ = val_losses if len(split.val) else None
 
     def _partial_fit(self, x: Array, y: Array, weights: Array) -> None:
         """Train in one pass over some checked rows, from the present state."""
@@ -129,24 +137,27 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         if first:
             self._seed = self._draw_seed()
             self._scaling = Standardizer.of(x, weights)
-            self.network_, self._optimizer = self._new_network(0), None
+            self.network_, self._optimizer = self._new_network(), None
             self.n_iter_, self.loss_curve_, self.validation_loss_curve_ = 0, [], None
         else:
             self._scaling = self._scaling.updated(x, weights)
             self.network_, self._optimizer = copy.deepcopy((self.network_, self._optimizer))
         seed = (self._seed + self.n_iter_) % 2**31
-        config = self._config(MANY, batch_size=self._batch_size(len(x)), epochs=1, restore_best=False, seed=seed)
+        config = self._config(batch_size=self._batch_size(len(x)), epochs=1, restore_best=False, seed=seed)
         if self._optimizer is None:  # new, after `fit`, or read from a folder
             self._optimizer = make_optimizer(self.network_, config)
-        split = self._split(x, targets, weights, slice(None), slice(0))
-        train_losses, _ = self._train(split, config, optimizer=self._optimizer)
+        weight = torch.from_numpy(weights.astype(np.float32))
+        split = _split(None, self._rows(x, y, None), torch.from_numpy(targets), weight, slice(None), slice(0))
+        train_losses, _ = self._train(self.network_, split, config, optimizer=self._optimizer)
         self.n_iter_ += 1
         self.loss_curve_ = [*self.loss_curve_, *train_losses]
 
-    def _train(self, split: Split, config: FitConfig, **options: Any) -> tuple[list[float], list[float]]:
-        """Train the network; the losses of each epoch on the rows to train on and to stop by."""
+    def _train(
+        self, model: nn.Module, split: Split, config: FitConfig, **options: Any
+    ) -> tuple[list[float], list[float]]:
+        """Train the network or its committee; the losses of each epoch on the rows to train on and to stop by."""
         with own_draws(config.seed):  # torch's generator is every thread's
-            history = fit(self.network_, split, config, **options)
+            history = fit(model, split, config, **options)
         if history.interrupted:
             raise KeyboardInterrupt
         if not all(values.isfinite().all() for values in self.network_.state_dict().values()):
@@ -156,14 +167,22 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         self.network_.eval()
         return [epoch.train_loss for epoch in history.epochs], [epoch.val_loss for epoch in history.epochs]
 
-    def _new_network(self, rows: int) -> nn.Module:
+    def _new_network(self) -> nn.Module:
         """A network with weights from the estimator's seed."""
         sizes = self.n_features_in_, self._head()[0]
-        budget = auto_budget(rows, *sizes) if self.budget == "auto" else parse_count("budget", self.budget)
+        budget = auto_budget(*sizes) if self.budget == "auto" else parse_count("budget", self.budget)
         dropout = check_probability("dropout", self.dropout)
         with own_draws(self._seed):
             network = make_network(self.neurons, *sizes, budget=budget, dropout=dropout)
         return network.to(self.device)
+
+    def _committee(self, rows: int) -> Committee | None:
+        """The committee that trains the network on so many rows; None for a network that trains as a whole."""
+        hidden = self.network_.readout.in_features if isinstance(self.network_, Network) else 0  # a linear one has none
+        members = auto_members(rows, hidden) if self.members == "auto" else check_int("members", self.members)
+        if members == 1 or not hidden:
+            return None
+        return Committee(self.network_, members, held_out=not self.early_stopping)
 
     def _draw_seed(self) -> int:
         return int(validation.check_random_state(self.random_state).randint(2**31 - 1))
@@ -173,9 +192,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             return auto_batch_size(rows)
         return no_leftover(rows, check_int("batch_size", self.batch_size, least=2))
 
-    def _config(self, rows: int, **options: Any) -> FitConfig:
-        decay: Any = auto_weight_decay(rows) if self.weight_decay == "auto" else self.weight_decay
-        return FitConfig(loss=self._head()[1], optimizer="adamw", lr=self.lr, weight_decay=decay, **options)
+    def _config(self, **options: Any) -> FitConfig:
+        return FitConfig(loss=self._head()[1], optimizer="adamw", lr=self.lr, weight_decay=self.weight_decay, **options)
 
     def _parts(self, y: Array) -> tuple[Rows, Rows]:
         """The rows to train on, all of them without early stopping, and those to stop by."""
@@ -192,15 +210,14 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             raise OptionError(f"early_stopping must leave at least 2 rows to train on: got {len(train)}")
         return train, val
 
-    def _split(self, x: Array, targets: Array, weights: Array | None, train: Rows, val: Rows) -> Split:
-        """Standardized rows, targets and weights as tensors."""
-        inputs, y = torch.from_numpy(self._scaling.apply(x, CLIP).astype(np.float32)), torch.from_numpy(targets)
-        weight = None if weights is None else torch.from_numpy(weights.astype(np.float32))
-
-        def examples(rows: Any) -> Examples:
-            return Examples(inputs[rows], y[rows], None if weight is None else weight[rows])
-
-        return Split(examples(train), examples(val), examples(slice(0)))
+    def _rows(self, x: Array, y: Array, committee: Committee | None) -> torch.Tensor:
+        """Standardized rows, with the member of the committee that does not learn from each."""
+        rows = self._scaling.apply(x, CLIP).astype(np.float32)
+        if committee is None or not committee.held_out:
+            return torch.from_numpy(rows)
+        classes = _sklearn.is_classifier(self)
+        drawn = draw_members(y, committee.members, np.random.default_rng(self._seed), classes=classes)
+        return torch.from_numpy(np.column_stack([rows, drawn]).astype(np.float32))
 
     # ---------------------------------------------------------------------------------------------------- prediction
 
@@ -256,6 +273,23 @@ def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, A
     if counts.sum() < 2:  # batch normalization cannot learn from one
         raise OptionError(f"there must be at least 2 rows with a weight: got n_samples = {counts.sum()}")
     return (x, y, weights) if counts.all() else (x[counts], y[counts], weights[counts])
+
+
+def _split(
+    committee: Committee | None,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    weight: torch.Tensor | None,
+    train: Rows,
+    val: Rows,
+) -> Split:
+    """Rows to train on and to stop by; of a committee, with a target for each of its answers."""
+
+    def examples(rows: Any, *, training: bool) -> Examples:
+        chosen = x[rows], y[rows], None if weight is None else weight[rows]
+        return Examples(*chosen) if committee is None else committee.train(training).examples(*chosen)
+
+    return Split(examples(train, training=True), examples(val, training=False), examples(slice(0), training=False))
 
 
 def _in_float64(module: nn.Module) -> nn.Module:

@@ -59,6 +59,8 @@ def rebuild(
 ) -> DendriticEstimator:
     """The estimator of a description, on a device that the caller and not the file selects."""
     options = {key: _option(value) for key, value in entry(config, "options", dict).items()}
+    if options.get("weight_decay") == "auto":  # version 0.1: depended on the number of rows
+        del options["weight_decay"]
     estimator_class = ESTIMATORS[check_one_of("estimator", config.get("estimator"), ESTIMATORS)]
     estimator = estimator_class(**options | {"device": "cpu" if device is None else str(device)})
     _check_learned(config)

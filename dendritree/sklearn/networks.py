@@ -15,31 +15,44 @@ from ..models.sizing import fill_budget, parameters_of
 
 FAMILIES = ("tree", "sparse", "dense", "linear")
 """Of networks: with and without dendrites, and their controls."""
-HIDDEN = 90
-ROWS_PER_PARAMETER = 8
-MOST_PARAMETERS = 20_000
-STEPS = 2000
-FEWEST_EPOCHS, MOST_EPOCHS = 15, 200
-SMALL_BATCH, LARGE_BATCH, MANY_ROWS = 64, 256, 8000
-MOST_DECAY, LEAST_DECAY, DECAYED_ROWS = 1.0, 0.01, 500
+HIDDEN = 100
+MOST_PARAMETERS = 15_000
+MEMBERS = 4
+STEPS, FEW_ROWS_STEPS = 2000, 3000
+FEW_ROWS, MANY_ROWS = 4000, 8000
+"""Shorter tables get more steps, longer ones larger batches."""
+SMALL_BATCH, MIDDLE_BATCH, LARGE_BATCH = 64, 128, 256
+FEWEST_EPOCHS = 15
 
 
-def auto_budget(rows: int, in_features: int, out_features: int) -> int:
-    """Parameters for a table: those of an MLP with 90 hidden neurons, or one per eight rows of a long table.
+def auto_budget(in_features: int, out_features: int) -> int:
+    """Parameters for a table: as many as scikit-learn's MLPs have by default, with 100 hidden neurons, up to 15,000.
 
-    >>> auto_budget(150, in_features=4, out_features=3), auto_budget(40_000, in_features=8, out_features=1)
-    (720, 5000)
+    >>> auto_budget(in_features=4, out_features=3), auto_budget(in_features=500, out_features=1)
+    (803, 15000)
     """
-    return max(HIDDEN * (in_features + 1 + out_features), min(rows // ROWS_PER_PARAMETER, MOST_PARAMETERS))
+    mlp = HIDDEN * (in_features + 1) + (HIDDEN + 1) * out_features
+    four_neurons = 4 * (in_features + out_features + 4)  # of a dense network, so that very wide tables have a control
+    return max(min(mlp, MOST_PARAMETERS), four_neurons)
+
+
+def auto_members(rows: int, hidden: int) -> int:
+    """Members of the committee that trains a network: four; fewer for very few rows or neurons, 1 for no committee.
+
+    >>> auto_members(rows=1000, hidden=80), auto_members(rows=5, hidden=80)
+    (4, 2)
+    """
+    return max(1, min(MEMBERS, rows // 2, hidden // 2))
 
 
 def auto_batch_size(rows: int) -> int:
     """Rows per step, such that no batch has one row: batch normalization cannot learn from it.
 
-    >>> auto_batch_size(1000), auto_batch_size(129)
-    (64, 63)
+    >>> auto_batch_size(1000), auto_batch_size(129), auto_batch_size(20_000)
+    (64, 63, 256)
     """
-    return no_leftover(rows, SMALL_BATCH if rows < MANY_ROWS else LARGE_BATCH)
+    sizes = SMALL_BATCH if rows < FEW_ROWS else MIDDLE_BATCH if rows < MANY_ROWS else LARGE_BATCH
+    return no_leftover(rows, sizes)
 
 
 def no_leftover(rows: int, batch_size: int) -> int:
@@ -53,24 +66,13 @@ def no_leftover(rows: int, batch_size: int) -> int:
 
 
 def auto_epochs(rows: int, batch_size: int) -> int:
-    """Epochs that make about two thousand steps, from 15 to 200.
+    """Epochs that make about two thousand steps, three thousand for short tables; at least 15.
 
     >>> auto_epochs(1500, batch_size=64), auto_epochs(40_000, batch_size=256)
-    (84, 15)
+    (125, 15)
     """
-    return min(max(math.ceil(STEPS / math.ceil(rows / batch_size)), FEWEST_EPOCHS), MOST_EPOCHS)
-
-
-def auto_weight_decay(rows: int) -> float:
-    """Weight decay that is strong for few rows and weak for many.
-
-    On tables of a few hundred rows 1.0 was worth up to six points of accuracy over 0.01, on California housing it cost
-    two hundredths of R² (docs/tables.md).
-
-    >>> auto_weight_decay(150), auto_weight_decay(10_000)
-    (1.0, 0.05)
-    """
-    return float(min(max(DECAYED_ROWS / max(rows, 1), LEAST_DECAY), MOST_DECAY))
+    steps = FEW_ROWS_STEPS if rows < FEW_ROWS else STEPS
+    return max(math.ceil(steps / math.ceil(rows / batch_size)), FEWEST_EPOCHS)
 
 
 def make_network(neurons: str, in_features: int, out_features: int, budget: int, dropout: float = 0.0) -> nn.Module:

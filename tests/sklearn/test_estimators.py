@@ -105,10 +105,10 @@ def test_a_budget_is_kept(neurons, iris):
     assert model.n_parameters_ > 500 or neurons == "linear"
 
 
-def test_by_default_a_network_has_fewer_parameters_than_scikit_learns_mlp():
-    for rows, ins, outs in ((150, 4, 3), (1437, 64, 10), (455, 30, 1), (39_000, 108, 1)):
+def test_by_default_a_network_has_no_more_parameters_than_scikit_learns_mlp():
+    for ins, outs in ((4, 3), (64, 10), (30, 1), (108, 1)):
         mlp = (ins + 1) * 100 + (100 + 1) * outs
-        assert sum(p.numel() for p in make_network("tree", ins, outs, auto_budget(rows, ins, outs)).parameters()) < mlp
+        assert sum(p.numel() for p in make_network("tree", ins, outs, auto_budget(ins, outs)).parameters()) <= mlp
 
 
 @pytest.mark.parametrize("rows", [2, 3, 65, 67])  # 65 and 67 would leave one row for 64, 2 and 3

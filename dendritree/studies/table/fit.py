@@ -78,7 +78,7 @@ def fit_table(
     encoding = TableEncoding.learn(inputs)
     classes = len(np.unique(found.y)) if found.task == "classification" else 0
     sizes = len(encoding.features), classes if classes > 2 else 1
-    parameters = auto_budget(len(found.y), *sizes) if given is None else given
+    parameters = auto_budget(*sizes) if given is None else given
     with torch.random.fork_rng(devices=[]):
         for family in ("tree", "sparse", "dense"):  # too small a budget is rejected before any training
             make_network(family, *sizes, budget=parameters)

@@ -1,0 +1,115 @@
+"""A committee: the hidden neurons of a network in groups that answer each for itself while the network trains."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ..data import Examples
+from ..errors import OptionError, check_int
+from ..models.network import Network
+
+
+class Committee(nn.Module):
+    r"""A network whose hidden neurons form groups, the *members*; each learns to answer without the others.
+
+    With the read-out :math:`W h + c`, member :math:`m` of :math:`k` answers :math:`W h_m + c_m`, where :math:`h_m` has
+    the neurons of its own group and 0 elsewhere. The loss is the mean over the members. Their mean answer,
+    :math:`\frac{1}{k} W h + \bar c`, is that of an ordinary network with as many parameters, which `merged` returns.
+    So the gain of an ensemble costs nothing once the network is trained, and all tools take it.
+
+    Members share no weight. Each can therefore leave some rows out, and be asked about these: together they tell how
+    well rows are predicted that were not learned from, for all rows.
+
+    Args:
+        network: with hidden layers and a linear read-out. It is trained in place.
+        members: number of groups, at most one per hidden neuron of the last layer.
+        held_out: whether rows have one more column, the member that does not learn from the row. The output then has
+            the answers of all other members while training, and that member's answer in evaluation. Without it, the
+            output has all answers while training, and their mean in evaluation.
+
+    Shape:
+        - input: (rows, in_features), with `held_out` (rows, in_features + 1)
+        - output: (rows, answers, out_features)
+
+    Example:
+        >>> from dendritree.models import create_model
+        >>> network = create_model("dendritic", in_features=6, out_features=3, budget=400)
+        >>> committee = Committee(network, 4)
+        >>> committee(torch.randn(5, 6)).shape
+        torch.Size([5, 4, 3])
+        >>> x = torch.randn(5, 6)
+        >>> mean = committee.eval()(x)[:, 0]
+        >>> bool(torch.allclose(committee.merged()(x), mean, atol=1e-5))
+        True
+    """
+
+    own: Tensor
+
+    def __init__(self, network: Network, members: int, *, held_out: bool = False) -> None:
+        super().__init__()
+        readout = network.readout
+        layers = sum(hasattr(module, "out_features") for module in network.hidden)
+        if layers != 1 or not isinstance(readout, nn.Linear):
+            raise OptionError(
+                "a committee needs a network with one hidden layer and a linear read-out: got "
+                f"{layers} and {type(readout).__name__}"
+            )
+        self.members = check_int("members", members, least=2)
+        if members > readout.in_features:
+            raise OptionError(
+                f"members must be at most one per hidden neuron: got {members} for {readout.in_features} neurons"
+            )
+        self.network, self.held_out = network, held_out
+        group = torch.arange(readout.in_features, device=readout.weight.device) * members // readout.in_features
+        own = nn.functional.one_hot(group, members).t().to(readout.weight.dtype)  # (members, hidden)
+        self.register_buffer("own", own, persistent=False)
+        with torch.no_grad():  # a member sums a k-th of the neurons, and its answer should vary as the network's would
+            readout.weight.mul_(math.sqrt(members))
+        self.bias = nn.Parameter(readout.bias.detach().repeat(members, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The answers of the members that the class describes."""
+        rows = x[:, :-1] if self.held_out else x
+        weight = self.network.readout.weight * self.own[:, None]  # (members, out, hidden)
+        answers = nn.functional.linear(self.network.hidden(rows), weight.flatten(0, 1))
+        answers = answers.unflatten(1, self.bias.shape) + self.bias  # (rows, members, out)
+        if not self.held_out:
+            return answers if self.training else answers.mean(1, keepdim=True)
+        kept = x[:, -1:].long()  # (rows, 1): the member that does not learn from the row
+        if self.training:
+            kept = (kept + torch.arange(1, self.members, device=x.device)) % self.members  # all others
+        return torch.take_along_dim(answers, kept[..., None], dim=1)
+
+    @torch.no_grad()
+    def merged(self) -> Network:
+        """The network, with the mean answer of its members; the committee must not be used afterwards."""
+        self.network.readout.weight.div_(self.members)
+        self.network.readout.bias.copy_(self.bias.mean(0))
+        return self.network
+
+    def examples(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Examples:
+        """Examples for training, or for evaluation, with a target for each answer that the present mode gives."""
+        answers = (self.members - self.held_out) if self.training else 1
+        return Examples(x, y[:, None].expand(-1, answers, *y.shape[1:]), weight)
+
+
+def draw_members(y: NDArray[Any], members: int, random: np.random.Generator, *, classes: bool) -> NDArray[np.int64]:
+    """For each row the member that does not learn from it: equally many rows for each member, with `classes` of each.
+
+    >>> y = np.array([0, 1, 0, 1, 0, 1, 0, 1])
+    >>> drawn = draw_members(y, 2, np.random.default_rng(0), classes=True)
+    >>> [int(((drawn == member) & (y == 0)).sum()) for member in range(2)]
+    [2, 2]
+    """
+    order = random.permutation(len(y))
+    if classes:
+        order = order[np.argsort(y[order], kind="stable")]
+    drawn = np.empty(len(y), dtype=np.int64)
+    drawn[order] = np.arange(len(y)) % members
+    return drawn
