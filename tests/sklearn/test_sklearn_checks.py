@@ -13,7 +13,7 @@ EXPECTED_FAILED_CHECKS = {
 """As scikit-learn lists it for its own SGD estimators. A weight of 0 is no row at all: test_estimators holds that."""
 
 # Smaller and faster than by default: what is checked here is the interface
-QUICK = {"budget": 400, "epochs": 12, "lr": 0.05, "random_state": 0}
+QUICK = {"budget": 400, "epochs": 24, "lr": 0.05, "random_state": 0}
 ESTIMATORS = [DendriticClassifier(**QUICK), DendriticRegressor(**QUICK)]
 
 
