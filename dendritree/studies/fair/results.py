@@ -18,6 +18,7 @@ from ...budget import count
 from ...errors import FormatError
 from ...models import create_model
 from ..engine.choice import Choice
+from ..engine.phases import SEARCH, TEST
 from ..engine.statistics import (
     BOOTSTRAP_SEED,
     CONFIDENCE,
@@ -35,7 +36,7 @@ from ..engine.task import Task
 from ..engine.trial import Trial
 from .families import FAMILIES
 from .plan import BUDGETS
-from .trials import SEARCH, TEST, Cell, choice_of, validation_score
+from .trials import Cell, choice_of, validation_score
 
 RESAMPLES = 2000
 

@@ -3,7 +3,7 @@
 from .hosts import HOSTS, Host
 from .parts import KINDS, Kind, make_part
 from .plan import Cell, InsidePlan
-from .report import Part, print_inside, summarize_inside, write_inside
+from .report import Part, summarize_inside, write_inside
 from .run import compare_inside
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "Part",
     "compare_inside",
     "make_part",
-    "print_inside",
     "summarize_inside",
     "write_inside",
 ]

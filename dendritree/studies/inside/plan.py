@@ -6,22 +6,21 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
 from ...errors import FormatError, check_int, check_one_of
-from ...models.sizing import parameters_of
-from ...training import FitConfig, evaluate, fit
+from ...training import FitConfig, evaluate
+from ..engine.choice import ONE_CYCLE, fit_through
+from ..engine.phases import SEARCH, TEST, PhaseJob
 from ..engine.runner import alone_on_one_thread
-from ..engine.seeds import seed_of
-from ..engine.trial import CURVES, Trial, Value, key_text
+from ..engine.trial import Trial, Value, seed_of
 from .hosts import HOSTS, load_for
 from .parts import KINDS, ORIGINAL, make_part
 
 STUDY = "inside"
-SEARCH, TEST = "search", "test"
 RATES = (0.001, 0.003, 0.01)
 """Learning rates that are tried for every cell, one seed each, on validation."""
 DIVISORS = (2, 3, 10, 30)
@@ -59,24 +58,13 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class InsideJob:
-    """A network to train. It depends on its own fields alone."""
+class InsideJob(PhaseJob):
+    """A network to train."""
 
-    phase: str
+    study: ClassVar[str] = STUDY
     cell: Cell
-    index: int
     lr: float
     steps: int
-
-    @property
-    def key(self) -> dict[str, Value]:
-        """What its trial is known by."""
-        return {"phase": self.phase, **self.cell.key, "trial": self.index}
-
-    @property
-    def stored_key(self) -> tuple[str, str]:
-        """Study and key as `RunStore.present` has them."""
-        return STUDY, key_text(self.key)
 
     @property
     def seed(self) -> int:
@@ -95,27 +83,14 @@ def run_inside_job(job: InsideJob, data_dir: str | None = None) -> Trial:
         network = job.cell.build(task)
         assert network is not None  # the plan has no cell without
         start = time.perf_counter()
-        config = FitConfig(
-            loss=task.loss,
-            epochs=epochs,
-            batch_size=BATCH_SIZE,
-            optimizer="adamw",
-            lr=job.lr,
-            schedule="one-cycle",
-            weight_decay=WEIGHT_DECAY,
-            seed=job.seed,
-        )
-        history = fit(network, split, config)
-        if history.interrupted:
-            raise KeyboardInterrupt
+        sizes: dict[str, Any] = {"epochs": epochs, "batch_size": BATCH_SIZE}
+        config = FitConfig(task.loss, lr=job.lr, weight_decay=WEIGHT_DECAY, seed=job.seed, **sizes, **ONE_CYCLE)
+        history = fit_through(network, split, config)
         seconds = time.perf_counter() - start
         scores = {"step_seconds": min(epoch.seconds for epoch in history.epochs) / steps}
         if job.phase == TEST:
             scores |= dict(zip(("test_loss", "test_acc"), evaluate(network, split.test, task.loss, 512), strict=True))
-    columns = history.columns()
-    curves = {name: columns[name] for name in CURVES}
-    settings = {"lr": job.lr, "steps": job.steps}
-    return Trial(STUDY, job.key, job.seed, settings, parameters_of(network), seconds, curves, scores)
+    return job.trial({"lr": job.lr, "steps": job.steps}, network, history, seconds, scores)
 
 
 def read_inside_trial(trial: Trial) -> Trial:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
-import time
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from ...errors import OptionError
-from ..engine.runner import Observer, Workers, run_jobs, silent
+from ..engine.phases import run_rounds
+from ..engine.runner import Observer, Workers, silent
 from ..engine.store import RunStore
-from ..engine.trial import Trial
-from .plan import InsideJob, InsidePlan, read_inside_trial, run_inside_job
+from .plan import Cell, InsideJob, InsidePlan, read_inside_trial, run_inside_job
 
 
 def compare_inside(
@@ -31,39 +33,18 @@ def compare_inside(
         hours: begin no trial after this time.
         observer: told how many trials of each step are there.
     """
-    if hours is not None and not hours > 0:
-        raise OptionError(f"hours must be a positive number: got {hours!r}")
-    deadline = None if hours is None else time.monotonic() + 3600 * hours
-
-    def late() -> bool:
-        return deadline is not None and time.monotonic() > deadline
-
-    with RunStore.create_or_open(folder, plan.as_config()) as store, workers or Workers() as pool:
-        while jobs := _missing(store, plan):
-            if late():
-                return False
-            what, total, done = f"{jobs[0].cell.host}, {jobs[0].phase}", len(jobs), 0
-
-            def keep(_job: InsideJob, trial: Trial, what: str = what, total: int = total) -> None:
-                nonlocal done
-                store.add([trial])
-                done += 1
-                observer(what, done, total)
-
-            observer(what, 0, total)
-            run_jobs(jobs, pool, keep, work=run_inside_job, data_dir=data_dir, stop=late if hours else None)
-    return True
+    options: dict[str, Any] = {"workers": workers, "data_dir": data_dir, "hours": hours, "observer": observer}
+    return run_rounds(folder, plan.as_config(), functools.partial(_rounds, plan), run_inside_job, **options)
 
 
-def _missing(store: RunStore, plan: InsidePlan) -> list[InsideJob]:
-    """The trials of a host on a data set that can be named and are not there: hosts one after the other."""
+def _rounds(plan: InsidePlan, store: RunStore) -> Iterator[tuple[str, list[InsideJob]]]:
+    """The trials that can be named and are not there: hosts on data sets one after the other."""
+    for (host, _), cells in itertools.groupby(plan.cells, key=lambda cell: (cell.host, cell.dataset)):
+        own = list(cells)
+        while jobs := _missing(store, plan, own):
+            yield f"{host}, {jobs[0].phase}", jobs
+
+
+def _missing(store: RunStore, plan: InsidePlan, cells: Sequence[Cell]) -> list[InsideJob]:
     present, trials = store.present(), store.read_trials(read_inside_trial, with_weights=False)
-    first: tuple[str, str] | None = None
-    found = []
-    for cell in plan.cells:
-        place = (cell.host, cell.dataset)
-        missing = [job for job in plan.jobs(cell, trials) if job.stored_key not in present]
-        if missing and first in (None, place):
-            first = place
-            found += missing
-    return found
+    return [job for cell in cells for job in plan.jobs(cell, trials) if job.stored_key not in present]
