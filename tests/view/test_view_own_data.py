@@ -14,8 +14,7 @@ from dendritree.errors import FormatError, ShapeError
 from dendritree.studies.tuning import tune
 from dendritree.training import FitConfig, fit
 from dendritree.view import open_gallery
-from dendritree.view.examples import exhibit_of
-from dendritree.view.own_data import exhibit_of_split
+from dendritree.view.examples import exhibit_of, exhibit_of_split
 from dendritree.view.strokes import measure_strokes
 
 
