@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
@@ -46,7 +46,10 @@ class Column:
     detail: bool = False
     """Left out where there is no room for all, as on a narrow terminal."""
     value: str | Callable[[Any], Any] = ""
-    """Reads the column off what a row is about: a function, or attributes as `row.model`; by default its name."""
+    """Reads the column off what a row is about: a function, or attributes as `row.model`; by default its name.
+
+    Of a mapping it is a key, which may be absent.
+    """
 
     def __post_init__(self) -> None:
         check_one_of("form", self.form, FORMS)
@@ -66,7 +69,10 @@ class Column:
         >>> Column("real", "real part").read(3 + 4j), Column("size", value=abs).read(3 + 4j)
         (3.0, 5.0)
         """
-        return self.value(item) if callable(self.value) else attrgetter(self.value or self.name)(item)
+        if callable(self.value):
+            return self.value(item)
+        name = self.value or self.name
+        return item.get(name) if isinstance(item, Mapping) else attrgetter(name)(item)
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,15 @@ from dataclasses import asdict
 from typing import Any
 
 from ...report.layout import Column, Group, Section
-from .provenance import Environment
 from .store import RunStore
 
 
 def run_info(store: RunStore) -> dict[str, Any]:
     """When a run was begun, its machines and its settings, as `machine_section` takes them."""
-    machines = {f"machine {number}": _shown(machine) for number, machine in enumerate(store.environments, 1)}
-    return {"begun": store.created, **machines, "config": store.config}
-
-
-def _shown(environment: Environment) -> dict[str, Any]:
-    values = asdict(environment)
-    return values | {"ram": f"{environment.ram / 2**30:.1f} GiB" if environment.ram else None}
+    info: dict[str, Any] = {"begun": store.created}
+    for number, machine in enumerate(store.environments, 1):
+        info[f"machine {number}"] = asdict(machine) | {"ram": f"{machine.ram / 2**30:.1f} GiB" if machine.ram else None}
+    return info | {"config": store.config}
 
 
 def machine_section(info: Mapping[str, Any]) -> Section:
@@ -29,7 +25,11 @@ def machine_section(info: Mapping[str, Any]) -> Section:
     outer = {key: value for key, value in info.items() if key not in inner}
     parts = [("run", "", flat(outer)), *((key, key, flat(value, f"{key}.")) for key, value in inner.items())]
     groups = [
-        Group(f"machine-{_anchor(name)}", title, tuple((key, str(value)) for key, value in rows))
+        Group(
+            f"machine-{re.sub(r'[^a-z0-9]+', '-', name.lower())}",
+            title,
+            tuple((key, str(value)) for key, value in rows),
+        )
         for name, title, rows in parts
     ]
     return Section(
@@ -54,8 +54,3 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield from flat(value, f"{prefix}{key}.")
         elif value is not None:
             yield f"{prefix}{key}", value
-
-
-def _anchor(name: str) -> str:
-    """A name as part of an id: `machine 1` -> `machine-1`."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower())

@@ -56,14 +56,13 @@ def example_charts(comparison: Comparison) -> Iterator[Chart]:
             for family in FAMILIES:
                 wanted = 0 if family == "linear" else budget
                 found = [r for task in tasks for r in comparison.of(task, family) if r.cell.budget == wanted]
-                lines += _line(family, found, [_examples(result.cell.task) for result in found])
+                sized = [result.cell.task for result in found]
+                lines += _line(
+                    family, found, [task.examples or task.trained or TRAINING_EXAMPLES[task.dataset] for task in sized]
+                )
             if any(len(line.x) > 1 for line in lines if line.family != "linear"):
                 name, heading = f"examples-{dataset}-{budget}", f"{dataset}, {budget:,} parameters"
                 yield from _chart(tasks[0], name, heading, "training examples", lines, "Score against examples")
-
-
-def _examples(task: Task) -> int:
-    return task.examples or task.trained or TRAINING_EXAMPLES[task.dataset]
 
 
 def _line(family: str, results: Sequence[CellResult], x: Sequence[int], *, level: bool = False) -> list[Line]:
