@@ -180,7 +180,7 @@ class Exhibit:
                 "image": pixels.image_shape,
                 "shape": pixels.shape,
                 "brush": round(pixels.brush, 4),
-                "centres": pixels.centers,
+                "centres": pixels.drawn.centered,
                 "text": pixels.describe(),
             },
             "layers": [

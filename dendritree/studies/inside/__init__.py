@@ -2,9 +2,8 @@
 
 from .hosts import HOSTS, Host
 from .parts import KINDS, Kind, make_part
-from .plan import Cell, InsidePlan
+from .plan import Cell, InsidePlan, compare_inside
 from .report import Part, summarize_inside, write_inside
-from .run import compare_inside
 
 __all__ = [
     "HOSTS",

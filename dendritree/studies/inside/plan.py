@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,8 +17,9 @@ from torch import nn
 from ...errors import FormatError, check_int, check_one_of
 from ...training import FitConfig, evaluate
 from ..engine.choice import ONE_CYCLE, fit_through
-from ..engine.phases import SEARCH, TEST, PhaseJob
-from ..engine.runner import alone_on_one_thread
+from ..engine.phases import SEARCH, TEST, PhaseJob, run_rounds
+from ..engine.runner import Observer, Workers, alone_on_one_thread, silent
+from ..engine.store import RunStore
 from ..engine.trial import Trial, Value, seed_of
 from .hosts import HOSTS, load_for
 from .parts import KINDS, ORIGINAL, make_part
@@ -170,3 +174,42 @@ class InsidePlan:
         best = max(done, key=lambda trial: (trial.at_best("val_acc"), -int(trial.key["trial"])))
         lr = float(best.config["lr"])
         return [*searches, *(InsideJob(TEST, cell, index, lr, self.steps) for index in range(self.seeds))]
+
+
+# ------------------------------------------------------------------------------------------------------------ its run
+
+
+def compare_inside(
+    folder: str | os.PathLike[str],
+    plan: InsidePlan,
+    *,
+    workers: Workers | None = None,
+    data_dir: str | None = None,
+    hours: float | None = None,
+    observer: Observer = silent,
+) -> bool:
+    """Run what `folder` lacks of a plan; return whether all of it is there now. The same call resumes.
+
+    Args:
+        folder: the run's folder, made if needed; it may take more hosts and kinds later.
+        plan: what to compare.
+        workers: where; all cores of this machine by default.
+        data_dir: a folder to look for data sets in first.
+        hours: begin no trial after this time.
+        observer: told how many trials of each step are there.
+    """
+    options: dict[str, Any] = {"workers": workers, "data_dir": data_dir, "hours": hours, "observer": observer}
+    return run_rounds(folder, plan.as_config(), functools.partial(_rounds, plan), run_inside_job, **options)
+
+
+def _rounds(plan: InsidePlan, store: RunStore) -> Iterator[tuple[str, list[InsideJob]]]:
+    """The trials that can be named and are not there: hosts on data sets one after the other."""
+    for (host, _), cells in itertools.groupby(plan.cells, key=lambda cell: (cell.host, cell.dataset)):
+        own = list(cells)
+        while jobs := _missing(store, plan, own):
+            yield f"{host}, {jobs[0].phase}", jobs
+
+
+def _missing(store: RunStore, plan: InsidePlan, cells: Sequence[Cell]) -> list[InsideJob]:
+    present, trials = store.present(), store.read_trials(read_inside_trial, with_weights=False)
+    return [job for cell in cells for job in plan.jobs(cell, trials) if job.stored_key not in present]

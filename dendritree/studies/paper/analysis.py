@@ -124,7 +124,7 @@ def summarise(records: Iterable[TrialRecord]) -> list[RowSummary]:
     >>> [(summary.row.model, summary.n, summary.val_acc) for summary in summarise(trials)]
     [('MLP h=11', 3, Spread(mean=0.5, sd=0.0))]
     """
-    groups = _by_row(records)
+    groups = by_row(records)
     return [_summary(protocol, row, groups[protocol, row]) for protocol, row in sorted(groups)]
 
 
@@ -171,7 +171,7 @@ def compare(records: Iterable[TrialRecord], pairs: Iterable[tuple[Row, Row]]) ->
     >>> round(test.difference, 2), round(test.corrected_p, 4)
     (0.08, 0.0548)
     """
-    groups, pairs = _by_row(records), list(pairs)
+    groups, pairs = by_row(records), list(pairs)
     tests = []
     for protocol in sorted({protocol for protocol, _ in groups}):
         families: dict[str, list[Comparison]] = defaultdict(list)
@@ -220,7 +220,8 @@ def values_of(trials: Iterable[TrialRecord], measure: Measure) -> list[float]:
     return [trial.at_best(measure) for trial in trials]
 
 
-def _by_row(records: Iterable[TrialRecord]) -> Mapping[tuple[str, Row], list[TrialRecord]]:
+def by_row(records: Iterable[TrialRecord]) -> Mapping[tuple[str, Row], list[TrialRecord]]:
+    """The trials of each protocol and row."""
     groups: dict[tuple[str, Row], list[TrialRecord]] = defaultdict(list)
     for record in records:
         groups[record.protocol, record.row].append(record)
