@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -129,7 +130,7 @@ class Section:
         groups: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
         for item in items:
             groups.setdefault(by(item), []).append(tuple(column.read(item) for column in columns))
-        made = (Group(f"{name}-{anchor}", heading, tuple(rows)) for (anchor, heading), rows in groups.items())
+        made = (Group(anchor(f"{name}-{end}"), heading, tuple(rows)) for (end, heading), rows in groups.items())
         return cls(name, title, text, columns, tuple(made), **options)
 
     @property
@@ -167,6 +168,15 @@ class Report:
         """
         known = {section.name: section for section in self.sections}
         return known[check_one_of("section", name, known)]
+
+
+def anchor(text: str) -> str:
+    """A text as an id of the page or the name of a file.
+
+    >>> anchor("sizes-mnist:128")
+    'sizes-mnist-128'
+    """
+    return re.sub(r"[^\w.-]+", "-", text)
 
 
 def mood(word: Any) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from operator import itemgetter
 from typing import Any
 
-from ...report.layout import Column, Group, Section
+from ...report.layout import Column, Section
 from .store import RunStore
 
 
@@ -23,21 +23,15 @@ def machine_section(info: Mapping[str, Any]) -> Section:
     """Machine, versions and settings, as the store keeps them; a nested mapping is a group of its own."""
     inner = {key: value for key, value in info.items() if isinstance(value, Mapping)}
     outer = {key: value for key, value in info.items() if key not in inner}
-    parts = [("run", "", flat(outer)), *((key, key, flat(value, f"{key}.")) for key, value in inner.items())]
-    groups = [
-        Group(
-            f"machine-{re.sub(r'[^a-z0-9]+', '-', name.lower())}",
-            title,
-            tuple((key, str(value)) for key, value in rows),
-        )
-        for name, title, rows in parts
-    ]
-    return Section(
+    rows = [("run", "", *pair) for pair in flat(outer)]
+    rows += [(key, key, *pair) for key, value in inner.items() for pair in flat(value, f"{key}.")]
+    return Section.of(
         "machine",
         "Machine and versions",
         "On one machine and with these versions a trial's result depends on its seed alone.",
-        (Column("key", "what"), Column("value", "value")),
-        tuple(group for group in groups if group.rows),
+        (Column("key", "what", value=itemgetter(2)), Column("value", "value", value=lambda row: str(row[3]))),
+        rows,
+        by=itemgetter(0, 1),
         empty="Nothing is known about the run.",
         brief=False,
     )

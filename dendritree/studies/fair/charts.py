@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 
 from ...report.chart import Chart, Line, Panel
+from ...report.layout import anchor
 from ..engine.task import Task
 from .families import FAMILIES
 from .results import CellResult, Comparison
@@ -26,15 +26,6 @@ TRAINING_EXAMPLES = {
 """All that a data set has, to place it on the axis of those that got a few: a report must not need the data."""
 
 
-def anchor(task: Task) -> str:
-    """A task as part of an id or a file's name.
-
-    >>> anchor(Task.parse("mnist:128"))
-    'mnist-128'
-    """
-    return re.sub(r"[^\w.-]+", "-", task.name)
-
-
 def size_charts(comparison: Comparison) -> Iterator[Chart]:
     """One chart per task: the score of every family against its parameters."""
     for task in comparison.tasks:
@@ -44,7 +35,7 @@ def size_charts(comparison: Comparison) -> Iterator[Chart]:
             lines += _line(family, results, [result.parameters for result in results], level=family == "linear")
         if task.examples is not None and all(len(line.x) == 1 for line in lines):
             continue  # one budget of a learning curve, which has a chart of its own
-        yield from _chart(task, f"sizes-{anchor(task)}", task.title, "parameters", lines, "Score against parameters")
+        yield from _chart(task, f"sizes-{task.name}", task.title, "parameters", lines, "Score against parameters")
 
 
 def example_charts(comparison: Comparison) -> Iterator[Chart]:
@@ -80,7 +71,7 @@ def _chart(task: Task, name: str, heading: str, x_label: str, lines: Sequence[Li
         return
     metric = METRICS[task.metric]
     yield Chart(
-        name=name,
+        name=anchor(name),
         title=heading,
         alt=f"Mean {metric} against {x_label}, {heading}: {', '.join(line.label for line in lines)};"
         " with bands for 95 % bootstrap intervals over seeds.",

@@ -94,11 +94,6 @@ class Efficiency:
     """Of factor, low and high: `>` where no dense MLP that was tried is as good, `<` where even the smallest is better,
     so that the number is a bound; else empty."""
 
-    @property
-    def beyond(self) -> bool:
-        """No dense MLP that was tried is as good: the factor is more than this."""
-        return self.bounds[0] == ">"
-
 
 @dataclass(frozen=True)
 class Gain:

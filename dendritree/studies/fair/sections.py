@@ -14,7 +14,7 @@ from ..engine.phases import SEARCH, TEST
 from ..engine.task import Task
 from ..engine.trial import Trial
 from .answer import IN_WORDS, Answer
-from .charts import METRICS, anchor, example_charts, size_charts
+from .charts import METRICS, example_charts, size_charts
 from .families import FAMILIES, OURS
 from .plan import ComparisonPlan
 from .results import PAIRS, Comparison, reading_order
@@ -38,11 +38,11 @@ GAIN_NAMES = {
 
 def _by_task(item: Any) -> tuple[str, str]:
     task = item.cell.task if hasattr(item, "cell") else item.task
-    return anchor(task), task.title
+    return task.name, task.title
 
 
 def _with_metric(task: Task) -> tuple[str, str]:
-    return anchor(task), f"{task.title}: {METRICS[task.metric]}"
+    return task.name, f"{task.title}: {METRICS[task.metric]}"
 
 
 def overview_section(comparison: Comparison) -> Section:

@@ -122,8 +122,8 @@ def verdicts(parts: Sequence[Part]) -> Iterator[str]:
             if found:
                 smallest.append(f"{kind} at 1/{max(found)}")
         if firsts:
-            kept = f"{KEPT:.0%} of the original's score is kept by {listed(smallest)}"
-            kept = kept if smallest else f"no part keeps {KEPT:.0%} of the original's score"
+            share = f"{KEPT:.0%} of the original's score"
+            kept = f"{share} is kept by {listed(smallest)}" if smallest else f"no part keeps {share}"
             title = HOSTS[host].title.replace("a", "A", 1)
             yield f"{title} on {dataset}: first are {listed(firsts)}; {kept}."
 

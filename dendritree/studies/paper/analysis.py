@@ -96,7 +96,6 @@ class Comparison:
     against: Row
     measure: Measure
     n: tuple[int, int]
-    means: tuple[float, float]
     test: Difference
     """Mean of `row` minus mean of `against`, not corrected."""
     effect: EffectSize
@@ -142,11 +141,9 @@ def best_dropout(summaries: Iterable[RowSummary]) -> dict[Model, RowSummary]:
     return best
 
 
-def against_paper(
-    summaries: Iterable[RowSummary], expected: Sequence[ExpectedRow], *, protocol: str = "paper"
-) -> list[PaperRow]:
+def against_paper(summaries: Iterable[RowSummary], expected: Sequence[ExpectedRow]) -> list[PaperRow]:
     """The paper's rows in their order, each beside ours at its own dropout."""
-    ours = {_without_table(summary.row): summary for summary in summaries if summary.protocol == protocol}
+    ours = {_without_table(summary.row): summary for summary in summaries if summary.protocol == "paper"}
     return [_beside(row, ours.get(_without_table(row.row))) for row in expected]
 
 
@@ -198,7 +195,6 @@ def compare_samples(
         against[0].row,
         measure,
         (len(first), len(second)),
-        (spread(first).mean, spread(second).mean),
         test,
         hedges_g(first, second),
         test.p,

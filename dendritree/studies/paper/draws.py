@@ -55,8 +55,7 @@ def draw_trials(dataset: str, protocol: Protocol, indices: range, data_dir: str 
     for index in indices:
         generator = np.random.default_rng(seed_of("draw", dataset, 0 if protocol.draw == "once" else index))
         picks.append(generator.choice(len(labels), total, replace=False))
-    rows = torch.from_numpy(images[np.concatenate(picks)]).float().div_(255).flatten(1)
-    x = upsample(normalize(rows), SIDE).view(len(picks), total, -1)  # (trials, images, features)
+    x = _rows(images[np.concatenate(picks)]).view(len(picks), total, -1)  # (trials, images, features)
     y = torch.from_numpy(labels[np.stack(picks)])
     x = x.transpose(1, 2)
     return Draw(x[:, :, :train].contiguous(), y[:, :train], x[:, :, train:].contiguous(), y[:, train:])
@@ -67,3 +66,7 @@ def full_split(dataset: str, data_dir: str | None = None) -> Split:
     """The data set's fixed parts, as the models take them."""
     split = load_dataset(dataset, data_dir=data_dir)
     return Split(*(Examples(upsample(normalize(part.x), SIDE), part.y) for part in split.parts))
+
+
+def _rows(images: np.ndarray) -> Tensor:
+    return upsample(normalize(torch.from_numpy(images).float().div_(255).flatten(1)), SIDE)
