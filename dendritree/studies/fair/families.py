@@ -125,10 +125,11 @@ def _tied(random: np.random.Generator, task: Task) -> dict[str, Any]:
     channels, height, width = _image(task)
     side = min(int(_pick(random, 3, 4, 5, 6, 7)), height - 2, width - 2)
     synapses = min(_synapses(random, task), channels * side**2)
+    most = (min(height, width) - side + 1) ** 2  # every copy has a place of its own
     wiring = Tied(side, int(random.integers(1, 5)), task.image_shape)
     return _common(random) | {
         "shape": (1.0,),
-        "branching": [synapses, int(_pick(random, 4, 9, 16))],
+        "branching": [synapses, min(int(_pick(random, 4, 9, 16)), most)],
         "wiring": wiring,
         "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
         "rewired": _pick(random, 0.0, 0.3),

@@ -61,7 +61,7 @@ def _rounds(plan: ComparisonPlan, store: RunStore) -> Iterator[tuple[str, list[F
 
 def _check_data(store: RunStore, plan: ComparisonPlan) -> None:
     """Keep what a report must know of the user's own data; do not mix trials of data that has changed."""
-    kept = store.fact(TASKS_FACT, {})
+    kept = store.read_fact(TASKS_FACT, dict, {})
     new = {task.name: task.as_fact() for task in plan.tasks if task.digest}
     begun = {str(trial.key["task"]) for trial in store.trials()}
     for name, fact in new.items():
@@ -80,7 +80,9 @@ def _check_data(store: RunStore, plan: ComparisonPlan) -> None:
 
 def tasks_in(store: RunStore) -> dict[str, Task]:
     """The tasks of the user's own data in a run, by name, without the data."""
-    return {name: Task.from_fact(name, fact) for name, fact in store.fact(TASKS_FACT, {}).items()}
+    return store.read_fact(
+        TASKS_FACT, lambda kept: {name: Task.from_fact(name, fact) for name, fact in kept.items()}, default={}
+    )
 
 
 def trials_in(store: RunStore, **key: Value) -> list[Trial]:
