@@ -22,7 +22,8 @@ from dendritree.budget import count
 from dendritree.models.sizing import fill_budget
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.engine.task import BATCH_SIZE, Task
-from dendritree.studies.fair import CellResult, Comparison, summarise
+from dendritree.studies.fair import CellResult, Comparison, summarize
+from dendritree.studies.fair.run import tasks_in, trials_in
 from dendritree.training import LOSSES
 
 RESULTS = Path(__file__).parent / "results"
@@ -49,7 +50,7 @@ def dense_of_equal_accuracy(comparison: Comparison, tree: CellResult) -> dict[st
         return None
     size = round(found[0].factor * tree.parameters)
     nearest = min(comparison.of(tree.cell.task, "dense"), key=lambda r: abs(math.log(r.parameters / size)))
-    config = dict(nearest.choice.config)
+    config = dict(nearest.choice.arguments)
     hidden = config.pop("hidden")
     wide = fill_budget(nearest.choice.network, config, [width / hidden[0] for width in hidden], size)
     return None if wide is None else config | {"hidden": wide}
@@ -63,16 +64,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "equal_accuracy.csv", help="where the CSV goes")
     options = parser.parse_args()
     with RunStore.open_for_reading(options.run) as store:
-        comparison = summarise(store.records())
+        comparison = summarize(trials_in(store), tasks_in(store))
     rows: list[dict[str, object]] = []
     for tree in (r for r in comparison.cells if r.cell.family == "tree"):
         dense_config = dense_of_equal_accuracy(comparison, tree)
         if dense_config is None:
             continue
-        task, inputs = tree.cell.task, int(tree.choice.config["in_features"])
+        task, inputs = tree.cell.task, int(tree.choice.arguments["in_features"])
         torch.manual_seed(0)
         models = {
-            "tree": create_model(tree.choice.network, **tree.choice.config),
+            "tree": create_model(tree.choice.network, **tree.choice.arguments),
             "dense": create_model("dense-network", **dense_config),
         }
         figures = timed({name: stepper(model, task, inputs) for name, model in models.items()}, seconds=options.seconds)

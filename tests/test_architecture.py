@@ -305,3 +305,11 @@ def test_a_public_name_is_documented_and_code_you_call_has_an_example():
         assert not text.startswith(f"{name}("), f"{name} has only the docstring that a dataclass makes up"
         if inspect.isfunction(value) or (inspect.isclass(value) and issubclass(value, nn.Module)):
             assert ">>>" in text, f"{name} has no runnable example"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE.parent / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_a_benchmark_imports_what_the_package_has(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "dendritree":
+            module = importlib.import_module(node.module)
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from ..errors import OptionError
 from .messages import tell
 from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, WORKERS, Arguments, Option, image_shape, make_workers, say_data
@@ -11,12 +14,22 @@ from .report import show_comparison, show_inside
 
 def run(arguments: Arguments) -> None:
     """Compare trees with other models of the same size, tuned alike."""
-    if arguments.inside:
-        _run_inside(arguments)
-        return
+    folder, workers = arguments.run, make_workers(arguments)
+    study, show = _inside(arguments) if arguments.inside else _comparison(arguments)
+    with resumable(folder), Progress() as progress:
+        whole = study(folder, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
+    if not whole:
+        tell(f"out of time; {folder} keeps what is done")
+    show(folder)
+
+
+Study = tuple[Callable[..., bool], Callable[[str], None]]
+"""What runs in a folder, and what shows its report."""
+
+
+def _comparison(arguments: Arguments) -> Study:
     from ..studies.fair import ComparisonPlan, compare
 
-    folder, workers = arguments.run, make_workers(arguments)
     plan = ComparisonPlan.make(
         arguments.tasks,
         budgets=arguments.budgets or (),
@@ -29,20 +42,15 @@ def run(arguments: Arguments) -> None:
     )
     for task in plan.tasks:
         say_data(task.held)
-    with resumable(folder), Progress() as progress:
-        whole = compare(folder, plan, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
-    if not whole:
-        tell(f"out of time; {folder} keeps what is done")
-    show_comparison(folder, plan)
+    return partial(compare, plan=plan), partial(show_comparison, plan=plan)
 
 
-def _run_inside(arguments: Arguments) -> None:
-    """Compare what may stand in the place of the parts of deep networks."""
+def _inside(arguments: Arguments) -> Study:
+    """What may stand in the place of the parts of deep networks."""
     from ..studies.inside import InsidePlan, compare_inside
 
     if given := [name for name in ("target", "image") if getattr(arguments, name)]:
         raise OptionError(f"--inside takes images and text as they are: got --{given[0]}")
-    folder, workers = arguments.run, make_workers(arguments)
     plan = InsidePlan.make(
         arguments.inside,
         datasets=arguments.tasks,
@@ -52,11 +60,7 @@ def _run_inside(arguments: Arguments) -> None:
         seeds=3 if arguments.seeds is None else arguments.seeds,
         steps=arguments.steps,
     )
-    with resumable(folder), Progress() as progress:
-        whole = compare_inside(folder, plan, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
-    if not whole:
-        tell(f"out of time; {folder} keeps what is done")
-    show_inside(folder)
+    return partial(compare_inside, plan=plan), show_inside
 
 
 def _divisor(share: str) -> int:

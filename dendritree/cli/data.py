@@ -32,15 +32,15 @@ def _get(names: list[str], data_dir: str | None) -> int:
     """Fetch the missing data sets; one that cannot be fetched does not stop the others."""
     from ..data.survey import whereabouts
 
-    failed = False
+    status = 0
     for name in names:
         try:
             _get_one(name, data_dir)
             print(f"{name}: {whereabouts(name, data_dir)}", flush=True)
         except DendritreeError as error:
-            failed = True
+            status = 2
             tell(error)
-    return 2 if failed else 0
+    return status
 
 
 def _get_one(name: str, data_dir: str | None) -> None:

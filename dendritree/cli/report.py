@@ -50,10 +50,11 @@ def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> None:
 
 def show_inside(folder: str) -> None:
     """Write the report of a comparison inside deep networks into its folder, and print it."""
-    from ..studies.inside import print_inside, write_inside
+    from ..report import print_report
+    from ..studies.inside import write_inside
 
     report, files = write_inside(folder)
-    print_inside(report)
+    print_report(report)
     print(f"\nwrote {files.html}, {files.markdown}, {files.html.parent / 'csv'}")
 
 

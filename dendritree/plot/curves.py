@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import OptionError, check_one_of, import_extra
 from ..pruning import PruningPoint
 from ..report.chart import Chart
+from ..report.layout import anchor
 from ..report.palette import Theme, looks
 from ..report.scaling import label_ends, set_scales, show_size
 from ..studies.engine.store import RunStore
@@ -159,7 +160,7 @@ def plot_efficiency(
     """
     picture = Picture(theme, path)
     charts = {chart.name.removeprefix("sizes-"): chart for chart in charts_of(comparison)}
-    name = next(iter(charts)) if task is None else check_one_of("task", task.replace(":", "-"), charts)
+    name = next(iter(charts)) if task is None else check_one_of("task", anchor(task), charts)
     ax = picture.axes(ax, 4.4, 3.0)
     _draw_sizes({ax: charts[name]}, picture.theme)
     return picture.finish(ax.figure)

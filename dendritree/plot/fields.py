@@ -81,21 +81,13 @@ def branches_of(forest: Forest, neuron: int = 0) -> Branches:
     return Branches(nodes, of_synapse, synapses)
 
 
-def reads(layer: DendriticLayer, neuron: int = 0) -> Integers:
-    """How many synapses of each branch of a neuron read each input, shape (branches, in_features)."""
-    return _by_branch(layer, neuron, np.ones(layer.forest.synapses, dtype=np.int64))
+def by_branch(layer: DendriticLayer, neuron: int = 0, values: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+    """Values of synapses, summed for each branch of a neuron and each input, shape (branches, in_features).
 
-
-def fields(layer: DendriticLayer, neuron: int = 0, *, weights: Floats | None = None) -> Floats:
-    """The effective receptive field of each branch of a neuron, shape (branches, in_features); their sum is its own.
-
-    `weights` are those of `effective_weights`, if they are already computed.
+    Without values, how many synapses of each branch read each input. Those of `effective_weights` give the effective
+    receptive field of each branch; their sum is the neuron's own.
     """
-    return _by_branch(layer, neuron, effective_weights(layer) if weights is None else weights)
-
-
-def _by_branch(layer: DendriticLayer, neuron: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values of synapses, summed for each branch of a neuron and each input."""
+    values = np.ones(layer.forest.synapses, dtype=np.int64) if values is None else values
     found = branches_of(layer.forest, neuron)
     total = np.zeros((len(found.nodes), layer.in_features), dtype=values.dtype)
     np.add.at(total, (found.of_synapse, layer.forest.synapse_inputs[found.synapses]), values[found.synapses])

@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from ..errors import OptionError, check_index, import_extra
-from .fields import SOMA, as_image, branches_of, effective_weights, fields, image_of_inputs, layer_of, reads
+from .fields import SOMA, as_image, branches_of, by_branch, effective_weights, image_of_inputs, layer_of
 from .style import NORMAL, SMALL, Picture, caption, draw_image, draw_signed, image_bar, one_sided
 
 MOST_BRANCHES = 12
@@ -41,7 +41,7 @@ def plot_wiring(
         ['branch 0', 'branch 1', 'branch 2']
     """
     layer, picture = layer_of(layer), Picture(theme, path)
-    shape, counts = image_of_inputs(layer, image_shape), reads(layer, neuron)
+    shape, counts = image_of_inputs(layer, image_shape), by_branch(layer, neuron)
     images, branches = as_image(counts, shape), branches_of(layer.forest, neuron)
     shown = min(len(images), MOST_BRANCHES)
     rows = 1 if shown <= 4 else 2 if shown <= 8 else 3
@@ -112,7 +112,7 @@ def plot_weights(
     if not len(chosen):
         raise OptionError("neurons must name at least one: got none")
     weights = effective_weights(layer, examples)
-    found = [as_image(fields(layer, neuron, weights=weights), shape) for neuron in chosen]  # (branches, height, width)
+    found = [as_image(by_branch(layer, neuron, weights), shape) for neuron in chosen]  # (branches, height, width)
     most = max(map(len, found))
     columns = min(6, most) if most > 1 else 0  # a neuron of one branch is that branch
     figure = picture.figure(1.0 * (columns + 1) + 0.5, 1.0 * len(chosen) + 0.35)

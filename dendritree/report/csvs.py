@@ -42,16 +42,12 @@ def section_csv(section: Section) -> str:
     >>> section_csv(table)
     'acc,acc_sd\\n0.5,0.1\\n'
     """
-    header = [name for column in section.columns for name in _names(column)]
+    header = [column.name + part for column in section.columns for part in PARTS.get(column.form, ("",))]
     rows = (
         [part for column, value in zip(section.columns, row, strict=True) for part in _parts(column, value)]
         for row in section.rows
     )
     return _text(header, rows)
-
-
-def _names(column: Column) -> list[str]:
-    return [column.name + ending for ending in PARTS.get(column.form, ("",))]
 
 
 def _parts(column: Column, value: Any) -> list[Any]:

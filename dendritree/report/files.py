@@ -66,7 +66,9 @@ def report_contents(report: Report, *, name: str = "report", pictures: bool = Fa
     >>> list(report_contents(Report("Report", (), ())))
     ['csv/chart-points.csv', 'report.md', 'report.html']
     """
-    drawn = _pictures(report) if pictures else {}
+    charts = [chart for section in report.sections for chart in section.charts]
+    models = looks(charts)
+    drawn = {chart.name: draw_png(chart, models) for chart in charts} if pictures else {}
     shown = {chart: f"figures/{chart}.png" for chart in drawn}
     contents = {f"csv/{file}": text.encode() for file, text in csv_files(report).items()}
     contents |= {shown[chart]: picture for chart, picture in drawn.items()}
@@ -104,9 +106,3 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""  # a pipe would wait
     except OSError:
         return ""
-
-
-def _pictures(report: Report) -> dict[str, bytes]:
-    charts = [chart for section in report.sections for chart in section.charts]
-    models = looks(charts)
-    return {chart.name: draw_png(chart, models) for chart in charts}

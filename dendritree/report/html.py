@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from html import escape
 from importlib import resources
 from itertools import groupby
 from string import Template
 from typing import Any
 
-from .chart import Chart
 from .figures import draw
-from .layout import Column, Group, Report, Section, mood, show
-from .palette import Look, looks
+from .layout import Group, Report, Section, mood, show
+from .palette import Looks, looks
 
 LONG_TABLE = 40
 """Rows from which a table is folded."""
@@ -48,14 +47,18 @@ def _resource(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _section(section: Section, models: Mapping[tuple[str, int], Look]) -> str:
+def _section(section: Section, models: Looks) -> str:
     parts = [f'<h2><a href="#{section.name}">{escape(section.title)}</a></h2>']
     if section.text:
         parts.append(f"<p>{escape(section.text)}</p>")
     for title, charts in groupby(section.charts, key=lambda chart: chart.group):
         if title:
             parts.append(f"<h3>{escape(title)}</h3>")
-        parts += ['<div class="charts">', *(_figure(chart, models) for chart in charts), "</div>"]
+        parts.append('<div class="charts">')
+        for chart in charts:
+            caption = f"<figcaption>{escape(chart.title)}</figcaption>"
+            parts.append(f'<figure id="{chart.name}">{caption}{draw(chart, models)}</figure>')
+        parts.append("</div>")
     if any(section.rows):
         parts += [_table(section, group) for group in section.groups]
     else:
@@ -64,14 +67,10 @@ def _section(section: Section, models: Mapping[tuple[str, int], Look]) -> str:
     return f'<section id="{section.name}">\n{body}\n</section>'
 
 
-def _figure(chart: Chart, models: Mapping[tuple[str, int], Look]) -> str:
-    caption = f"<figcaption>{escape(chart.title)}</figcaption>"
-    return f'<figure id="{chart.name}">{caption}{draw(chart, models)}</figure>'
-
-
 def _table(section: Section, group: Group) -> str:
+    classes = {True: ' class="number"', False: ""}
     columns = [column for _, column in section.shown]
-    head = "".join(f'<th scope="col"{_classes(column)}>{escape(column.label)}</th>' for column in columns)
+    head = "".join(f'<th scope="col"{classes[each.numeric]}>{escape(each.label)}</th>' for each in columns)
     rows = "".join(f"<tr>{''.join(_cells(section, row))}</tr>\n" for row in group.rows)
     title = f'<h3><a href="#{group.name}">{escape(group.title)}</a></h3>\n' if group.title else ""
     # A box that scrolls must be reachable with the keyboard, and have a name
@@ -99,10 +98,6 @@ def _cells(section: Section, row: tuple[Any, ...]) -> Iterator[str]:
         else:
             folds = ' class="long"' if len(text) > LONG_TEXT else ""
             yield f"<td{folds}>{escape(text)}</td>"
-
-
-def _classes(column: Column) -> str:
-    return ' class="number"' if column.numeric else ""
 
 
 def _sort_key(value: Any) -> str:

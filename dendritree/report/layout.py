@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
@@ -46,7 +47,10 @@ class Column:
     detail: bool = False
     """Left out where there is no room for all, as on a narrow terminal."""
     value: str | Callable[[Any], Any] = ""
-    """Reads the column off what a row is about: a function, or attributes as `row.model`; by default its name."""
+    """Reads the column off what a row is about: a function, or attributes as `row.model`; by default its name.
+
+    Of a mapping it is a key, which may be absent.
+    """
 
     def __post_init__(self) -> None:
         check_one_of("form", self.form, FORMS)
@@ -66,7 +70,10 @@ class Column:
         >>> Column("real", "real part").read(3 + 4j), Column("size", value=abs).read(3 + 4j)
         (3.0, 5.0)
         """
-        return self.value(item) if callable(self.value) else attrgetter(self.value or self.name)(item)
+        if callable(self.value):
+            return self.value(item)
+        name = self.value or self.name
+        return item.get(name) if isinstance(item, Mapping) else attrgetter(name)(item)
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ class Section:
         groups: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
         for item in items:
             groups.setdefault(by(item), []).append(tuple(column.read(item) for column in columns))
-        made = (Group(f"{name}-{anchor}", heading, tuple(rows)) for (anchor, heading), rows in groups.items())
+        made = (Group(anchor(f"{name}-{end}"), heading, tuple(rows)) for (end, heading), rows in groups.items())
         return cls(name, title, text, columns, tuple(made), **options)
 
     @property
@@ -161,6 +168,15 @@ class Report:
         """
         known = {section.name: section for section in self.sections}
         return known[check_one_of("section", name, known)]
+
+
+def anchor(text: str) -> str:
+    """A text as an id of the page or the name of a file.
+
+    >>> anchor("sizes-mnist:128")
+    'sizes-mnist-128'
+    """
+    return re.sub(r"[^\w.-]+", "-", text)
 
 
 def mood(word: Any) -> str:

@@ -1,22 +1,26 @@
-"""Examples for the page: the data set that a model was trained on, as far as its sizes and its outputs tell."""
+"""Examples for the page: the built-in data set that fits a model's sizes and outputs, or the user's own data.
+
+Samples and names come from the data, scaling from what was kept or from the data.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from torch import nn
 
-from ..data import DATASETS, Examples, load_dataset
+from ..data import DATASETS, Examples, Scaling, Split, load_dataset
 from ..data.builtin import PAPER
 from ..data.inputs import Inputs
-from ..errors import MissingDataError, MissingExtraError, OptionError, ShapeError
-from .exhibit import Exhibit
-from .own_data import exhibit_of_inputs, exhibit_of_split
+from ..errors import DendritreeError, MissingDataError, MissingExtraError, OptionError, ShapeError
+from .exhibit import TRIED, Exhibit, samples_of
 from .pixels import Pixels
-from .samples import TRIED, samples_of
+from .strokes import measure_strokes
 from .trees import tree_layers
 
 SURE = 0.5
@@ -122,8 +126,8 @@ def _with_data(
     if not data_set.classes:
         exhibit.notes = [f"Examples: {data}."]
         return SURE, exhibit
-    accuracy = exhibit.accuracy(examples.x, examples.y)
-    exhibit.notes = [f"Examples: {data}. {accuracy:.1%} of {len(examples)} test examples are recognized."]
+    accuracy, note = exhibit.quality(examples)
+    exhibit.notes = [f"Examples: {data}. {note}"]
     return accuracy, exhibit
 
 
@@ -162,3 +166,72 @@ def _shape(model: nn.Module, image: tuple[int, int, int] | str | None) -> tuple[
     square = (1, side, side) if inputs >= SMALLEST_IMAGE else None
     shapes = [layers[0].image_shape(), *(each.image_shape for each in DATASETS.values()), square]
     return next((shape for shape in shapes if shape and math.prod(shape) == inputs), None), False
+
+
+# ------------------------------------------------------------------------------------------------- the user's own data
+
+
+def exhibit_of_inputs(name: str, model: nn.Module, inputs: Inputs) -> Exhibit:
+    """A model with what was kept of its data, and with samples if the data is still there."""
+    reason = "it was in memory"
+    if inputs.data is not None:
+        try:
+            split = load_dataset(inputs.data, target=inputs.target, image=inputs.image, download=False)
+            return exhibit_of_split(name, model, split, [inputs.scaling])
+        except DendritreeError as error:
+            reason = str(error)
+    shape = inputs.image_shape
+    return Exhibit(
+        name,
+        model,
+        None if shape is None else Pixels(shape, inputs.scaling, as_image=hasattr(model, "input_shape")),
+        classes=inputs.classes,
+        features=inputs.features,
+        scaling=inputs.scaling if shape is None else None,
+        notes=[f"No samples of its data: {reason}."],
+    )
+
+
+def exhibit_of_split(name: str, model: nn.Module, split: Split, scalings: Sequence[Scaling | None]) -> Exhibit:
+    """A model with examples of a split, scaled in the one of several ways under which it is best.
+
+    >>> from dendritree import MLNClassifier
+    >>> import numpy
+    >>> split = load_dataset((numpy.random.rand(30, 4, 4), ["cat", "dog", "cow"] * 10))
+    >>> exhibit = exhibit_of_split("net", MLNClassifier(16, 3, branching=4), split, [None])
+    >>> exhibit.class_names, exhibit.samples[0].label
+    (['cat', 'cow', 'dog'], 'cat')
+    """
+    found = [_with_split(name, model, split, scaling) for scaling in scalings]
+    return max(found, key=itemgetter(0))[1]
+
+
+def _with_split(name: str, model: nn.Module, split: Split, scaling: Scaling | None) -> tuple[float, Exhibit]:
+    """How good the model is on examples of a split that are scaled in one way, and the model with them."""
+    shape, examples, pixels = split.image_shape, split.test.select(slice(0, TRIED)), None
+    if shape is not None:
+        x = split.train.x[:TRIED]
+        low, high = (0.0, 1.0) if 0 <= x.min() <= x.max() <= 1 else (float(x.min()), float(x.max()))
+        pixels = Pixels(shape, scaling, as_image=hasattr(model, "input_shape"), span=(low, max(high, low + 1e-6)))
+        pixels = replace(pixels, strokes=measure_strokes(pixels.of_data(x).reshape(-1, *shape).numpy()))
+        examples = Examples(pixels.of_data(examples.x), examples.y)
+    exhibit = Exhibit(name, model, pixels, classes=split.classes, features=split.features, scaling=scaling)
+    _check_sizes(exhibit, split)
+    exhibit.samples = samples_of(examples, split.classes)
+    quality, note = exhibit.quality(examples)
+    exhibit.notes = [f"Examples: {split.name}. {note}"]
+    return quality, exhibit
+
+
+def _check_sizes(exhibit: Exhibit, split: Split) -> None:
+    inputs = math.prod(split.train.x.shape[1:])
+    layers = exhibit.model
+    stated = next((size for m in layers.modules() if isinstance(size := getattr(m, "in_features", None), int)), inputs)
+    outputs = len(split.classes) if len(split.classes) > 2 else 1
+    fits = exhibit.outputs == outputs or (exhibit.outputs == 2 and len(split.classes) == 2)
+    if not fits or (not exhibit.pixels and stated != inputs):
+        kind = f"{len(split.classes)} classes" if split.classes else "a quantity"
+        raise ShapeError(
+            f"the data must fit the model: {split.name} has {inputs} inputs and {kind}, the model {stated} inputs and "
+            f"{exhibit.outputs} outputs"
+        )

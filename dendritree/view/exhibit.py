@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data import Scaling
+from ..data import Examples, Scaling
 from ..errors import DendritreeError, OptionError, check_index
 from ..layers import DendriticLayer, trace
 from ..models import MLNBinaryClassifier
@@ -22,6 +22,10 @@ from .trees import TreeLayer, shorten, tree_layers
 
 KEPT_TREES = 64
 """Neurons whose trees are cached: ten browsers show a few each."""
+TRIED = 500
+"""Test examples that are looked at: enough to tell how good a model is, and evaluated in milliseconds."""
+ROUNDS = 4
+MOST_SAMPLES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,21 @@ class Sample:
 
     x: Tensor
     label: str
+
+
+def samples_of(examples: Examples, names: Sequence[str]) -> list[Sample]:
+    """Some examples of each class in turn; without classes, the first ones.
+
+    >>> examples = Examples(torch.rand(4, 2), torch.tensor([1, 1, 0, 0]))
+    >>> [sample.label for sample in samples_of(examples, ("no", "yes"))]
+    ['no', 'yes', 'no', 'yes']
+    """
+    if not names:
+        return [Sample(x[None], f"{float(y):.2f}") for x, y in zip(examples.x[:20], examples.y, strict=False)]
+    of_class = [(examples.y == number).nonzero().flatten().tolist() for number in range(len(names))]
+    rounds = [[found[turn] for found in of_class if turn < len(found)] for turn in range(ROUNDS)]
+    chosen = [place for each in rounds for place in each][:MOST_SAMPLES]
+    return [Sample(examples.x[place][None], names[int(examples.y[place])]) for place in chosen]
 
 
 @dataclass(eq=False)
@@ -60,7 +79,9 @@ class Exhibit:
 
     def __post_init__(self) -> None:
         self.model.eval().requires_grad_(False)
-        self.tree = lru_cache(KEPT_TREES)(self._tree)
+        self.tree = lru_cache(KEPT_TREES)(
+            lambda layer, neuron: self.layers[check_index("layer", layer, len(self.layers))].tree(neuron)
+        )
         try:
             found = self.layers
         except DendritreeError:
@@ -102,9 +123,6 @@ class Exhibit:
         return next(size for size in stated if isinstance(size, int))
 
     # ------------------------------------------------------------------------------------------------------ structure
-
-    def _tree(self, layer: int, neuron: int) -> DendriticLayer:
-        return self.layers[check_index("layer", layer, len(self.layers))].tree(neuron)
 
     def grid(self, layer: int) -> dict[str, Any]:
         """How the inputs of a layer are laid out on the page: what they are, rows, columns, and tiles of an image."""
@@ -162,7 +180,7 @@ class Exhibit:
                 "image": pixels.image_shape,
                 "shape": pixels.shape,
                 "brush": round(pixels.brush, 4),
-                "centres": pixels.centers,
+                "centres": pixels.drawn.centered,
                 "text": pixels.describe(),
             },
             "layers": [
@@ -208,13 +226,14 @@ class Exhibit:
         return torch.cat([1 - chances, chances], dim=1) if self.outputs == 1 else chances
 
     @torch.no_grad()
-    def accuracy(self, x: Tensor, y: Tensor) -> float:
-        """Share of examples, as `activity` takes them, whose most probable class is right."""
-        guess = self.probabilities(self._run(x)[0]).argmax(1)
-        return float((guess.cpu() == y).double().mean())
+    def quality(self, examples: Examples) -> tuple[float, str]:
+        """How good the model is on examples as `activity` takes them: more is better, and the same in words.
 
-    @torch.no_grad()
-    def error(self, x: Tensor, y: Tensor) -> float:
-        """Root of the mean squared error of a model that gives a quantity."""
-        out = self._run(x)[0].reshape(len(x)).cpu().double()
-        return float((out - y.reshape(len(x)).double()).square().mean().sqrt())
+        The share of examples whose most probable class is right, or the root of the mean squared error, negative.
+        """
+        out, y, count = self._run(examples.x)[0].cpu(), examples.y, f"{len(examples)} test examples"
+        if self.classes:
+            accuracy = float((self.probabilities(out).argmax(1) == y).double().mean())
+            return accuracy, f"{accuracy:.1%} of {count} are recognized."
+        error = float((out.reshape(len(y)).double() - y.reshape(len(y)).double()).square().mean().sqrt())
+        return -error, f"RMSE {error:.4g} on {count}."

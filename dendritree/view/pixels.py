@@ -70,25 +70,20 @@ class Pixels:
         return height * scale, width * scale
 
     @property
-    def box(self) -> float:
-        """Share of the image that a digit fills: scikit-learn's 8x8 reach from edge to edge."""
+    def drawn(self) -> Strokes:
+        """How things are drawn in the images: in scikit-learn's 8x8 digits reach from edge to edge."""
         if self.strokes is not None:
-            return self.strokes.box
-        return 1.0 if self.image_shape == (1, 8, 8) else MNIST_BOX
-
-    @property
-    def centers(self) -> bool:
-        """Whether a drawing is one object that can be centered: two digits side by side are not."""
-        if self.strokes is not None:
-            return self.strokes.centered
-        return self.image_shape[1] == self.image_shape[2]
+            return self.strokes
+        _, height, width = self.image_shape
+        box = 1.0 if self.image_shape == (1, 8, 8) else MNIST_BOX
+        # Two digits side by side are not one object that can be centered
+        return Strokes(box, height == width, INK_WIDTH.get(min(height, width), MNIST_INK_WIDTH), inverted=False)
 
     @property
     def brush(self) -> float:
         """Width of a brush, as a share of the drawing's shorter side, that gives strokes as wide as in the images."""
-        if self.strokes is not None:
-            return self.strokes.width * (TYPICAL / self.box if self.centers else 1.0)
-        return INK_WIDTH.get(min(self.image_shape[1:]), MNIST_INK_WIDTH) * TYPICAL / self.box
+        scales = self.strokes is None or self.drawn.centered
+        return self.drawn.width * (TYPICAL / self.drawn.box if scales else 1.0)
 
     def shrink(self, drawing: npt.NDArray[np.uint8], *, centered: bool) -> npt.NDArray[np.float32]:
         """The image, (height, width) in [0, 1], of a drawing with 0 for paper and 255 for ink.
@@ -102,7 +97,7 @@ class Pixels:
             raise ShapeError(f"a drawing must have {self.raster[0]} x {self.raster[1]} pixels: got {drawing.shape}")
         ink = drawing.astype(np.float64) / 255
         spans = [(0.0, float(length)) for length in ink.shape]
-        if centered and self.centers and drawing.any():
+        if centered and self.drawn.centered and drawing.any():
             spans = self._centered(ink)
         return resample(resample(ink, *spans[0], self.image_shape[1]).T, *spans[1], self.image_shape[2]).T.astype("f4")
 
@@ -116,7 +111,7 @@ class Pixels:
             middles.append(float(profile @ (np.arange(len(profile)) + 0.5) / profile.sum()))
         longest = max(stop - start for start, stop in edges)
         # Image pixels per pixel of the drawing, the same on both axes
-        scale = self.box * min(self.image_shape[1:]) / longest
+        scale = self.drawn.box * min(self.image_shape[1:]) / longest
         spans = []
         for (start, stop), middle, length in zip(edges, middles, self.image_shape[1:], strict=True):
             reach = length / scale / 2
@@ -137,18 +132,13 @@ class Pixels:
         """
         low, high = self.span
         unit = x if self.span == (0.0, 1.0) else (x - low) / (high - low)
-        return 1 - unit if self.inverted else unit
+        return 1 - unit if self.drawn.inverted else unit
 
     def to_data(self, unit: Tensor) -> Tensor:
         """The inverse of `of_data`."""
         low, high = self.span
-        x = 1 - unit if self.inverted else unit
+        x = 1 - unit if self.drawn.inverted else unit
         return x if self.span == (0.0, 1.0) else low + (high - low) * x
-
-    @property
-    def inverted(self) -> bool:
-        """Whether ink is dark in the data set."""
-        return self.strokes is not None and self.strokes.inverted
 
     def to_input(self, images: Tensor) -> Tensor:
         """The model's input, from images (n, pixels) as the page has them.

@@ -24,9 +24,8 @@ from ..training import FitConfig, fit
 from ..wiring import Local
 from .estimators import exhibit_of_estimator
 from .examples import class_names, examples_of, exhibit_of
-from .exhibit import Exhibit
+from .exhibit import Exhibit, samples_of
 from .pixels import Pixels
-from .samples import samples_of
 
 MOST_MODELS = 500
 DEMO: dict[str, dict[str, Any]] = {

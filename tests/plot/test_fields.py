@@ -7,7 +7,7 @@ from forests import NAMED, as_lists, edges_of, flat
 
 from dendritree import DendriticLayer, Local, MLNClassifier
 from dendritree.errors import OptionError, ShapeError
-from dendritree.plot.fields import branches_of, effective_weights, fields, image_of_inputs, layer_of, reads
+from dendritree.plot.fields import branches_of, by_branch, effective_weights, image_of_inputs, layer_of
 from dendritree.tree import Forest
 
 
@@ -38,7 +38,7 @@ def test_branches_and_their_fields(name):
     layer = layer_of_forest(name)
     for neuron in range(layer.out_features):
         wanted = by_walk(layer, neuron)
-        counts, field = reads(layer, neuron), fields(layer, neuron)
+        counts, field = by_branch(layer, neuron), by_branch(layer, neuron, effective_weights(layer))
         assert counts.shape == field.shape == (len(wanted), layer.in_features)
         for branch, pairs in enumerate(wanted):
             total = np.zeros(layer.in_features)
@@ -55,7 +55,9 @@ def test_without_an_activation_the_field_is_the_gradient(name):
     x = torch.randn(layer.in_features, dtype=torch.float64)
     gradient = torch.autograd.functional.jacobian(layer, x).numpy()
     for neuron in range(layer.out_features):
-        np.testing.assert_allclose(fields(layer, neuron).sum(0), gradient[neuron], atol=1e-12)
+        np.testing.assert_allclose(
+            by_branch(layer, neuron, effective_weights(layer)).sum(0), gradient[neuron], atol=1e-12
+        )
     examples = torch.randn(5, layer.in_features, dtype=torch.float64)
     np.testing.assert_allclose(effective_weights(layer, examples), effective_weights(layer), atol=1e-9)
 
@@ -98,4 +100,4 @@ def test_a_model_stands_for_its_first_layer():
     with pytest.raises(ShapeError, match=r"must hold all inputs: got \(1, 3, 3\), 9 pixels for 8"):
         image_of_inputs(DendriticLayer(8, 1), (3, 3))
     with pytest.raises(OptionError, match=r"neuron must be one of 0 ... 1: got 2"):
-        reads(net.layer, 2)
+        by_branch(net.layer, 2)

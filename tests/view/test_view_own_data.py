@@ -14,8 +14,7 @@ from dendritree.errors import FormatError, ShapeError
 from dendritree.studies.tuning import tune
 from dendritree.training import FitConfig, fit
 from dendritree.view import open_gallery
-from dendritree.view.examples import exhibit_of
-from dendritree.view.own_data import exhibit_of_split
+from dendritree.view.examples import exhibit_of, exhibit_of_split
 from dendritree.view.strokes import measure_strokes
 
 
@@ -125,7 +124,7 @@ def test_a_drawing_on_light_paper_reaches_the_model_as_dark_ink(tmp_path):
     light, dark = (
         pixels_of[name].to_input(pixels_of[name].of_drawing(drawing, centered=False)) for name in ("light", "dark")
     )
-    assert pixels_of["light"].inverted
+    assert pixels_of["light"].drawn.inverted
     assert torch.allclose(light, 1 - dark)
 
 

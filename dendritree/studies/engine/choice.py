@@ -80,29 +80,27 @@ def _code(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
+ONE_CYCLE: dict[str, Any] = {"optimizer": "adamw", "schedule": "one-cycle"}
+"""How a study that searches trains its models: AdamW, one cycle of learning rates."""
+
+
+def fit_through(model: nn.Module, split: Split, config: FitConfig, callbacks: Sequence[Callback] = ()) -> History:
+    """Train a model to its end. Ctrl-C is raised: a study keeps no half of a training."""
+    history = fit(model, split, config, callbacks=callbacks)
+    if history.interrupted:
+        raise KeyboardInterrupt
+    return history
+
+
 def train(
     choice: Choice, task: Task, split: Split, *, epochs: int, seed: int, callbacks: Sequence[Callback] = ()
 ) -> tuple[nn.Module, History]:
-    """Train a choice: AdamW, one cycle of learning rates, everything random from the seed. Ctrl-C is raised."""
+    """Train a choice, everything random from the seed. Ctrl-C is raised."""
     torch.manual_seed(seed)
     model = create_model(choice.network, **choice.arguments)
-    config = FitConfig(
-        loss=task.loss,
-        epochs=epochs,
-        batch_size=BATCH_SIZE,
-        optimizer="adamw",
-        lr=choice.lr,
-        schedule="one-cycle",
-        weight_decay=choice.weight_decay,
-        seed=seed,
-    )
-    moves = [Rewiring(choice.rewired, where=_where(choice), seed=seed)] if choice.rewired else []
-    history = fit(model, split, config, callbacks=[*moves, *callbacks])
-    if history.interrupted:
-        raise KeyboardInterrupt
+    sizes: dict[str, Any] = {"epochs": epochs, "batch_size": BATCH_SIZE}
+    config = FitConfig(task.loss, lr=choice.lr, weight_decay=choice.weight_decay, seed=seed, **sizes, **ONE_CYCLE)
+    where = "window" if hasattr(choice.arguments.get("wiring"), "window") else "anywhere"
+    moves = [Rewiring(choice.rewired, where=where, seed=seed)] if choice.rewired else []
+    history = fit_through(model, split, config, [*moves, *callbacks])
     return model.eval(), history
-
-
-def _where(choice: Choice) -> str:
-    """Synapses move within their windows where they have any."""
-    return "window" if hasattr(choice.arguments.get("wiring"), "window") else "anywhere"

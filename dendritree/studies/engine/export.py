@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +18,7 @@ from ...folders import files_together, reserved
 from ...models import create_model
 from ...storage import save
 from .database import Database
-from .schema import describe, read_trials
+from .schema import describe, number, read_trials
 from .trial import CURVES, Trial
 
 TRIALS = """SELECT trial.id AS trial, study, key, seed, parameters, seconds, config, created,
@@ -54,7 +53,7 @@ def _tables(connection: sqlite3.Connection) -> tuple[Table, Table]:
     rows.sort(key=lambda row: (row["study"], list(keys[row["trial"]].values())))
     of_key = list(dict.fromkeys(name for key in keys.values() for name in key))
     of_score = sorted({name for _, name, _ in scores})
-    measured = {(trial, name): _number(value) for trial, name, value in scores}
+    measured = {(trial, name): number(value) for trial, name, value in scores}
     trials: Table = {"trial": [row["trial"] for row in rows], "study": [row["study"] for row in rows]}
     ids = trials["trial"]
     column = {name: f"key_{name}" if name in (*names, "epoch") else name for name in of_key}  # `trial` of a comparison
@@ -65,7 +64,7 @@ def _tables(connection: sqlite3.Connection) -> tuple[Table, Table]:
     place = {id_: number for number, id_ in enumerate(ids)}
     epochs.sort(key=lambda point: (place[point[0]], point[1]))
     history: Table = {"trial": [point[0] for point in epochs], "epoch": [point[1] for point in epochs]}
-    history |= {curve: [_number(point[2 + i]) for point in epochs] for i, curve in enumerate(CURVES)}
+    history |= {curve: [number(point[2 + i]) for point in epochs] for i, curve in enumerate(CURVES)}
     history |= {column[name]: [keys[id_].get(name) for id_ in history["trial"]] for name in of_key}
     return trials, history
 
@@ -103,11 +102,6 @@ def kept_model(trial: Trial) -> nn.Module:
         reason = " ".join(str(error).split())
         raise FormatError(f"kept weights must fit their model: {describe(trial)} ({reason:.300})") from None
     return model.eval()
-
-
-def _number(stored: Any) -> Any:
-    """The store keeps NaN as NULL (schema.py)."""
-    return math.nan if stored is None else stored
 
 
 def _write_csv(path: Path, table: Table) -> None:

@@ -98,22 +98,17 @@ def differences(old: Any, new: Any, prefix: str = "") -> list[str]:
     if isinstance(old, list) and isinstance(new, list):
         old, new = dict(enumerate(old)), dict(enumerate(new))
     if not (isinstance(old, dict) and isinstance(new, dict)):
-        return [] if _same(old, new) else [f"{prefix}: {old!r} -> {new!r}"]
+        same = type(old) is type(new) and old == new  # 1 is neither 1.0 nor True, as in JSON
+        return [] if same else [f"{prefix}: {old!r} -> {new!r}"]
     lines = []
     for key in sorted({*old, *new}):
         dotted = f"{prefix}.{key}" if prefix else str(key)
         if key in old and key in new:
             lines += differences(old[key], new[key], dotted)
-        elif key in old:
-            lines.append(f"{dotted}: {old[key]!r} -> absent")
         else:
-            lines.append(f"{dotted}: absent -> {new[key]!r}")
+            was, now = (repr(of[key]) if key in of else "absent" for of in (old, new))
+            lines.append(f"{dotted}: {was} -> {now}")
     return lines
-
-
-def _same(old: Any, new: Any) -> bool:
-    """Equality that tells 1 from 1.0 and from True, as their JSON does."""
-    return type(old) is type(new) and bool(old == new)
 
 
 def _cpu_model() -> str:

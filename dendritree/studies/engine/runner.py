@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 import torch
@@ -176,6 +177,7 @@ def run_jobs(
         data_dir: where the workers look for data sets first.
         stop: asked before a job is begun; once it says yes no more are.
     """
+    data_dir = None if data_dir is None else str(Path(data_dir).resolve())  # workers may have another folder
     if workers.backend == "here":
         for job in jobs:
             if stop is None or not stop():
@@ -184,7 +186,7 @@ def run_jobs(
     waiting, losses = list(jobs), 0
     while waiting:
         unfinished: list[Job] = []
-        for job, future in _submitted(waiting, workers, functools.partial(_submit, work, data_dir), stop):
+        for job, future in _submitted(waiting, workers, work, data_dir, stop):
             try:
                 result = future.result()
             except _lost_errors() as error:
@@ -203,14 +205,11 @@ def run_jobs(
         waiting = unfinished
 
 
-def _submit(work: Callable[..., Any], data_dir: str | None, executor: Executor, job: Any) -> Future[Any]:
-    return executor.submit(work, job, data_dir)
-
-
 def _submitted(
     jobs: Sequence[Job],
     workers: Workers,
-    submit: Callable[[Executor, Job], Future[Any]],
+    work: Callable[[Job, str | None], Any],
+    data_dir: str | None,
     stop: Callable[[], bool] | None,
 ) -> Iterator[tuple[Job, Future[Any]]]:
     """Submit jobs a few ahead of the workers, give back each as it ends; an executor that broke ends them all."""
@@ -228,7 +227,7 @@ def _submitted(
             future: Future[Any]
             try:
                 with _without_ctrl_c() if first else contextlib.nullcontext():  # processes start with the first job
-                    future = submit(executor, job)
+                    future = executor.submit(work, job, data_dir)
                 first = False
             except (BrokenExecutor, RuntimeError) as error:  # broken since the last one
                 future = Future()

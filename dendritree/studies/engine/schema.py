@@ -101,10 +101,10 @@ def read_trials(connection: sqlite3.Connection, wanted: dict[str, Any], *, with_
     curves: dict[int, list[tuple[float, ...]]] = {}
     for trial, *point in connection.execute(f"SELECT trial, {', '.join(CURVES)} FROM epoch ORDER BY trial, epoch"):
         if trial in ids:
-            curves.setdefault(trial, []).append(tuple(map(_number, point)))
+            curves.setdefault(trial, []).append(tuple(map(number, point)))
     scores: dict[int, dict[str, float]] = {}
     for trial, name, value in connection.execute("SELECT trial, name, value FROM score"):
-        scores.setdefault(trial, {})[name] = _number(value)
+        scores.setdefault(trial, {})[name] = number(value)
     weights = dict(connection.execute("SELECT trial, safetensors FROM weights")) if with_weights else {}
     found = [
         Trial(
@@ -113,7 +113,7 @@ def read_trials(connection: sqlite3.Connection, wanted: dict[str, Any], *, with_
             seed,
             {name: decode_argument(value) for name, value in _mapping(config).items()},
             parameters,
-            _number(seconds),
+            number(seconds),
             dict(zip(CURVES, map(list, zip(*curves[id_], strict=True)), strict=True)),
             scores.get(id_, {}),
             weights.get(id_),
@@ -137,7 +137,8 @@ def _mapping(text: Any) -> dict[str, Any]:
     return value
 
 
-def _number(stored: Any) -> float:
+def number(stored: Any) -> float:
+    """A float as SQLite gave it back."""
     if not isinstance(stored, int | float | None):
         raise FormatError(f"a curve, a score and seconds must be numbers: got {stored!r:.60}")
     return math.nan if stored is None else float(stored)

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from operator import itemgetter
 from typing import Any
 
-from ...report.layout import Column, Group, Section
-from .provenance import Environment
+from ...report.layout import Column, Section
 from .store import RunStore
 
 
 def run_info(store: RunStore) -> dict[str, Any]:
     """When a run was begun, its machines and its settings, as `machine_section` takes them."""
-    machines = {f"machine {number}": _shown(machine) for number, machine in enumerate(store.environments, 1)}
-    return {"begun": store.created, **machines, "config": store.config}
-
-
-def _shown(environment: Environment) -> dict[str, Any]:
-    values = asdict(environment)
-    return values | {"ram": f"{environment.ram / 2**30:.1f} GiB" if environment.ram else None}
+    info: dict[str, Any] = {"begun": store.created}
+    for number, machine in enumerate(store.environments, 1):
+        info[f"machine {number}"] = asdict(machine) | {"ram": f"{machine.ram / 2**30:.1f} GiB" if machine.ram else None}
+    return info | {"config": store.config}
 
 
 def machine_section(info: Mapping[str, Any]) -> Section:
     """Machine, versions and settings, as the store keeps them; a nested mapping is a group of its own."""
     inner = {key: value for key, value in info.items() if isinstance(value, Mapping)}
     outer = {key: value for key, value in info.items() if key not in inner}
-    parts = [("run", "", flat(outer)), *((key, key, flat(value, f"{key}.")) for key, value in inner.items())]
-    groups = [
-        Group(f"machine-{_anchor(name)}", title, tuple((key, str(value)) for key, value in rows))
-        for name, title, rows in parts
-    ]
-    return Section(
+    rows = [("run", "", *pair) for pair in flat(outer)]
+    rows += [(key, key, *pair) for key, value in inner.items() for pair in flat(value, f"{key}.")]
+    return Section.of(
         "machine",
         "Machine and versions",
         "On one machine and with these versions a trial's result depends on its seed alone.",
-        (Column("key", "what"), Column("value", "value")),
-        tuple(group for group in groups if group.rows),
+        (Column("key", "what", value=itemgetter(2)), Column("value", "value", value=lambda row: str(row[3]))),
+        rows,
+        by=itemgetter(0, 1),
         empty="Nothing is known about the run.",
         brief=False,
     )
@@ -54,8 +48,3 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield from flat(value, f"{prefix}{key}.")
         elif value is not None:
             yield f"{prefix}{key}", value
-
-
-def _anchor(name: str) -> str:
-    """A name as part of an id: `machine 1` -> `machine-1`."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower())

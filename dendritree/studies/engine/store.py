@@ -136,12 +136,8 @@ class RunStore:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def fact(self, name: str, default: Any = None) -> Any:
-        """What `set_fact` kept."""
-        return self.read_fact(name, lambda value: value, default)
-
     def read_fact(self, name: str, read: Callable[[Any], Kept], default: Any = None) -> Kept:
-        """What `read` makes of a fact; a fact that it cannot read raises `FormatError`."""
+        """What `read` makes of what `set_fact` kept; a fact that it cannot read raises `FormatError`."""
         with self._database.reading() as connection:
             found = connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
             return read(json.loads(found[0]) if found else default)

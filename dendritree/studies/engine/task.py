@@ -154,18 +154,11 @@ class Task:
         if fact is None:
             return cls.parse(name)
         dataset, colon, examples = name.rpartition(":")
-        counted = bool(colon) and examples.isdecimal() and int(examples) == fact["trained"]
         try:
+            counted = bool(colon) and examples.isdecimal() and int(examples) == fact["trained"]
+            dataset, count = (dataset, int(examples)) if counted else (name, None)
             shape = None if fact["image_shape"] is None else check_image_shape(tuple(fact["image_shape"]))
-            return cls(
-                fact["in_features"],
-                fact["classes"],
-                shape,
-                dataset if counted else name,
-                int(examples) if counted else None,
-                fact["digest"],
-                fact["trained"],
-            )
+            return cls(fact["in_features"], fact["classes"], shape, dataset, count, fact["digest"], fact["trained"])
         except (KeyError, TypeError) as error:
             raise FormatError(f"a run must keep the sizes of its data: those of {name} lack {error}") from None
 

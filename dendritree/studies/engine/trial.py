@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -67,3 +68,13 @@ def key_text(key: Mapping[str, Value]) -> str:
     '{"budget": 9000, "dropout": 0.0}'
     """
     return json.dumps({name: value + 0.0 if isinstance(value, float) else value for name, value in key.items()})
+
+
+def seed_of(*parts: object) -> int:
+    """A seed below 2^63 that depends on all parts and on nothing else.
+
+    >>> seed_of("weights", "mln", 32, 0) == seed_of("weights", "mln", 32, 0) != seed_of("weights", "mln", 32, 1)
+    True
+    """
+    digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1

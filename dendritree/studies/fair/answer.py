@@ -37,7 +37,11 @@ class Answer:
         """The answer in words."""
         metric = self.task.metric
         if self.score is not None:
-            first, *others = [f"{_size(*size)} as {IN_WORDS[family]}" for family, size in self.sizes.items()]
+            fewer = {"<": " or fewer"}
+            first, *others = [
+                f"{_rounded(size)}{fewer.get(bound, '')} as {IN_WORDS[family]}"
+                for family, (size, bound) in self.sizes.items()
+            ]
             sizes = listed([first.replace(" as ", " parameters as ", 1), *others])
             what = "An RMSE" if metric == "rmse" else "An accuracy"
             yield f"{what} of {self.score:.4g} on {self.task.title} takes {sizes}."
@@ -62,10 +66,6 @@ class Answer:
     def code(self) -> str:
         """The line that builds the model to use."""
         return f"model = {self.use.choice.code}"
-
-
-def _size(parameters: float, bound: str) -> str:
-    return f"{_rounded(parameters)}{' or fewer' * (bound == '<')}"
 
 
 def _rounded(parameters: float) -> str:

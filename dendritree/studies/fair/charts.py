@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 
 from ...report.chart import Chart, Line, Panel
+from ...report.layout import anchor
 from ..engine.task import Task
 from .families import FAMILIES
 from .results import CellResult, Comparison
@@ -26,15 +26,6 @@ TRAINING_EXAMPLES = {
 """All that a data set has, to place it on the axis of those that got a few: a report must not need the data."""
 
 
-def anchor(task: Task) -> str:
-    """A task as part of an id or a file's name.
-
-    >>> anchor(Task.parse("mnist:128"))
-    'mnist-128'
-    """
-    return re.sub(r"[^\w.-]+", "-", task.name)
-
-
 def size_charts(comparison: Comparison) -> Iterator[Chart]:
     """One chart per task: the score of every family against its parameters."""
     for task in comparison.tasks:
@@ -44,7 +35,7 @@ def size_charts(comparison: Comparison) -> Iterator[Chart]:
             lines += _line(family, results, [result.parameters for result in results], level=family == "linear")
         if task.examples is not None and all(len(line.x) == 1 for line in lines):
             continue  # one budget of a learning curve, which has a chart of its own
-        yield from _chart(task, f"sizes-{anchor(task)}", task.title, "parameters", lines, "Score against parameters")
+        yield from _chart(task, f"sizes-{task.name}", task.title, "parameters", lines, "Score against parameters")
 
 
 def example_charts(comparison: Comparison) -> Iterator[Chart]:
@@ -56,14 +47,13 @@ def example_charts(comparison: Comparison) -> Iterator[Chart]:
             for family in FAMILIES:
                 wanted = 0 if family == "linear" else budget
                 found = [r for task in tasks for r in comparison.of(task, family) if r.cell.budget == wanted]
-                lines += _line(family, found, [_examples(result.cell.task) for result in found])
+                sized = [result.cell.task for result in found]
+                lines += _line(
+                    family, found, [task.examples or task.trained or TRAINING_EXAMPLES[task.dataset] for task in sized]
+                )
             if any(len(line.x) > 1 for line in lines if line.family != "linear"):
                 name, heading = f"examples-{dataset}-{budget}", f"{dataset}, {budget:,} parameters"
                 yield from _chart(tasks[0], name, heading, "training examples", lines, "Score against examples")
-
-
-def _examples(task: Task) -> int:
-    return task.examples or task.trained or TRAINING_EXAMPLES[task.dataset]
 
 
 def _line(family: str, results: Sequence[CellResult], x: Sequence[int], *, level: bool = False) -> list[Line]:
@@ -81,7 +71,7 @@ def _chart(task: Task, name: str, heading: str, x_label: str, lines: Sequence[Li
         return
     metric = METRICS[task.metric]
     yield Chart(
-        name=name,
+        name=anchor(name),
         title=heading,
         alt=f"Mean {metric} against {x_label}, {heading}: {', '.join(line.label for line in lines)};"
         " with bands for 95 % bootstrap intervals over seeds.",

@@ -6,7 +6,7 @@ The width is never chosen: it is the largest that the parameter budget allows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,18 +80,15 @@ def _common(random: np.random.Generator) -> dict[str, Any]:
     return {"dropout": _pick(random, 0.0, 0.0, 0.0, 0.1), "norm": _pick(random, None, "batch")}
 
 
-def _local(random: np.random.Generator, task: Task, per_dendrite: int) -> Wiring:
-    """Windows that hold a dendrite's synapses, close or with room."""
+def _wiring(random: np.random.Generator, task: Task, per_dendrite: int) -> Wiring:
+    """On images, windows that hold a dendrite's synapses, close or with room."""
+    if task.image_shape is None:
+        return Random()
     least = math.isqrt(per_dendrite - 1) + 1
-    assert task.image_shape is not None
     most = max(least, min(task.image_shape[1:]))
     window = min(least + int(random.integers(0, 6)), most)
     per, place = _pick(random, ("dendrite", "near"), ("dendrite", "free"), ("neuron", "near"))
     return Local(window=window, per=per, place=place, image_shape=task.image_shape)
-
-
-def _wiring(random: np.random.Generator, task: Task, per_dendrite: int) -> Wiring:
-    return Random() if task.image_shape is None else _local(random, task, per_dendrite)
 
 
 def _synapses(random: np.random.Generator, task: Task) -> int:
@@ -116,15 +113,11 @@ def _branching(random: np.random.Generator, task: Task, synapses: int) -> list[A
 
 
 def _sparse(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    return _wired(random, task, lambda synapses: [synapses]) | {
-        "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh")
-    }
+    return _wired(random, task, lambda synapses: [synapses])
 
 
 def _tree(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    return _wired(random, task, lambda synapses: _branching(random, task, synapses)) | {
-        "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh")
-    }
+    return _wired(random, task, lambda synapses: _branching(random, task, synapses))
 
 
 def _tied(random: np.random.Generator, task: Task) -> dict[str, Any]:
@@ -132,10 +125,11 @@ def _tied(random: np.random.Generator, task: Task) -> dict[str, Any]:
     channels, height, width = _image(task)
     side = min(int(_pick(random, 3, 4, 5, 6, 7)), height - 2, width - 2)
     synapses = min(_synapses(random, task), channels * side**2)
+    most = (min(height, width) - side + 1) ** 2  # every copy has a place of its own
     wiring = Tied(side, int(random.integers(1, 5)), task.image_shape)
     return _common(random) | {
         "shape": (1.0,),
-        "branching": [synapses, int(_pick(random, 4, 9, 16))],
+        "branching": [synapses, min(int(_pick(random, 4, 9, 16)), most)],
         "wiring": wiring,
         "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
         "rewired": _pick(random, 0.0, 0.3),
@@ -182,6 +176,7 @@ def _wired(random: np.random.Generator, task: Task, tree: Callable[[int], list[A
         "branching": tree(synapses),
         "wiring": _wiring(random, task, synapses),
         "rewired": _pick(random, 0.0, 0.3, 0.3, 0.3),
+        "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
     }
 
 
@@ -201,57 +196,35 @@ def _linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
 # ------------------------------------------------------------ other authors' neurons: a hidden layer, a linear read-out
 
 
-def _network(random: np.random.Generator, neuron: str, **options: Any) -> dict[str, Any]:
-    return _common(random) | {"shape": (1.0,), "neuron": neuron, "options": options}
+def _network(
+    neuron: str, fixed: Callable[[Task], dict[str, Any]] = lambda _: {}, **options: Sequence[Any]
+) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
+    """Draws one of the values of each option of a neuron; `fixed` are those that the data decides."""
+
+    def draw(random: np.random.Generator, task: Task) -> dict[str, Any]:
+        chosen = {name: _pick(random, *values) for name, values in options.items()} | fixed(task)
+        return _common(random) | {"shape": (1.0,), "neuron": neuron, "options": chosen}
+
+    return draw
 
 
-def _ktree(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    del task
-    return _network(
-        random,
-        "ktree",
-        branching=_pick(random, 2, 4, 8, 16, 32),
-        wiring=_pick(random, "original", "random"),
-    )
-
-
-def _denn(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    del task
-    return _network(random, "denn", branches=_pick(random, 2, 3, 4, 8))
-
-
-def _dnm(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    del task
-    return _network(
-        random,
-        "dnm",
-        dendrites=_pick(random, 1, 1, 2, 4),
-        k=_pick(random, 1.0, 3.0, 5.0),
-        soma=_pick(random, "sigmoid", "log"),
-    )
-
-
-def _dmnn(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    return _network(
-        random,
-        "dmnn",
-        dendrites=_pick(random, 1, 1, 2, 4),
-        temperature=_pick(random, None, 0.1, 0.3, 1.0),
-        scale=_pick(random, 1.0, 10.0),
-        input_range=list(task.input_range),  # boxes elsewhere would have to travel first
-    )
+_ktree = _network("ktree", branching=(2, 4, 8, 16, 32), wiring=("original", "random"))
+_denn = _network("denn", branches=(2, 3, 4, 8))
+_dnm = _network("dnm", dendrites=(1, 1, 2, 4), k=(1.0, 3.0, 5.0), soma=("sigmoid", "log"))
+_dmnn = _network(
+    "dmnn",
+    lambda task: {"input_range": list(task.input_range)},  # boxes elsewhere would have to travel first
+    dendrites=(1, 1, 2, 4),
+    temperature=(None, 0.1, 0.3, 1.0),
+    scale=(1.0, 10.0),
+)
 
 
 def _dann(random: np.random.Generator, task: Task) -> dict[str, Any]:
     shape = task.image_shape
     fields = ("random",) if shape is None else ("random", "local", "global")
-    return _network(
-        random,
-        "dann",
-        dendrites=_pick(random, 2, 4, 8, 16),
-        field=_pick(random, *fields),
-        image_shape=None if shape is None else list(shape),  # as a file has it
-    )
+    image = {"image_shape": None if shape is None else list(shape)}  # as a file has it
+    return _network("dann", lambda _: image, dendrites=(2, 4, 8, 16), field=fields)(random, task)
 
 
 FAMILIES = {

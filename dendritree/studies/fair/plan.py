@@ -15,11 +15,11 @@ from ...data.naming import is_table
 from ...errors import FormatError, OptionError, check_int, check_one_of
 from ...models.sizing import parse_count
 from ..engine.choice import Choice
-from ..engine.seeds import seed_of
+from ..engine.phases import SEARCH, TEST
 from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
-from ..engine.trial import Trial
+from ..engine.trial import Trial, seed_of
 from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS, small_budget
-from .trials import SEARCH, TEST, Cell, FairJob, choice_of, validation_score
+from .trials import Cell, FairJob, choice_of, validation_score
 
 BUDGETS = {
     "mnist": "4k 9k 18k 36k",
@@ -158,7 +158,7 @@ class ComparisonPlan:
 
     def chosen(self, cell: Cell, trials: Sequence[Trial]) -> Choice | None:
         """The best choice on validation; None before all were tried."""
-        key = {"phase": SEARCH, "task": cell.task.name, "budget": cell.budget, "family": cell.family}
+        key = {"phase": SEARCH, **cell.key}
         searched = [trial for trial in trials if trial.key.items() >= key.items()]
         if len(searched) < self.trials:
             return None

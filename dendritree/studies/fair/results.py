@@ -18,6 +18,7 @@ from ...budget import count
 from ...errors import FormatError
 from ...models import create_model
 from ..engine.choice import Choice
+from ..engine.phases import SEARCH, TEST
 from ..engine.statistics import (
     BOOTSTRAP_SEED,
     CONFIDENCE,
@@ -35,7 +36,7 @@ from ..engine.task import Task
 from ..engine.trial import Trial
 from .families import FAMILIES
 from .plan import BUDGETS
-from .trials import SEARCH, TEST, Cell, choice_of, validation_score
+from .trials import Cell, choice_of, validation_score
 
 RESAMPLES = 2000
 
@@ -92,11 +93,6 @@ class Efficiency:
     bounds: tuple[str, str, str]
     """Of factor, low and high: `>` where no dense MLP that was tried is as good, `<` where even the smallest is better,
     so that the number is a bound; else empty."""
-
-    @property
-    def beyond(self) -> bool:
-        """No dense MLP that was tried is as good: the factor is more than this."""
-        return self.bounds[0] == ">"
 
 
 @dataclass(frozen=True)

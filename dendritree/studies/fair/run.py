@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 import os
-import time
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
-from ...errors import FormatError, OptionError
-from ..engine.runner import Observer, Workers, run_jobs, silent
+from ...errors import FormatError
+from ..engine.phases import SEARCH, run_rounds
+from ..engine.runner import Observer, Workers, silent
 from ..engine.store import RunStore
 from ..engine.task import Task
 from ..engine.trial import Trial, Value
 from .plan import ComparisonPlan, draw_choice
-from .trials import SEARCH, Cell, FairJob, choice_of, read_fair_trial, run_fair_job
+from .trials import Cell, FairJob, choice_of, read_fair_trial, run_fair_job
 
 DATA_FOLDER = "data"
 """Copies of the user's own data, for the processes that train."""
@@ -41,28 +42,26 @@ def compare(
         hours: begin no trial after this time.
         observer: told how many trials of each step are there.
     """
-    if hours is not None and not hours > 0:
-        raise OptionError(f"hours must be a positive number: got {hours!r}")
-    deadline = None if hours is None else time.monotonic() + 3600 * hours
-    data_dir = None if data_dir is None else str(Path(data_dir).resolve())  # workers may have another folder
     for cell in plan.cells:  # data that is missing and budgets without room for a model, before anything is written
         cell.task.load(data_dir)
         draw_choice(cell, 0)
-    with RunStore.create_or_open(folder, plan.as_config()) as store, workers or Workers() as pool:
-        _check_data(store, plan)
-        _check_choices(trials_in(store, phase=SEARCH), plan)
-        plan = plan.kept_in(Path(folder) / DATA_FOLDER)
-        for cells in plan.rounds():
-            while jobs := _missing(store, plan, cells):
-                if deadline is not None and time.monotonic() > deadline:
-                    return False
-                _do(store, jobs, pool, data_dir, deadline, observer)
-    return True
+    options: dict[str, Any] = {"workers": workers, "data_dir": data_dir, "hours": hours, "observer": observer}
+    return run_rounds(folder, plan.as_config(), functools.partial(_rounds, plan), run_fair_job, **options)
+
+
+def _rounds(plan: ComparisonPlan, store: RunStore) -> Iterator[tuple[str, list[FairJob]]]:
+    """What a store lacks, cells that are comparable together, once it is sure that it can take it."""
+    _check_data(store, plan)
+    _check_choices(trials_in(store, phase=SEARCH), plan)
+    for cells in plan.kept_in(store.folder / DATA_FOLDER).rounds():
+        task, budget = cells[0].task.name, cells[0].budget
+        while jobs := _missing(store, plan, cells):
+            yield f"{task}, {f'{budget:,} parameters' if budget else 'one size'}, {jobs[0].phase}", jobs
 
 
 def _check_data(store: RunStore, plan: ComparisonPlan) -> None:
     """Keep what a report must know of the user's own data; do not mix trials of data that has changed."""
-    kept = store.fact(TASKS_FACT, {})
+    kept = store.read_fact(TASKS_FACT, dict, {})
     new = {task.name: task.as_fact() for task in plan.tasks if task.digest}
     begun = {str(trial.key["task"]) for trial in store.trials()}
     for name, fact in new.items():
@@ -81,7 +80,9 @@ def _check_data(store: RunStore, plan: ComparisonPlan) -> None:
 
 def tasks_in(store: RunStore) -> dict[str, Task]:
     """The tasks of the user's own data in a run, by name, without the data."""
-    return {name: Task.from_fact(name, fact) for name, fact in store.fact(TASKS_FACT, {}).items()}
+    return store.read_fact(
+        TASKS_FACT, lambda kept: {name: Task.from_fact(name, fact) for name, fact in kept.items()}, default={}
+    )
 
 
 def trials_in(store: RunStore, **key: Value) -> list[Trial]:
@@ -112,27 +113,3 @@ def _missing(store: RunStore, plan: ComparisonPlan, cells: list[Cell]) -> list[F
         trials = trials_in(store, task=cells[0].task.name, budget=cells[0].budget)
         jobs = [job for cell in cells for job in plan.tests(cell, trials) if job.stored_key not in present]
     return jobs
-
-
-def _do(
-    store: RunStore,
-    jobs: list[FairJob],
-    workers: Workers,
-    data_dir: str | None,
-    deadline: float | None,
-    observer: Observer,
-) -> None:
-    first, done = jobs[0], 0
-    size = f"{first.cell.budget:,} parameters" if first.cell.budget else "one size"
-    what = f"{first.cell.task.name}, {size}, {first.phase}"
-
-    def keep(job: FairJob, trial: Trial) -> None:
-        nonlocal done
-        del job
-        store.add([trial])
-        done += 1
-        observer(what, done, len(jobs))
-
-    observer(what, 0, len(jobs))
-    stop = None if deadline is None else lambda: time.monotonic() > deadline
-    run_jobs(jobs, workers, keep, work=run_fair_job, data_dir=data_dir, stop=stop)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
 from ...report.layout import Column, Section
+from ..engine.phases import SEARCH, TEST
 from ..engine.task import Task
 from ..engine.trial import Trial
 from .answer import IN_WORDS, Answer
-from .charts import METRICS, anchor, example_charts, size_charts
+from .charts import METRICS, example_charts, size_charts
 from .families import FAMILIES, OURS
 from .plan import ComparisonPlan
 from .results import PAIRS, Comparison, reading_order
-from .trials import SEARCH, TEST, Cell
+from .trials import Cell
 
 FAMILY = Column("family", "family", value="cell.name")
 TASK = Column("task", value="cell.task.name")
@@ -36,23 +38,11 @@ GAIN_NAMES = {
 
 def _by_task(item: Any) -> tuple[str, str]:
     task = item.cell.task if hasattr(item, "cell") else item.task
-    return anchor(task), task.title
+    return task.name, task.title
 
 
-def _with_metric(item: Any) -> tuple[str, str]:
-    name, heading = _by_task(item)
-    task = item.cell.task if hasattr(item, "cell") else item.task
-    return name, f"{heading}: {METRICS[task.metric]}"
-
-
-@dataclasses.dataclass(frozen=True)
-class _Line:
-    """A line of the overview: a budget of a task."""
-
-    task: Task
-    budget: int
-    scores: Mapping[str, float | None]
-    parts: Mapping[str, Any]
+def _with_metric(task: Task) -> tuple[str, str]:
+    return task.name, f"{task.title}: {METRICS[task.metric]}"
 
 
 def overview_section(comparison: Comparison) -> Section:
@@ -65,20 +55,13 @@ def overview_section(comparison: Comparison) -> Section:
     lines = []
     for task in comparison.tasks:
         for budget in sorted({cell.budget for cell in means if cell.task == task and cell.budget}) or [0]:
-            scores = {f: means.get(Cell(task, 0 if f == "linear" else budget, f)) for f in families}
-            parts: dict[str, Any] = {"factor": factors.get(Cell(task, budget, "tree"))}
+            line: dict[str, Any] = {"task": task.name, "metric": METRICS[task.metric], "budget": budget or None}
+            line |= {f: means.get(Cell(task, 0 if f == "linear" else budget, f)) for f in families}
+            line |= {"factor": factors.get(Cell(task, budget, "tree")), "group": _with_metric(task)}
             for kind in ("tree", "wiring"):
                 if (gain := gains.get((task, budget, kind))) is not None:
-                    parts |= {f"{kind}_gain": gain.in_units.mean, f"{kind}_p": gain.test.p}
-            lines.append(_Line(task, budget, scores, parts))
-
-    def part(name: str, label: str, form: str, **more: Any) -> Column:
-        return Column(name, label, form, value=lambda line: line.parts.get(name), **more)
-
-    def score(family: str) -> Column:
-        label = FAMILIES[family].name
-        return Column(family, label, "number", digits=4, value=lambda line: line.scores[family])
-
+                    line |= {f"{kind}_gain": gain.in_units.mean, f"{kind}_p": gain.test.p}
+            lines.append(line)
     return Section.of(
         "overview",
         "At a glance",
@@ -88,18 +71,18 @@ def overview_section(comparison: Comparison) -> Section:
         " test after Holm's correction. The factor says how many times the tree's parameters a dense MLP needs for the"
         f" same score. {NOT_A_TREE_GAIN}",
         (
-            Column("budget", "budget", "count", value=lambda line: line.budget or None),
-            Column("task", value="task.name"),
-            Column("metric", value=lambda line: METRICS[line.task.metric]),
-            *map(score, families),
-            part("tree_gain", "tree gain", "difference", digits=2),
-            part("tree_p", "p", "p", detail=True),
-            part("wiring_gain", "wiring gain", "difference", digits=2),
-            part("wiring_p", "p", "p", detail=True),
-            part("factor", "factor", "bounded"),
+            Column("budget", "budget", "count"),
+            Column("task"),
+            Column("metric"),
+            *(Column(family, FAMILIES[family].name, "number", digits=4) for family in families),
+            Column("tree_gain", "tree gain", "difference", digits=2),
+            Column("tree_p", "p", "p", detail=True),
+            Column("wiring_gain", "wiring gain", "difference", digits=2),
+            Column("wiring_p", "p", "p", detail=True),
+            Column("factor", "factor", "bounded"),
         ),
         lines,
-        by=_with_metric,
+        by=itemgetter("group"),
         empty=NOTHING,
     )
 
@@ -156,7 +139,7 @@ def cells_section(comparison: Comparison) -> Section:
             Column("seeds", "seeds", "count", value=lambda of: len(of.scores)),
         ),
         comparison.cells,
-        by=_with_metric,
+        by=lambda of: _with_metric(of.cell.task),
         charts=(*size_charts(comparison), *example_charts(comparison)),
         empty=NOTHING,
         brief=False,

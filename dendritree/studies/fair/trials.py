@@ -6,20 +6,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 from ...errors import FormatError, check_int, check_one_of
-from ...models.sizing import parameters_of
 from ...training import evaluate
 from ..engine.choice import Choice, train
+from ..engine.phases import SEARCH, TEST, PhaseJob
 from ..engine.runner import alone_on_one_thread
-from ..engine.seeds import seed_of
 from ..engine.task import Task, epochs_for
-from ..engine.trial import CURVES, Trial, Value, key_text
+from ..engine.trial import Trial, Value, seed_of
 from .families import FAMILIES
 
 STUDY = "fair"
-SEARCH, TEST = "search", "test"
-"""What a trial is for: to choose among, or to evaluate the choice on the test set with a fresh seed."""
 
 
 @dataclass(frozen=True)
@@ -44,32 +42,24 @@ class Cell:
         return cls(task, int(trial.key["budget"]), str(trial.key["family"]))
 
     @property
+    def key(self) -> dict[str, Value]:
+        """Its place in the study, as a trial is known by it."""
+        return {"task": self.task.name, "budget": self.budget, "family": self.family}
+
+    @property
     def name(self) -> str:
         """The family, short enough for a column."""
         return FAMILIES[self.family].name
 
 
 @dataclass(frozen=True)
-class FairJob:
-    """A model to train. It depends on its own fields alone."""
+class FairJob(PhaseJob):
+    """A model of a cell to train."""
 
-    phase: str
+    study: ClassVar[str] = STUDY
     cell: Cell
-    index: int
     choice: Choice
     steps: int
-
-    @property
-    def key(self) -> dict[str, Value]:
-        """What its trial is known by."""
-        cell = self.cell
-        names: dict[str, Value] = {"phase": self.phase, "task": cell.task.name, "budget": cell.budget}
-        return {**names, "family": cell.family, "trial": self.index}
-
-    @property
-    def stored_key(self) -> tuple[str, str]:
-        """Study and key as `RunStore.present` has them."""
-        return STUDY, key_text(self.key)
 
     @property
     def seed(self) -> int:
@@ -90,9 +80,7 @@ def run_fair_job(job: FairJob, data_dir: str | None = None) -> Trial:
         scores = {}
         if job.phase == TEST:
             scores = dict(zip(("test_loss", "test_acc"), evaluate(model, split.test, task.loss), strict=True))
-    columns = history.columns()
-    curves = {name: columns[name] for name in CURVES}
-    return Trial(STUDY, job.key, job.seed, vars(job.choice), parameters_of(model), seconds, curves, scores)
+    return job.trial(vars(job.choice), model, history, seconds, scores)
 
 
 def read_fair_trial(trial: Trial, tasks: Mapping[str, Task] = MappingProxyType({})) -> Trial:

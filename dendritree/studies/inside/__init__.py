@@ -2,9 +2,8 @@
 
 from .hosts import HOSTS, Host
 from .parts import KINDS, Kind, make_part
-from .plan import Cell, InsidePlan
-from .report import Part, print_inside, summarize_inside, write_inside
-from .run import compare_inside
+from .plan import Cell, InsidePlan, compare_inside
+from .report import Part, summarize_inside, write_inside
 
 __all__ = [
     "HOSTS",
@@ -16,7 +15,6 @@ __all__ = [
     "Part",
     "compare_inside",
     "make_part",
-    "print_inside",
     "summarize_inside",
     "write_inside",
 ]

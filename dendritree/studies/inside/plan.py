@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
 from ...errors import FormatError, check_int, check_one_of
-from ...models.sizing import parameters_of
-from ...training import FitConfig, evaluate, fit
-from ..engine.runner import alone_on_one_thread
-from ..engine.seeds import seed_of
-from ..engine.trial import CURVES, Trial, Value, key_text
+from ...training import FitConfig, evaluate
+from ..engine.choice import ONE_CYCLE, fit_through
+from ..engine.phases import SEARCH, TEST, PhaseJob, run_rounds
+from ..engine.runner import Observer, Workers, alone_on_one_thread, silent
+from ..engine.store import RunStore
+from ..engine.trial import Trial, Value, seed_of
 from .hosts import HOSTS, load_for
 from .parts import KINDS, ORIGINAL, make_part
 
 STUDY = "inside"
-SEARCH, TEST = "search", "test"
 RATES = (0.001, 0.003, 0.01)
 """Learning rates that are tried for every cell, one seed each, on validation."""
 DIVISORS = (2, 3, 10, 30)
@@ -59,24 +62,13 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class InsideJob:
-    """A network to train. It depends on its own fields alone."""
+class InsideJob(PhaseJob):
+    """A network to train."""
 
-    phase: str
+    study: ClassVar[str] = STUDY
     cell: Cell
-    index: int
     lr: float
     steps: int
-
-    @property
-    def key(self) -> dict[str, Value]:
-        """What its trial is known by."""
-        return {"phase": self.phase, **self.cell.key, "trial": self.index}
-
-    @property
-    def stored_key(self) -> tuple[str, str]:
-        """Study and key as `RunStore.present` has them."""
-        return STUDY, key_text(self.key)
 
     @property
     def seed(self) -> int:
@@ -95,27 +87,14 @@ def run_inside_job(job: InsideJob, data_dir: str | None = None) -> Trial:
         network = job.cell.build(task)
         assert network is not None  # the plan has no cell without
         start = time.perf_counter()
-        config = FitConfig(
-            loss=task.loss,
-            epochs=epochs,
-            batch_size=BATCH_SIZE,
-            optimizer="adamw",
-            lr=job.lr,
-            schedule="one-cycle",
-            weight_decay=WEIGHT_DECAY,
-            seed=job.seed,
-        )
-        history = fit(network, split, config)
-        if history.interrupted:
-            raise KeyboardInterrupt
+        sizes: dict[str, Any] = {"epochs": epochs, "batch_size": BATCH_SIZE}
+        config = FitConfig(task.loss, lr=job.lr, weight_decay=WEIGHT_DECAY, seed=job.seed, **sizes, **ONE_CYCLE)
+        history = fit_through(network, split, config)
         seconds = time.perf_counter() - start
         scores = {"step_seconds": min(epoch.seconds for epoch in history.epochs) / steps}
         if job.phase == TEST:
             scores |= dict(zip(("test_loss", "test_acc"), evaluate(network, split.test, task.loss, 512), strict=True))
-    columns = history.columns()
-    curves = {name: columns[name] for name in CURVES}
-    settings = {"lr": job.lr, "steps": job.steps}
-    return Trial(STUDY, job.key, job.seed, settings, parameters_of(network), seconds, curves, scores)
+    return job.trial({"lr": job.lr, "steps": job.steps}, network, history, seconds, scores)
 
 
 def read_inside_trial(trial: Trial) -> Trial:
@@ -195,3 +174,42 @@ class InsidePlan:
         best = max(done, key=lambda trial: (trial.at_best("val_acc"), -int(trial.key["trial"])))
         lr = float(best.config["lr"])
         return [*searches, *(InsideJob(TEST, cell, index, lr, self.steps) for index in range(self.seeds))]
+
+
+# ------------------------------------------------------------------------------------------------------------ its run
+
+
+def compare_inside(
+    folder: str | os.PathLike[str],
+    plan: InsidePlan,
+    *,
+    workers: Workers | None = None,
+    data_dir: str | None = None,
+    hours: float | None = None,
+    observer: Observer = silent,
+) -> bool:
+    """Run what `folder` lacks of a plan; return whether all of it is there now. The same call resumes.
+
+    Args:
+        folder: the run's folder, made if needed; it may take more hosts and kinds later.
+        plan: what to compare.
+        workers: where; all cores of this machine by default.
+        data_dir: a folder to look for data sets in first.
+        hours: begin no trial after this time.
+        observer: told how many trials of each step are there.
+    """
+    options: dict[str, Any] = {"workers": workers, "data_dir": data_dir, "hours": hours, "observer": observer}
+    return run_rounds(folder, plan.as_config(), functools.partial(_rounds, plan), run_inside_job, **options)
+
+
+def _rounds(plan: InsidePlan, store: RunStore) -> Iterator[tuple[str, list[InsideJob]]]:
+    """The trials that can be named and are not there: hosts on data sets one after the other."""
+    for (host, _), cells in itertools.groupby(plan.cells, key=lambda cell: (cell.host, cell.dataset)):
+        own = list(cells)
+        while jobs := _missing(store, plan, own):
+            yield f"{host}, {jobs[0].phase}", jobs
+
+
+def _missing(store: RunStore, plan: InsidePlan, cells: Sequence[Cell]) -> list[InsideJob]:
+    present, trials = store.present(), store.read_trials(read_inside_trial, with_weights=False)
+    return [job for cell in cells for job in plan.jobs(cell, trials) if job.stored_key not in present]

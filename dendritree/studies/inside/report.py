@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import FormatError
-from ...report import Report, print_report, write_report
+from ...report import Report, write_report
 from ...report.files import ReportFiles
 from ...report.layout import Column, Section, listed
+from ..engine.phases import TEST
 from ..engine.sections import machine_section, run_info
 from ..engine.statistics import Difference, Spread, corrected, spread, welch
 from ..engine.store import RunStore
 from ..engine.trial import Trial
 from .hosts import HOSTS
 from .parts import KINDS, ORIGINAL
-from .plan import TEST, Cell, cell_of, read_inside_trial
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from .plan import Cell, cell_of, read_inside_trial
 
 TITLE = "Trees and other replacements inside deep networks"
 KEPT = 0.99
@@ -60,9 +57,9 @@ def summarize_inside(trials: Sequence[Trial]) -> list[Part]:
             tests.setdefault(cell_of(trial), []).append(trial)
     scores = {cell: tuple(trial.scores["test_acc"] for trial in found) for cell, found in tests.items()}
     seconds = {cell: min(trial.scores["step_seconds"] for trial in found) for cell, found in tests.items()}
-    nothing = (float("nan"),)
+    hosts, kinds, nothing = list(HOSTS), list(KINDS), (float("nan"),)
     parts = []
-    for cell in sorted(tests, key=_order):
+    for cell in sorted(tests, key=lambda of: (hosts.index(of.host), of.dataset, of.divisor, kinds.index(of.kind))):
         original = Cell(cell.host, cell.dataset, ORIGINAL, 1)
         narrow = Cell(cell.host, cell.dataset, ORIGINAL, cell.divisor)
         first = tests[cell][0]
@@ -80,10 +77,6 @@ def summarize_inside(trials: Sequence[Trial]) -> list[Part]:
         )
     tests_of = corrected(part.over_narrow for part in parts)
     return [Part(**{**vars(part), "over_narrow": test}) for part, test in zip(parts, tests_of, strict=True)]
-
-
-def _order(cell: Cell) -> tuple[int, str, int, int]:
-    return list(HOSTS).index(cell.host), cell.dataset, cell.divisor, list(KINDS).index(cell.kind)
 
 
 def parts_section(parts: Sequence[Part]) -> Section:
@@ -129,8 +122,8 @@ def verdicts(parts: Sequence[Part]) -> Iterator[str]:
             if found:
                 smallest.append(f"{kind} at 1/{max(found)}")
         if firsts:
-            kept = f"{KEPT:.0%} of the original's score is kept by {listed(smallest)}"
-            kept = kept if smallest else f"no part keeps {KEPT:.0%} of the original's score"
+            share = f"{KEPT:.0%} of the original's score"
+            kept = f"{share} is kept by {listed(smallest)}" if smallest else f"no part keeps {share}"
             title = HOSTS[host].title.replace("a", "A", 1)
             yield f"{title} on {dataset}: first are {listed(firsts)}; {kept}."
 
@@ -144,8 +137,3 @@ def write_inside(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
     parts = summarize_inside(trials)
     report = Report(TITLE, tuple(verdicts(parts)), (parts_section(parts), machine_section(info)))
     return report, write_report(report, folder, name="inside")
-
-
-def print_inside(report: Report, console: Console | None = None) -> None:
-    """Print the report to a rich console, by default the terminal."""
-    print_report(report, console)

@@ -96,7 +96,6 @@ class Comparison:
     against: Row
     measure: Measure
     n: tuple[int, int]
-    means: tuple[float, float]
     test: Difference
     """Mean of `row` minus mean of `against`, not corrected."""
     effect: EffectSize
@@ -124,7 +123,7 @@ def summarise(records: Iterable[TrialRecord]) -> list[RowSummary]:
     >>> [(summary.row.model, summary.n, summary.val_acc) for summary in summarise(trials)]
     [('MLP h=11', 3, Spread(mean=0.5, sd=0.0))]
     """
-    groups = _by_row(records)
+    groups = by_row(records)
     return [_summary(protocol, row, groups[protocol, row]) for protocol, row in sorted(groups)]
 
 
@@ -142,11 +141,9 @@ def best_dropout(summaries: Iterable[RowSummary]) -> dict[Model, RowSummary]:
     return best
 
 
-def against_paper(
-    summaries: Iterable[RowSummary], expected: Sequence[ExpectedRow], *, protocol: str = "paper"
-) -> list[PaperRow]:
+def against_paper(summaries: Iterable[RowSummary], expected: Sequence[ExpectedRow]) -> list[PaperRow]:
     """The paper's rows in their order, each beside ours at its own dropout."""
-    ours = {_without_table(summary.row): summary for summary in summaries if summary.protocol == protocol}
+    ours = {_without_table(summary.row): summary for summary in summaries if summary.protocol == "paper"}
     return [_beside(row, ours.get(_without_table(row.row))) for row in expected]
 
 
@@ -171,7 +168,7 @@ def compare(records: Iterable[TrialRecord], pairs: Iterable[tuple[Row, Row]]) ->
     >>> round(test.difference, 2), round(test.corrected_p, 4)
     (0.08, 0.0548)
     """
-    groups, pairs = _by_row(records), list(pairs)
+    groups, pairs = by_row(records), list(pairs)
     tests = []
     for protocol in sorted({protocol for protocol, _ in groups}):
         families: dict[str, list[Comparison]] = defaultdict(list)
@@ -198,7 +195,6 @@ def compare_samples(
         against[0].row,
         measure,
         (len(first), len(second)),
-        (spread(first).mean, spread(second).mean),
         test,
         hedges_g(first, second),
         test.p,
@@ -220,7 +216,8 @@ def values_of(trials: Iterable[TrialRecord], measure: Measure) -> list[float]:
     return [trial.at_best(measure) for trial in trials]
 
 
-def _by_row(records: Iterable[TrialRecord]) -> Mapping[tuple[str, Row], list[TrialRecord]]:
+def by_row(records: Iterable[TrialRecord]) -> Mapping[tuple[str, Row], list[TrialRecord]]:
+    """The trials of each protocol and row."""
     groups: dict[tuple[str, Row], list[TrialRecord]] = defaultdict(list)
     for record in records:
         groups[record.protocol, record.row].append(record)

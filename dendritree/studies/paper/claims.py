@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..engine.statistics import show_p
 from .analysis import Comparison, Measure, best_dropout, compare_samples, correct_family, summarise
@@ -17,6 +17,9 @@ Control = tuple[str, int]
 """Network and size of a control."""
 Matches = Mapping[tuple[str, int], Sequence[Control]]
 """The controls of each (task, branching)."""
+Dropout = Literal["none", "best"]
+"""None, or a model's own best one."""
+DROPOUTS: tuple[Dropout, ...] = ("none", "best")
 Outcome = Literal["holds", "does not hold", "undecided", "not run"]
 
 CLAIMS = {
@@ -45,14 +48,11 @@ class Verdict:
     """The tests that decided it."""
 
 
-@dataclass(frozen=True)
-class _Question:
-    """A comparison that a claim needs: which of two models should come out ahead, and at which dropouts."""
+class _Question(NamedTuple):
+    """A comparison that a claim needs: which of two models should come out ahead, each with its dropout."""
 
-    favourite: Control
-    other: Control
-    level: str
-    """`p=0`, `best p`, or `dropout` for the best dropout against none."""
+    favourite: tuple[Control, Dropout]
+    other: tuple[Control, Dropout]
     measure: Measure | None = None
 
 
@@ -89,35 +89,32 @@ def claims(records: Iterable[TrialRecord], matches: Matches) -> list[Verdict]:
             bench = _Bench([trial for trial in trials if trial.protocol == protocol and trial.row.task == task])
             controls = {branching: matches[key] for key in matches for branching in key[1:] if key[0] == task}
             for claim, statement in CLAIMS.items():
-                outcome, evidence, tests = bench.judge(list(_questions(claim, bench.network, controls)))
+                outcome, evidence, tests = bench.judge(_questions(claim, bench.network, controls))
                 if claim == "beats-control":
-                    evidence += bench.perceptron_clause(controls)
+                    beside = bench.tests(_questions("perceptrons", bench.network, controls))
+                    evidence += f"; beside the claim: {'; '.join(map(_figures, beside))}" if beside else ""
                 verdicts.append(Verdict(claim, statement, task, protocol, outcome, f"{evidence}.", tests))
     return verdicts
 
 
-def _questions(claim: str, network: str, controls: Mapping[int, Sequence[Control]]) -> Iterator[_Question]:
-    branchings = sorted(controls)
+def _questions(claim: str, network: str, controls: Mapping[int, Sequence[Control]]) -> list[_Question]:
+    """The comparisons of a claim; those of `perceptrons`, which is none of the paper's, are told beside another."""
+    trees = [(network, branching) for branching in sorted(controls)]
     if claim == "dropout":
-        for branching in branchings:
-            yield _Question((network, branching), (network, branching), "dropout")
-    elif claim == "branching":
-        for level in ("p=0", "best p"):
-            for smaller, larger in pairwise(branchings):
-                yield _Question((network, larger), (network, smaller), level)
-    else:
-        for branching in branchings:
-            if (branching == 2) != (claim == "small-branching"):
-                continue
-            for control in controls[branching]:
-                for level in ("p=0", "best p") if control[1] else ():  # size 0: perceptrons
-                    tree = (network, branching)
-                    if claim == "small-branching":
-                        yield _Question(control, tree, level)
-                    elif claim == "overfitting":
-                        yield _Question(control, tree, level, "gap")  # the control's gap should be the larger one
-                    else:
-                        yield _Question(tree, control, level)
+        return [_Question((tree, "best"), (tree, "none")) for tree in trees]
+    if claim == "branching":
+        steps = [(larger, smaller, level) for level in DROPOUTS for smaller, larger in pairwise(trees)]
+        return [_Question((larger, level), (smaller, level)) for larger, smaller, level in steps]
+    pairs = [
+        (tree, control)
+        for tree in trees
+        for control in controls[tree[1]]
+        if (tree[1] == 2) == (claim == "small-branching") and (control[1] == 0) == (claim == "perceptrons")
+    ]
+    if claim in ("small-branching", "overfitting"):  # the control should have more: accuracy, or a gap
+        pairs = [(control, tree) for tree, control in pairs]
+    measure: Measure | None = "gap" if claim == "overfitting" else None
+    return [_Question((first, level), (second, level), measure) for first, second in pairs for level in DROPOUTS]
 
 
 class _Bench:
@@ -137,49 +134,26 @@ class _Bench:
         }
         self.network = min((trial.row.network for trial in trials if trial.row.dendritic), default="mln")
 
+    def tests(self, questions: Iterable[_Question]) -> list[Comparison]:
+        """Those of the comparisons whose models were both run, corrected for each other."""
+        asked = [(self._trials_at(*each.favourite), self._trials_at(*each.other), each.measure) for each in questions]
+        return correct_family([compare_samples(*each) for each in asked if each[0] and each[1]])
+
+    def _trials_at(self, model: Control, dropout: Dropout) -> list[TrialRecord]:
+        return self._trials.get(model, {}).get(self._best.get(model, math.nan) if dropout == "best" else 0.0, [])
+
     def judge(self, questions: Sequence[_Question]) -> tuple[Outcome, str, tuple[Comparison, ...]]:
         """The outcome, its evidence without the full stop, and the corrected tests."""
-        asked = [(question, test) for question in questions if (test := self._test(question)) is not None]
-        tests = correct_family([test for _, test in asked])
+        tests = self.tests(questions)
         if not tests:
             return "not run", f"None of {len(questions)} comparisons was run", ()
         missing = len(questions) - len(tests)
         states = [test.verdict.state for test in tests]
         won, lost = states.count("ahead"), states.count("behind")
-        outcome: Outcome = "undecided"
-        if lost:
-            outcome = "does not hold"
-        elif won == len(questions):
-            outcome = "holds"
+        outcome: Outcome = "does not hold" if lost else "holds" if won == len(questions) else "undecided"
         absent = f" and {missing} not run" if missing else ""
-        open_ = len(tests) - won - lost
-        counts = f"Of {len(questions)} comparisons {won} won, {lost} lost, {open_} open{absent}"
+        counts = f"Of {len(questions)} comparisons {won} won, {lost} lost, {len(tests) - won - lost} open{absent}"
         return outcome, f"{counts}: {'; '.join(map(_figures, tests))}", tuple(tests)
-
-    def perceptron_clause(self, controls: Mapping[int, Sequence[Control]]) -> str:
-        """How the trees with b > 2 fare against plain perceptrons; empty if those were not run."""
-        questions = [
-            _Question((self.network, branching), control, level)
-            for branching in sorted(controls)
-            for control in controls[branching]
-            for level in ("p=0", "best p")
-            if branching > 2 and control[1] == 0
-        ]
-        tests = correct_family([test for test in map(self._test, questions) if test is not None])
-        return f"; beside the claim: {'; '.join(map(_figures, tests))}" if tests else ""
-
-    def _test(self, question: _Question) -> Comparison | None:
-        dropout, other_dropout = {
-            "p=0": (0.0, 0.0),
-            "best p": (self._best.get(question.favourite), self._best.get(question.other)),
-            "dropout": (self._best.get(question.favourite), 0.0),
-        }[question.level]
-        favourite = self._at(question.favourite, dropout)
-        other = self._at(question.other, other_dropout)
-        return compare_samples(favourite, other, question.measure) if favourite and other else None
-
-    def _at(self, model: Control, dropout: float | None) -> list[TrialRecord]:
-        return [] if dropout is None else self._trials.get(model, {}).get(dropout, [])
 
 
 def _figures(test: Comparison) -> str:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ...data import Examples, Images, Split, load_dataset, normalize, read_images, upsample
-from ..engine.seeds import seed_of
+from ..engine.trial import seed_of
 from .protocol import Protocol
 
 SIDE = 32
@@ -65,8 +65,7 @@ def draw_trials(dataset: str, protocol: Protocol, indices: range, data_dir: str 
 def full_split(dataset: str, data_dir: str | None = None) -> Split:
     """The data set's fixed parts, as the models take them."""
     split = load_dataset(dataset, data_dir=data_dir)
-    parts = (split.train, split.val, split.test)
-    return Split(*(Examples(upsample(normalize(part.x), SIDE), part.y) for part in parts))
+    return Split(*(Examples(upsample(normalize(part.x), SIDE), part.y) for part in split.parts))
 
 
 def _rows(images: np.ndarray) -> Tensor:

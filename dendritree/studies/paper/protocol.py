@@ -22,15 +22,15 @@ class Protocol:
     draw: str
     """`per-trial`: each trial draws its own few images, the same for all models; `once`: one draw for all trials, as
     the authors; `all`: the data set's fixed parts."""
-    train_images: int | None
-    """Images drawn to train on; None for all."""
-    val_images: int | None
-    batch_size: int | None
-    """None takes all training images in every step: then an epoch is one step."""
     epochs: int
     output: str
     """What the models give to the loss, `probabilities` or `logits`."""
-    lr_grid: tuple[float, ...]
+    train_images: int | None = None
+    """Images drawn to train on; None for all."""
+    val_images: int | None = None
+    batch_size: int | None = None
+    """None takes all training images in every step: then an epoch is one step."""
+    lr_grid: tuple[float, ...] = ()
     """Learning rates to choose from, by validation loss of one trial each; empty for the spec's own."""
     every_dropout: bool = True
     """All dropouts of the spec, or 0 and the model's best one only."""
@@ -60,21 +60,17 @@ class Protocol:
 PAPER = Protocol(
     name="paper",
     draw="per-trial",  # NOTE[DIFF]: the authors drew once for all trials of a task; `--draw once` does that
-    train_images=128,
-    val_images=100,
-    batch_size=None,
     epochs=100,
     output="probabilities",
-    lr_grid=(),
+    train_images=128,
+    val_images=100,
 )
 FULL = Protocol(
     name="full",
     draw="all",
-    train_images=None,
-    val_images=None,
-    batch_size=128,
     epochs=20,
     output="logits",
+    batch_size=128,
     lr_grid=(0.001, 0.003, 0.01, 0.03),
     every_dropout=False,
     tests=True,

@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from ...data import read_images
@@ -17,8 +16,7 @@ from .plan import StoredKey, missing_jobs, run_config, wanted_trials
 from .protocol import LR_SEARCH, PROTOCOLS, Protocol
 from .records import Row, TrialRecord, stored_key
 from .spec import TableSpec, read_specs, select
-from .timing import reference_seconds
-from .trials import Job, run_job
+from .trials import Job, reference_seconds, run_job
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,6 @@ def reproduce(
         data_dir: a folder to look for MNIST in first.
         observer: told how many trials of each table are there.
     """
-    data_dir = None if data_dir is None else str(Path(data_dir).resolve())  # workers may have another folder
     with RunStore.create_or_open(folder, plan.config) as store:
         read_images("mnist", data_dir=data_dir)  # once, before several workers ask for it
         with workers or Workers() as pool:

@@ -96,7 +96,8 @@ class TreeStack(Stack):
         )
         ours, theirs = self.layer.forest, first.forest
         # By neuron, edges and nodes of a stack have the order of those of its models.
-        self._edges = _by_neuron(ours.neuron_of_node[ours.node_of_edge], _neuron_of_edge(theirs), trials)
+        our_edges, their_edges = (forest.neuron_of_node[forest.node_of_edge] for forest in (ours, theirs))
+        self._edges = _by_neuron(our_edges, their_edges, trials)
         self._nodes = _by_neuron(ours.neuron_of_node, theirs.neuron_of_node, trials)
         with torch.no_grad():
             for trial, layer in enumerate(layers):
@@ -119,10 +120,6 @@ class TreeStack(Stack):
         if self.layer.bias is not None:
             state["layer.bias"] = self.layer.bias.detach()[self._nodes[trial]]
         return state
-
-
-def _neuron_of_edge(forest: Forest) -> IntArray:
-    return forest.neuron_of_node[forest.node_of_edge]
 
 
 def _by_neuron(ours: IntArray, theirs: IntArray, trials: int) -> Tensor:

@@ -6,7 +6,7 @@ A job depends on its own fields alone, so any process of any machine may do it, 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,13 +17,14 @@ from ...errors import import_extra
 from ...models import create_model
 from ...models.output import make_output
 from ...models.sizing import parameters_of
-from ...training import LOSSES, FitConfig, evaluate, fit
+from ...training import LOSSES, FitConfig, evaluate
+from ..engine.choice import fit_through
 from ..engine.runner import alone_on_one_thread
-from ..engine.seeds import seed_of
-from ..engine.trial import CURVES
+from ..engine.trial import CURVES, seed_of
 from .draws import Draw, draw_trials, full_split
 from .protocol import LR_SEARCH, Protocol
 from .records import Row, TrialRecord
+from .spec import ModelSpec, TableSpec
 from .stacks import Stack, stack_models
 
 IN_FEATURES = 1024
@@ -174,12 +175,8 @@ def _run_full(job: Job, data_dir: str | None) -> list[TrialRecord]:
     """Each trial of the job by the one training loop of the library."""
     split = full_split(job.dataset, data_dir)
     if job.row.task == "cnn":
-        split = Split(*(_as_images(part) for part in (split.train, split.val, split.test)))
+        split = Split(*(Examples(part.x.view(-1, 1, 32, 32), part.y) for part in split.parts))
     return [_fit_one(job, index, split) for index in job.indices]
-
-
-def _as_images(part: Examples) -> Examples:
-    return Examples(part.x.view(-1, 1, 32, 32), part.y)
 
 
 def _fit_one(job: Job, index: int, split: Split) -> TrialRecord:
@@ -190,10 +187,8 @@ def _fit_one(job: Job, index: int, split: Split) -> TrialRecord:
     loss = _loss_name(job.out_features, protocol.output)
     config = FitConfig(loss=loss, epochs=protocol.epochs, batch_size=protocol.batch_size, lr=job.lr, seed=seed)
     start = time.perf_counter()
-    history = fit(model, split, config)
+    history = fit_through(model, split, config)
     seconds = time.perf_counter() - start
-    if history.interrupted:
-        raise KeyboardInterrupt
     searching = job.kept_as == LR_SEARCH  # the test set is for the chosen learning rate alone
     test_loss, test_acc = evaluate(model, split.test, loss) if protocol.tests and not searching else (None, None)
     columns = history.columns()
@@ -215,3 +210,30 @@ def _safetensors(model: nn.Module, state: dict[str, Tensor]) -> bytes:
     tensors = {name: value.contiguous() for name, value in model.state_dict().items()}
     content: bytes = import_extra("safetensors.torch", extra="experiments").save(tensors)
     return content
+
+
+# ------------------------------------------------------------------------------------------------ the masked reference
+
+LEAST_SECONDS = 0.5
+"""How long to measure a model, warm-up apart."""
+
+
+def reference_seconds(spec: TableSpec, model: ModelSpec, protocol: Protocol, data_dir: str | None = None) -> float:
+    """What a trial of a dendritic model would take with `backend="reference"`, on one thread as the trials are.
+
+    Some epochs are timed (two, or half a second of them) and scaled to all. The reference holds no optimizer state
+    for the masked-out weights, as the authors' code did: it is a little faster than theirs.
+    """
+    row = spec.row(model, 0.0)
+    job = Job(replace(protocol, epochs=1), row, spec.dataset, spec.out_features, 1, 1, spec.lr)
+    config = model_config(row, spec.out_features, protocol.output) | {"backend": "reference"}
+    draw = draw_trials(spec.dataset, protocol, job.indices, data_dir)
+    with alone_on_one_thread():
+        torch.manual_seed(0)
+        stack = stack_models([create_model(row.network, **config)])
+        train_stack(stack, draw, job)  # warm-up
+        epochs, start = 0, time.perf_counter()
+        while epochs < 2 or time.perf_counter() - start < LEAST_SECONDS:
+            train_stack(stack, draw, job)
+            epochs += 1
+        return (time.perf_counter() - start) / epochs * protocol.epochs

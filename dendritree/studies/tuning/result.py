@@ -107,7 +107,8 @@ class Tuned:
         bare = [trial for trial in self.whole if not trial.has_dendrites]
         trees = [trial for trial in self.whole if trial.has_dendrites]
         if bare and trees:
-            better, other = sorted((self._top(trees), self._top(bare)), key=self._goodness, reverse=True)
+            tops = [max(found, key=self._goodness) for found in (trees, bare)]
+            better, other = sorted(tops, key=self._goodness, reverse=True)
             words = {True: "neurons with dendrites", False: "neurons without dendrites (depth 1)"}
             start = f"The best {words[better.has_dendrites]} are ahead of the best {words[other.has_dendrites]} by"
             sentences.append(self._compare(start, other, better))
@@ -129,9 +130,6 @@ class Tuned:
 
     def _goodness(self, trial: TrialResult) -> float:
         return self.task.goodness(math.nan if trial.score is None else trial.score)
-
-    def _top(self, trials: list[TrialResult]) -> TrialResult:
-        return max(trials, key=self._goodness)
 
     def _show(self, score: float | None) -> str:
         return "none" if score is None else f"{score:.4f}"

@@ -119,7 +119,11 @@ def tune(
     task = Task.of(split, inputs.image_shape)
     space = Space(task.in_features, task.out_features, parse_count("budget", budget), task.image_shape)
     with torch.random.fork_rng(devices=[]):
-        _check_budget(space)
+        if space.choice(space.cheapest()) is None:
+            raise OptionError(
+                f"budget must leave room for two neurons: {space.budget:,} parameters do not, from {space.in_features} "
+                f"inputs to {space.out_features} outputs"
+            )
     plan = TuningPlan(split, task, space, check_int("steps", steps), seed)
     import_extra("sklearn", extra="tune")  # what the importances need: now, not after the search
     folder = None if out is None else _folder(out)
@@ -147,8 +151,8 @@ def _examples(data: Any, image_shape: Sequence[int] | None, target: Any, data_di
         split, scaling, origin = data, None, Inputs()
     else:
         task = data if isinstance(data, Task) else Task.named(data, target=target, image=image_shape)
-        split, origin = task.load(data_dir), task.origin
-        scaling = split.scaling
+        split = task.load(data_dir)
+        scaling, origin = split.scaling, task.origin
     shape = check_image_shape(split.image_shape if image_shape is None else tuple(image_shape))
     names = {"classes": split.classes, "features": split.features}
     return split, replace(origin, image_shape=shape, scaling=scaling, **names)  # type: ignore[arg-type]
@@ -162,15 +166,6 @@ def _note(task: Task, done: dict[int, TrialResult], number: int) -> str:
     size = "" if trial.parameters is None else f", {trial.parameters:,} parameters"
     best = f"; best {task.metric} {max(scores, key=task.goodness):.4f}" if scores else ""
     return f"{shown}{size}{'' if trial.whole else ', stopped early'}{best}"
-
-
-def _check_budget(space: Space) -> None:
-    """Refuse a budget that no choice fits."""
-    if space.choice(space.cheapest()) is None:
-        raise OptionError(
-            f"budget must leave room for two neurons: {space.budget:,} parameters do not, from {space.in_features} "
-            f"inputs to {space.out_features} outputs"
-        )
 
 
 def _folder(out: str | os.PathLike[str]) -> Path:

@@ -141,19 +141,10 @@ def counted(study: Any) -> list[Any]:
 
 def results(study: Any) -> tuple[TrialResult, ...]:
     """The trials that count, by number."""
-    return tuple(
-        TrialResult(
-            trial.number,
-            trial.state.name == "COMPLETE",
-            dict(trial.params),
-            trial.value if trial.state.name == "COMPLETE" else _last(trial),
-            trial.user_attrs.get("parameters"),
-            trial.user_attrs.get("epochs", 0),
-            trial.user_attrs.get("seconds", 0.0),
-        )
-        for trial in sorted(counted(study), key=lambda trial: trial.number)
-    )
-
-
-def _last(trial: Any) -> float | None:
-    return trial.intermediate_values[max(trial.intermediate_values)] if trial.intermediate_values else None
+    found = []
+    for trial in sorted(counted(study), key=lambda trial: trial.number):
+        whole, reached = trial.state.name == "COMPLETE", trial.intermediate_values
+        score = trial.value if whole else reached[max(reached)] if reached else None
+        costs = (trial.user_attrs.get(*each) for each in (("parameters", None), ("epochs", 0), ("seconds", 0.0)))
+        found.append(TrialResult(trial.number, whole, dict(trial.params), score, *costs))
+    return tuple(found)

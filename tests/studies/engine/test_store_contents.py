@@ -77,10 +77,10 @@ def test_a_closed_store_says_so(store):
 
 
 def test_facts_are_kept_and_the_last_one_counts(store):
-    assert store.fact("seconds") is None
+    assert store.read_fact("seconds", lambda kept: kept) is None
     store.set_fact("seconds", [[["row", 2], 1.5]])
     store.set_fact("seconds", [[["row", 2], 2.5]])
     with RunStore.open_for_reading(store.folder) as reader:
-        assert reader.fact("seconds") == [[["row", 2], 2.5]]
+        assert reader.read_fact("seconds", list) == [[["row", 2], 2.5]]
         with pytest.raises(OptionError, match="a store opened for reading takes nothing new"):
             reader.set_fact("seconds", [])

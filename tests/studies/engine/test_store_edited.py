@@ -63,7 +63,7 @@ def test_any_cell_may_be_anything(run, tmp_path):
                 try:
                     assert len(store) == 2
                     assert isinstance(store.config, dict)
-                    _ = store.environments, store.created, store.fact("seconds"), store.present()
+                    _ = store.environments, store.created, store.read_fact("seconds", str), store.present()
                     store.trials(with_weights=True)
                     store.export(tmp_path / "data")
                 except FormatError as error:
@@ -143,6 +143,16 @@ def test_a_fact_that_is_none_is_rejected(paper, fact, tmp_path):
     edit(folder, "UPDATE fact SET value = ?", fact)
     with RunStore.open_for_reading(folder) as store, pytest.raises(FormatError, match="must be as dendritree wrote it"):
         reference_seconds_of(store)
+
+
+@pytest.mark.parametrize(
+    "fact", ["3", "[1]", '{"digits": 3}', '{"digits": {}}', '{"digits:128": {"classes": 2}}', "null"]
+)
+def test_sizes_of_data_that_are_none_are_rejected(comparison, fact, tmp_path):
+    folder = shutil.copytree(comparison, tmp_path / "run")
+    edit(folder, "INSERT OR REPLACE INTO fact VALUES ('tasks', ?)", fact)
+    with pytest.raises(FormatError, match="must be as dendritree wrote it"):
+        write_comparison(folder)
 
 
 @pytest.mark.parametrize(

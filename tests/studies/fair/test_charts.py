@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,6 +66,15 @@ def test_a_learning_curve_goes_to_all_examples(comparison):
     assert {line.x for line in lines.values()} == {(128.0, 1000.0, 50_000.0)}
     assert lines["tree"].y == pytest.approx((0.781, 0.914, 0.981))
     assert lines["linear"].y == pytest.approx((0.768, 0.882, 0.921))
+
+
+def test_the_names_of_charts_suit_ids_and_files_whatever_the_data_is_called(comparison):
+    mine = {task: replace(task, dataset='my "pets"', trained=9) for task in comparison.tasks if task.dataset == "mnist"}
+    own = [r for r in comparison.cells if r.cell.task in mine]
+    cells = tuple(replace(r, cell=replace(r.cell, task=mine[r.cell.task])) for r in own)
+    renamed = replace(comparison, cells=cells)
+    names = [chart.name for chart in (*size_charts(renamed), *example_charts(renamed))]
+    assert names == ["sizes-my-pets-", "examples-my-pets--9000"]
 
 
 @pytest.mark.parametrize("name", [name for name in BUDGETS if not name.endswith("-pairs")])

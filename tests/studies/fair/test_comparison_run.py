@@ -12,11 +12,12 @@ from compare_cases import parameters_by_hand, small_plan, trials_in
 from dendritree import FitConfig, create_model, fit
 from dendritree.data import Examples, load_dataset
 from dendritree.errors import DendritreeError, FormatError, OptionError
+from dendritree.studies.engine import phases
 from dendritree.studies.engine import task as tasks
 from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import STORE_FILE, RunStore
 from dendritree.studies.engine.task import BATCH_SIZE, Task, epochs_for
-from dendritree.studies.fair import plan, run, trials
+from dendritree.studies.fair import plan, trials
 from dendritree.studies.fair.families import FAMILIES, OURS
 from dendritree.studies.fair.run import compare
 from dendritree.studies.fair.trials import choice_of
@@ -263,7 +264,7 @@ def test_the_folder_of_another_kind_of_run_is_refused(tmp_path):
 def hours_a_trial(monkeypatch):
     """An observer for which every trial takes an hour of the clock that `compare` reads."""
     clock = types.SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(run, "time", types.SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(phases, "time", types.SimpleNamespace(monotonic=lambda: clock.now))
 
     def observer(_what, done, _total):
         clock.now += 3600.0 * (done > 0)

@@ -20,6 +20,7 @@ from dendritree.studies.fair import ComparisonPlan
 from dendritree.studies.fair.families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS
 from dendritree.studies.fair.plan import BUDGETS, draw_choice
 from dendritree.studies.fair.trials import Cell, FairJob, choice_of
+from dendritree.tree import Forest
 from dendritree.wiring import Local, Random
 
 SIZED = ("tree", "sparse", "dense")
@@ -220,6 +221,14 @@ def test_a_family_that_shares_weights_fills_its_budget(family, dataset, budget):
             for w in (width, width + 1)
         ]
         assert sizes[0] <= budget < sizes[1]
+
+
+def test_copies_of_a_dendrite_find_their_places_on_a_small_image():
+    task = Task.parse("digits")
+    drawn = [FAMILIES["tied"].draw(np.random.default_rng(seed), task) for seed in range(40)]
+    for options in drawn:
+        options["wiring"].attach(Forest.grow(options["branching"]), task.in_features)
+    assert {options["branching"][1] for options in drawn} == {4, 9, 16}
 
 
 def test_the_control_of_tied_dendrites_differs_in_nothing_but_their_activation():

@@ -50,11 +50,11 @@ def test_the_factor_is_where_the_dense_curve_reaches_the_score(sizes, means, tar
     dense = [result([mean], size) for size, mean in zip(sizes, means, strict=True)]
     found = efficiency(result([target], parameters, "tree"), dense[::-1])  # in any order
     if target > max(means):
-        assert found.beyond
+        assert found.bounds[0] == ">"
         assert found.bounds[0] == ">"
         assert found.factor == pytest.approx(sizes[-1] / parameters)
         return
-    assert not found.beyond
+    assert found.bounds[0] != ">"
     if target < means[0]:
         assert found.bounds[0] == "<"
         assert found.factor == pytest.approx(sizes[0] / parameters)

@@ -1,5 +1,7 @@
 """Parts of deep networks: hosts, a small run that is interrupted by its deadline and resumed, its report."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -8,11 +10,13 @@ from dendritree.data import Examples
 from dendritree.errors import OptionError
 from dendritree.models.sizing import parameters_of
 from dendritree.studies.engine.runner import Workers
+from dendritree.studies.engine.statistics import Difference
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.engine.task import Task
-from dendritree.studies.inside import HOSTS, InsidePlan, compare_inside, make_part, summarize_inside, write_inside
+from dendritree.studies.inside import HOSTS, InsidePlan, Part, compare_inside, make_part, summarize_inside, write_inside
 from dendritree.studies.inside.hosts import TEXT, _sequences
 from dendritree.studies.inside.plan import Cell, InsideJob, cell_of, read_inside_trial, run_inside_job
+from dendritree.studies.inside.report import verdicts
 
 IMAGES = Task(3072, 4, (3, 32, 32))
 WORDS = Task(16, 7, dataset=TEXT)
@@ -130,6 +134,13 @@ def test_its_report_names_the_first_of_each_share(run):
     assert "1/3" in files.markdown.read_text(encoding="utf-8")
     assert files.html.exists()
     assert main(["report", str(run)]) == 0
+
+
+def test_a_share_of_the_score_that_no_part_keeps():
+    first = Part(Cell("vit", "digits", "narrow", 1), 900, (0.9, 0.9), 0.1, 0.01, 1.0, 1.0, Difference(0.0, 0.0, 0.0))
+    small = dataclasses.replace(first, cell=Cell("vit", "digits", "tree", 3), scores=(0.4, 0.5), kept=0.5)
+    (sentence,) = verdicts([first, small])
+    assert sentence.endswith("first are tree at 1/3 (0.450); no part keeps 99% of the original's score.")
 
 
 def test_the_command_line(run, capsys):

@@ -200,7 +200,6 @@ def test_tables_of_other_names_other_protocols_and_computed_dropouts():
     named = Row("my-table", "multiclass", "mln", 32, 0.1 + 0.3 + 1e-12)
     summaries = summarise(scored_trials(named, [0.8, 0.84]) + scored_trials(named, [0.9, 0.92], protocol="full"))
     assert against_paper(summaries, expected)[0].ours.val_acc.mean == pytest.approx(0.82)
-    assert against_paper(summaries, expected, protocol="full")[0].ours.val_acc.mean == pytest.approx(0.91)
 
 
 def test_a_single_trial_has_no_tolerance_and_no_judgement():
@@ -239,7 +238,6 @@ def test_families_are_corrected_within_a_task_and_protocol():
     assert [test.corrected_p for test in tests] == pytest.approx([2 * plain[0], max(2 * plain[0], plain[1]), plain[2]])
     assert tests[0].difference == pytest.approx(0.03)
     assert tests[0].test.low < 0.03 < tests[0].test.high
-    assert tests[0].means == pytest.approx((0.8, 0.77))
     assert tests[0].effect.low < tests[0].effect.g < tests[0].effect.high
 
 

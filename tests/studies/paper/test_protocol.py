@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from warm import run
 
 from dendritree.errors import OptionError
-from dendritree.studies.engine.seeds import seed_of
+from dendritree.studies.engine.trial import seed_of
 from dendritree.studies.paper.plan import wanted_trials
 from dendritree.studies.paper.protocol import FULL, LR_SEARCH, PAPER, PROTOCOLS, Protocol
 from dendritree.studies.paper.spec import read_specs
@@ -87,7 +87,7 @@ def test_a_seed_is_the_same_in_every_process():
 
 @pytest.mark.slow
 def test_a_seed_is_the_same_in_a_process_of_its_own():
-    program = "from dendritree.studies.engine.seeds import seed_of; print(seed_of('draw', 'mnist', 3, 0.1))"
+    program = "from dendritree.studies.engine.trial import seed_of; print(seed_of('draw', 'mnist', 3, 0.1))"
     assert run(program) == (0, f"{seed_of('draw', 'mnist', 3, 0.1)}\n", "")
 
 

@@ -17,8 +17,7 @@ from dendritree.studies.paper.plan import wanted_trials
 from dendritree.studies.paper.protocol import PAPER
 from dendritree.studies.paper.records import Row
 from dendritree.studies.paper.spec import read_specs
-from dendritree.studies.paper.timing import reference_seconds
-from dendritree.studies.paper.trials import Job, model_config, run_job
+from dendritree.studies.paper.trials import Job, model_config, reference_seconds, run_job
 
 FLOOR = math.log(math.e + 9) - 1  # cross-entropy of a softmax that is certain and right: 1.461
 SHORT = dataclasses.replace(PAPER, epochs=3)

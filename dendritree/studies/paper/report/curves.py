@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....report.chart import Chart, Line, Panel
+from ..analysis import by_row
 from ..records import Row, TrialRecord
 from .matched import Match, family
 
@@ -32,13 +33,9 @@ def mean_curve(trials: Sequence[TrialRecord], curve: str) -> tuple[np.ndarray, n
 
 def learning_curves(records: Iterable[TrialRecord], matches: Iterable[Match]) -> list[Chart]:
     """A chart for each match: the dendritic model and its controls. The charts of one task share their axes."""
-    trials: dict[tuple[str, Row], list[TrialRecord]] = {}
-    for record in records:
-        trials.setdefault((record.protocol, record.row), []).append(record)
-    tasks: dict[str, list[Chart]] = {}
+    trials, tasks = by_row(records), dict[str, list[Chart]]()
     for match in matches:
-        drawn = [(row, trials[match.protocol, row]) for row in (match.row, *match.controls)]
-        chart = _chart(match, drawn)
+        chart = _chart(match, [(row, trials[match.protocol, row]) for row in (match.row, *match.controls)])
         tasks.setdefault(chart.group, []).append(chart)
     return [chart for charts in tasks.values() for chart in _with_common_limits(charts)]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from ..analysis import Model, RowSummary, best_dropout
+from ..analysis import Comparison, Model, RowSummary, best_dropout
 from ..claims import Matches
-from ..records import Row
+from ..records import Row, TrialRecord
 from ..spec import TASKS
 
 PAPER = "paper"
@@ -26,17 +25,7 @@ class Match:
     controls: tuple[Row, ...]
 
 
-class _OfProtocolAndRow(Protocol):
-    """Summaries, comparisons, matches and trials alike."""
-
-    @property
-    def protocol(self) -> str: ...
-
-    @property
-    def row(self) -> Row: ...
-
-
-def reading_order(result: _OfProtocolAndRow) -> tuple[bool, str, int, str]:
+def reading_order(result: RowSummary | Comparison | TrialRecord | Match) -> tuple[bool, str, int, str]:
     """The key that sorts results as they are read: the paper's protocol first, tasks as the paper has them.
 
     >>> reading_order(Match("full", "none", Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0), ()))
@@ -54,19 +43,15 @@ def shown_rows(summaries: Sequence[RowSummary]) -> dict[str, dict[Model, Row]]:
 
 def matched_rows(summaries: Sequence[RowSummary], matches: Matches) -> list[Match]:
     """The matches by protocol, task, dropout and branching; without controls where none was run."""
-    found = [
-        _match(dropout, model, rows, matches.get((model.task, model.size), ()))
-        for dropout, rows in shown_rows(summaries).items()
-        for model in rows
-        if rows[model].dendritic
-    ]
+    found = []
+    for dropout, rows in shown_rows(summaries).items():
+        for model, row in rows.items():
+            if row.dendritic:
+                paired = matches.get((model.task, model.size), ())
+                controls = [rows.get(Model(model.protocol, model.task, *control)) for control in paired]
+                found.append(Match(model.protocol, dropout, row, tuple(control for control in controls if control)))
     kinds = ("none", "best")
     return sorted(found, key=lambda m: (reading_order(m), kinds.index(m.dropout), m.row.size, m.row.network))
-
-
-def _match(dropout: str, model: Model, rows: Mapping[Model, Row], controls: Iterable[tuple[str, int]]) -> Match:
-    wanted = (Model(model.protocol, model.task, network, size) for network, size in controls)
-    return Match(model.protocol, dropout, rows[model], tuple(rows[control] for control in wanted if control in rows))
 
 
 def family(row: Row) -> str:

@@ -1,0 +1,104 @@
+"""Studies that search and then test: their jobs, done round after round, and everything done is kept at once."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from torch import nn
+
+from ...errors import OptionError
+from ...models.sizing import parameters_of
+from ...training import History
+from .runner import Observer, Workers, run_jobs
+from .store import RunStore
+from .trial import CURVES, Trial, Value, key_text
+
+SEARCH, TEST = "search", "test"
+"""What a trial is for: to choose among, or to evaluate the choice on the test set with a fresh seed."""
+
+
+@dataclass(frozen=True)
+class PhaseJob:
+    """A model to train. It depends on its own fields alone."""
+
+    study: ClassVar[str]
+    phase: str
+    cell: Any
+    """What it is a trial of; its `key` names it in the study."""
+    index: int
+
+    @property
+    def key(self) -> dict[str, Value]:
+        """What its trial is known by."""
+        return {"phase": self.phase, **self.cell.key, "trial": self.index}
+
+    @property
+    def stored_key(self) -> tuple[str, str]:
+        """Study and key as `RunStore.present` has them."""
+        return self.study, key_text(self.key)
+
+    @property
+    @abstractmethod
+    def seed(self) -> int:
+        """Of weights, wiring and batches."""
+
+    def trial(
+        self, config: Mapping[str, Any], model: nn.Module, history: History, seconds: float, scores: dict[str, float]
+    ) -> Trial:
+        """Its trial, once the model is trained."""
+        columns = history.columns()
+        curves = {name: columns[name] for name in CURVES}
+        return Trial(self.study, self.key, self.seed, config, parameters_of(model), seconds, curves, scores)
+
+
+Job = TypeVar("Job", bound=PhaseJob)
+
+
+def run_rounds(
+    folder: str | os.PathLike[str],
+    config: Mapping[str, Any],
+    rounds: Callable[[RunStore], Iterable[tuple[str, Sequence[Job]]]],
+    work: Callable[[Job, str | None], Trial],
+    *,
+    workers: Workers | None,
+    data_dir: str | None,
+    hours: float | None,
+    observer: Observer,
+) -> bool:
+    """Open or make a run, and do the jobs of each round before the next is asked for; return whether all were done.
+
+    Args:
+        folder, config: as in `RunStore.create_or_open`.
+        rounds: names and jobs of the rounds that a store lacks.
+        work, data_dir: as in `run_jobs`.
+        workers: where; all cores of this machine by default.
+        hours: begin no job after this time.
+        observer: told how many trials of each round are there.
+    """
+    if hours is not None and not hours > 0:
+        raise OptionError(f"hours must be a positive number: got {hours!r}")
+    deadline = time.monotonic() + 3600 * (math.inf if hours is None else hours)
+
+    def late() -> bool:
+        return time.monotonic() > deadline
+
+    with RunStore.create_or_open(folder, config) as store, workers or Workers() as pool:
+        for what, jobs in rounds(store):
+            if late():
+                return False
+            done = itertools.count()
+            observer(what, next(done), len(jobs))
+
+            def keep(_: Job, trial: Trial, what: str = what, done: Any = done, total: int = len(jobs)) -> None:
+                store.add([trial])
+                observer(what, next(done), total)
+
+            run_jobs(jobs, pool, keep, work=work, data_dir=data_dir, stop=None if hours is None else late)
+    return True
