@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from made_once import made_once
 
 import dendritree
 
@@ -17,13 +18,15 @@ PAGES = sorted(path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The site, built as `make docs` builds it, warnings as errors."""
-    folder = tmp_path_factory.mktemp("site")
+    return made_once(tmp_path_factory, "site", build)
+
+
+def build(folder):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
-    return folder
 
 
 @pytest.mark.parametrize("page", [*PAGES, Path("paper.md")], ids=str)

@@ -82,12 +82,17 @@ def test_a_child_leaves_no_process_and_no_file(broken):
         os.kill(pid, 0)
 
 
+@pytest.mark.slow  # two processes that import torch; fast: the same case above, and children that go wrong
 def test_the_command_counts_and_replays_one_case():
     command = [sys.executable, str(FUZZ), "--only", "layers", "--seed", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert "layers: 1 cases in" in done.stdout
     assert "(right 1)" in done.stdout
-    done = subprocess.run([*command[:2], "--seed", "3"], capture_output=True, text=True, timeout=120)
+
+
+def test_a_seed_without_a_kind_is_a_mistake_of_the_command_line():
+    command = [sys.executable, str(FUZZ), "--seed", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert "--seed runs one case again" in done.stderr

@@ -214,8 +214,9 @@ def test_a_reader_that_went_away_is_no_error_to_talk_about(command, buffered, mo
     assert capsys.readouterr().err == ""
 
 
-def test_a_process_whose_reader_went_away_ends_in_silence():
+@pytest.mark.parametrize("line", ["--help", pytest.param("params --paper", marks=pytest.mark.slow)])
+def test_a_process_whose_reader_went_away_ends_in_silence(line):
     with closed_pipe() as pipe:
-        done = run_process("params", "--paper", capture_output=False, stdout=pipe, stderr=subprocess.PIPE)
+        done = run_process(*line.split(), capture_output=False, stdout=pipe, stderr=subprocess.PIPE)
     assert done.stderr == ""
     assert done.returncode != 120  # Python's own status for output it could not flush

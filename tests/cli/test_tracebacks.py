@@ -206,8 +206,8 @@ def test_output_that_cannot_be_written_is_one_line(words, unbuffered, monkeypatc
 
 
 @pytest.mark.skipif(not LINUX, reason="no /dev/full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", ["report nothing", "--unknown"])
+@pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("words", ["--unknown", pytest.param("report nothing", marks=pytest.mark.slow)])
 def test_a_line_that_cannot_be_written_changes_no_status(words, unbuffered, monkeypatch):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "w") as full:  # noqa: PTH123
@@ -215,8 +215,19 @@ def test_a_line_that_cannot_be_written_changes_no_status(words, unbuffered, monk
     assert (done.returncode, done.stdout) == (2, "")
 
 
-@pytest.mark.parametrize(("words", "status"), [("models", 0), ("report nothing", 2)])
-@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
+ALL = (0, 1, 2)
+NO_TORCH = [(closed, *line) for closed in ((1,), (2,), ALL) for line in (("--version", 0), ("--unknown", 2))]
+TORCH = [(closed, *line) for closed in ((1,), (2,), ALL) for line in (("models", 0), ("report nothing", 2))]
+
+
+# A process that imports torch takes two seconds.
+@pytest.mark.parametrize(
+    ("closed", "words", "status"),
+    [
+        *NO_TORCH,
+        *(pytest.param(*case, marks=[pytest.mark.slow] * (case != (ALL, "models", 0))) for case in TORCH),
+    ],
+)
 def test_closed_streams_are_as_good_as_none(words, status, closed):
     done = run_process(*words.split(), preexec_fn=lambda: [os.close(stream) for stream in closed])
     assert done.returncode == status

@@ -230,7 +230,10 @@ def test_pictures_show_columns_by_name(regressor, pipeline, table):
     assert plot_tree(pipeline).axes
 
 
-@pytest.mark.parametrize("kind", ["numbers", "three classes", pytest.param("two classes", marks=pytest.mark.slow)])
+# The exporter takes two seconds: fast with what is scaled back, the others have the same layers.
+@pytest.mark.parametrize(
+    "kind", ["numbers", *(pytest.param(f"{count} classes", marks=pytest.mark.slow) for count in ("two", "three"))]
+)
 def test_an_estimators_file_takes_raw_rows(kind, houses, regressor, classifiers, tmp_path):
     import onnxruntime
 

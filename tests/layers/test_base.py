@@ -190,7 +190,9 @@ def test_the_seed_of_torch_governs_the_draw(make):
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's own, of its compiler
-@pytest.mark.parametrize("name", NOT_TREES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("dnm, ")) for name in NOT_TREES]
+)
 def test_neurons_of_other_authors_compile_and_export(name):
     torch._dynamo.reset()
     layer, x = FAMILIES[name](), torch.rand(3, 16)

@@ -8,7 +8,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from edited_json import edits
+from edited_json import GONE, WRONG, edits
+from effort import thorough
 
 from dendritree import load, save
 from dendritree.errors import DendritreeError, FormatError, OptionError
@@ -154,7 +155,7 @@ def test_a_folder_edited_anywhere_predicts_or_says_what_is_wrong(tmp_path):
     save(fitted("no", "yes"), tmp_path / "model")
     path = tmp_path / "model" / "config.json"
     accepted = set()
-    for place, _, edited in edits(json.loads(path.read_text())):
+    for place, _, edited in edits(json.loads(path.read_text()), thorough((GONE, -1, []), WRONG)):
         path.write_text(json.dumps(edited))
         with contextlib.suppress(DendritreeError):
             load(tmp_path / "model").predict(table)

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from effort import thorough
 
 from dendritree.cli import main
 from dendritree.data import Examples
@@ -18,6 +19,7 @@ from dendritree.studies.inside.hosts import TEXT, _sequences
 from dendritree.studies.inside.plan import Cell, InsideJob, cell_of, read_inside_trial, run_inside_job
 from dendritree.studies.inside.report import verdicts
 
+STEPS = thorough(3, 10)
 IMAGES = Task(3072, 4, (3, 32, 32))
 WORDS = Task(16, 7, dataset=TEXT)
 
@@ -61,7 +63,7 @@ def small_plan(**options):
     return InsidePlan.make(
         ["vit"],
         datasets=["digits"],
-        **{"kinds": ["narrow", "tree"], "divisors": [3], "seeds": 2, "steps": 10, **options},
+        **{"kinds": ["narrow", "tree"], "divisors": [3], "seeds": 2, "steps": STEPS, **options},
     )
 
 
@@ -91,10 +93,10 @@ def test_a_host_rejects_what_it_cannot_read(hosts, data, message, monkeypatch):
 
 
 def test_a_trial_depends_on_its_job_alone():
-    job = InsideJob("search", Cell("vit", "digits", "sparse", 3), 0, 0.003, 10)
+    job = InsideJob("search", Cell("vit", "digits", "sparse", 3), 0, 0.003, STEPS)
     first, second = run_inside_job(job), run_inside_job(job)
     assert first.curves == second.curves
-    other = run_inside_job(InsideJob("search", job.cell, 1, 0.01, 10))
+    other = run_inside_job(InsideJob("search", job.cell, 1, 0.01, STEPS))
     assert other.seed == first.seed  # the same weights for every rate
     assert other.curves != first.curves
 
@@ -155,7 +157,7 @@ def test_the_command_line(run, capsys):
         "--budgets",
         "1/3",
         "--steps",
-        "10",
+        str(STEPS),
     ]
     assert main([*words, "--seeds", "2", "--run", str(run), "--backend", "here"]) == 0  # all there already
     assert "wrote" in capsys.readouterr().out
