@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import DendritreeError, OptionError, check_index, check_int, check_one_of
+from ..errors import DendritreeError, OptionError, check_index, check_one_of
 from ..tree import Forest
 
 TOLERANCE = 1e-8
@@ -89,11 +89,8 @@ class ModelExplanation:
         return part.dendrites * effect[..., index_of(part.forest.neuron_of_node, effect)]
 
     def _of(self, output: int, layer: int) -> tuple[Explanation, Tensor]:
-        if check_int("output", output, least=0) >= self.output.shape[-1]:
-            raise OptionError(f"output must be one of 0 ... {self.output.shape[-1] - 1}: got {output}")
-        if check_int("layer", layer, least=0) >= len(self.layers):
-            raise OptionError(f"layer must be one of {len(self.layers)} dendritic layers, from 0: got {layer}")
-        return self.layers[layer], self.effects[layer][..., output, :]
+        layer = check_index("the dendritic layer", layer, len(self.layers))
+        return self.layers[layer], self.effects[layer][..., check_index("output", output, self.output.shape[-1]), :]
 
     def check(self, tolerance: float = TOLERANCE) -> float:
         """The largest difference between an output and its parts, by inputs and by each layer; raises if over it."""

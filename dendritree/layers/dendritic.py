@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,18 +12,8 @@ from ..levels import AUTO, Branching
 from ..tree import Forest
 from ..wiring import Custom
 from .activation import Activation
-from .forest import ForestLayer
+from .forest import CommonOptions, ForestLayer
 from .growth import Growth, Wirings
-
-
-class CommonOptions(TypedDict, total=False):
-    """Options of `DendriticLayer` that layers made of it pass on."""
-
-    bias: bool
-    dropout_per: str
-    backend: str
-    device: torch.device | str | None
-    dtype: torch.dtype | None
 
 
 class LayerOptions(CommonOptions, total=False):
@@ -119,6 +109,7 @@ class DendriticLayer(ForestLayer):
         growth = Growth(in_features, out_features, branching, depth, fan_in, wiring, repeats, ragged)
         super().__init__(
             growth,
+            {"in_features": growth.in_features, "out_features": growth.neurons},
             bias=bias,
             dropout=dropout,
             dropout_per=dropout_per,
@@ -127,8 +118,6 @@ class DendriticLayer(ForestLayer):
             backend=backend,
             device=device,
             dtype=dtype,
-            in_features=growth.in_features,
-            out_features=growth.neurons,
         )
 
     @classmethod

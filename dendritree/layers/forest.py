@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -24,6 +24,24 @@ DROPOUT_PER = ("synapse", "input")
 """What dropout silences: each neuron's synapses on their own, or an input for all neurons at once."""
 
 
+class CommonOptions(TypedDict, total=False):
+    """Options of all dendritic layers that layers made of them pass on."""
+
+    bias: bool
+    dropout_per: str
+    backend: str
+    device: torch.device | str | None
+    dtype: torch.dtype | None
+
+
+class ForestOptions(CommonOptions, total=False):
+    """Options of a dendritic layer apart from its sizes, its trees and their wiring."""
+
+    dropout: float
+    activation: Activation
+    root_activation: bool
+
+
 class ForestLayer(PlannedLayer):
     """A layer of dendritic trees: it has a forest, and one weight per edge and one bias per node of it.
 
@@ -36,16 +54,16 @@ class ForestLayer(PlannedLayer):
     def __init__(
         self,
         growth: Growth,
+        sizes: Mapping[str, int],
         *,
-        bias: bool,
-        dropout: float,
-        dropout_per: str,
-        activation: Activation,
-        root_activation: bool,
-        backend: str,
-        device: torch.device | str | None,
-        dtype: torch.dtype | None,
-        **sizes: int,
+        bias: bool = True,
+        dropout: float = 0.0,
+        dropout_per: str = "synapse",
+        activation: Activation = "leaky_relu",
+        root_activation: bool = True,
+        backend: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(dtype, **sizes)
         self.branching, self.wirings = growth.branching, growth.wirings

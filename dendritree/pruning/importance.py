@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError
-from ..explanation.chains import NEAR, explain_chain, in_float64, secant
+from ..explanation.explaining import NEAR, explain_chain, in_float64, secant
 from ..layers import DendriticLayer, trace
 from ..models.chain import chain_of, run_chain, split_shape
 
