@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import ops
-from ..errors import DendritreeError, OptionError, ShapeError, check_int
+from ..errors import DendritreeError, OptionError, ShapeError, check_float, check_int
 from ..tree import Forest
 
 
@@ -148,13 +148,8 @@ def check_number(name: str, value: Any, *, positive: bool = True) -> float:
     >>> check_number("k", 5)
     5.0
     """
-    try:
-        number = math.nan if isinstance(value, bool | str) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number) or (positive and number <= 0):
-        raise OptionError(f"{name} must be a {'positive ' if positive else 'finite '}number: got {value!r}")
-    return number
+    rule = f"a {'positive' if positive else 'finite'} number"
+    return check_float(name, value, rule, lambda number: math.isfinite(number) and (number > 0 or not positive))
 
 
 def check_dense(x: Any) -> None:

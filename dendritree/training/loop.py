@@ -17,10 +17,9 @@ from ..errors import OptionError, check_int, check_one_of
 from ..models.modes import evaluating, modes_kept
 from ..randomness import seeded
 from .checkpoints import Checkpoint
-from .checks import check_output, check_split, check_targets
 from .config import FitConfig, make_optimizer, make_scheduler
 from .history import Callback, Epoch, History, Run
-from .losses import LOSSES, Loss
+from .losses import LOSSES, Loss, check_output, check_split, check_targets
 
 
 def fit(
