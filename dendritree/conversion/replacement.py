@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from ..errors import DendritreeError, OptionError, ShapeError
 from ..layers import DendriticLayer
+from ..layers.base import index_of
 from ..layers.linear import Linear
 from ..levels import AUTO, Branching, auto_branching, is_nested, level_sizes
 from ..randomness import generator_on
@@ -75,8 +76,8 @@ class Trees:
         neurons = forest.neuron_of_node[forest.node_of_edge[edges]]
         with torch.no_grad():
             # N(0, 2 / children) at every node keeps E[x^2] through LeakyReLU and doubles it at a linear root.
-            scale = (norms / math.sqrt(2)).expand(self.out_features)[_index(neurons, norms)]
-            layer.weight[_index(edges, layer.weight)] *= scale.to(layer.weight.dtype)
+            scale = (norms / math.sqrt(2)).expand(self.out_features)[index_of(neurons, norms)]
+            layer.weight[index_of(edges, layer.weight)] *= scale.to(layer.weight.dtype)
         return layer
 
 
@@ -132,16 +133,12 @@ class Replacement:
             layer = modules[perceptron.name] = trees.build(perceptron.weight, norms)
             if not self.readout_inputs and layer.bias is not None and perceptron.bias is not None:
                 with torch.no_grad():
-                    layer.bias[_index(layer.forest.roots, layer.bias)] = perceptron.bias
+                    layer.bias[index_of(layer.forest.roots, layer.bias)] = perceptron.bias
         if self.readout_inputs:
             modules[self.block[-1].name] = _readout(self.block[-1], self.readout_inputs)
         for perceptron in self.block:
             modules[perceptron.name].train(perceptron.module.training)
         return modules
-
-
-def _index(places: np.ndarray[Any, Any], like: Tensor) -> Tensor:
-    return torch.from_numpy(places.astype(np.int64)).to(like.device)
 
 
 def _readout(perceptron: Perceptron, inputs: int) -> nn.Linear:

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from ..errors import ShapeError
 from ..layers import DendriticLayer, trace
+from ..layers.base import index_of as _index
 from ..models.chain import PASSES, chain_of, run_chain, split_shape
 from .contributions import Explanation, ModelExplanation
-from .contributions import index_of as _index
 from .rows import Rows, rows_of
 
 NEAR = 1e-12

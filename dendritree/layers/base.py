@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -163,6 +165,11 @@ def check_dense(x: Any) -> None:
     if x.layout is not torch.strided or x.is_nested:
         kind = f"a nested tensor of layout {x.layout}" if x.is_nested else f"one of layout {x.layout}"
         raise OptionError(f"the input must be a dense torch.Tensor: got {kind}")
+
+
+def index_of(index: npt.NDArray[np.integer[Any]], like: Tensor) -> Tensor:
+    """Numbers of numpy as an index for tensors like this one."""
+    return torch.tensor(index, device=like.device).long()  # a copy: a forest's arrays are not to be written to
 
 
 def as_rows(x: Tensor, in_features: int, dtype: torch.dtype) -> Tensor:

@@ -12,7 +12,7 @@ from ..levels import AUTO, Branching
 from ..tree import Forest
 from ..wiring import Custom
 from .activation import Activation
-from .base import as_rows
+from .base import as_rows, index_of
 from .forest import CommonOptions, ForestLayer
 from .growth import Growth, Wirings
 
@@ -176,7 +176,7 @@ def trace(layer: DendriticLayer, x: Tensor) -> Trace:
     """
     forest, weight, bias = layer.forest, layer.edge_weight, layer.node_bias
     flat = as_rows(x, forest.in_features, weight.dtype)
-    source, owner = (torch.tensor(index, device=x.device).long() for index in (forest.source, forest.node_of_edge))
+    source, owner = (index_of(index, x) for index in (forest.source, forest.node_of_edge))
     is_root = torch.zeros(forest.nodes, dtype=torch.bool, device=x.device)
     is_root[forest.roots.tolist()] = True
     sums = flat.new_zeros(len(flat), forest.nodes)

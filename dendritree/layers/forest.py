@@ -92,8 +92,8 @@ class ForestLayer(PlannedLayer):
 
     @property
     def multiply_adds(self) -> int:
-        """Multiply-adds for one sample."""
-        return self.forest.multiply_adds
+        """Multiply-adds for one sample: one per edge."""
+        return self.forest.edges
 
     @property
     def wiring(self) -> Wiring:
