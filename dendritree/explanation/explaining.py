@@ -79,15 +79,13 @@ def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExp
         raise ShapeError(f"reference must be a number or broadcast to x of shape {tuple(x.shape)}: got {got}") from None
     if isinstance(model, DendriticLayer):
         return explain_layer(steps[0], at, base, leading)  # type: ignore[arg-type]
-    pairs = list(zip(run_chain(steps, at), run_chain(steps, base), strict=True))
-    return explain_chain(steps, pairs, leading, features)
+    return explain_chain(steps, at, base, leading, features)
 
 
 def _explain_rows(rows: Rows) -> ModelExplanation:
     """The explanation of a network, with the inputs of a column as one and outputs in the user's units."""
     steps = chain_of(in_float64(rows.network))
-    pairs = list(zip(run_chain(steps, rows.x), run_chain(steps, rows.reference), strict=True))
-    found = explain_chain(steps, pairs, rows.x.shape[:1], rows.x.shape[1:])
+    found = explain_chain(steps, rows.x, rows.reference, rows.x.shape[:1], rows.x.shape[1:])
     by_column = found.inputs.new_zeros(*found.inputs.shape[:-1], len(rows.names))
     by_column.index_add_(-1, _index(rows.column, by_column), found.inputs)
     return ModelExplanation(
@@ -138,9 +136,10 @@ def explain_layer(layer: DendriticLayer, at: Tensor, base: Tensor, leading: torc
 
 
 def explain_chain(
-    steps: Sequence[nn.Module], pairs: Sequence[tuple[Tensor, Tensor]], leading: torch.Size, features: torch.Size
+    steps: Sequence[nn.Module], x: Tensor, reference: Tensor, leading: torch.Size, features: torch.Size
 ) -> ModelExplanation:
     """From the last step to the first: what an output changes by for each unit of a step's input."""
+    pairs = list(zip(run_chain(steps, x), run_chain(steps, reference), strict=True))
     output, baseline = pairs[-1]
     outputs = output.shape[-1]
     effect = torch.eye(outputs, dtype=output.dtype, device=output.device).expand(len(output), -1, -1)

@@ -4,9 +4,9 @@ from .convolution import DendriticConv1d, DendriticConv2d
 from .dann import DANN
 from .dendritic import DendriticLayer, Trace, trace
 from .denn import DENN
-from .distributed import share_wiring
 from .dmnn import DMNN
 from .dnm import DNM
+from .forest import share_wiring
 from .ktree import KTree
 
 __all__ = [

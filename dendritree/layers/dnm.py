@@ -169,8 +169,8 @@ class DNM(NeuronLayer):
         """
         weight, threshold = (p.detach().flatten().double().cpu() for p in (self.weight, self.threshold))
         if self.is_pruned:
-            *indices, log_scale = (getattr(self, key).cpu() for key in TABLE_KEYS)
-            return SynapseTable(weight, threshold, *indices, log_scale.double())
+            source, dendrite, neuron, log_scale = (getattr(self, key).cpu() for key in TABLE_KEYS)
+            return SynapseTable(weight, threshold, source, dendrite, neuron, log_scale.double())
         dendrites = self.out_features * self.dendrites
         return SynapseTable(
             weight,

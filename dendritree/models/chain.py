@@ -12,7 +12,6 @@ from torch.nn.utils.weight_norm import WeightNorm
 
 from ..errors import OptionError, ShapeError
 from ..layers import DendriticLayer, trace
-from ..layers.base import check_dense
 from ..layers.linear import BatchNorm, Dropout, Linear
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
@@ -31,24 +30,13 @@ NOT_ELEMENTWISE = (nn.Softmax, nn.Softmax2d, nn.Softmin, nn.LogSoftmax, nn.GLU, 
 class Chain(nn.Module):
     """A model whose inputs run through modules one after the other, up to the logits.
 
-    `explain` and `prune` ask for them. A class that needs another forward than this one defines it beside its `chain`:
-    a subclass with another forward is then known to be something else.
+    `explain` and `prune` ask for them. A class that defines `chain` defines its `forward` too: a subclass with another
+    forward is then known to be something else.
     """
-
-    output: nn.Module
-    """What is made of the logits."""
 
     def chain(self) -> list[nn.Module]:
         """The modules up to the logits, in the order of `forward`."""
         raise NotImplementedError
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (or probabilities) of the classes."""
-        check_dense(x)
-        for step in self.chain():
-            x = step(x)
-        y: Tensor = self.output(x)
-        return y
 
 
 def run_chain(steps: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
@@ -131,9 +119,8 @@ def split_shape(steps: Sequence[nn.Module], x: Tensor) -> tuple[torch.Size, torc
 
 def _changed(model: nn.Module) -> str:
     """Why a module may compute something else than its class is known to, as a clause; empty if it does not."""
-    if isinstance(model, Chain):  # the forward that stands beside the chain, in the same class, or that of all chains
-        home = next(kind for kind in type(model).__mro__ if "chain" in vars(kind))
-        forward = None if home is Chain else vars(home).get("forward", Chain.forward)
+    if isinstance(model, Chain):  # the forward that stands beside the chain, in the same class
+        forward = next(vars(kind).get("forward") for kind in type(model).__mro__ if "chain" in vars(kind))
     else:
         forward = next((kind for kind in KNOWN if isinstance(model, kind)), type(model)).forward
     if type(model).forward is not forward or "forward" in vars(model):

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
 from ..layers.activation import Activation, make_activation
+from ..layers.base import check_dense
 from ..layers.growth import Wirings
 from ..layers.linear import BatchNorm, Dropout, make_linear
 from ..levels import AUTO, Branching
@@ -37,6 +38,12 @@ class Network(Chain):
     def chain(self) -> list[nn.Module]:
         """The modules up to the logits."""
         return [self.hidden, self.readout]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        check_dense(x)
+        y: Tensor = self.output(self.readout(self.hidden(x)))
+        return y
 
 
 @register("dendritic-network", example={"in_features": 16, "hidden": [6], "out_features": 3, "fan_in": 4})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of
 from ..layers import DANN, DENN, DMNN, DNM, DendriticLayer
@@ -143,3 +143,8 @@ class DANNClassifier(Classifier):
     def chain(self) -> list[nn.Module]:
         """The modules up to the logits."""
         return [self.neurons, self.dropout, self.readout]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        y: Tensor = self.output(self.readout(self.dropout(self.neurons(x))))
+        return y

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Unpack
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import check_int
 from ..layers import DendriticLayer
+from ..layers.base import check_dense
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
 from ..layers.linear import make_linear
@@ -20,9 +21,6 @@ from ..levels import Branching
 from .chain import Chain
 from .output import Classifier, make_output
 from .registry import register
-
-RELU = nn.ReLU()
-"""One for all: it has no state, and to make one takes longer than to call it."""
 
 
 @register("mln", example={"in_features": 16, "out_features": 3, "branching": 4})
@@ -68,6 +66,11 @@ class MLNClassifier(Chain):
     def chain(self) -> list[nn.Module]:
         """The modules up to the logits."""
         return [self.layer]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        y: Tensor = self.output(self.layer(x))
+        return y
 
 
 @register("mln-binary", example={"in_features": 16, "branching": 4})
@@ -135,6 +138,12 @@ class Perceptrons(Classifier):
         """The modules up to the logits."""
         return [self.dropout, self.units]
 
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        check_dense(x)
+        y: Tensor = self.output(self.units(self.dropout(x)))
+        return y
+
 
 @register("mlp", example={"in_features": 16, "out_features": 3, "hidden": 5})
 class MLP(Classifier):
@@ -171,4 +180,10 @@ class MLP(Classifier):
 
     def chain(self) -> list[nn.Module]:
         """The modules up to the logits."""
-        return [self.dropout, self.hidden, RELU, self.readout]
+        return [self.dropout, self.hidden, nn.ReLU(), self.readout]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        check_dense(x)
+        y: Tensor = self.output(self.readout(torch.relu(self.hidden(self.dropout(x)))))
+        return y

@@ -24,7 +24,7 @@ from ..errors import MissingExtraError, OptionError, check_int, check_one_of, ch
 from ..layers.base import index_of
 from ..layers.forest import ForestLayer
 from ..tree import Forest, IntArray
-from ..wiring.base import dendrite_of_synapse, generator
+from ..wiring.base import dendrite_of_synapse, generator, rank_in_group
 
 WHERE = ("anywhere", "window")
 
@@ -240,7 +240,7 @@ def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt
     neuron = forest.neuron_of_synapse[own]
     order = np.lexsort((strength[forest.synapse_edges[own]], neuron))
     count = np.bincount(neuron, minlength=forest.neurons)
-    rank = np.arange(len(own)) - (np.cumsum(count) - count)[neuron[order]]
+    rank = rank_in_group(neuron[order])
     return np.sort(own[order[rank < np.floor(fraction * count)[neuron[order]]]])
 
 

@@ -203,16 +203,8 @@ class Own(Chain):
         return self.last(self.trees(x).tanh())
 
 
-class Saturated(MLP):
-    """Another chain, which the forward of all chains follows."""
-
-    def chain(self):
-        return [self.dropout, self.hidden, nn.Tanh(), self.readout]
-
-
 MODELS = {
     "own chain": Own,
-    "other chain": lambda: Saturated(16, 3, hidden=5),
     "k-trees": lambda: NeuronNetwork(16, [5], 3, neuron="ktree"),
     "network": lambda: DendriticNetwork(16, [6, 5], 3, fan_in=4, norm="batch", dropout=0.2, output="logits"),
     "dendritic read-out": lambda: DendriticNetwork(16, [6], 3, fan_in=4, readout="dendritic", output="logits"),
@@ -306,9 +298,9 @@ class Halved(MLNClassifier):
         return super().forward(x) / 2
 
 
-class Reordered(Own):
+class Reordered(MLP):
     def chain(self):
-        return [nn.Tanh(), self.trees, self.last]
+        return [self.dropout, self.hidden, nn.Tanh(), self.readout]
 
 
 class Shifted(nn.BatchNorm1d):
@@ -347,7 +339,7 @@ OWN, HOOKS = "which has a forward of its own", "which has forward hooks"
         (lambda: nn.Sequential(Twice(4, 2)), f"Twice, {OWN}"),
         (lambda: Bent(4, 2, branching=2), f"Bent, {OWN}"),
         (lambda: Halved(4, 2, branching=2), f"Halved, {OWN}"),
-        (Reordered, f"Reordered, {OWN}"),
+        (lambda: Reordered(4, 2, hidden=3), f"Reordered, {OWN}"),
         (lambda: patched(MLNClassifier(4, 2, branching=2)), f"MLNClassifier, {OWN}"),
         (lambda: hooked(MLNClassifier(4, 2, branching=2)), f"MLNClassifier, {HOOKS}"),
         (lambda: Chain(), f"Chain, {OWN}"),
