@@ -138,6 +138,7 @@ class DendriticConv2d(_DendriticConv):
         multiply_adds: for one output position.
 
     Example:
+        >>> import torch
         >>> layer = DendriticConv2d(3, 32, 5, padding="same", branching=[25, 3])
         >>> layer(torch.randn(8, 3, 28, 28)).shape
         torch.Size([8, 32, 28, 28])
@@ -163,6 +164,7 @@ class DendriticConv1d(_DendriticConv):
         - Output: `(*, out_channels, length')`, the length as of `nn.Conv1d`.
 
     Example:
+        >>> import torch
         >>> layer = DendriticConv1d(4, 16, 9, stride=2, fan_in=12, branching=[4, 3], wiring="random")
         >>> layer(torch.randn(8, 4, 100)).shape
         torch.Size([8, 16, 46])
