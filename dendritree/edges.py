@@ -122,11 +122,6 @@ class EdgeList:
         """Edges from the farthest leaf to its root."""
         return int(self.height_of_node.max())
 
-    @property
-    def multiply_adds(self) -> int:
-        """Multiply-adds of one forward pass for one sample: one per edge."""
-        return self.edges
-
     def parameters(self, bias: bool = True) -> int:
         """Number of weights, and of biases if there are any.
 

@@ -10,7 +10,7 @@ import difflib
 import importlib
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "MissingExtraError",
     "OptionError",
     "ShapeError",
+    "check_float",
     "check_index",
     "check_int",
     "check_module",
@@ -94,12 +95,21 @@ def check_probability(name: str, value: Any) -> float:
     >>> check_probability("dropout", 0.4)
     0.4
     """
+    return check_float(name, value, "a probability in [0, 1)", lambda number: 0.0 <= number < 1.0)
+
+
+def check_float(name: str, value: Any, rule: str, holds: Callable[[float], bool]) -> float:
+    """Return `value` as a float for which the rule holds, or state the rule; it must not hold for NaN.
+
+    >>> check_float("scale", 5, "a positive number", lambda number: number > 0)
+    5.0
+    """
     try:
         number = math.nan if isinstance(value, bool | str) else float(value)
     except (TypeError, ValueError):
         number = math.nan
-    if not 0.0 <= number < 1.0:  # written so that NaN fails
-        raise OptionError(f"{name} must be a probability in [0, 1): got {value!r}")
+    if not holds(number):
+        raise OptionError(f"{name} must be {rule}: got {value!r}")
     return number
 
 

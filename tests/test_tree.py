@@ -81,7 +81,7 @@ def test_counts(arguments, synapses, depth, edges, nodes, parameters):
     forest = Forest.grow(**arguments)
     assert (forest.in_features, forest.synapses, forest.depth) == (synapses, synapses, depth)
     assert (forest.edges, forest.nodes, forest.neurons) == (edges, nodes, arguments.get("neurons", 1))
-    assert (forest.parameters(), forest.parameters(bias=False), forest.multiply_adds) == (parameters, edges, edges)
+    assert (forest.parameters(), forest.parameters(bias=False), forest.edges) == (parameters, edges, edges)
     assert (len(forest.source), len(forest.offsets), len(forest.roots)) == (edges, nodes + 1, forest.neurons)
 
 

@@ -220,9 +220,9 @@ def split_named_arrays(
 
 def read_array_file(path: Path) -> dict[str, Array]:
     """The arrays of an .npz file; of a .npy file also those beside it that belong to it, as y.npy to x.npy."""
-    files = (
-        [path] if path.suffix == ".npz" else sorted(each for each in path.parent.glob("*.npy") if _belongs(each, path))
-    )
+    files = [path]
+    if path.suffix == ".npy":  # and all of the same data set: those named x, y, x_train, y_test and so on
+        files = sorted({path, *(each for each in path.parent.glob("*.npy") if place_of(each.stem))})
     found: dict[str, Array] = {}
     for file in files:
         if not file.is_file():  # to open a pipe would wait for somebody to write
@@ -240,8 +240,3 @@ def read_array_file(path: Path) -> dict[str, Array]:
                 f"{file} must be a whole file of numpy.savez or numpy.save: {reason.partition(chr(10))[0]:.200}"
             ) from None
     return found
-
-
-def _belongs(other: Path, path: Path) -> bool:
-    """Whether a .npy file is of the same data set: all that are named x, y, x_train, y_test and so on."""
-    return other == path or place_of(other.stem) is not None

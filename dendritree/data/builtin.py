@@ -7,10 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .catalog import FILE_SETS
-from .cifar import CLASSES as CIFAR_CLASSES
-from .cifar import SHAPE as CIFAR_SHAPE
-from .cifar import split_cifar
-from .images import MEAN, SD, Images, load_digits, parse_images, split_four_nine, split_images
+from .images import MEAN, SD, Images, load_digits, parse_images, split_cifar, split_four_nine, split_images
 from .obtain import obtain
 from .pairs import pair_images
 from .scaling import Scaling
@@ -25,6 +22,7 @@ CLOTHES = (
     *("T-shirt", "trousers", "pullover", "dress", "coat"),
     *("sandal", "shirt", "trainer", "bag", "ankle boot"),
 )
+CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SQUARE, PAIR = (1, 28, 28), (1, 28, 56)
 
 
@@ -92,7 +90,7 @@ DATASETS: dict[str, DataSet] = {
         PAIR,
     ),
     "cifar10": DataSet(
-        "photographs, 60,000 color images of 32x32, 10 classes", split_cifar, 3072, CIFAR_CLASSES, CIFAR_SHAPE
+        "photographs, 60,000 color images of 32x32, 10 classes", split_cifar, 3072, CIFAR_CLASSES, (3, 32, 32)
     ),
     "digits": DataSet(
         "handwritten digits, 1,797 images of 8x8, 10 classes", load_digits, 64, DIGITS, (1, 8, 8), package="sklearn"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,7 @@ def split_image_folder(
         arrays = {part: (_to_gray(x), y) for part, (x, y) in arrays.items()}
     split = split_arrays(arrays, names=classes, seed=seed, name=name)
     shape = f"{size[0]} x {size[1]} pixels, {'gray' if gray else 'in color'}"
-    return Split(
-        *split.parts,
-        image_shape=split.image_shape,
-        classes=split.classes,
-        name=name,
-        notes=(*split.notes, f"images of {shape}{note}"),
-    )
+    return replace(split, notes=(*split.notes, f"images of {shape}{note}"))
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -147,15 +142,11 @@ def _pixels(path: Path, size: tuple[int, int]) -> Array:
         opened = opened.convert("RGBA")
         opened = image.alpha_composite(image.new("RGBA", opened.size, "white"), opened)
     opened = opened.convert("RGB")
-    if opened.size != size[::-1]:
-        opened = opened.resize(
-            size[::-1], image.Resampling.BOX if _shrinks(opened.size, size) else image.Resampling.BILINEAR
-        )
+    height, width = size
+    if opened.size != (width, height):
+        shrinks = opened.width >= width and opened.height >= height
+        opened = opened.resize((width, height), image.Resampling.BOX if shrinks else image.Resampling.BILINEAR)
     return np.asarray(opened)
-
-
-def _shrinks(found: tuple[int, int], size: tuple[int, int]) -> bool:
-    return found[0] >= size[1] and found[1] >= size[0]
 
 
 def _is_gray(x: Array) -> bool:

@@ -1,4 +1,4 @@
-"""Images in ten classes: MNIST, Fashion-MNIST and scikit-learn's digits, and what is done to their pixels."""
+"""Images in ten classes: MNIST, Fashion-MNIST, CIFAR-10 and scikit-learn's digits; what is done to their pixels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of, import_extra
 from .catalog import FILE_SETS
-from .idx import Bytes, read_idx
+from .formats import Bytes, read_batch, read_idx
 from .obtain import obtain
 from .split import Examples, Split, fixed_order
 
@@ -26,7 +26,7 @@ class Images:
     """The official parts of an image data set in the order of their files, as unsigned bytes."""
 
     train_images: Bytes
-    """(60000, 28, 28)"""
+    """(60000, 28, 28); (50000, 3072) of CIFAR-10"""
     train_labels: Bytes
     """(60000,)"""
     test_images: Bytes
@@ -72,18 +72,21 @@ def split_images(images: Images, *, validation: int = VALIDATION) -> Split:
 
 def split_four_nine(images: Images, *, validation: int = VALIDATION) -> Split:
     """The fours (class 0) and nines (class 1) of each part of `split_images`, in the same order."""
-    whole = split_images(images, validation=validation)
-    return Split(*(_four_nine(part) for part in whole.parts))
+    parts = split_images(images, validation=validation).parts
+    chosen = [part.select((part.y == 4) | (part.y == 9)) for part in parts]
+    return Split(*(Examples(part.x, (part.y == 9).long()) for part in chosen))
+
+
+def split_cifar(*batches: bytes, validation: int = VALIDATION) -> Split:
+    """The split of five training batches of CIFAR-10 and, the last one, the test batch."""
+    *train, test = (read_batch(batch) for batch in batches)
+    images, labels = (np.concatenate(arrays) for arrays in zip(*train, strict=True))
+    return split_images(Images(images, labels, *test), validation=validation)
 
 
 def _examples(images: Bytes, labels: Bytes) -> Examples:
-    x = torch.from_numpy(images.reshape(len(images), -1)).float().div_(255)  # (n, pixels)
+    x = torch.from_numpy(images.reshape(len(images), -1).astype(np.float32)).div_(255)  # (n, pixels)
     return Examples(x, torch.from_numpy(labels.astype(np.int64)))
-
-
-def _four_nine(part: Examples) -> Examples:
-    chosen = (part.y == 4) | (part.y == 9)
-    return Examples(part.x[chosen], (part.y[chosen] == 9).long())
 
 
 def load_digits() -> Split:

@@ -39,10 +39,11 @@ def write_split(split: Split, path: Path) -> None:
 def read_split(path: str | Path) -> Split:
     """The split that `write_split` wrote."""
     with np.load(path, allow_pickle=False) as arrays:
-        examples = [
-            Examples(_from_bytes(torch.from_numpy(arrays[f"x_{part}"])), torch.from_numpy(arrays[f"y_{part}"]))
-            for part in PARTS
-        ]
+        examples = []
+        for part in PARTS:
+            x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
+            x = x.astype(np.float32) / np.float32(255) if x.dtype == np.uint8 else x
+            examples.append(Examples(torch.from_numpy(x), torch.from_numpy(y)))
         classes, features = (tuple(map(str, arrays[name].tolist())) for name in ("classes", "features"))
         shape: Any = tuple(map(int, arrays["image_shape"].tolist())) or None
         return Split(*examples, features=features, classes=classes, image_shape=shape)
@@ -54,7 +55,3 @@ def _in_bytes(x: NDArray[Any]) -> NDArray[Any]:
         return x
     pixels = np.round(x * 255).astype(np.uint8)
     return pixels if bool((pixels.astype(np.float32) / np.float32(255) == x).all()) else x
-
-
-def _from_bytes(x: torch.Tensor) -> torch.Tensor:
-    return torch.from_numpy(x.numpy().astype(np.float32) / np.float32(255)) if x.dtype == torch.uint8 else x

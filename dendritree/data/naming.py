@@ -103,7 +103,8 @@ def load_dataset(
     shape = None if image is None else check_image_shape(tuple(image))
     seed = check_int("seed", seed, least=0)
     if target is not None and not is_table(data):
-        raise OptionError(f"target names a column of a table: got {_shown(data)}, which is not one")
+        shown = repr(os.fspath(data)) if isinstance(data, str | os.PathLike) else type(data).__name__
+        raise OptionError(f"target names a column of a table: got {shown}, which is not one")
     if isinstance(data, Split):
         return data if shape is None else replace(data, image_shape=shape)
     if isinstance(data, str) and data in DATASETS:
@@ -130,8 +131,9 @@ def _load_path(path: Path, text: str, target: Any, shape: tuple[int, int, int] |
     if not text or not path.exists():
         raise MissingDataError(f"data must be {FORMS}: found no {text!r}{_near(path, text)}")
     if path.is_dir():
-        if (path / "x.npy").is_file() or (path / "x_train.npy").is_file():
-            path = next(each for each in (path / "x.npy", path / "x_train.npy") if each.is_file())
+        arrays = [path / name for name in ("x.npy", "x_train.npy") if (path / name).is_file()]
+        if arrays:
+            path = arrays[0]
         elif has_images(path):
             return split_image_folder(path, image_shape=shape, seed=seed, name=name)
         else:
@@ -173,7 +175,3 @@ def _near(path: Path, text: str) -> str:
     built_in = difflib.get_close_matches(text, DATASETS, n=1, cutoff=0.6)
     found = [*built_in, *(str(path.parent / each) for each in near)]
     return f"; did you mean {found[0]!r}?" if found else ""
-
-
-def _shown(data: Any) -> str:
-    return repr(os.fspath(data)) if isinstance(data, str | os.PathLike) else type(data).__name__

@@ -23,9 +23,8 @@ import numpy as np
 import torch
 
 from ..errors import FormatError, MissingDataError, import_extra
-from .cifar import write_batch
 from .content import DataFile, Packing, unpack
-from .idx import Bytes, write_idx
+from .formats import Bytes, write_batch, write_idx
 
 CHUNK = 1 << 16
 SLACK = 1 << 20  # how much larger than its content a packed file may be

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from ..errors import DendritreeError, OptionError, check_index, check_int, check_one_of
+from ..errors import DendritreeError, OptionError, check_index, check_one_of
+from ..layers.base import index_of
 from ..tree import Forest
 
 TOLERANCE = 1e-8
@@ -35,7 +35,11 @@ class Explanation:
     @property
     def inputs(self) -> Tensor:
         """The contribution of each input to each neuron, shape (..., neurons, in_features)."""
-        return _by_neuron_and_input(self.synapses, self.forest)
+        forest, leading = self.forest, self.synapses.shape[:-1]
+        place = forest.neuron_of_synapse.astype(np.int64) * forest.in_features + forest.synapse_inputs
+        total = self.synapses.new_zeros(*leading, forest.neurons * forest.in_features)
+        total.index_add_(-1, index_of(place, total), self.synapses)
+        return total.reshape(*leading, forest.neurons, forest.in_features)
 
     def check(self, tolerance: float = TOLERANCE) -> float:
         """The largest difference between an output and the sum of its parts; raises if it is over the tolerance."""
@@ -89,11 +93,8 @@ class ModelExplanation:
         return part.dendrites * effect[..., index_of(part.forest.neuron_of_node, effect)]
 
     def _of(self, output: int, layer: int) -> tuple[Explanation, Tensor]:
-        if check_int("output", output, least=0) >= self.output.shape[-1]:
-            raise OptionError(f"output must be one of 0 ... {self.output.shape[-1] - 1}: got {output}")
-        if check_int("layer", layer, least=0) >= len(self.layers):
-            raise OptionError(f"layer must be one of {len(self.layers)} dendritic layers, from 0: got {layer}")
-        return self.layers[layer], self.effects[layer][..., output, :]
+        layer = check_index("the dendritic layer", layer, len(self.layers))
+        return self.layers[layer], self.effects[layer][..., check_index("output", output, self.output.shape[-1]), :]
 
     def check(self, tolerance: float = TOLERANCE) -> float:
         """The largest difference between an output and its parts, by inputs and by each layer; raises if over it."""
@@ -103,19 +104,6 @@ class ModelExplanation:
             change = (layer.output - layer.baseline).unsqueeze(-2)  # (..., 1, neurons)
             worst = max(worst, _check(self.baseline + (effect * change).sum(-1), self.output, tolerance))
         return worst
-
-
-def _by_neuron_and_input(synapses: Tensor, forest: Forest) -> Tensor:
-    """Values of synapses, summed for each neuron and input: shape (..., neurons, in_features)."""
-    place = forest.neuron_of_synapse.astype(np.int64) * forest.in_features + forest.synapse_inputs
-    total = synapses.new_zeros(*synapses.shape[:-1], forest.neurons * forest.in_features)
-    total.index_add_(-1, index_of(place, synapses), synapses)
-    return total.reshape(*synapses.shape[:-1], forest.neurons, forest.in_features)
-
-
-def index_of(index: np.ndarray, like: Tensor) -> Tensor:
-    """Numbers of numpy as an index for tensors like this one."""
-    return torch.tensor(index, device=like.device).long()  # a copy: a forest's arrays are not to be written to
 
 
 def _check(parts: Tensor, output: Tensor, tolerance: float) -> float:

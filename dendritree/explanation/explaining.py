@@ -1,18 +1,33 @@
-"""`explain`: a layer, a network, or anything that holds one, on inputs as the user has them."""
+"""`explain`: contributions to the outputs of a layer, a network, or anything that holds one.
+
+Contributions are measured against a *reference input*: they and the response to the reference, the *baseline*, add up
+to the output. A nonlinearity passes them on by its secant slope between reference and input,
+
+    (act(s) - act(s_reference)) / (s - s_reference),        the gradient where the two coincide,
+
+so that on a tree nothing is lost or counted twice: the rescale rule of DeepLIFT (Shrikumar et al., 2017). Everything is
+computed in float64 whatever the type of the weights.
+"""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..errors import ShapeError
-from ..layers import DendriticLayer
-from ..models.chain import chain_of, run_chain, split_shape
-from .chains import explain_chain, explain_layer, in_float64
-from .contributions import Explanation, ModelExplanation, index_of
+from ..layers import DendriticLayer, trace
+from ..layers.base import index_of as _index
+from ..models.chain import PASSES, chain_of, run_chain, split_shape
+from .contributions import Explanation, ModelExplanation
 from .rows import Rows, rows_of
+
+NEAR = 1e-12
+"""Sums closer than that coincide: their difference is rounding, and a quotient of roundings is no slope."""
 
 
 @overload
@@ -64,17 +79,15 @@ def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExp
         raise ShapeError(f"reference must be a number or broadcast to x of shape {tuple(x.shape)}: got {got}") from None
     if isinstance(model, DendriticLayer):
         return explain_layer(steps[0], at, base, leading)  # type: ignore[arg-type]
-    pairs = list(zip(run_chain(steps, at), run_chain(steps, base), strict=True))
-    return explain_chain(steps, pairs, leading, features)
+    return explain_chain(steps, at, base, leading, features)
 
 
 def _explain_rows(rows: Rows) -> ModelExplanation:
     """The explanation of a network, with the inputs of a column as one and outputs in the user's units."""
     steps = chain_of(in_float64(rows.network))
-    pairs = list(zip(run_chain(steps, rows.x), run_chain(steps, rows.reference), strict=True))
-    found = explain_chain(steps, pairs, rows.x.shape[:1], rows.x.shape[1:])
+    found = explain_chain(steps, rows.x, rows.reference, rows.x.shape[:1], rows.x.shape[1:])
     by_column = found.inputs.new_zeros(*found.inputs.shape[:-1], len(rows.names))
-    by_column.index_add_(-1, index_of(rows.column, by_column), found.inputs)
+    by_column.index_add_(-1, _index(rows.column, by_column), found.inputs)
     return ModelExplanation(
         found.output * rows.scale + rows.shift,
         found.baseline * rows.scale + rows.shift,
@@ -84,3 +97,111 @@ def _explain_rows(rows: Rows) -> ModelExplanation:
         rows.names,
         rows.outputs,
     )
+
+
+def in_float64(model: nn.Module) -> nn.Module:
+    """A copy of a model in evaluation mode that computes in float64."""
+    twin = copy.deepcopy(model)
+    for module in twin.modules():
+        if isinstance(module, nn.RMSNorm) and module.eps is None:  # it is that of the type of the inputs
+            module.eps = torch.finfo(next(twin.parameters(), torch.empty(0)).dtype).eps
+    return twin.double().eval()
+
+
+def explain_layer(layer: DendriticLayer, at: Tensor, base: Tensor, leading: torch.Size) -> Explanation:
+    """The explanation of a layer in float64, for rows of inputs and of references."""
+    forest, weight = layer.forest, layer.edge_weight
+    here, there = trace(layer, at), trace(layer, base)
+    slopes = secant(layer.activation, here.sums, there.sums)
+    roots = _index(forest.roots, at)
+    if not layer.root_activation:
+        slopes[:, roots] = 1.0
+    change = torch.cat([at - base, here.values - there.values], dim=-1)  # (batch, inputs and nodes)
+    # What the neuron's answer changes by for each unit of a dendrite's sum: down the path from the root
+    sensitivity = torch.zeros_like(slopes)
+    sensitivity[:, roots] = slopes[:, roots]
+    for step in forest.descend():
+        edge, child, parent = (_index(each, at) for each in step)
+        sensitivity[:, child] = sensitivity[:, parent] * weight[edge] * slopes[:, child]
+    per_unit = sensitivity[:, _index(forest.node_of_edge, at)] * weight  # (batch, edges)
+    contributions = per_unit * change[:, _index(forest.source, at)]
+    synapses = _index(forest.synapse_edges, at)
+    dendrites = here.values - there.values  # of the roots; the others are those of the edges that read them
+    inner = np.flatnonzero(forest.source >= forest.in_features)
+    dendrites[:, _index(forest.source[inner] - forest.in_features, at)] = contributions[:, _index(inner, at)]
+    parts = (here.values[:, roots], there.values[:, roots], contributions[:, synapses], dendrites)
+    output, baseline, by_synapse, by_dendrite = (part.reshape(*leading, part.shape[-1]) for part in parts)
+    multipliers = per_unit[:, synapses].reshape(*leading, forest.synapses)
+    return Explanation(output, baseline, by_synapse, by_dendrite, forest, multipliers)
+
+
+def explain_chain(
+    steps: Sequence[nn.Module], x: Tensor, reference: Tensor, leading: torch.Size, features: torch.Size
+) -> ModelExplanation:
+    """From the last step to the first: what an output changes by for each unit of a step's input."""
+    pairs = list(zip(run_chain(steps, x), run_chain(steps, reference), strict=True))
+    output, baseline = pairs[-1]
+    outputs = output.shape[-1]
+    effect = torch.eye(outputs, dtype=output.dtype, device=output.device).expand(len(output), -1, -1)
+    layers, effects = [], []
+    for step, (at, base) in zip(reversed(steps), reversed(pairs[:-1]), strict=True):
+        if isinstance(step, DendriticLayer):
+            layers.append(explain_layer(step, at, base, leading))
+            effects.append(effect.reshape(*leading, outputs, effect.shape[-1]))
+            flat = layers[-1].multipliers.reshape(len(at), step.forest.synapses)
+            neuron, source = _index(step.forest.neuron_of_synapse, at), _index(step.forest.synapse_inputs, at)
+            before = at.new_zeros(len(at), outputs, at.shape[-1])
+            for number in range(outputs):  # one at a time: outputs times synapses would be the largest tensor by far
+                before[:, number].index_add_(1, source, effect[:, number, neuron] * flat)
+            effect = before
+        elif isinstance(step, nn.Linear):
+            effect = effect @ step.weight
+        elif isinstance(step, nn.BatchNorm1d):
+            scale = 1.0 if step.weight is None else step.weight
+            variance = torch.as_tensor(step.running_var)  # `chain_of` rejects batch norm without one
+            effect = effect * (scale / (variance + step.eps).sqrt())
+        elif isinstance(step, nn.LayerNorm | nn.RMSNorm):
+            effect = _through_norm(step, at, base, effect)
+        elif not isinstance(step, PASSES):
+            effect = effect * secant(step, at, base).unsqueeze(1)
+    at, base = pairs[0]
+    inputs = (effect * (at - base).unsqueeze(1)).reshape(*leading, outputs, *features)
+    output, baseline = output.reshape(*leading, outputs), baseline.reshape(*leading, outputs)
+    return ModelExplanation(output, baseline, inputs, tuple(layers[::-1]), tuple(effects[::-1]))
+
+
+def _through_norm(step: nn.LayerNorm | nn.RMSNorm, at: Tensor, base: Tensor, effect: Tensor) -> Tensor:
+    """Effects before a norm of rows, from those after it.
+
+    It is a product of what it normalizes, c, and of r = 1 / sqrt(mean(c^2) + eps). The change of a product is shared
+    as Shapley values share it, each factor's change times the mean of the other; that of c^2 and of r by their secants.
+    """
+    if step.weight is not None:
+        effect = effect * step.weight
+    centered = isinstance(step, nn.LayerNorm)
+    here, there = (rows - rows.mean(-1, keepdim=True) if centered else rows for rows in (at, base))
+    size, eps = at.shape[-1], float(step.eps or 0.0)
+    root, root_there = ((rows.square().mean(-1, keepdim=True) + eps).sqrt() for rows in (here, there))
+    both = here + there
+    slope = -1 / (root * root_there * (root + root_there))  # of r against mean(c^2): (r - r') / (m - m')
+    pulled = (effect * both.unsqueeze(1)).sum(-1, keepdim=True) / 2  # (batch, outputs, 1)
+    before = effect * ((1 / root + 1 / root_there) / 2).unsqueeze(1) + pulled * (slope * both / size).unsqueeze(1)
+    return before - before.mean(-1, keepdim=True) if centered else before
+
+
+def secant(function: Callable[[Tensor], Tensor], at: Tensor, base: Tensor) -> Tensor:
+    """Slopes of an elementwise function between two places, its gradient where they coincide.
+
+    >>> secant(torch.relu, torch.tensor([1.0, 2.0, -1.0]), torch.tensor([-1.0, 2.0, -2.0])).tolist()
+    [0.5, 1.0, 0.0]
+    """
+    step, rise = at - base, function(at) - function(base)
+    with torch.enable_grad():
+        place = at.detach().clone().requires_grad_()
+        value = function(place)
+        gradient = torch.autograd.grad(value.sum(), place)[0] if value.requires_grad else torch.zeros_like(at)
+    gradient = torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
+    near = step.abs() <= NEAR * (1 + at.abs())
+    smooth = (rise - gradient * step).abs() <= NEAR * (1 + function(at).abs())  # not where a step function jumps
+    coincide = (step == 0) | (near & smooth)
+    return torch.where(coincide, gradient, rise / torch.where(step == 0, torch.ones_like(step), step))

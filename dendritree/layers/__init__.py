@@ -2,13 +2,12 @@
 
 from .convolution import DendriticConv1d, DendriticConv2d
 from .dann import DANN
-from .dendritic import DendriticLayer
+from .dendritic import DendriticLayer, Trace, trace
 from .denn import DENN
-from .distributed import share_wiring
 from .dmnn import DMNN
 from .dnm import DNM
+from .forest import share_wiring
 from .ktree import KTree
-from .tracing import Trace, trace
 
 __all__ = [
     "DANN",

@@ -7,11 +7,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from .. import ops
-from ..errors import DendritreeError, OptionError, ShapeError, check_int
+from ..errors import DendritreeError, OptionError, ShapeError, check_float, check_int
 from ..tree import Forest
 
 
@@ -148,13 +150,8 @@ def check_number(name: str, value: Any, *, positive: bool = True) -> float:
     >>> check_number("k", 5)
     5.0
     """
-    try:
-        number = math.nan if isinstance(value, bool | str) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number) or (positive and number <= 0):
-        raise OptionError(f"{name} must be a {'positive ' if positive else 'finite '}number: got {value!r}")
-    return number
+    rule = f"a {'positive' if positive else 'finite'} number"
+    return check_float(name, value, rule, lambda number: math.isfinite(number) and (number > 0 or not positive))
 
 
 def check_dense(x: Any) -> None:
@@ -168,6 +165,11 @@ def check_dense(x: Any) -> None:
     if x.layout is not torch.strided or x.is_nested:
         kind = f"a nested tensor of layout {x.layout}" if x.is_nested else f"one of layout {x.layout}"
         raise OptionError(f"the input must be a dense torch.Tensor: got {kind}")
+
+
+def index_of(index: npt.NDArray[np.integer[Any]], like: Tensor) -> Tensor:
+    """Numbers of numpy as an index for tensors like this one."""
+    return torch.tensor(index, device=like.device).long()  # a copy: a forest's arrays are not to be written to
 
 
 def as_rows(x: Tensor, in_features: int, dtype: torch.dtype) -> Tensor:

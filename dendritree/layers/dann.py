@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -19,7 +18,7 @@ from ..levels import Branching
 from ..randomness import generator_on
 from ..tree import Forest, IntArray
 from ..wiring import Partition, Random, Wiring
-from ..wiring.base import check_seed, dendrite_of_synapse, generator
+from ..wiring.base import Integers, check_seed, dendrite_of_synapse, generator, ungrouped
 from ..wiring.images import check_image_shape, image_of
 from .activation import Activation
 from .base import NeuronLayer, check_dense
@@ -31,7 +30,6 @@ FIELDS = ("random", "local", "global", "all")
 
 SYNAPSES = 16
 CHUNK = 2048  # fields drawn at once: 2048 x 784 random numbers are 13 MB
-Integers = npt.NDArray[np.integer[Any]]
 
 
 class DANN(NeuronLayer):
@@ -205,10 +203,6 @@ class ReceptiveFields(Wiring):
         object.__setattr__(self, "image_shape", check_image_shape(self.image_shape))
         check_seed(self.seed)
 
-    def fan_in(self, in_features: int, out_features: int) -> int:
-        """All inputs."""
-        return in_features
-
     def index(self, forest: Forest, in_features: int) -> IntArray:
         """Draw the centers, then the pixels around each."""
         image, random = image_of(self.image_shape, in_features, "field"), generator(self.seed)
@@ -217,17 +211,10 @@ class ReceptiveFields(Wiring):
         if self.per == "neuron":
             around = random.integers(height * width, size=forest.neurons)
             neuron = forest.neuron_of_node[dendrites]
-            center = _in_order(neuron, _nearest(around, np.bincount(neuron), (1, height, width), random))
+            center: Integers = ungrouped(neuron, _nearest(around, np.bincount(neuron), (1, height, width), random))
         else:
             center = random.integers(height * width, size=len(dendrites))
-        return _in_order(dendrite, _nearest(center, np.bincount(dendrite), image, random)).astype(np.int32)
-
-
-def _in_order(group: Integers, values: Integers) -> Integers:
-    """Values given group by group, put where the members of each group are."""
-    placed = np.empty_like(values)
-    placed[np.argsort(group, kind="stable")] = values
-    return placed
+        return ungrouped(dendrite, _nearest(center, np.bincount(dendrite), image, random))
 
 
 def _nearest(centers: Integers, counts: Integers, image: tuple[int, int, int], random: np.random.Generator) -> Integers:

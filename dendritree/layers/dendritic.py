@@ -1,8 +1,8 @@
-"""`DendriticLayer`: a layer of dendritic-tree neurons with the contract of `nn.Linear`."""
+"""`DendriticLayer`: a layer of dendritic-tree neurons with the contract of `nn.Linear`; and what its dendrites do."""
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,18 +12,9 @@ from ..levels import AUTO, Branching
 from ..tree import Forest
 from ..wiring import Custom
 from .activation import Activation
-from .forest import ForestLayer
+from .base import as_rows, index_of
+from .forest import CommonOptions, ForestLayer
 from .growth import Growth, Wirings
-
-
-class CommonOptions(TypedDict, total=False):
-    """Options of `DendriticLayer` that layers made of it pass on."""
-
-    bias: bool
-    dropout_per: str
-    backend: str
-    device: torch.device | str | None
-    dtype: torch.dtype | None
 
 
 class LayerOptions(CommonOptions, total=False):
@@ -119,6 +110,7 @@ class DendriticLayer(ForestLayer):
         growth = Growth(in_features, out_features, branching, depth, fan_in, wiring, repeats, ragged)
         super().__init__(
             growth,
+            {"in_features": growth.in_features, "out_features": growth.neurons},
             bias=bias,
             dropout=dropout,
             dropout_per=dropout_per,
@@ -127,8 +119,6 @@ class DendriticLayer(ForestLayer):
             backend=backend,
             device=device,
             dtype=dtype,
-            in_features=growth.in_features,
-            out_features=growth.neurons,
         )
 
     @classmethod
@@ -157,3 +147,47 @@ class DendriticLayer(ForestLayer):
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
         return self._run(x)
+
+
+class Trace(NamedTuple):
+    """The dendrites of all neurons, in the order of `layer.forest`'s nodes; the neurons are `forest.roots`."""
+
+    sums: Tensor
+    """What each dendrite adds up, bias included, shape (..., nodes)."""
+    values: Tensor
+    """What it passes on: the activation of its sum, shape (..., nodes)."""
+
+
+@torch.no_grad()
+def trace(layer: DendriticLayer, x: Tensor) -> Trace:
+    """Follow inputs through the trees, without dropout and without gradients: what every dendrite does with them.
+
+    Args:
+        layer: whose trees are followed.
+        x: inputs, shape (..., in_features), in the type of the weights.
+
+    Example:
+        >>> layer = DendriticLayer(4, 1, branching=2)
+        >>> x = torch.ones(3, 4)
+        >>> trace(layer, x).values.shape  # two dendrites and the root
+        torch.Size([3, 3])
+        >>> bool((trace(layer, x).values[:, layer.forest.roots.tolist()] - layer(x)).abs().max() < 1e-6)
+        True
+    """
+    forest, weight, bias = layer.forest, layer.edge_weight, layer.node_bias
+    flat = as_rows(x, forest.in_features, weight.dtype)
+    source, owner = (index_of(index, x) for index in (forest.source, forest.node_of_edge))
+    is_root = torch.zeros(forest.nodes, dtype=torch.bool, device=x.device)
+    is_root[forest.roots.tolist()] = True
+    sums = flat.new_zeros(len(flat), forest.nodes)
+    if bias is not None:
+        sums += bias
+    rows = torch.cat([flat, torch.zeros_like(sums)], dim=-1)  # (batch, inputs and nodes)
+    for level, edges, _ in forest.ascend():
+        sums.index_add_(1, owner[edges], rows[:, source[edges]] * weight[edges])
+        values = layer.activation(sums[:, level])
+        if not layer.root_activation:
+            values = torch.where(is_root[level], sums[:, level], values)
+        rows[:, forest.in_features + level.start : forest.in_features + level.stop] = values
+    shape = (*x.shape[:-1], forest.nodes)
+    return Trace(sums.reshape(shape), rows[:, forest.in_features :].reshape(shape))

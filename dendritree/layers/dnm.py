@@ -168,11 +168,9 @@ class DNM(NeuronLayer):
         [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]
         """
         weight, threshold = (p.detach().flatten().double().cpu() for p in (self.weight, self.threshold))
-        if self.source is not None and self.dendrite is not None:
-            assert self.neuron is not None
-            assert self.log_scale is not None
-            source, dendrite, neuron = (index.cpu() for index in (self.source, self.dendrite, self.neuron))
-            return SynapseTable(weight, threshold, source, dendrite, neuron, self.log_scale.double().cpu())
+        if self.is_pruned:
+            source, dendrite, neuron, log_scale = (getattr(self, key).cpu() for key in TABLE_KEYS)
+            return SynapseTable(weight, threshold, source, dendrite, neuron, log_scale.double())
         dendrites = self.out_features * self.dendrites
         return SynapseTable(
             weight,

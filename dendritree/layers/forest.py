@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from .. import ops
-from ..errors import FormatError, OptionError, ShapeError, check_one_of, check_probability
+from ..errors import FormatError, OptionError, ShapeError, check_int, check_one_of, check_probability
 from ..randomness import dropout as drop
 from ..randomness import generator_on
 from ..tree import Forest, IntArray
@@ -18,10 +19,28 @@ from ..wiring import Wiring
 from .activation import Activation, make_activation
 from .base import PlannedLayer, check_dense
 from .growth import Growth
-from .state import FOREST_KEYS, check_forest, forest_state, is_same_tree
+from .state import FOREST_KEYS, WINDOWS_KEY, check_forest, forest_state, is_same_tree, read_forest
 
 DROPOUT_PER = ("synapse", "input")
 """What dropout silences: each neuron's synapses on their own, or an input for all neurons at once."""
+
+
+class CommonOptions(TypedDict, total=False):
+    """Options of all dendritic layers that layers made of them pass on."""
+
+    bias: bool
+    dropout_per: str
+    backend: str
+    device: torch.device | str | None
+    dtype: torch.dtype | None
+
+
+class ForestOptions(CommonOptions, total=False):
+    """Options of a dendritic layer apart from its sizes, its trees and their wiring."""
+
+    dropout: float
+    activation: Activation
+    root_activation: bool
 
 
 class ForestLayer(PlannedLayer):
@@ -36,16 +55,16 @@ class ForestLayer(PlannedLayer):
     def __init__(
         self,
         growth: Growth,
+        sizes: Mapping[str, int],
         *,
-        bias: bool,
-        dropout: float,
-        dropout_per: str,
-        activation: Activation,
-        root_activation: bool,
-        backend: str,
-        device: torch.device | str | None,
-        dtype: torch.dtype | None,
-        **sizes: int,
+        bias: bool = True,
+        dropout: float = 0.0,
+        dropout_per: str = "synapse",
+        activation: Activation = "leaky_relu",
+        root_activation: bool = True,
+        backend: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(dtype, **sizes)
         self.branching, self.wirings = growth.branching, growth.wirings
@@ -74,8 +93,8 @@ class ForestLayer(PlannedLayer):
 
     @property
     def multiply_adds(self) -> int:
-        """Multiply-adds for one sample."""
-        return self.forest.multiply_adds
+        """Multiply-adds for one sample: one per edge."""
+        return self.forest.edges
 
     @property
     def wiring(self) -> Wiring:
@@ -205,3 +224,34 @@ class ForestLayer(PlannedLayer):
         self.bias = nn.Parameter(like.new_empty(forest.biases), like.requires_grad) if has_bias else None
         self._make_plan(forest)
         self.reset_parameters()
+
+
+def share_wiring(model: nn.Module, *, source: int = 0) -> None:
+    """Give every process the wiring that the model has in process `source`; call it in all of them.
+
+    `DistributedDataParallel` copies parameters and buffers to all processes when it wraps a model. A wiring is
+    neither: processes that drew it with different seeds would train different networks as if they were one. Without
+    a process group there is nothing to share.
+
+    Args:
+        model: its dendritic layers have equal trees in all processes.
+        source: rank of the process whose wiring is taken.
+
+    Example:
+        >>> from dendritree import DendriticLayer
+        >>> share_wiring(DendriticLayer(16, 4, branching=2, fan_in=4, wiring="random"))
+    """
+    source = check_int("source", source, least=0)
+    if not (dist.is_available() and dist.is_initialized()):
+        return
+    if source >= dist.get_world_size():
+        raise OptionError(f"source must be the rank of one of {dist.get_world_size()} processes: got {source}")
+    for layer in model.modules():
+        if isinstance(layer, ForestLayer) and any(wiring.drawn for wiring in layer.wirings):
+            entries = forest_state(layer.forest, layer.windows)
+            device = layer.weight.device if dist.get_backend() == "nccl" else torch.device("cpu")
+            for key, value in entries.items():
+                entries[key] = value.to(device)
+                dist.broadcast(entries[key], source)
+            entries = {key: value.cpu() for key, value in entries.items()}
+            layer.rewire(read_forest(entries), entries[WINDOWS_KEY].numpy() if WINDOWS_KEY in entries else None)

@@ -17,7 +17,8 @@ from ..levels import Branching
 from ..randomness import generator_on
 from ..wiring import Morton, Random, Shared, Wiring
 from .activation import Activation
-from .dendritic import CommonOptions, DendriticLayer
+from .dendritic import DendriticLayer
+from .forest import CommonOptions
 from .growth import Wirings
 
 KTREE_WIRINGS: dict[str, type[Wiring]] = {"original": Shared, "permuted": Morton, "random": Random}

@@ -1,11 +1,10 @@
 """Whole networks by name: the paper's models, their controls, presets."""
 
 from .cnn import ConvDNM, ConvMLN, ConvMLP, ConvPerceptrons
-from .controls import MLP, Perceptrons
 from .convolution import ConvNetwork
 from .network import DendriticNetwork, DenseNetwork
 from .neurons import DANNClassifier, NeuronNetwork
-from .paper import MLNBinaryClassifier, MLNClassifier
+from .paper import MLP, MLNBinaryClassifier, MLNClassifier, Perceptrons
 from .presets import dendritic_preset
 from .registry import create_model, list_models
 

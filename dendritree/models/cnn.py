@@ -15,9 +15,8 @@ from ..layers.growth import Wirings
 from ..layers.linear import Dropout
 from ..levels import Branching
 from ..wiring import with_image
-from .controls import MLP, Perceptrons
 from .output import make_output
-from .paper import MLNClassifier
+from .paper import MLP, MLNClassifier, Perceptrons
 from .registry import register
 
 

@@ -83,15 +83,13 @@ class ConvNetwork(Network):
             trees: dict[str, Any] = {"branching": branching, "activation": activation, "root_activation": False}
             trees |= {"ragged": True} if fan_in is None else {"wiring": "random", "fan_in": fan_in}
             steps.append(DendriticConv2d(shape[0], filters[0], kernel, step, kernel // 2, **trees, **placed))
-        steps += [nn.BatchNorm2d(filters[0], **placed)] if _is_normalized(norm) else []
+        if norm is not None:
+            check_one_of("norm", norm, ("batch",))
+            steps.append(nn.BatchNorm2d(filters[0], **placed))
         steps += [make_activation(activation), nn.AdaptiveMaxPool2d(parts), nn.Flatten(-3)]
         steps += between(features, None, dropout, device, dtype)
         super().__init__(steps, make_linear(features, outputs, device, dtype), output)
         self.in_features = inputs
-
-
-def _is_normalized(norm: str | None) -> bool:
-    return norm is not None and check_one_of("norm", norm, ("batch",)) == "batch"
 
 
 class _Convolution(nn.Conv2d):

@@ -50,22 +50,16 @@ def network_of(model: Any) -> nn.Module:
 
 def with_network(model: Holder, network: nn.Module) -> Holder:
     """A copy of a model that holds another network; the rest is shared with the model. A network is replaced itself."""
-    changed: Any = network if isinstance(model, nn.Module) else _copy_with(model, network)
-    return changed  # type: ignore[no-any-return]
-
-
-def _copy_with(model: Any, network: nn.Module) -> Any:
+    if isinstance(model, nn.Module):
+        return network  # type: ignore[return-value]
+    twin: Any = copy.copy(model)
     inner = held_by(model)
     if inner is None:
-        twin = copy.copy(model)
         twin.network_, twin._optimizer = network, None
-        return twin
-    changed = with_network(inner, network)
-    if dataclasses.is_dataclass(model) and not isinstance(model, type):
-        return dataclasses.replace(model, estimator=changed)
-    twin = copy.copy(model)
-    if hasattr(model, "steps"):
-        twin.steps = [*model.steps[:-1], (model.steps[-1][0], changed)]
+    elif hasattr(model, "steps"):
+        twin.steps = [*model.steps[:-1], (model.steps[-1][0], with_network(inner, network))]
+    elif hasattr(model, "encoding"):
+        twin = dataclasses.replace(twin, estimator=with_network(inner, network))
     else:
-        twin.best_estimator_ = changed
-    return twin
+        twin.best_estimator_ = with_network(inner, network)
+    return twin  # type: ignore[no-any-return]

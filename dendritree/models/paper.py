@@ -1,17 +1,25 @@
-"""The paper's dendritic models: a single neuron, and a layer of class neurons (MLN: multi-layer neuron)."""
+"""The paper's models: a single dendritic neuron, a layer of class neurons (MLN: multi-layer neuron), and the controls.
+
+The controls are what a dendritic model has to be compared with. Their dense weights start from He's law
+N(0, 2 / fan-in), their biases from 0. Dropout acts on the inputs, as for the trees.
+"""
 
 from __future__ import annotations
 
 from typing import Unpack
 
+import torch
 from torch import Tensor, nn
 
+from ..errors import check_int
 from ..layers import DendriticLayer
+from ..layers.base import check_dense
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
+from ..layers.linear import make_linear
 from ..levels import Branching
 from .chain import Chain
-from .output import make_output
+from .output import Classifier, make_output
 from .registry import register
 
 
@@ -33,7 +41,6 @@ class MLNClassifier(Chain):
         - Output: `(*, out_features)`.
 
     Example:
-        >>> import torch
         >>> net = MLNClassifier(1024, 10, branching=32, dropout=0.4, output="probabilities")
         >>> net(torch.randn(5, 1024)).sum(-1).round(decimals=4).tolist()
         [1.0, 1.0, 1.0, 1.0, 1.0]
@@ -80,7 +87,6 @@ class MLNBinaryClassifier(MLNClassifier):
         - Output: `(*, 1)`.
 
     Example:
-        >>> import torch
         >>> net = MLNBinaryClassifier(1024, branching=32, dropout=0.3)
         >>> net(torch.randn(5, 1024)).shape
         torch.Size([5, 1])
@@ -97,3 +103,87 @@ class MLNBinaryClassifier(MLNClassifier):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(in_features, 1, branching=branching, wiring=wiring, dropout=dropout, output=output, **options)
+
+
+@register("perceptrons", example={"in_features": 16, "out_features": 3})
+class Perceptrons(Classifier):
+    """One linear unit per output: what a dendritic neuron is without its dendrites.
+
+    Args:
+        in_features: number of inputs.
+        out_features: number of classes; 1 for a yes-or-no question.
+        dropout: probability of silencing an input while training.
+        output: `"logits"` or `"probabilities"`.
+        device, dtype: as in `nn.Linear`.
+
+    Example:
+        >>> Perceptrons(64, 10)(torch.randn(5, 64)).shape
+        torch.Size([5, 10])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int = 10,
+        *,
+        dropout: float = 0.0,
+        output: str = "logits",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(in_features, out_features, dropout, output)
+        self.units = make_linear(self.in_features, self.out_features, device, dtype)
+
+    def chain(self) -> list[nn.Module]:
+        """The modules up to the logits."""
+        return [self.dropout, self.units]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        check_dense(x)
+        y: Tensor = self.output(self.units(self.dropout(x)))
+        return y
+
+
+@register("mlp", example={"in_features": 16, "out_features": 3, "hidden": 5})
+class MLP(Classifier):
+    """The paper's control: one hidden layer of ReLU perceptrons; `out_features=1` is its binary MLP.
+
+    Args:
+        in_features: number of inputs.
+        out_features: number of classes; 1 for a yes-or-no question.
+        hidden: number of hidden units, `h` in the paper.
+        dropout: probability of silencing an input while training.
+        output: `"logits"` or `"probabilities"`.
+        device, dtype: as in `nn.Linear`.
+
+    Example:
+        >>> sum(p.numel() for p in MLP(1024, 10, hidden=11).parameters())
+        11395
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int = 10,
+        *,
+        hidden: int,
+        dropout: float = 0.0,
+        output: str = "logits",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(in_features, out_features, dropout, output)
+        self.hidden_features = check_int("hidden", hidden)
+        self.hidden = make_linear(self.in_features, self.hidden_features, device, dtype)
+        self.readout = make_linear(self.hidden_features, self.out_features, device, dtype)
+
+    def chain(self) -> list[nn.Module]:
+        """The modules up to the logits."""
+        return [self.dropout, self.hidden, nn.ReLU(), self.readout]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        check_dense(x)
+        y: Tensor = self.output(self.readout(torch.relu(self.hidden(self.dropout(x)))))
+        return y

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError
-from ..explanation.chains import NEAR, explain_chain, in_float64, secant
+from ..explanation.explaining import NEAR, explain_chain, in_float64, secant
 from ..layers import DendriticLayer, trace
 from ..models.chain import chain_of, run_chain, split_shape
 
@@ -85,8 +85,7 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
     base = _reference(x.mean(0) if reference is None else reference, x.shape[-1], x)
     effects: Sequence[Tensor] = [torch.ones(1, 1, layers[0].out_features)]
     if not isinstance(model, DendriticLayer):
-        pairs = list(zip(run_chain(steps, x), run_chain(steps, base.expand_as(x)), strict=True))
-        effects = explain_chain(steps, pairs, x.shape[:1], x.shape[1:]).effects
+        effects = explain_chain(steps, x, base.expand_as(x), x.shape[:1], x.shape[1:]).effects
     measured: list[Measured] = []
     for step, here, there in zip(steps, run_chain(steps, x), run_chain(steps, base), strict=False):
         if not isinstance(step, DendriticLayer):

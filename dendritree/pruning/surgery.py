@@ -15,8 +15,7 @@ from torch import nn
 
 from ..errors import OptionError
 from ..explanation.rows import inputs_of, like
-from ..layers import DendriticLayer
-from ..layers.tracing import trace
+from ..layers import DendriticLayer, trace
 from ..models.chain import chain_of
 from ..models.holders import Holder, network_of, with_network
 from ..models.sizing import check_budget, parameters_of

@@ -19,9 +19,8 @@ from ..conversion.replacement import put_in
 from ..errors import DendritreeError, FormatError, OptionError
 from ..layers.base import NeuronLayer
 from ..layers.linear import Linear
-from . import models
 from .folders import CONFIG_FILE, WEIGHTS_FILE, Description
-from .layers import build_layer, describe_layer
+from .models import build_layer, describe_layer, describe_model, rebuild_model
 
 SHOWN = 3
 """Differences that an error lists."""
@@ -40,7 +39,7 @@ def describe(model: Any) -> Description:
         raise OptionError(f"a model to be saved must have a state dict of tensors: {odd[0]} is {state[odd[0]]!r:.60}")
     try:
         if "model_name" in vars(model):
-            return models.describe(model)
+            return describe_model(model)
         _check_not_shared(model)
         return {"layers": describe_layer(model)}, state
     except OptionError as error:
@@ -82,7 +81,7 @@ def rebuild(config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: to
             f"file alone cannot build it ({config.get('why')!s:.200})"
         )
     if "layers" not in config:
-        return models.rebuild(config, tensors, device)
+        return rebuild_model(config, tensors, device)
     network = build_layer(config["layers"], tensors)
     _load(network, tensors)
     return network.to(device).eval()

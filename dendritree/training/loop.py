@@ -17,10 +17,9 @@ from ..errors import OptionError, check_int, check_one_of
 from ..models.modes import evaluating, modes_kept
 from ..randomness import seeded
 from .checkpoints import Checkpoint
-from .checks import check_output, check_split, check_targets
 from .config import FitConfig, make_optimizer, make_scheduler
 from .history import Callback, Epoch, History, Run
-from .losses import LOSSES, Loss
+from .losses import LOSSES, Loss, check_output, check_split, check_targets
 
 
 def fit(
@@ -63,7 +62,7 @@ def fit(
     """
     config = config or FitConfig()
     device = _device(model)
-    split = _split(data)
+    split = load_dataset(data) if isinstance(data, Split | str | os.PathLike) else split_to_fit(data)
     check_split(split, config.loss)
     check_output(model, config.loss)
     if not len(split.train) or (not len(split.val) and config.restore_best):
@@ -83,7 +82,10 @@ def fit(
                 start = time.perf_counter()
                 train_loss, train_acc = _train_epoch(run, train, loss, scheduler, order)
                 val_loss, val_acc = evaluate(model, val, config.loss) if len(val) else (math.nan, math.nan)
-                _record(run, Epoch(epoch, train_loss, val_loss, train_acc, val_acc, time.perf_counter() - start))
+                seconds = time.perf_counter() - start
+                run.history.epochs.append(Epoch(epoch, train_loss, val_loss, train_acc, val_acc, seconds))
+                if run.history.best is run.history.epochs[-1]:
+                    run.history.best_state = {key: value.detach().clone() for key, value in model.state_dict().items()}
                 for callback in after_epoch:
                     callback(run)
                 if run.stop:
@@ -95,13 +97,6 @@ def fit(
     if config.restore_best and run.history.best_state:
         model.load_state_dict(run.history.best_state)
     return run.history
-
-
-def _split(data: Any) -> Split:
-    """The examples that a user named."""
-    if isinstance(data, Split):
-        return data
-    return load_dataset(data) if isinstance(data, str | os.PathLike) else split_to_fit(data)
 
 
 def _device(model: nn.Module) -> torch.device:
@@ -185,9 +180,3 @@ def _batches(examples: Examples, batch_size: int | None, order: torch.Generator 
     for start in range(0, total, batch_size):
         pick = slice(start, start + batch_size) if shuffled is None else shuffled[start : start + batch_size]
         yield examples.select(pick)
-
-
-def _record(run: Run, epoch: Epoch) -> None:
-    run.history.epochs.append(epoch)
-    if run.history.best is epoch:
-        run.history.best_state = {key: value.detach().clone() for key, value in run.model.state_dict().items()}

@@ -1,12 +1,15 @@
 """Rewiring (structural plasticity): while a model trains, its weakest synapses move to other inputs.
 
 The number of parameters never changes. A synapse that moved starts anew: its weight is 0, the optimizer's state of it
-is cleared.
+is cleared. The training loops of others, Lightning and the Trainer of transformers, are not needed here: their classes
+are extended where a callback is made.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -17,11 +20,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from ..errors import OptionError, check_int, check_one_of, check_probability
+from ..errors import MissingExtraError, OptionError, check_int, check_one_of, check_probability
+from ..layers.base import index_of
 from ..layers.forest import ForestLayer
 from ..tree import Forest, IntArray
-from ..wiring.base import dendrite_of_synapse, generator
-from .trainers import lightning_callback, transformers_callback
+from ..wiring.base import dendrite_of_synapse, generator, rank_in_group
 
 WHERE = ("anywhere", "window")
 
@@ -87,12 +90,41 @@ class Rewiring:
                     _forget(layer.weight, moved, optimizer)
 
     def for_lightning(self) -> Any:
-        """The same as a callback of Lightning: `Trainer(callbacks=[Rewiring(0.2).for_lightning()])`."""
-        return lightning_callback(self.after_epoch)
+        """The same as a callback of Lightning: `Trainer(callbacks=[Rewiring(0.2).for_lightning()])`.
+
+        It extends the class of the package in use, `lightning.pytorch` or `pytorch_lightning`.
+        """
+        base: Any = _package("lightning.pytorch", "pytorch_lightning").Callback
+        after_epoch = self.after_epoch
+
+        class LightningRewiring(base):  # type: ignore[misc]
+            """Moves synapses while Lightning trains."""
+
+            def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+                """Move some, with the epochs that the Trainer was given."""
+                epochs = trainer.max_epochs
+                if epochs is None or epochs < 1:
+                    rule = "max_epochs of the Trainer must be a number of epochs for Rewiring"
+                    raise OptionError(f"{rule}: got {epochs}")
+                after_epoch(pl_module, trainer.optimizers, trainer.current_epoch, epochs)
+
+        return LightningRewiring()
 
     def for_transformers(self) -> Any:
         """The same as a callback of transformers: `Trainer(..., callbacks=[Rewiring(0.2).for_transformers()])`."""
-        return transformers_callback(self.after_epoch)
+        base: Any = _package("transformers").TrainerCallback
+        after_epoch = self.after_epoch
+
+        class TransformersRewiring(base):  # type: ignore[misc]
+            """Moves synapses while the Trainer trains."""
+
+            def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+                """Move some, with the epochs that the Trainer was given."""
+                optimizer = kwargs["optimizer"]
+                own = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
+                after_epoch(kwargs["model"], [own], round(state.epoch) - 1, round(state.num_train_epochs))
+
+        return TransformersRewiring()
 
     def _layers(self, model: nn.Module) -> list[ForestLayer]:
         """The layers whose synapses can move; a model without any raises."""
@@ -113,6 +145,17 @@ class Rewiring:
         """
         progress = epoch / (self.until * epochs)
         return self.fraction * (1 + math.cos(math.pi * progress)) / 2 if progress < 1 else 0.0
+
+
+def _package(*names: str) -> Any:
+    """The first of some packages that is installed, one that is already imported before the others."""
+    for name in sorted(names, key=lambda name: name not in sys.modules):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    package = names[0].partition(".")[0]
+    raise MissingExtraError(f"{package} is needed for its callback and cannot be imported: pip install {package}")
 
 
 def _is_drawn(layer: ForestLayer) -> bool:
@@ -162,7 +205,7 @@ def rewire(
     source = forest.source.copy()
     source[edges] = _new_inputs(layer, weakest, layer.windows if where == "window" else None, random)
     layer.rewire(Forest(forest.in_features, _with_copies(layer, source), forest.offsets, forest.roots, forest.template))
-    moved = torch.from_numpy(forest.weight_of_edge[edges].astype(np.int64)).to(layer.weight.device)
+    moved = index_of(forest.weight_of_edge[edges], layer.weight)
     _forget(layer.weight, moved, optimizer)
     return moved
 
@@ -197,7 +240,7 @@ def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt
     neuron = forest.neuron_of_synapse[own]
     order = np.lexsort((strength[forest.synapse_edges[own]], neuron))
     count = np.bincount(neuron, minlength=forest.neurons)
-    rank = np.arange(len(own)) - (np.cumsum(count) - count)[neuron[order]]
+    rank = rank_in_group(neuron[order])
     return np.sort(own[order[rank < np.floor(fraction * count)[neuron[order]]]])
 
 

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from ..errors import OptionError, check_one_of
 from .base import Wiring
 from .images import Columns, Morton, Patches, Rows
-from .local import Local
-from .plain import Custom, Partition, Shared, Strided
-from .sampled import Random
-from .tied import Tied
+from .plain import Custom, Partition, Random, Shared, Strided
+from .windows import Local, Tied
 
 __all__ = [
     "WIRINGS",

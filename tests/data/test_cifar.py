@@ -14,8 +14,9 @@ import torch
 from PIL import Image
 
 from dendritree.data.catalog import FILE_SETS, FileSet
-from dendritree.data.cifar import read_batch, split_cifar, write_batch
 from dendritree.data.content import DataFile
+from dendritree.data.formats import read_batch, write_batch
+from dendritree.data.images import split_cifar
 from dendritree.data.obtain import obtain
 from dendritree.data.sources import Mirror, SpriteCarrier
 from dendritree.errors import FormatError, MissingDataError

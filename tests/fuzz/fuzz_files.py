@@ -32,7 +32,7 @@ import dendritree
 from dendritree import DANN, DENN, DNM, DendriticLayer, KTree, MLNClassifier, fit
 from dendritree.data import load_dataset
 from dendritree.data.content import DataFile
-from dendritree.data.idx import read_idx
+from dendritree.data.formats import read_idx
 from dendritree.data.places import Place, read_verified
 from dendritree.errors import DendritreeError, FormatError
 from dendritree.sklearn.tables import load_table_model, read_table

@@ -21,7 +21,7 @@ from tune_cases import made_up
 import dendritree
 from dendritree import DANN, DENN, DMNN, DNM, DendriticLayer, DendriticNetwork, KTree, MLNClassifier
 from dendritree.cli import main
-from dendritree.data.idx import write_idx
+from dendritree.data.formats import write_idx
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
 from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.store import RunStore

@@ -11,7 +11,7 @@ from torch import nn
 
 from dendritree import DendriticLayer, count, explain, load, prune, save, summary
 from dendritree.errors import OptionError
-from dendritree.layers.tracing import trace
+from dendritree.layers import trace
 from dendritree.storage.masked import load_masked, to_masked
 from dendritree.training.rewiring import Rewiring, rewire
 from dendritree.wiring import Tied

@@ -12,7 +12,7 @@ from torch import nn
 from dendritree import DendriticNetwork, FitConfig, Rewiring, fit
 from dendritree.data import Examples, Split
 from dendritree.errors import MissingExtraError, OptionError
-from dendritree.training import trainers
+from dendritree.training import rewiring
 
 EPOCHS = 4
 
@@ -114,6 +114,6 @@ def test_the_callback_of_lightning_is_of_the_package_in_use(net, lightning):
 
 
 def test_a_package_that_is_not_installed_is_named(monkeypatch):
-    monkeypatch.setattr(trainers.importlib, "import_module", lambda _: __import__("no_such_package"))
+    monkeypatch.setattr(rewiring.importlib, "import_module", lambda _: __import__("no_such_package"))
     with pytest.raises(MissingExtraError, match=r"lightning is needed for its callback .*: pip install lightning"):
         Rewiring().for_lightning()

@@ -13,7 +13,7 @@ from wiring_cases import by_dendrite, by_neuron
 from dendritree.errors import OptionError
 from dendritree.tree import Forest
 from dendritree.wiring import Random
-from dendritree.wiring.sampled import deal
+from dendritree.wiring.plain import deal
 
 
 def wired(forest, in_features, seed=0):

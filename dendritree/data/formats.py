@@ -1,4 +1,4 @@
-"""The IDX format of MNIST: a magic number that says type and dimensions, the sizes, then the bytes."""
+"""The binary formats of image data sets: IDX, that of MNIST, and the batches of CIFAR-10."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from ..errors import FormatError
 
 Bytes = NDArray[np.uint8]
 UNSIGNED_BYTE = 8  # IDX's code for the only element type that these data sets use
+CIFAR_PIXELS = 3 * 32 * 32
 
 
 def read_idx(content: bytes) -> Bytes:
     """The array in an IDX file of unsigned bytes; a copy of its own, so that it can be written to.
+
+    The file has a magic number that says type and dimensions, the sizes, then the bytes.
 
     >>> read_idx(write_idx(np.array([[1, 2, 3]], dtype=np.uint8)))
     array([[1, 2, 3]], dtype=uint8)
@@ -39,3 +42,21 @@ def write_idx(array: Bytes) -> bytes:
     '00 00 08 01 00 00 00 02 07 09'
     """
     return struct.pack(f">BBBB{array.ndim}I", 0, 0, UNSIGNED_BYTE, array.ndim, *array.shape) + array.tobytes()
+
+
+def read_batch(content: bytes) -> tuple[Bytes, Bytes]:
+    """Images (n, 3072), all red pixels row by row, then green, then blue; and labels (n,).
+
+    >>> images, labels = read_batch(write_batch(np.zeros((2, 3072), np.uint8), np.array([6, 9], np.uint8)))
+    >>> images.shape, labels.tolist()
+    ((2, 3072), [6, 9])
+    """
+    if not content or len(content) % (1 + CIFAR_PIXELS):
+        raise FormatError(f"a batch must have {1 + CIFAR_PIXELS} bytes per image: got {len(content)} bytes")
+    table = np.frombuffer(content, np.uint8).reshape(-1, 1 + CIFAR_PIXELS)
+    return table[:, 1:], table[:, 0]
+
+
+def write_batch(images: Bytes, labels: Bytes) -> bytes:
+    """The inverse of `read_batch`."""
+    return np.concatenate([labels[:, None], images], axis=1).tobytes()
