@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeAlias, Unpack
+from typing import Any, ClassVar, TypeAlias
 
+import torch
 from torch import Tensor
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..levels import AUTO, Branching
 from ..ops import PatchGrid
 from ..wiring import with_image
+from .activation import Activation
 from .base import check_dense
-from .forest import ForestLayer, ForestOptions
+from .forest import ForestLayer
 from .growth import Growth, Wirings
 
 Length: TypeAlias = int | Sequence[int]
@@ -42,8 +44,15 @@ class _DendriticConv(ForestLayer):
         wiring: Wirings = "shared",
         repeats: int | None = None,
         ragged: bool = False,
+        bias: bool = True,
         padding_mode: str = "zeros",
-        **options: Unpack[ForestOptions],
+        dropout: float = 0.0,
+        dropout_per: str = "synapse",
+        activation: Activation = "leaky_relu",
+        root_activation: bool = True,
+        backend: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         channels, filters = check_int("in_channels", in_channels), check_int("out_channels", out_channels)
         kernel, strides = self._lengths("kernel_size", kernel_size), self._lengths("stride", stride)
@@ -62,7 +71,18 @@ class _DendriticConv(ForestLayer):
         high = (1,) * (2 - len(kernel)) + kernel  # a row of numbers is an image one pixel high
         wirings = with_image(wiring, (channels, high[0], high[1]))
         growth = Growth(channels * high[0] * high[1], filters, branching, depth, fan_in, wirings, repeats, ragged)
-        super().__init__(growth, {"in_channels": channels, "out_channels": filters}, **options)
+        super().__init__(
+            growth,
+            {"in_channels": channels, "out_channels": filters},
+            bias=bias,
+            dropout=dropout,
+            dropout_per=dropout_per,
+            activation=activation,
+            root_activation=root_activation,
+            backend=backend,
+            device=device,
+            dtype=dtype,
+        )
         self.kernel_size, self.stride, self.padding, self.dilation = kernel, strides, padding, dilations
         self.padding_mode = padding_mode
         self._grid = self._make_grid()
@@ -138,7 +158,6 @@ class DendriticConv2d(_DendriticConv):
         multiply_adds: for one output position.
 
     Example:
-        >>> import torch
         >>> layer = DendriticConv2d(3, 32, 5, padding="same", branching=[25, 3])
         >>> layer(torch.randn(8, 3, 28, 28)).shape
         torch.Size([8, 32, 28, 28])
@@ -164,7 +183,6 @@ class DendriticConv1d(_DendriticConv):
         - Output: `(*, out_channels, length')`, the length as of `nn.Conv1d`.
 
     Example:
-        >>> import torch
         >>> layer = DendriticConv1d(4, 16, 9, stride=2, fan_in=12, branching=[4, 3], wiring="random")
         >>> layer(torch.randn(8, 4, 100)).shape
         torch.Size([8, 16, 46])

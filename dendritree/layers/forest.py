@@ -35,14 +35,6 @@ class CommonOptions(TypedDict, total=False):
     dtype: torch.dtype | None
 
 
-class ForestOptions(CommonOptions, total=False):
-    """Options of a dendritic layer apart from its sizes, its trees and their wiring."""
-
-    dropout: float
-    activation: Activation
-    root_activation: bool
-
-
 class ForestLayer(PlannedLayer):
     """A layer of dendritic trees: it has a forest, and one weight per edge and one bias per node of it.
 
