@@ -2,7 +2,7 @@
 
 from .families import FAMILIES
 from .plan import TablesPlan
-from .report import print_tables, write_tables
+from .report import print_tables, read_half, write_tables
 from .run import compare_tables
 from .tables import TABLES, Table, half_of
 
@@ -14,5 +14,6 @@ __all__ = [
     "compare_tables",
     "half_of",
     "print_tables",
+    "read_half",
     "write_tables",
 ]

@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...errors import FormatError
+from ...errors import FormatError, check_int, check_one_of
 from ...report import Report, print_report, write_report
 from ...report.files import ReportFiles
 from ...report.layout import Column, Section
 from ..engine.sections import machine_section, run_info
 from ..engine.store import RunStore
+from .charts import rank_chart
 from .families import FAMILIES
 from .plan import ALL, read_table_trial
 from .results import Half, TableResult, summarize_tables
@@ -32,11 +33,7 @@ LEVEL_RULE = (
 def write_tables(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
     """Write what the run in `folder` found, as far as it is, into the same folder; needs the extra `report`."""
     with RunStore.open_for_reading(folder) as store:
-        if "tables" not in store.config:
-            raise FormatError(f"the folder must be of `dendritree compare tables`: {folder} holds another run")
-        info, folds = run_info(store), int(store.config["folds"])
-        trials = store.read_trials(read_table_trial, with_weights=False)
-    results = summarize_tables(trials, folds)
+        info, results = run_info(store), read_results(store)
     halves = [half for name in (*HALVES, ALL) if (half := Half.of(name, results)).results]
     sections = (
         bars_section(halves),
@@ -48,6 +45,21 @@ def write_tables(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
     )
     report = Report(TITLE, tuple(sentences(halves)), sections)
     return report, write_report(report, folder, name="tables")
+
+
+def read_results(store: RunStore) -> list[TableResult]:
+    """What a run found, as far as it is."""
+    if "tables" not in store.config:
+        raise FormatError(f"the folder must be of `dendritree compare tables`: {store.folder} holds another run")
+    folds = check_int("folds", store.config.get("folds"), least=2)
+    return summarize_tables(store.read_trials(read_table_trial, with_weights=False), folds)
+
+
+def read_half(folder: str | os.PathLike[str], half: str = ALL) -> Half:
+    """The results of a half of the tables, `choose`, `held-out` or `all`, of the run in `folder`."""
+    check_one_of("half", half, (*HALVES, ALL))
+    with RunStore.open_for_reading(folder) as store:
+        return Half.of(half, read_results(store))
 
 
 def print_tables(report: Report, console: Console | None = None) -> None:
@@ -87,7 +99,9 @@ def ranks_section(halves: Sequence[Half]) -> Section:
         "ranks",
         "Ranks",
         "Mean rank over the tables that have every family, 1 being the best, and the number of tables on which trees"
-        " are ahead of each family, level with it, or behind it.",
+        " are ahead of each family, level with it, or behind it. In the diagrams (Demšar 2006) bars join families whose"
+        " mean ranks differ by less than Nemenyi's critical difference at 5 %: the study does not tell them apart. The"
+        " p value is that of Friedman's test, in Iman and Davenport's form, that all families are equally good.",
         (
             Column("family", "family", value=lambda of: of[1].family),
             Column("what", "what it is", value=lambda of: FAMILIES[of[1].family], detail=True),
@@ -99,6 +113,7 @@ def ranks_section(halves: Sequence[Half]) -> Section:
         ),
         [(half, standing) for half in halves for standing in half.standings()],
         by=_by_half,
+        charts=tuple(chart for half in halves if (chart := rank_chart(half)) is not None),
         empty="No table is complete yet.",
     )
 
