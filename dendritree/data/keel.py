@@ -52,7 +52,7 @@ def read_keel(content: bytes) -> tuple[Any, Any]:
     A column of numbers is float64, any other a pandas category. Columns are called `a1`, `a2` and so on.
 
     >>> frame, classes = read_keel(b"5.1, red, 2\\n4.9, ?, 1\\n")
-    >>> list(frame.dtypes.astype(str)), list(classes)
+    >>> list(frame.dtypes.astype(str)), classes.tolist()
     (['float64', 'category'], ['2', '1'])
     """
     pandas = import_extra("pandas", extra="tables")

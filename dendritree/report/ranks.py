@@ -66,9 +66,8 @@ def draw_ranks(axes: Any, diagram: RankDiagram, colors: Sequence[str], theme: Th
     for x in (1, end) if end == 1 + diagram.critical else (1,):
         axes.plot([x, x], [height - 0.16, height + 0.16], color=pale, linewidth=1.2)
     label = f"critical difference {diagram.critical:.2f}"
-    axes.text(
-        end if beside else 1, height if beside else height + 0.7, f"  {label}" if beside else label, color=pale, **text
-    )
+    where = (end + 0.02 * (count - 1 + 2 * room), height) if beside else (1, height + 0.7)
+    axes.text(*where, label, color=pale, **text)
     for place, (low, high) in enumerate(diagram.bars):
         bar = -BAR * (place + 0.75)
         axes.plot([low - 0.03, high + 0.03], [bar, bar], color=theme.ink, linewidth=3.2, solid_capstyle="round")

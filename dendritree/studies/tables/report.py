@@ -14,15 +14,18 @@ from ...report.layout import Column, Section
 from ..engine.sections import machine_section, run_info
 from ..engine.store import RunStore
 from .charts import rank_chart
-from .families import FAMILIES
+from .families import BOOSTING, FAMILIES, MLP
 from .plan import ALL, read_table_trial
-from .results import Half, TableResult, summarize_tables
+from .results import AHEAD, BEHIND, LEVEL, TREE, Half, Standing, TableResult, summarize_tables
 from .tables import HALVES
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 TITLE = "Trees, MLPs and gradient boosting on tables"
+STATES = {AHEAD: "trees ahead", LEVEL: "level", BEHIND: "behind"}
+MAIN = (TREE, MLP, BOOSTING)
+"""Families whose scores a narrow terminal shows."""
 LEVEL_RULE = (
     "Trees are level with a family on a table if the means over folds differ by no more than one standard error of"
     " their difference, s sqrt(1/k + 1/(k - 1)): s is the standard deviation of the k differences by fold, and"
@@ -44,7 +47,7 @@ def write_tables(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
         machine_section(info),
     )
     report = Report(TITLE, tuple(sentences(halves)), sections)
-    return report, write_report(report, folder, name="tables")
+    return report, write_report(report, folder, name="tables", pictures=True)
 
 
 def read_results(store: RunStore) -> list[TableResult]:
@@ -107,15 +110,22 @@ def ranks_section(halves: Sequence[Half]) -> Section:
             Column("what", "what it is", value=lambda of: FAMILIES[of[1].family], detail=True),
             Column("half", value=lambda of: of[0].name),
             Column("rank", "mean rank", "number", digits=2, value=lambda of: of[1].rank),
-            Column("ahead", "trees ahead", "count", value=lambda of: of[1].ahead),
-            Column("level", "level", "count", value=lambda of: of[1].level),
-            Column("behind", "behind", "count", value=lambda of: of[1].behind),
+            *(
+                Column(state, label, "count", value=functools.partial(_of_standing, state))
+                for state, label in STATES.items()
+            ),
         ),
         [(half, standing) for half in halves for standing in half.standings()],
         by=_by_half,
         charts=tuple(chart for half in halves if (chart := rank_chart(half)) is not None),
         empty="No table is complete yet.",
     )
+
+
+def _of_standing(state: str, item: tuple[Half, Standing]) -> int | None:
+    """The tables of a state; None for trees themselves, and where there are none of them to compare."""
+    found: int = getattr(item[1], state)
+    return found if item[1].ahead + item[1].level + item[1].behind else None
 
 
 def gains_section(halves: Sequence[Half]) -> Section:
@@ -150,14 +160,15 @@ def _of_family(family: str, attribute: str, result: TableResult) -> Any:
     return None if found is None else getattr(found, attribute)
 
 
-def _columns(attribute: str, suffix: str, label: str, **options: Any) -> list[Column]:
-    """A column per family."""
+def _columns(attribute: str, suffix: str, label: str, form: str) -> list[Column]:
+    """A column per family; without a label in CSV files only."""
     return [
         Column(
             f"{family}{suffix}",
             label and f"{family}{label}",
+            form,
+            detail=family not in MAIN,
             value=functools.partial(_of_family, family, attribute),
-            **options,
         )
         for family in FAMILIES
     ]
@@ -188,10 +199,10 @@ def tables_section(results: Sequence[TableResult]) -> Section:
             *TABLE_COLUMNS,
             Column("rows", "rows", "count", value="table.rows", detail=True),
             Column("columns", "columns", "count", value="table.columns", detail=True),
-            *_columns("spread", "", " ", form="spread"),
-            *_columns("parameters", "_parameters", "", form="count"),
-            *_columns("fit_seconds", "_fit_seconds", "", form="seconds"),
-            *_columns("predict_seconds", "_predict_seconds", "", form="seconds"),
+            *_columns("spread", "", " ", "spread"),
+            *_columns("parameters", "_parameters", "", "count"),
+            *_columns("fit_seconds", "_fit_seconds", "", "seconds"),
+            *_columns("predict_seconds", "_predict_seconds", "", "seconds"),
         ),
         sorted(results, key=lambda result: (HALVES.index(result.half), result.table.task)),
         by=_by_task,
@@ -208,8 +219,8 @@ def costs_section(results: Sequence[TableResult]) -> Section:
         " than the numbers that it keeps), and mean time to fit one fold on one thread.",
         (
             *TABLE_COLUMNS,
-            *_columns("parameters", "_parameters", " ", form="count"),
-            *_columns("fit_seconds", "_fit_seconds", " fit", form="seconds"),
+            *_columns("parameters", "_parameters", " ", "count"),
+            *_columns("fit_seconds", "_fit_seconds", " fit", "seconds"),
         ),
         sorted(results, key=lambda result: (HALVES.index(result.half), result.table.task)),
         by=_by_task,
