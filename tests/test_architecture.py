@@ -37,7 +37,7 @@ storage
 sklearn
 report
 studies.engine
-studies.paper studies.fair studies.inside studies.tuning studies.table
+studies.paper studies.fair studies.inside studies.tuning studies.table studies.tables
 plot
 view
 cli

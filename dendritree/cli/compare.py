@@ -7,27 +7,44 @@ from functools import partial
 
 from ..errors import OptionError
 from .messages import tell
-from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, WORKERS, Arguments, Option, image_shape, make_workers, say_data
+from .options import DATA_DIR, IMAGE, TARGET, WORKERS, Arguments, Option, image_shape, make_workers, say_data
 from .progress import Progress, resumable
-from .report import show_comparison, show_inside
+from .report import show_comparison, show_inside, show_tables
+
+TABLES = "tables"
+"""The word that asks for the study of tables; a folder of that name is ./tables."""
+OF_TABLES, OF_OTHERS = ("tables", "half", "folds"), ("target", "image", "budgets", "inside", "trials", "seeds", "steps")
 
 
 def run(arguments: Arguments) -> None:
     """Compare trees with other models of the same size, tuned alike."""
     folder, workers = arguments.run, make_workers(arguments)
-    study, show = _inside(arguments) if arguments.inside else _comparison(arguments)
-    with resumable(folder), Progress() as progress:
+    study, show, items = _study(arguments)
+    with resumable(folder), Progress(items) as progress:
         whole = study(folder, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
     if not whole:
         tell(f"out of time; {folder} keeps what is done")
     show(folder)
 
 
-Study = tuple[Callable[..., bool], Callable[[str], None]]
-"""What runs in a folder, and what shows its report."""
+Study = tuple[Callable[..., bool], Callable[[str], None], str]
+"""What runs in a folder, what shows its report, and what its progress counts."""
+
+
+def _study(arguments: Arguments) -> Study:
+    if arguments.tasks == [TABLES]:
+        return _tables(arguments)
+    if given := [name for name in OF_TABLES if getattr(arguments, name) is not None]:
+        raise OptionError(
+            f"--{given[0]} is for dendritree compare tables: got {' '.join(arguments.tasks) or 'no word'}"
+        )
+    arguments.trials = 16 if arguments.trials is None else arguments.trials
+    arguments.steps = 1000 if arguments.steps is None else arguments.steps
+    return _inside(arguments) if arguments.inside else _comparison(arguments)
 
 
 def _comparison(arguments: Arguments) -> Study:
+    """Families of models at several budgets."""
     from ..studies.fair import ComparisonPlan, compare
 
     plan = ComparisonPlan.make(
@@ -42,7 +59,7 @@ def _comparison(arguments: Arguments) -> Study:
     )
     for task in plan.tasks:
         say_data(task.held)
-    return partial(compare, plan=plan), partial(show_comparison, plan=plan)
+    return partial(compare, plan=plan), partial(show_comparison, plan=plan), "trials"
 
 
 def _inside(arguments: Arguments) -> Study:
@@ -60,7 +77,22 @@ def _inside(arguments: Arguments) -> Study:
         seeds=3 if arguments.seeds is None else arguments.seeds,
         steps=arguments.steps,
     )
-    return partial(compare_inside, plan=plan), show_inside
+    return partial(compare_inside, plan=plan), show_inside, "trials"
+
+
+def _tables(arguments: Arguments) -> Study:
+    """The estimators as they come, beside MLPs and gradient boosting."""
+    from ..studies.tables import TablesPlan, compare_tables
+
+    if given := [name for name in OF_OTHERS if getattr(arguments, name) is not None]:
+        raise OptionError(f"compare tables takes estimators as they come, on its own tables: got --{given[0]}")
+    plan = TablesPlan.make(
+        arguments.tables or (),
+        half=arguments.half or "all",
+        families=arguments.families or (),
+        folds=5 if arguments.folds is None else arguments.folds,
+    )
+    return partial(compare_tables, plan=plan), show_tables, "models"
 
 
 def _divisor(share: str) -> int:
@@ -71,21 +103,26 @@ def _divisor(share: str) -> int:
 
 
 OPTIONS = [
-    Option("tasks [DATA ...]", f"{DATA_HELP}; mnist:128 for 128 examples (default: all built-in ones)"),
+    Option(
+        "tasks [DATA ...]",
+        "built-in name (dendritree data list), .npz, x.npy, folder of images, table; or: tables (default: all)",
+    ),
     TARGET,
     IMAGE,
     Option("--budgets N ...", "parameters, such as 9k (default: several per data set)"),
     Option("--families F ...", "such as tied conv (default: tree sparse dense linear)"),
-    Option("--inside NET ...", "as parts of cnn, vit, mixer, gpt; budgets such as 1/3"),
-    Option("--trials N", "random configurations tried per family", 16),
+    Option("--inside N ...", "as parts of cnn, vit, mixer, gpt; budgets such as 1/3"),
+    Option("--trials N", "random configurations tried per family (default: 16)", type=int),
     Option("--seeds N", "final models evaluated (default: 5; 3 with --inside)", type=int),
-    Option("--steps N", "steps per trial; x 4 for final models", 1000),
+    Option("--steps N", "steps per trial; x 4 for final models (default: 1000)", type=int),
+    Option("--tables T ...", "of compare tables: iris, adult ... (default: all 47)"),
+    Option("--half H", "of its tables: choose, held-out or all (default: all)"),
+    Option("--folds N", "of each of its tables (default: 5)", type=int),
     Option("--hours H", "start nothing after this time (default: no limit)", type=float),
     Option("--run DIR", "folder of the run", "comparison"),
     DATA_DIR,
     *WORKERS,
 ]
-EXAMPLES = """dendritree compare mnist --budgets 4k 9k --hours 1
-dendritree compare pets/ --image 28x28
-dendritree compare houses.csv --target price
-dendritree compare cifar10 --inside vit --budgets 1/10"""
+EXAMPLES = """dendritree compare mnist:128 --budgets 4k 9k --hours 1
+dendritree compare cifar10 --inside vit --budgets 1/10
+dendritree compare tables --half held-out --run tables"""

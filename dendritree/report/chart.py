@@ -36,6 +36,9 @@ class Panel:
     scale: str = "linear"
     """`linear`, or `errors` for accuracies: halving the errors is the same step everywhere."""
 
+    critical: float = 0.0
+    """Of `ranks`: Nemenyi's critical difference."""
+
     def __post_init__(self) -> None:
         check_one_of("scale", self.scale, ("linear", "errors"))
 
@@ -53,9 +56,10 @@ class Chart:
     panels: tuple[Panel, ...]
     form: str = "curves"
     """`curves` (line and band), `sweep` (marked line and bars), `points` (marks and bars), `scaling` (marked line and
-    band over a logarithmic axis, its label at its end) or `shares` (a bar for each line's x, with its label)."""
+    band over a logarithmic axis, its label at its end), `shares` (a bar for each line's x, with its label) or `ranks`
+    (a line's x is its mean rank, low and high those of the first and the last that it is not told apart from)."""
     group: str = ""
     """A title over adjacent charts that share it."""
 
     def __post_init__(self) -> None:
-        check_one_of("form", self.form, ("curves", "sweep", "points", "scaling", "shares"))
+        check_one_of("form", self.form, ("curves", "sweep", "points", "scaling", "shares", "ranks"))

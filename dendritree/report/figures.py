@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import import_extra
-from .chart import Chart, Line
+from .chart import Chart, Line, Panel
 from .palette import FAMILIES, LIGHT, Look, Looks
+from .ranks import RankDiagram, draw_ranks
 from .scaling import label_ends, set_scales
 
 WIDTH = 340  # pixels: what a phone of 360 shows without scrolling
@@ -20,6 +21,7 @@ PANEL = (170, 58, 10)  # height of a panel, and room at its left and right, in p
 SCALING_PANEL = (220, 58, 56)  # with labels at the ends of its lines
 TOP, BOTTOM, BETWEEN = 10, 42, 16  # pixels around and between the panels
 BARS_LEFT = 132  # pixels for the names of bars
+RANKS_LINE = 19  # pixels of a line of text in a diagram of ranks
 DOTS_PER_INCH = 100  # so that one unit of matplotlib's inch is 100 pixels
 POINTS = 72 / DOTS_PER_INCH  # of one pixel
 
@@ -92,14 +94,18 @@ def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
     named = [line for panel in chart.panels for line in panel.lines if not line.faint]
     named.sort(key=lambda line: (list(FAMILIES).index(line.family), line.size))
     labels = list(dict.fromkeys(line.label for line in named))
-    scaling, shares = chart.form == "scaling", chart.form == "shares"
+    scaling, shares, ranks = (chart.form == form for form in ("scaling", "shares", "ranks"))
     panel_height, left, right = SCALING_PANEL if scaling else PANEL
     if shares:
         bars = max((len(panel.lines) for panel in chart.panels), default=0)
         panel_height, left = BAR_HEIGHT * max(1, bars), BARS_LEFT
-    legend_height = 0 if scaling or shares else LEGEND_LINE * -(-len(labels) // 2)
+    if ranks:
+        lines = max((diagram_of(panel).lines for panel in chart.panels), default=1)
+        panel_height, left, right = round(RANKS_LINE * lines), 4, 4
+    legend_height = 0 if scaling or shares or ranks else LEGEND_LINE * -(-len(labels) // 2)
     count = len(chart.panels)
-    height = TOP + count * panel_height + (count - 1) * BETWEEN + BOTTOM + legend_height
+    bottom = TOP if ranks else BOTTOM
+    height = TOP + count * panel_height + (count - 1) * BETWEEN + bottom + legend_height
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": chart.name}):
         figure = figures.Figure(figsize=(WIDTH / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
         for place, panel in enumerate(chart.panels):
@@ -109,6 +115,11 @@ def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
             axes = figure.add_axes((*box, (WIDTH - left - right) / WIDTH, panel_height / height))
             if shares:
                 _add_bars(axes, chart.x_label, panel.lines, models)
+                continue
+            if ranks:
+                own = {line.label: models[line.family, line.size].color for line in panel.lines}
+                diagram = diagram_of(panel)
+                draw_ranks(axes, diagram, [own[name] for name in diagram.names], LIGHT, size=10.5 * POINTS)
                 continue
             for line in panel.lines:
                 _add(axes, line, models[line.family, line.size], chart.form)
@@ -123,6 +134,24 @@ def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
         file = io.BytesIO()
         figure.savefig(file, **options)
     return file.getvalue()
+
+
+def diagram_of(panel: Panel) -> RankDiagram:
+    """The diagram of a panel of `ranks`.
+
+    >>> ends = (1.1,), (1.9,)
+    >>> lines = Line("b", "mlp", 2, (1.9,), (1.0,), *ends), Line("a", "tree", 0, (1.1,), (0.0,), *ends)
+    >>> diagram_of(Panel("", lines, critical=1.0))
+    RankDiagram(names=('a', 'b'), ranks=(1.1, 1.9), bars=((1.1, 1.9),), critical=1.0)
+    """
+    order = sorted(panel.lines, key=lambda line: line.x[0])
+    bars: list[tuple[float, float]] = []
+    for line in order:  # a bar begins with its best model, and none is inside another
+        low, high = line.x[0], line.high[0]
+        if high > low and (not bars or high > bars[-1][1]):
+            bars.append((low, high))
+    names, ranks = tuple(line.label for line in order), tuple(line.x[0] for line in order)
+    return RankDiagram(names, ranks, tuple(bars), panel.critical)
 
 
 def _add(axes: Any, line: Line, look: Look, form: str) -> None:

@@ -108,6 +108,9 @@ FAMILIES = {
     "dnm": FamilyLook(("#8A7A00",), "P", SHORT_DASHED),
     "dmnn": FamilyLook(("#A8438C",), "<", SHORT_DASHED),
     "dann": FamilyLook(("#117799",), "h", SHORT_DASHED),
+    # scikit-learn's, beside them
+    "scikit-mlp": FamilyLook(("#9C2A6B",), ">", DASHED),
+    "boosting": FamilyLook(("#6B4FA0",), "8", SHORT_DASHED),
 }
 """In the order of legends."""
 

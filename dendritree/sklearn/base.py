@@ -7,7 +7,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -178,11 +178,11 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     def _committee(self, rows: int) -> Committee | None:
         """The committee that trains the network on so many rows; None for a network that trains as a whole."""
-        hidden = self.network_.readout.in_features if isinstance(self.network_, Network) else 0  # a linear one has none
-        members = auto_members(rows, hidden) if self.members == "auto" else check_int("members", self.members)
-        if members == 1 or not hidden:
+        given = None if self.members == "auto" else check_int("members", self.members)
+        if not isinstance(self.network_, Network):  # a linear one has no hidden neurons
             return None
-        return Committee(self.network_, members, held_out=not self.early_stopping)
+        members = given or auto_members(rows, cast(nn.Linear, self.network_.readout).in_features)
+        return None if members == 1 else Committee(self.network_, members, held_out=not self.early_stopping)
 
     def _draw_seed(self) -> int:
         return int(validation.check_random_state(self.random_state).randint(2**31 - 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -73,24 +73,28 @@ class Committee(nn.Module):
             readout.weight.mul_(math.sqrt(members))
         self.bias = nn.Parameter(readout.bias.detach().repeat(members, 1))
 
+    @property
+    def _readout(self) -> nn.Linear:
+        return cast(nn.Linear, self.network.readout)
+
     def forward(self, x: Tensor) -> Tensor:
         """The answers of the members that the class describes."""
         rows = x[:, :-1] if self.held_out else x
-        weight = self.network.readout.weight * self.own[:, None]  # (members, out, hidden)
+        weight = self._readout.weight * self.own[:, None]  # (members, out, hidden)
         answers = nn.functional.linear(self.network.hidden(rows), weight.flatten(0, 1))
-        answers = answers.unflatten(1, self.bias.shape) + self.bias  # (rows, members, out)
+        answers = answers.reshape(-1, *self.bias.shape) + self.bias  # (rows, members, out)
         if not self.held_out:
             return answers if self.training else answers.mean(1, keepdim=True)
         kept = x[:, -1:].long()  # (rows, 1): the member that does not learn from the row
         if self.training:
             kept = (kept + torch.arange(1, self.members, device=x.device)) % self.members  # all others
-        return torch.take_along_dim(answers, kept[..., None], dim=1)
+        return answers.take_along_dim(kept[..., None], dim=1)
 
     @torch.no_grad()
     def merged(self) -> Network:
         """The network, with the mean answer of its members; the committee must not be used afterwards."""
-        self.network.readout.weight.div_(self.members)
-        self.network.readout.bias.copy_(self.bias.mean(0))
+        self._readout.weight.div_(self.members)
+        self._readout.bias.copy_(self.bias.mean(0))
         return self.network
 
     def examples(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Examples:

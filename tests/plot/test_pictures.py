@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from dendritree import DendriticLayer, DendriticNetwork, Local, MLNClassifier, explain
 from dendritree.errors import OptionError, ShapeError
 from dendritree.plot import (
+    critical_difference,
     plot_comparison,
     plot_efficiency,
     plot_explanation,
@@ -47,6 +48,7 @@ DRAWN = {
     "wiring": lambda **given: plot_wiring(LOCAL, 2, **given),
     "weights": lambda **given: plot_weights(LOCAL, **given),
     "explanation": lambda **given: plot_explanation(explain(LOCAL, torch.rand(2, 64)), 1, example=1, **given),
+    "ranks": lambda **given: critical_difference({"tree": [3, 3, 1], "mlp": [2, 2, 2], "other": [1, 1, 3]}, **given),
     "history": lambda **given: plot_history(HISTORY, **given),
     "pruning": lambda **given: plot_pruning({"one": POINTS, "two": POINTS}, **given),
 }

@@ -176,15 +176,31 @@ def paired_difference(
     >>> paired_difference([0.9, 0.8], [0.8, 0.7], 0.5).mean
     0.1
     """
+    mean, deviation = paired_mean(first, second, test_to_train)
+    count = len(first)
+    if count < 2:
+        return Difference(mean, -most, most)
+    special = import_extra("scipy.special", extra="experiments")
+    half = float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * deviation
+    return Difference(mean, max(mean - half, -most), min(mean + half, most))
+
+
+def paired_mean(first: Sequence[float], second: Sequence[float], test_to_train: float) -> tuple[float, float]:
+    """Mean of first minus second over splits, and its standard error; NaN for one split.
+
+    The error is Nadeau and Bengio's: s sqrt(1 / n + test rows / training rows), s being the standard deviation of the n
+    differences.
+
+    >>> mean, error = paired_mean([0.9, 0.8, 0.7], [0.8, 0.8, 0.6], 0.5)
+    >>> round(mean, 4), round(error, 4)
+    (0.0667, 0.0527)
+    """
     differences = np.subtract(first, second)
     count = len(differences)
     mean = float(differences.mean().round(12))
     if count < 2:
-        return Difference(mean, -most, most)
-    deviation = math.sqrt(float(differences.var(ddof=1)) * (1 / count + test_to_train))
-    special = import_extra("scipy.special", extra="experiments")
-    half = float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * deviation
-    return Difference(mean, max(mean - half, -most), min(mean + half, most))
+        return mean, math.nan
+    return mean, math.sqrt(float(differences.var(ddof=1)) * (1 / count + test_to_train))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -1,0 +1,38 @@
+"""The critical-difference diagram of a half."""
+
+from __future__ import annotations
+
+from ...report.chart import Chart, Line, Panel
+from ..engine.ranks import Ranking
+from ..engine.statistics import show_p
+from .families import MLP
+from .results import Half
+
+LOOKS = {MLP: "scikit-mlp"}
+"""Families whose look has another name: `mlp` is the paper's control."""
+
+
+def rank_chart(half: Half) -> Chart | None:
+    """The mean ranks of a half as a chart; None where no table has all families."""
+    ranking = half.ranking
+    if ranking is None:
+        return None
+    order = ", ".join(f"{name} {rank:.2f}" for name, rank in zip(ranking.names, ranking.ranks, strict=True))
+    return Chart(
+        f"ranks-{half.name}",
+        f"{half.title[0].upper()}{half.title[1:]}: {ranking.count} tables, Friedman's test {show_p(ranking.p)}",
+        f"Mean ranks on {half.title}: {order}; the critical difference is {ranking.critical:.2f}.",
+        "mean rank",
+        (Panel("", rank_lines(ranking), critical=ranking.critical),),
+        "ranks",
+    )
+
+
+def rank_lines(ranking: Ranking) -> tuple[Line, ...]:
+    """A line per family: its rank, and those of the first and the last that it is not told apart from."""
+    found = []
+    for place, (name, rank) in enumerate(zip(ranking.names, ranking.ranks, strict=True)):
+        near = [other for other in ranking.ranks if abs(other - rank) < ranking.critical]
+        ends = (min(near, default=rank),), (max(near, default=rank),)
+        found.append(Line(name, LOOKS.get(name, name), 0, (rank,), (float(place),), *ends))
+    return tuple(found)

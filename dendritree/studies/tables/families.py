@@ -1,0 +1,85 @@
+"""The families of the study: estimators as they come, behind the same columns, and their sizes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import import_extra
+from .tables import CLASSIFICATION
+
+NEURONS = ("tree", "sparse", "dense", "linear")
+MLP, BOOSTING = "mlp", "boosting"
+FAMILIES = {
+    "tree": "dendritic trees",
+    "sparse": "sparse neurons, the same wiring",
+    "dense": "dense networks of the same size",
+    "linear": "one linear unit per output",
+    MLP: "scikit-learn's MLP",
+    BOOSTING: "scikit-learn's gradient boosting",
+}
+"""Families by name, and what they are."""
+
+
+def make_estimator(family: str, task: str, seed: int | None = None, changes: Mapping[str, Any] | None = None) -> Any:
+    """The estimator of a family, all its options untouched but `random_state`.
+
+    Args:
+        family: a name of `FAMILIES`.
+        task: `classification` or `regression`.
+        seed: its `random_state`.
+        changes: further options, for a trial of something else.
+
+    >>> make_estimator("mlp", "classification", 3)
+    MLPClassifier(random_state=3)
+    """
+    from ...sklearn import DendriticClassifier, DendriticRegressor
+
+    classes, options = task == CLASSIFICATION, {"random_state": seed, **(changes or {})}
+    if family in NEURONS:
+        return (DendriticClassifier if classes else DendriticRegressor)(neurons=family, **options)
+    module = import_extra("sklearn.neural_network" if family == MLP else "sklearn.ensemble", extra="tables")
+    name = "MLP" if family == MLP else "HistGradientBoosting"
+    return getattr(module, f"{name}{'Classifier' if classes else 'Regressor'}")(**options)
+
+
+def make_model(family: str, task: str, seed: int, changes: Mapping[str, Any] | None = None) -> Any:
+    """The estimator behind its columns. Gradient boosting takes the frame as it is, categories and gaps included.
+
+    All others see numbers that are standardized (the median where one is missing, and an input that says so) and an
+    input of 0 or 1 per category (a missing one is a category).
+    """
+    estimator = make_estimator(family, task, seed, changes)
+    names = ("compose", "impute", "pipeline", "preprocessing")
+    compose, impute, pipeline, preprocessing = (import_extra(f"sklearn.{name}", extra="tables") for name in names)
+    if family == BOOSTING:
+        return pipeline.make_pipeline("passthrough", estimator)
+    filled = impute.SimpleImputer(strategy="median", add_indicator=True)
+    numbers = pipeline.make_pipeline(filled, preprocessing.StandardScaler())
+    one_hot = preprocessing.OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    columns = compose.make_column_transformer(
+        (numbers, compose.make_column_selector(dtype_include="number")),
+        (one_hot, compose.make_column_selector(dtype_exclude="number")),
+    )
+    return pipeline.make_pipeline(columns, estimator)
+
+
+def size_of(estimator: Any) -> int:
+    """Parameters of a fitted estimator; of gradient boosting the nodes of all its trees, splits and leaves.
+
+    A split keeps a column and a threshold, a leaf a value: counted as one number each, boosting is made to look
+    smaller than it is, never larger.
+    """
+    if hasattr(estimator, "n_parameters_"):
+        return int(estimator.n_parameters_)
+    if hasattr(estimator, "coefs_"):
+        return sum(part.size for part in (*estimator.coefs_, *estimator.intercepts_))
+    return sum(len(tree.nodes) for trees in estimator._predictors for tree in trees)
+
+
+def options_of(estimator: Any) -> dict[str, Any]:
+    """The options of an estimator as JSON values, without its seed."""
+    options: dict[str, Any] = json.loads(json.dumps(estimator.get_params()))
+    del options["random_state"]
+    return options

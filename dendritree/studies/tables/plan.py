@@ -1,0 +1,172 @@
+"""What the study of tables consists of: tables x families x folds, each estimator fitted and evaluated once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...errors import FormatError, OptionError, check_int, check_one_of, import_extra
+from ..engine.runner import alone_on_one_thread
+from ..engine.trial import CURVES, Trial, Value, key_text
+from .families import FAMILIES, make_estimator, make_model, options_of, size_of
+from .tables import CLASSIFICATION, HALVES, REGRESSION, TABLES, half_of
+
+STUDY = "tables"
+ALL = "all"
+SCORES = {CLASSIFICATION: "accuracy", REGRESSION: "r2"}
+"""The score of each task, by its name in a trial."""
+Changes = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class TableJob:
+    """A model to fit on all folds but one and evaluate on that one. It depends on its own fields alone."""
+
+    table: str
+    family: str
+    fold: int
+    folds: int
+    changes: Changes = ()
+
+    @property
+    def key(self) -> dict[str, Value]:
+        """What its trial is known by."""
+        return {"table": self.table, "family": self.family, "fold": self.fold}
+
+    @property
+    def stored_key(self) -> tuple[str, str]:
+        """Study and key as `RunStore.present` has them."""
+        return STUDY, key_text(self.key)
+
+
+@functools.lru_cache(maxsize=2)  # jobs of a table come one after the other
+def load_folds(table: str, folds: int, data_dir: str | None = None) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+    """Columns, targets, and the rows to fit and to evaluate on in each fold: stratified by class, shuffled, seed 0."""
+    selection = import_extra("sklearn.model_selection", extra="tables")
+    frame, y = TABLES[table].load(data_dir)
+    kind = selection.StratifiedKFold if TABLES[table].task == CLASSIFICATION else selection.KFold
+    return frame, y, list(kind(folds, shuffle=True, random_state=0).split(frame, y))
+
+
+def run_table_job(job: TableJob, data_dir: str | None = None) -> Trial:
+    """Fit and evaluate the job's model in this process, on one thread. Times include the columns' encoding."""
+    table = TABLES[job.table]
+    frame, y, folds = load_folds(job.table, job.folds, data_dir)
+    train, test = folds[job.fold]
+    model = make_model(job.family, table.task, job.fold, dict(job.changes))
+    with alone_on_one_thread(), _one_thread_elsewhere(), _quiet():
+        start = time.perf_counter()
+        model.fit(frame.iloc[train], y[train])
+        fitted = time.perf_counter()
+        found = model.predict(frame.iloc[test])
+        predicted = time.perf_counter()
+    scores = {SCORES[table.task]: _score(table.task, y[test], found), "predict_seconds": predicted - fitted}
+    losses = getattr(model[-1], "loss_curve_", None)
+    curves = {name: [math.nan] for name in CURVES} | {"train_loss": [float(losses[-1]) if losses else math.nan]}
+    config = options_of(model[-1])
+    return Trial(STUDY, job.key, job.fold, config, size_of(model[-1]), fitted - start, curves, scores)
+
+
+def _score(task: str, y: Any, found: Any) -> float:
+    """Accuracy, or R²."""
+    if task == CLASSIFICATION:
+        return float(np.mean(found == y))
+    return 1 - float(np.sum((y - found) ** 2)) / float(np.sum((y - y.mean()) ** 2))
+
+
+def _one_thread_elsewhere() -> Any:
+    """One thread for the linear algebra and the OpenMP of scikit-learn, which torch's own limit does not reach."""
+    return import_extra("threadpoolctl", extra="tables").threadpool_limits(1)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without scikit-learn's warning that an MLP stopped before it converged: untouched, it stops at 200 epochs."""
+    exceptions = import_extra("sklearn.exceptions", extra="tables")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
+        yield
+
+
+def read_table_trial(trial: Trial) -> Trial:
+    """A trial of a store, if it is one of this study."""
+    table = TABLES[check_one_of("table", trial.key.get("table"), TABLES)]
+    check_one_of("family", trial.key.get("family"), FAMILIES)
+    check_int("fold", trial.key.get("fold"), least=0)
+    if not {SCORES[table.task], "predict_seconds"} <= set(trial.scores):
+        raise FormatError(f"a model that was evaluated must have its {SCORES[table.task]}: got {trial.scores}")
+    return trial
+
+
+@dataclass(frozen=True)
+class TablesPlan:
+    """What to compare."""
+
+    tables: tuple[str, ...]
+    families: tuple[str, ...] = tuple(FAMILIES)
+    folds: int = 5
+    changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Options of a family's estimators that are not their defaults; none in the study itself."""
+
+    @classmethod
+    def make(
+        cls,
+        tables: Iterable[str] = (),
+        *,
+        half: str = ALL,
+        families: Iterable[str] = (),
+        folds: int = 5,
+        changes: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> TablesPlan:
+        """Check and resolve what a user asks for; nothing said means all.
+
+        Args:
+            tables: names of `TABLES`.
+            half: `choose`, `held-out` or `all`.
+            families: names of `FAMILIES`.
+            folds: parts of each table, each of which is evaluated on once.
+            changes: options by family, to try something other than the defaults.
+
+        >>> TablesPlan.make(half="held-out").tables[:3]
+        ('wine', 'heart', 'movement_libras')
+        """
+        check_one_of("half", half, (*HALVES, ALL))
+        asked = {check_one_of("table", name, TABLES) for name in tables} or set(TABLES)
+        found = tuple(name for name in TABLES if name in asked and half in (ALL, half_of(name)))
+        if not found:
+            raise OptionError(f"the {half} half must hold one of the tables: got {', '.join(sorted(asked))}")
+        chosen = {check_one_of("family", family, FAMILIES) for family in families} or set(FAMILIES)
+        for family in changes or {}:
+            check_one_of("family", family, FAMILIES)
+        own = tuple(family for family in FAMILIES if family in chosen)
+        return cls(found, own, check_int("folds", folds, least=2), dict(changes or {}))
+
+    def as_config(self) -> dict[str, Any]:
+        """All that decides the result of a trial, as JSON values: among it every option of every estimator."""
+        estimators = {
+            family: {
+                task: options_of(make_estimator(family, task, changes=self.changes.get(family)))
+                for task in (CLASSIFICATION, REGRESSION)
+            }
+            for family in FAMILIES
+        }
+        version = import_extra("sklearn", extra="tables").__version__
+        return {"tables": 1, "folds": self.folds, "scikit-learn": version, "estimators": estimators}
+
+    def jobs(self) -> list[TableJob]:
+        """All models, table by table, small tables first."""
+        order = sorted(self.tables, key=lambda name: (TABLES[name].rows, name))
+        return [
+            TableJob(table, family, fold, self.folds, tuple(self.changes.get(family, {}).items()))
+            for table in order
+            for fold in range(self.folds)
+            for family in self.families
+        ]
