@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..header import PIECEWISE, TANH
-from .files import part
+from .parts import part
 from .memory import at, call_at, cast, fill, sizes_at
 from .passes import (
     Tiles,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .files import part
+from .parts import part
 from .memory import at
 from .tiles import PIECE, item, lanes, number, store, stride, transpose_square
 

@@ -8,7 +8,8 @@ import numpy as np
 from numba import njit
 
 from .exponential import EXACT, exp
-from .files import jit, part
+from .files import jit
+from .parts import part
 from .memory import at, fill
 from .products import TILE, add_gradients
 

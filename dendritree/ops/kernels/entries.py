@@ -9,7 +9,8 @@ from numba import types
 from numba.core.ccallback import CFunc
 
 from .backward import backward
-from .files import OPTIONS, keep
+from .files import keep
+from .parts import OPTIONS
 from .forward import forward
 from .tiles import zeros
 

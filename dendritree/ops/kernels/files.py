@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -11,39 +10,8 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import IndexDataCacheFile
-from numba.extending import intrinsic
 
-OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "arcp", "nsz"},  # sums vectorize; NaN and infinity stay what they are
-}
-
-
-def part(function: Callable[..., Any]) -> Any:
-    """Compile as a part of other kernels only: no entry from Python, no file of its own."""
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True, **OPTIONS}
-    return njit(**options)(function)
-
-
-def operation(rule: Callable[..., Any]) -> Any:
-    """A part made of LLVM's instructions. For the types of its arguments, `rule` gives a signature and a function
-    that builds the result, if there is one, from the arguments' values."""
-
-    def typed(_context, *kinds):
-        signature, build = rule(*kinds)
-
-        def codegen(context, builder, _signature, values):
-            result = build(builder, *values)
-            return context.get_dummy_value() if result is None else result
-
-        return signature, codegen
-
-    context, _ = inspect.signature(typed).parameters.values()
-    typed.__signature__ = inspect.Signature([context, *inspect.signature(rule).parameters.values()])  # type: ignore
-    typed.__name__, typed.__doc__ = rule.__name__, rule.__doc__
-    return intrinsic(typed)
-
+from .parts import OPTIONS
 
 def jit(function: Callable[..., Any]) -> Any:
     """Compile without the GIL and keep the result on disk, or in memory alone where no folder can be written."""

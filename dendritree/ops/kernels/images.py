@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .files import part
+from .parts import part
 from .masks import sample_key
 from .memory import UINT32, at
 from .tiles import lanes, number, store, stride

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..header import CHUNK, PIECEWISE, PLACE
 from .blocks import from_tiles, to_tiles
-from .files import part
+from .parts import part
 from .images import copy_outputs, copy_planes
 from .memory import INT32, at, cast, chunk_at, place_at, sheet_at
 from .tiles import bit_stride, item, lanes, stride

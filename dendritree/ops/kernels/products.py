@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 from .exponential import exp
-from .files import jit, part
+from .files import jit
+from .parts import part
 from .memory import at, fill
 
 LANES = 128
