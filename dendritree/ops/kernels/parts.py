@@ -2,8 +2,8 @@
 
 Numba compiles a function as if Python would call it: it optimizes the function and emits machine code, and does so
 again for whatever the function is inlined into. A part is left as it was written, for the kernel that it ends up in to
-be optimized once, as a whole: that takes half the time. It also passes by those steps of Numba's that have nothing to do
-for such plain functions.
+be optimized once, as a whole: that takes half the time. It also passes by those steps of Numba's that have nothing to
+do for such plain functions.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class PartLibrary(JITCodeLibrary):
     def _finalize_final_module(self):
         self._finalized = True
 
-    def get_pointer_to_function(self, name):  # noqa: ARG002
+    def get_pointer_to_function(self, name):
         """No address: 0, as Numba says it."""
         self._ensure_finalized()
         return 0
