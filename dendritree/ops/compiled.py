@@ -1,4 +1,4 @@
-"""Compiling the kernels: once, for all processes, kept on disk."""
+"""Kernels by their names: compiled once for all processes, then loaded."""
 
 from __future__ import annotations
 
@@ -6,83 +6,81 @@ import contextlib
 import ctypes
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from ..files import Lock
+from .machine_code import Code, CodeFile, Loaded, file_of, load
 
 __all__ = ["Entry", "entry", "kernel"]
 
+INTEGER, REAL = "integer", "real"
 SIGNATURES = {
-    "log_products": ["intp"] * 10 + ["real"],
-    "log_products_backward": ["intp"] * 14 + ["real"],
-    "depths": ["intp"] * 12 + ["real"],
-    "smooth_depths": ["intp"] * 13 + ["real", "real"],
-    "smooth_depths_backward": ["intp"] * 15 + ["real", "real"],
+    "forward": [INTEGER],
+    "backward": [INTEGER],
+    "log_products": [INTEGER] * 10 + [REAL],
+    "log_products_backward": [INTEGER] * 14 + [REAL],
+    "depths": [INTEGER] * 12 + [REAL],
+    "smooth_depths": [INTEGER] * 13 + [REAL, REAL],
+    "smooth_depths_backward": [INTEGER] * 15 + [REAL, REAL],
 }
-"""Arguments of the kernels for dendrites that read every input."""
+"""Arguments of the kernels: the address of a header; or, for dendrites that read every input, addresses and sizes."""
 
 
 class Entry(NamedTuple):
-    """A compiled kernel that takes the address of a header."""
+    """A kernel that can be called."""
 
-    call: Callable[[int], None]
+    call: Callable[..., None]
     address: int
-    compiled: Any
+    memory: Any
     """What holds the code in memory."""
 
 
 @functools.cache
-def entry(name: str, dtype: torch.dtype, lanes: int) -> Entry:
-    """The compiled `forward` or `backward` for one number type and length of tiles.
+def entry(name: str, dtype: torch.dtype, lanes: int = 0) -> Entry:
+    """A kernel for one number type and, if it is made of tiles, their length.
 
-    Compiled now or loaded from the cache on disk; of many processes that start together one compiles.
+    Compiled now or loaded from its file; of many processes that start together one compiles.
     """
-    from .kernels import make_entry
+    real = np.float32 if dtype == torch.float32 else np.float64
+    file = file_of(f"{name}-{real.__name__}-{lanes}")
+    loaded = _read(file)
+    if loaded is None:
+        with _one_process_at_a_time(file):
+            loaded = _read(file)  # another process may have compiled it meanwhile
+            if loaded is None:
+                code = _compile(name, real, lanes)
+                file.write(code)
+                loaded = load(code)
+                assert loaded is not None
+    kinds = {INTEGER: ctypes.c_ssize_t, REAL: ctypes.c_float if dtype == torch.float32 else ctypes.c_double}
+    function = ctypes.CFUNCTYPE(None, *(kinds[kind] for kind in SIGNATURES[name]))
+    return Entry(function(loaded.address), loaded.address, loaded.engine)
 
-    compiled = make_entry(name, np.float32 if dtype == torch.float32 else np.float64, lanes)
-    _compile(compiled, compiled.compile)
-    return Entry(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address), compiled.address, compiled)
 
-
-@functools.cache
 def kernel(name: str, dtype: torch.dtype) -> Callable[..., None]:
-    """The compiled entry of another kernel for one number type; it skips Numba's own dispatch."""
-    import numba
-
-    from . import kernels
-
-    real = numba.float32 if dtype == torch.float32 else numba.float64
-    signature = [real if kind == "real" else getattr(numba, kind) for kind in SIGNATURES[name]]
-    dispatcher = getattr(kernels, name)
-    found: Callable[..., None] = _compile(dispatcher, lambda: dispatcher.compile(tuple(signature)))
-    return found
+    """One of the kernels that are not made of tiles."""
+    return entry(name, dtype).call
 
 
-def _compile(holder: Any, compile_now: Callable[[], Any]) -> Any:
-    """Compile or load. A cache that cannot be read or written is repaired, or else not used: it only saves time."""
-    from numba.core.caching import NullCache
-
-    with _one_process_at_a_time(holder):
-        try:
-            return compile_now()
-        except Exception:  # a damaged pickle may raise anything
-            if isinstance(holder._cache, NullCache):
-                raise
-        with contextlib.suppress(Exception):
-            holder._cache.flush()
-            return compile_now()
-        holder._cache = NullCache()
-        return compile_now()
+def _read(file: CodeFile) -> Loaded | None:
+    code = file.read()
+    return None if code is None else load(code)
 
 
-def _one_process_at_a_time(holder: Any) -> contextlib.AbstractContextManager[Any]:
-    """A lock beside the index of this kernel in Numba's cache; nothing where there is no cache or no lock."""
-    file = getattr(holder._cache, "_cache_file", None)
+def _compile(name: str, real: type[np.floating[Any]], lanes: int) -> Code:
+    from .kernels import compile_kernel
+
+    code: Code = compile_kernel(name, real, lanes, [kind == REAL for kind in SIGNATURES[name]])
+    return code
+
+
+def _one_process_at_a_time(file: CodeFile) -> contextlib.AbstractContextManager[Any]:
+    """A lock beside the file of a kernel; nothing where there is no place for one."""
+    path = file.writable()
     with contextlib.suppress(OSError):
-        if file is not None:
-            return Lock(Path(file._index_path).with_suffix(".lock"), on_wait=lambda _: None)
+        if path is not None:
+            return Lock(path.with_suffix(".lock"), on_wait=lambda _: None)
     return contextlib.nullcontext()

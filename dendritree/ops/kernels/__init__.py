@@ -11,15 +11,6 @@ Sums may be reassociated, which lets them vectorize, but nothing assumes finite 
 by the sizes alone, so a result does not depend on the number of threads.
 """
 
-from .boxes import depths, smooth_depths, smooth_depths_backward
-from .entries import make_entry
-from .products import log_products, log_products_backward
+from .entries import compile_kernel
 
-__all__ = [
-    "depths",
-    "log_products",
-    "log_products_backward",
-    "make_entry",
-    "smooth_depths",
-    "smooth_depths_backward",
-]
+__all__ = ["compile_kernel"]

@@ -26,8 +26,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..header import PIECEWISE, TANH
-from .files import part
 from .memory import at, call_at, cast, fill, sizes_at
+from .parts import part
 from .passes import (
     Tiles,
     chunk_of,
@@ -174,8 +174,12 @@ def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, pro
             d2 = through_synapse(first + 2, trees, tiles, silent, gradients, factor, h, zero)
         four = totals(folded(h), d0, d1, d2)
         add_to(sums.h, place.node, four[0], sums.begin)
-        for i in range(min(3, place.synapses)):
-            add_to(sums.hx, first + i, four[i + 1], sums.begin)
+        if first < stop:  # no loop over `four`: an index that Numba must check brings in Python's exceptions
+            add_to(sums.hx, first, four[1], sums.begin)
+        if first + 1 < stop:
+            add_to(sums.hx, first + 1, four[2], sums.begin)
+        if first + 2 < stop:
+            add_to(sums.hx, first + 2, four[3], sums.begin)
         e = first + 3
         while e + 4 <= stop:
             four = totals(
@@ -184,8 +188,10 @@ def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, pro
                 through_synapse(e + 2, trees, tiles, silent, gradients, factor, h, zero),
                 through_synapse(e + 3, trees, tiles, silent, gradients, factor, h, zero),
             )
-            for i in range(4):
-                add_to(sums.hx, e + i, four[i], sums.begin)
+            add_to(sums.hx, e, four[0], sums.begin)
+            add_to(sums.hx, e + 1, four[1], sums.begin)
+            add_to(sums.hx, e + 2, four[2], sums.begin)
+            add_to(sums.hx, e + 3, four[3], sums.begin)
             e += 4
         for rest in range(min(e, stop), end):  # the last synapses, and any that come after a dendrite
             if trees.rows[rest] >= 0:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .files import part
 from .memory import at
+from .parts import part
 from .tiles import PIECE, item, lanes, number, store, stride, transpose_square
 
 

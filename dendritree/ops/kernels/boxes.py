@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit
 
 from .exponential import EXACT, exp
-from .files import jit, part
 from .memory import at, fill
+from .parts import part
 from .products import TILE, add_gradients
 
 PLACES = 64
@@ -50,7 +50,6 @@ def least_distance(x, low, high, held, found, inputs, item, one):
     return least, first
 
 
-@jit
 def depths(x, low, high, y, nearest, scratch, places, inputs, boxes, sample, last_sample, item, one):
     """y[s, k] and the input it comes from, for samples `sample ... last_sample - 1`.
 
@@ -83,7 +82,6 @@ def weigh(x, low, high, least, per_t, n, zero):
     return total
 
 
-@jit
 def smooth_depths(x, low, high, y, leasts, totals, scratch, places, inputs, boxes, sample, last_sample, item, t, one):
     """y[s, k] = least - t log(total), total = sum exp((least - distance) / t) over all faces; all three are kept."""
     out, outs_least, outs_total = at(y, one), at(leasts, one), at(totals, one)
@@ -114,7 +112,6 @@ def pull_faces(x, of_x, pair, about, held, n, one):
         held[3 * TILE + j] += to_high
 
 
-@jit
 def smooth_depths_backward(
     x, low, high, leasts, gy, of_x, of_low, of_high, scratch, inputs, boxes, samples, first, last, item, t, one
 ):

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import overload
 
-from .files import OPTIONS, operation
+from .parts import OPTIONS, operation
 
 # Reassociation, which the other kernels allow, would undo (v + c) - c and distribute the product with log 2.
 EXACT = {**OPTIONS, "fastmath": {"contract"}, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}

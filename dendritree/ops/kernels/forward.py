@@ -14,10 +14,10 @@ import math
 import numpy as np
 
 from ..header import PIECEWISE, TANH
-from .files import part
 from .images import position_keys
 from .masks import LOWER, UPPER, Mask, sample_keys, synapse_key
 from .memory import UINT32, at, call_at, cast, sheet_at, sizes_at
+from .parts import part
 from .passes import (
     Tiles,
     beginning_of,

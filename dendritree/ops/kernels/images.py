@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .files import part
 from .masks import sample_key
 from .memory import UINT32, at
+from .parts import part
 from .tiles import lanes, number, store, stride
 
 

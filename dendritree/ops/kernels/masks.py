@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .files import part
 from .memory import UINT32, at
+from .parts import part
 
 UPPER, LOWER = np.uint32(16), np.uint32(0)  # where the bits of the first and of the second synapse of a pair begin
 

@@ -9,7 +9,7 @@ from numba import from_dtype, types
 from numba.extending import intrinsic
 
 from ..header import CHUNK, HEADER, PLACE, SHEET, SIZES
-from .files import part
+from .parts import part
 
 INT32, UINT32 = np.int32(0), np.uint32(0)
 """Numbers that stand for their types: see `at`."""

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from ..header import CHUNK, PIECEWISE, PLACE
 from .blocks import from_tiles, to_tiles
-from .files import part
 from .images import copy_outputs, copy_planes
 from .memory import INT32, at, cast, chunk_at, place_at, sheet_at
+from .parts import part
 from .tiles import bit_stride, item, lanes, stride
 
 PLACE_BYTES, CHUNK_BYTES = PLACE.itemsize, CHUNK.itemsize

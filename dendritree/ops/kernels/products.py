@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 from .exponential import exp
-from .files import jit, part
 from .memory import at, fill
+from .parts import part
 
 LANES = 128
 """Inputs that go side by side, each place with a product of its own."""
@@ -36,7 +36,6 @@ def multiply(x, gain, shift, scratch, n, zero, one):
         scratch[LANES + j] += u if u < zero else zero
 
 
-@jit
 def log_products(x, gain, shift, y, scratch, inputs, dendrites, sample, last_sample, item, one):
     """y[s, d] for samples `sample ... last_sample - 1`; `scratch` holds 2 LANES numbers."""
     out, held, zero = at(y, one), at(scratch, one), one - one
@@ -77,7 +76,6 @@ def pull_synapses(x, of_x, pair, about, held, n, one):
         held[3 * TILE + j] -= slope
 
 
-@jit
 def log_products_backward(
     x, gain, shift, gy, of_x, of_gain, of_shift, scratch, inputs, dendrites, samples, first, last, item, one
 ):

@@ -6,7 +6,7 @@ from llvmlite import ir
 from numba import types
 
 from ..header import JOBS, offset_of
-from .files import operation, part
+from .parts import operation, part
 
 PATHS, TILES, CHUNKS, INPUTS = (offset_of(f"{jobs}_taken") for jobs in JOBS)
 WORKERS, FAILED = offset_of("workers"), offset_of("failed")

@@ -1,0 +1,124 @@
+"""How the pieces of a kernel compile: *parts*, functions that only other kernels call, and *operations*, LLVM's own.
+
+Numba compiles a function as if Python would call it: it optimizes the function and emits machine code, and does so
+again for whatever the function is inlined into. A part is left as it was written, for the kernel that it ends up in to
+be optimized once, as a whole: that takes half the time. It also passes by those steps of Numba's that have nothing to
+do for such plain functions.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase
+from numba.core.compiler_machinery import PassManager
+from numba.core.typed_passes import (
+    AnnotateTypes,
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    FixupArgs,
+    IRProcessing,
+    ReconstructSSA,
+    RewriteSemanticConstants,
+    TranslateByteCode,
+)
+from numba.extending import intrinsic
+
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},  # sums vectorize; NaN and infinity stay what they are
+}
+
+PASSES = (
+    TranslateByteCode,
+    FixupArgs,
+    IRProcessing,
+    RewriteSemanticConstants,  # what is None is known when a kernel compiles
+    DeadBranchPrune,
+    ReconstructSSA,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+    IRLegalization,
+    AnnotateTypes,
+    NativeLowering,
+    NoPythonBackend,
+)
+"""Those of Numba's steps that a part needs."""
+
+
+class PartLibrary(JITCodeLibrary):
+    """Code that is linked into a kernel as it is, and has no address of its own."""
+
+    def _optimize_functions(self, ll_module):
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        """No address: 0, as Numba says it."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self):
+        """What is told the environment of Python objects: nobody."""
+        return self
+
+    def set_env(self, name, environment):
+        """A part has no use for Python objects."""
+
+
+class PartCompiler(CompilerBase):
+    """Numba's compiler for parts."""
+
+    def __init__(self, typing, target, library, *rest):
+        assert library is None
+        super().__init__(typing, target, PartLibrary(target.codegen(), "part"), *rest)
+
+    def define_pipelines(self):
+        """The only pipeline."""
+        passes = PassManager("part")
+        for each in PASSES:
+            passes.add_pass(each, each.__name__)
+        passes.finalize()
+        return [passes]
+
+
+def part(function: Callable[..., Any]) -> Any:
+    """Compile as a part of other kernels only: no entry from Python, no file of its own."""
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True, **OPTIONS}
+    return njit(pipeline_class=PartCompiler, **options)(function)
+
+
+def operation(rule: Callable[..., Any]) -> Any:
+    """A part made of LLVM's instructions. For the types of its arguments, `rule` gives a signature and a function
+    that builds the result, if there is one, from the arguments' values."""
+
+    def typed(_context, *kinds):
+        signature, build = rule(*kinds)
+
+        def codegen(context, builder, _signature, values):
+            result = build(builder, *values)
+            return context.get_dummy_value() if result is None else result
+
+        return signature, codegen
+
+    context, _ = inspect.signature(typed).parameters.values()
+    typed.__signature__ = inspect.Signature([context, *inspect.signature(rule).parameters.values()])  # type: ignore
+    typed.__name__, typed.__doc__ = rule.__name__, rule.__doc__
+    return intrinsic(typed)
