@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from ..errors import check_one_of
 
 
+FORMS = ("curves", "sweep", "points", "scaling", "shares", "levels", "values", "cloud")
+"""Of charts; `Chart.form` says what they are."""
+
+
 @dataclass(frozen=True)
 class Line:
     """One model in a chart: its mean, and a band or bars around it."""
@@ -53,9 +57,10 @@ class Chart:
     panels: tuple[Panel, ...]
     form: str = "curves"
     """`curves` (line and band), `sweep` (marked line and bars), `points` (marks and bars), `scaling` (marked line and
-    band over a logarithmic axis, its label at its end) or `shares` (a bar for each line's x, with its label)."""
+    band over a logarithmic axis, its label at its end), `shares` (a bar for each line's x, with its label), `levels` (a
+    mark and a bar instead, of any sign), `values` (marked line and band over any numbers) or `cloud` (a dot a point)."""
     group: str = ""
     """A title over adjacent charts that share it."""
 
     def __post_init__(self) -> None:
-        check_one_of("form", self.form, ("curves", "sweep", "points", "scaling", "shares"))
+        check_one_of("form", self.form, FORMS)

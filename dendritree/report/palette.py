@@ -99,6 +99,7 @@ FAMILIES = {
     "sparse": FamilyLook(("#0072B2",), "s"),
     "dense": FamilyLook(("#C24E00",), "^", DASHED),
     "linear": FamilyLook(("#555555",), "X", DOTTED),
+    "boosting": FamilyLook(("#882255",), "D", SHORT_DASHED),
     "tied": FamilyLook(("#2E6F00",), "p"),
     "tied-linear": FamilyLook(("#5C8A3A",), "d", DASHED),
     "conv": FamilyLook(("#8C2D04",), "*", DASHED),
