@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ..errors import check_one_of
 
-
 FORMS = ("curves", "sweep", "points", "scaling", "shares", "levels", "values", "cloud")
 """Of charts; `Chart.form` says what they are."""
 
@@ -58,7 +57,7 @@ class Chart:
     form: str = "curves"
     """`curves` (line and band), `sweep` (marked line and bars), `points` (marks and bars), `scaling` (marked line and
     band over a logarithmic axis, its label at its end), `shares` (a bar for each line's x, with its label), `levels` (a
-    mark and a bar instead, of any sign), `values` (marked line and band over any numbers) or `cloud` (a dot a point)."""
+    mark and its interval instead), `values` (marked line and band over any numbers) or `cloud` (a dot per point)."""
     group: str = ""
     """A title over adjacent charts that share it."""
 

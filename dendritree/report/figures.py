@@ -111,6 +111,8 @@ def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
             if barred:
                 (_add_bars if chart.form == "shares" else _add_levels)(axes, chart.x_label, panel.lines, models)
                 continue
+            if chart.form == "values":
+                axes.axhline(0, linewidth=0.8, color=LIGHT.pale)
             for line in panel.lines:
                 _add(axes, line, models[line.family, line.size], chart.form)
             if panel.limits:

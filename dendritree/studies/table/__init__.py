@@ -1,7 +1,7 @@
 """`dendritree fit`: a model of a user's own table, and whether dendrites help there."""
 
 from .choice import best_family, verdict
-from .contributions import column_effects, column_importances
+from .contributions import column_effects, column_importances, explain_rows
 from .controls import FamilyScores, compare_families
 from .fit import TableFit, fit_table
 from .sections import table_report
@@ -13,6 +13,7 @@ __all__ = [
     "column_effects",
     "column_importances",
     "compare_families",
+    "explain_rows",
     "fit_table",
     "table_report",
     "verdict",

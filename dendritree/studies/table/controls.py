@@ -22,7 +22,7 @@ from ...sklearn.networks import FAMILIES, auto_batch_size, auto_epochs
 from ..engine.runner import Observer, silent
 from ..engine.statistics import Difference, paired_difference
 from ..engine.store import RunStore
-from ..engine.trial import CURVES, Trial
+from ..engine.trial import CURVES, Trial, Value
 from .boosting import Boosting, own_columns
 
 BOOSTING = "boosting"
@@ -60,7 +60,7 @@ class FamilyScores:
     parameters: int
     """Of the largest model; of gradient boosting, the nodes of its trees."""
     fit_time: float
-    """Mean training time of a model, in seconds."""
+    """Median training time of a model, in seconds; the first one on a machine may have to wait for compiled kernels."""
     gain: Difference | None = None
     """Of trees over this family; None for the trees themselves."""
     learned: Difference | None = None
@@ -176,7 +176,7 @@ def compare_families(
             family,
             tuple(trial.scores[SCORE] for trial in of_family),
             max(trial.parameters for trial in of_family),
-            sum(trial.seconds for trial in of_family) / splits,
+            float(np.median([trial.seconds for trial in of_family])),
             short=short and family != BOOSTING,
             metric=metric,
             predicted=predicted[family],
@@ -231,10 +231,12 @@ class _Split:
         """The columns are learned from the training rows."""
         frames = frame.iloc[train], frame.iloc[test]
         encoding = TableEncoding.learn(frames[0])
-        own, inputs = ([make(each) for each in frames] for make in (lambda f: own_columns(encoding, f), encoding.encode))
+        own, inputs = (
+            [make(each) for each in frames] for make in (lambda f: own_columns(encoding, f), encoding.encode)
+        )
         classes = np.unique(target.y) if target.task == "classification" else np.empty(0)
-        x = (each.x for each in inputs)
-        return cls(part, target.task, classes, (own[0], own[1]), *x, target.y[train], target.y[test])
+        x_train, x_test = (each.x for each in inputs)
+        return cls(part, target.task, classes, (own[0], own[1]), x_train, x_test, target.y[train], target.y[test])
 
     def network(self, family: str, options: Mapping[str, Any]) -> tuple[Trial, Predicted]:
         """A network of a family, trained; its trial, and its predictions of the test rows."""
@@ -265,5 +267,6 @@ class _Split:
             found, told = Predicted(places, outputs.max(1).astype(np.float64)), self.classes[places]
         else:
             found, told = Predicted(outputs.astype(np.float64), np.empty(0)), outputs
-        key, scores = {"split": self.part, "family": family}, {SCORE: score(self.y_test, told)}
+        key: dict[str, Value] = {"split": self.part, "family": family}
+        scores = {SCORE: score(self.y_test, told)}
         return Trial("table", key, config["random_state"], config, parameters, seconds, curves, scores), found

@@ -9,7 +9,7 @@ import numpy as np
 from ...report.chart import Chart, Line, Panel
 from ...report.layout import Column, Group, Section
 from .contributions import MOST_ROWS, Effect, EffectPoint, bins, column_effects, column_importances, explain_rows
-from .controls import IN_WORDS, LABELS
+from .controls import LABELS
 from .examples import ExampleRow, example_rows
 from .fit import TableFit
 from .quality import class_scores, confusion, number_scores, residual_quantiles
@@ -90,7 +90,8 @@ def _class_sections(fit: TableFit) -> Iterator[Section]:
 
 def _number_sections(fit: TableFit) -> Iterator[Section]:
     predicted = fit.predicted.values
-    scores, digits = number_scores(fit.y, predicted), unit_digits(float(np.std(fit.y)))
+    scores = number_scores(fit.y, predicted)
+    digits = unit_digits(scores.rmse)
     columns = (
         Column("r2", "R²", "number"),
         Column("rmse", "RMSE", "number", digits=digits),
@@ -103,8 +104,8 @@ def _number_sections(fit: TableFit) -> Iterator[Section]:
     yield Section(
         "residuals",
         "Errors",
-        "Predicted minus true, on the same rows. On the left every row, or some of a long table; on the right the errors "
-        "of rows with about the same prediction: their median, and a band that holds the middle 80 %.",
+        "Predicted minus true, on the same rows. First every row, or some of a long table, then errors of rows with "
+        "about the same prediction: their median, and a band that holds the middle 80 %.",
         (Column("share", "rows below", "number", digits=2), Column("error", "error", "difference", digits=digits)),
         (Group("residuals-table", "Quantiles of the errors", tuple(quantiles)),),
         charts=tuple(_residual_charts(fit)),
@@ -175,10 +176,9 @@ def _column_sections(fit: TableFit) -> Iterator[Section]:
     yield Section.of(
         "importances",
         "Which columns matter",
-        f"How much each column moves the answer of the model that is kept, away from its answer to the mean row: the "
-        f"mean size of exact contributions over {rows}, in {unit}, and its share of all columns. The interval is that of "
-        "other rows from the same source; a model trained anew may share the work otherwise among columns that tell the "
-        "same.",
+        "How far each column moves the answer of the model that is kept away from its answer to the mean row: the mean "
+        f"size of exact contributions over {rows}, in {unit}, and its share of all columns. The interval tells what "
+        "other rows from the same source would give. A model trained anew may use other columns that tell the same.",
         (
             Column("column", "column"),
             Column("share", "share", "number"),
@@ -198,7 +198,7 @@ def _effect_section(fit: TableFit, effects: list[Effect], unit: str, digits: int
     return Section.of(
         "effects",
         "How the strongest columns act",
-        f"Contributions by value, in {unit}: the median of rows with about that value, and the 10 % and 90 % quantiles. "
+        f"Contributions by value, in {unit}: the median of rows with about that value, the 10 % and the 90 % quantile. "
         "A wide band means that the effect depends on other columns. Dates are years.",
         (
             Column("column", value=lambda pair: pair[0].column),
@@ -261,7 +261,7 @@ def _example_section(fit: TableFit) -> Section:
 
 
 def _example_title(each: ExampleRow) -> str:
-    return f"Row {each.number:,}, {each.why}: true {each.truth}, predicted {each.predicted}. Parts of {each.about}"
+    return f"Row {each.number:,}, {each.why}: true {each.truth}, predicted {each.predicted}"
 
 
 def _parts(each: ExampleRow) -> tuple[tuple[int | str | float | None, ...], ...]:

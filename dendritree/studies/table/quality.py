@@ -59,7 +59,7 @@ def class_scores(matrix: NDArray[np.int64], names: Sequence[str]) -> list[ClassS
 
 
 def _ratio(part: Any, whole: Any) -> Array:
-    return np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+    return np.asarray(np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0))
 
 
 def number_scores(truth: Array, predicted: Array) -> NumberScores:

@@ -85,7 +85,7 @@ def _scores_section(fit: TableFit) -> Section:
             Column("model", "model"),
             Column("parameters", "parameters", "count"),
             Column("score", metric, "spread", digits=digits),
-            Column("gain", "gain of trees", "difference", digits=digits),
+            Column("gain", "gain of trees", "difference", digits=digits, detail=True),
             Column("interval", "95 % interval", "interval", digits=digits, detail=True),
             Column("state", "trees are", "badge"),
             Column("fit_time", "fit time", "seconds"),
