@@ -20,7 +20,7 @@ from dendritree.cli.fit import UNFINISHED
 from dendritree.folders import reserved
 from dendritree.sklearn.base import DendriticEstimator
 
-QUICK = ("--splits", "2", "--epochs", "1", "--budget", "0.3k")
+QUICK = ("--splits", "2", "--epochs", "1", "--budget", "0.3k", "--keep", "tree")
 MODELS = 2 * 4 + 1  # networks; gradient boosting is not one
 TIMED = ("scores.csv", "report.html", "report.md")
 """Files with the seconds of training; all others are the same to the last bit."""
@@ -123,7 +123,7 @@ def test_another_table_or_other_options_do_not_resume(fit, table, trained, tmp_p
         (tmp_path / "houses.csv", "--seed=0", "table: "),
         (table, "--seed=1", "seed: 0 -> 1"),
         (table, "--epochs=2", "epochs: 1 -> 2"),
-        (table, "--task=classification", "task: 'regression' -> 'classification'"),
+        (table, "--splits=3", "splits: 2 -> 3"),
     ):
         status, _, error = call("fit", given, "--target", "price", "--out", out, *QUICK, option)
         rule = f"dendritree: a run resumes as it was begun: {out / UNFINISHED} differs in {differs}"

@@ -49,7 +49,7 @@ def test_a_folder_from_before_gradient_boosting_is_not_resumed(tmp_path):
     options = {"budget": 300, "splits": 2, "seed": 0, "epochs": 1}
     old = {"target": "price", "task": "regression", "neurons": "tree", **options}
     with kept_trials(tmp_path / "kept", houses(40), old) as store:
-        curves = dict.fromkeys(CURVES, [1.0])
+        curves = {curve: [1.0] for curve in CURVES}
         store.add([Trial("table", {"split": 0, "family": "tree"}, 0, {}, 300, 1.0, curves, {"test_score": 1.0})])
     with pytest.raises(
         FormatError, match=r"a run resumes as it was begun: .*differs in families.*; remove that folder"
