@@ -43,10 +43,10 @@ def main() -> None:
         houses(600).to_csv(path, index=False)
         table = read_table(path)
     found = fit_table(table, "sold", budget=600, splits=max(2, options.seeds), epochs=options.epochs)
-    print(f"{'model':<16}{'parameters':>12}{'accuracy':>18}{'fit time':>12}")
+    print(f"{'model':<16}{'parameters':>12}{'fit time':>12}{'accuracy':>18}")
     for result in found.results:
         spread = float(np.std(result.scores, ddof=1))
-        numbers = f"{result.parameters:>12,}{result.mean:>11.3f} +- {spread:.3f}{result.fit_time:>10.2f} s"
+        numbers = f"{result.parameters:>12,}{result.fit_time:>10.2f} s{result.mean:>11.3f} +- {spread:.3f}"
         print(f"{result.family:<16}{numbers}")
     print(f"\nDo dendrites help? {verdict(found.results)} Kept: {found.kept}.\n")
     for each in column_importances(explain_rows(found.model, found.frame)):

@@ -155,6 +155,8 @@ def _add_bars(axes: Any, x_label: str, lines: Sequence[Line], models: Looks) -> 
     values, ends = [line.x[0] for line in lines], [max((line.x[0], *line.high)) for line in lines]
     axes.barh(places, values, height=0.62, color=[models[line.family, line.size].color for line in lines])
     axes.set_xlim(0, 1.18 * max([*ends, 0.01]))  # room for the values
+    ticker = import_extra("matplotlib.ticker", extra="report")
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(5, steps=(1, 2, 5, 10)))  # no half percents
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     _name_rows(axes, x_label, lines)
     style = {"textcoords": "offset points", "fontsize": 10 * POINTS, "color": LIGHT.ink, "va": "center"}

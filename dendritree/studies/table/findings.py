@@ -9,7 +9,7 @@ import numpy as np
 from ...report.chart import Chart, Line, Panel
 from ...report.layout import Column, Group, Section
 from .contributions import MOST_ROWS, Effect, EffectPoint, bins, column_effects, column_importances, explain_rows
-from .controls import LABELS
+from .controls import IN_WORDS, LABELS
 from .examples import ExampleRow, example_rows
 from .fit import TableFit
 from .quality import class_scores, confusion, number_scores, residual_quantiles
@@ -49,7 +49,7 @@ def unit_digits(size: float) -> int:
 
 
 def _held_out(fit: TableFit) -> str:
-    return f"Predictions of {LABELS[fit.kept]} in the comparison: every row by a model that was not trained on it."
+    return f"Predictions of {IN_WORDS[fit.kept]} in the comparison: every row by a model that was not trained on it."
 
 
 # ---------------------------------------------------------------------------------------------------------- how good
@@ -199,7 +199,7 @@ def _effect_section(fit: TableFit, effects: list[Effect], unit: str, digits: int
         "effects",
         "How the strongest columns act",
         f"Contributions by value, in {unit}: the median of rows with about that value, the 10 % and the 90 % quantile. "
-        "A wide band means that the effect depends on other columns. Dates are years.",
+        "A band wider than the step to the next value means that the effect depends on other columns. Dates are years.",
         (
             Column("column", value=lambda pair: pair[0].column),
             Column("output", value=lambda pair: pair[0].output),
