@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dendritree.data.frames import read_table
-from dendritree.studies.table.controls import verdict
-from dendritree.studies.table.fit import fit_table
+from dendritree.studies.table import column_importances, explain_rows, fit_table, verdict
 
 
 def houses(rows: int, seed: int = 0) -> pd.DataFrame:
@@ -44,11 +43,15 @@ def main() -> None:
         houses(600).to_csv(path, index=False)
         table = read_table(path)
     found = fit_table(table, "sold", budget=600, splits=max(2, options.seeds), epochs=options.epochs)
-    print(f"{'model':<16}{'parameters':>12}{'accuracy':>18}")
+    print(f"{'model':<16}{'parameters':>12}{'fit time':>12}{'accuracy':>18}")
     for result in found.results:
         spread = float(np.std(result.scores, ddof=1))
-        print(f"{result.family:<16}{result.parameters:>12,}{result.mean:>11.3f} +- {spread:.3f}")
-    print(f"\nDo dendrites help? {verdict(found.results)}\n")
+        numbers = f"{result.parameters:>12,}{result.fit_time:>10.2f} s{result.mean:>11.3f} +- {spread:.3f}"
+        print(f"{result.family:<16}{numbers}")
+    print(f"\nDo dendrites help? {verdict(found.results)} Kept: {found.kept}.\n")
+    for each in column_importances(explain_rows(found.model, found.frame)):
+        print(f"{each.column:<16}{each.share:>8.0%} of all contributions ({each.low:.0%} to {each.high:.0%})")
+    print()
     with warnings.catch_warnings(record=True) as caught:  # the model has not seen Utrecht
         warnings.simplefilter("always")
         predicted = found.model.predict(houses(3, seed=1).assign(town=["Delft", "Leiden", "Utrecht"]))

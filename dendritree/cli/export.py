@@ -6,15 +6,22 @@ from pathlib import Path
 
 from .options import Arguments, Option
 
+MOST_NAMES = 12
+"""Of inputs that are printed."""
+
 
 def run(arguments: Arguments) -> None:
     """Export a saved model to an ONNX file, which needs no torch."""
+    from ..data.frames.reading import first_few
     from ..storage import load
     from ..storage.onnx import to_onnx
 
     file = to_onnx(load(arguments.model), arguments.file or Path(arguments.model) / "model.onnx")
     inputs, outputs = (", ".join(["batch", *map(str, shape)]) for shape in (file.input_shape, file.output_shape))
     print(f"{file.path}: input ({inputs}) -> output ({outputs}), opset {file.opset}")
+    if file.inputs:
+        what = "the columns, NaN where a cell is missing" if file.raw else "rows as `TableModel.encoded` gives them"
+        print(f"inputs: {what}: {first_few(file.inputs, MOST_NAMES)} (names are in the file's metadata)")
     if file.difference is None:
         print("not compared with the model: onnxruntime is not installed")
     else:
@@ -22,7 +29,7 @@ def run(arguments: Arguments) -> None:
 
 
 OPTIONS = [
-    Option("model MODEL", "a folder that dendritree.save wrote"),
+    Option("model MODEL", "a folder that dendritree.save or dendritree fit wrote"),
     Option("file [FILE]", "the ONNX file (default: model.onnx in that folder)"),
 ]
 EXAMPLES = "dendritree export tuned/model model.onnx"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import DendritreeError, FormatError, OptionError, import_extra
+from .messages import tell
 from .options import Arguments, Option
 from .progress import Progress, resumable
 
@@ -30,12 +31,12 @@ def run(arguments: Arguments) -> None:
     from ..report.files import own_report_files, put_contents, report_contents
     from ..sklearn.tables import read_table
     from ..storage.folders import own_model_files, write_files
-    from ..studies.table.fit import fit_table
-    from ..studies.table.sections import table_report
+    from ..studies.table import fit_table, table_report
 
     if not is_table(arguments.table):
         way = f"dendritree tune {arguments.table} --budget 2k --out {arguments.out}"
         raise OptionError(f"fit makes models of tables, CSV or Parquet: got {arguments.table}; take `{way}`")
+    keep = _keep(arguments)
     out = Path(arguments.out)
     unfinished = out / UNFINISHED
     _check_target(out, force=arguments.force)
@@ -54,7 +55,8 @@ def run(arguments: Arguments) -> None:
             fit = fit_table(
                 frame,
                 arguments.target,
-                **arguments.only("budget", "task", "neurons", "splits", "seed"),
+                **arguments.only("budget", "task", "splits", "seed"),
+                keep=keep,
                 epochs=_epochs(arguments.epochs),
                 observer=observe,
                 unfinished=unfinished,
@@ -85,6 +87,16 @@ def _rescue(model: TableModel, contents: Mapping[str, bytes]) -> str:
     except (OSError, DendritreeError) as error:
         return f"nor could the model be kept elsewhere ({error})"
     return f"the model and its report are in {folder}"
+
+
+def _keep(arguments: Arguments) -> str:
+    """What to keep, also by the old name of the option."""
+    if arguments.neurons is None:
+        return str(arguments.keep)
+    if arguments.keep != "best":
+        raise OptionError(f"--neurons is the old name of --keep, so give one of them: got {arguments.neurons} too")
+    tell(f"--neurons is now --keep, and the next version knows no other name: --keep {arguments.neurons}")
+    return str(arguments.neurons)
 
 
 def _epochs(text: str) -> int | str:
@@ -118,7 +130,8 @@ OPTIONS = [
     Option("--force", "replace the model there, and what another fit left unfinished"),
     Option("--budget N", "parameters, such as 5k (default: from the table's size)", "auto"),
     Option("--task T", "classification, regression or auto (default)", "auto"),
-    Option("--neurons N", "tree (default) or sparse", "tree"),
+    Option("--keep K", "best (default: what the comparison recommends), tree, sparse, dense or linear", "best"),
+    Option("--neurons K", "old name of --keep"),
     Option("--splits N", "cross-validation folds of the comparison", 5),
     Option("--epochs N", "passes over the rows (default: from their number)", "auto"),
     Option("--seed N", "random seed", 0),

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from ..errors import check_one_of
 
+FORMS = ("curves", "sweep", "points", "scaling", "shares", "levels", "values", "cloud", "ranks")
+"""Of charts; `Chart.form` says what they are."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -56,10 +59,12 @@ class Chart:
     panels: tuple[Panel, ...]
     form: str = "curves"
     """`curves` (line and band), `sweep` (marked line and bars), `points` (marks and bars), `scaling` (marked line and
-    band over a logarithmic axis, its label at its end), `shares` (a bar for each line's x, with its label) or `ranks`
-    (a line's x is its mean rank, low and high those of the first and the last that it is not told apart from)."""
+    band over a logarithmic axis, its label at its end), `shares` (a bar for each line's x, with its label), `levels` (a
+    mark and its interval instead), `values` (marked line and band over any numbers), `cloud` (a dot per point) or
+    `ranks` (a line's x is its mean rank, low and high those of the first and the last that it is not told apart from).
+    """
     group: str = ""
     """A title over adjacent charts that share it."""
 
     def __post_init__(self) -> None:
-        check_one_of("form", self.form, ("curves", "sweep", "points", "scaling", "shares", "ranks"))
+        check_one_of("form", self.form, FORMS)

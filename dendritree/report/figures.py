@@ -94,15 +94,16 @@ def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
     named = [line for panel in chart.panels for line in panel.lines if not line.faint]
     named.sort(key=lambda line: (list(FAMILIES).index(line.family), line.size))
     labels = list(dict.fromkeys(line.label for line in named))
-    scaling, shares, ranks = (chart.form == form for form in ("scaling", "shares", "ranks"))
+    scaling, barred, ranks = chart.form == "scaling", chart.form in ("shares", "levels"), chart.form == "ranks"
     panel_height, left, right = SCALING_PANEL if scaling else PANEL
-    if shares:
+    if barred:
         bars = max((len(panel.lines) for panel in chart.panels), default=0)
         panel_height, left = BAR_HEIGHT * max(1, bars), BARS_LEFT
     if ranks:
         lines = max((diagram_of(panel).lines for panel in chart.panels), default=1)
         panel_height, left, right = round(RANKS_LINE * lines), 4, 4
-    legend_height = 0 if scaling or shares or ranks else LEGEND_LINE * -(-len(labels) // 2)
+    titled = scaling or barred or ranks or chart.form in ("values", "cloud")  # the title says whose they are
+    legend_height = 0 if titled else LEGEND_LINE * -(-len(labels) // 2)
     count = len(chart.panels)
     bottom = TOP if ranks else BOTTOM
     height = TOP + count * panel_height + (count - 1) * BETWEEN + bottom + legend_height
@@ -113,14 +114,16 @@ def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
             # Placed by hand: automatic layout draws every chart twice, and moves with the tick labels
             box = (left / WIDTH, 1 - (top + panel_height) / height)
             axes = figure.add_axes((*box, (WIDTH - left - right) / WIDTH, panel_height / height))
-            if shares:
-                _add_bars(axes, chart.x_label, panel.lines, models)
+            if barred:
+                (_add_bars if chart.form == "shares" else _add_levels)(axes, chart.x_label, panel.lines, models)
                 continue
             if ranks:
                 own = {line.label: models[line.family, line.size].color for line in panel.lines}
                 diagram = diagram_of(panel)
                 draw_ranks(axes, diagram, [own[name] for name in diagram.names], LIGHT, size=10.5 * POINTS)
                 continue
+            if chart.form == "values":
+                axes.axhline(0, linewidth=0.8, color=LIGHT.pale)
             for line in panel.lines:
                 _add(axes, line, models[line.family, line.size], chart.form)
             if panel.limits:
@@ -159,13 +162,17 @@ def _add(axes: Any, line: Line, look: Look, form: str) -> None:
     if line.faint:
         axes.plot(line.x, line.y, linewidth=0.8, alpha=0.75, **look.stroke)
         return
-    style = {"linewidth": 1.5, **look.stroke} if form != "points" else {"linestyle": "none", "color": look.color}
-    if form != "curves":
-        style |= {"marker": look.mark, "markersize": 6 if form == "points" else 5, "markeredgewidth": 0}
+    dots = form in ("points", "cloud")
+    style: dict[str, Any] = {"linestyle": "none", "color": look.color} if dots else {"linewidth": 1.5, **look.stroke}
+    if form == "cloud":
+        style |= {"marker": "o", "markersize": 3, "markeredgewidth": 0, "alpha": 0.45}
+    elif form != "curves":
+        mark_size = {"points": 6, "values": 3.5}.get(form, 5)
+        style |= {"marker": look.mark, "markersize": mark_size, "markeredgewidth": 0}
     axes.plot(line.x, line.y, label=line.label, **style)
     if line.level:
         axes.axhline(line.y[0], linewidth=0.8, **look.stroke)
-    if line.low and form in ("curves", "scaling") and len(line.x) > 1:  # a band around one point has no width
+    if line.low and form in ("curves", "scaling", "values") and len(line.x) > 1:  # a band around one point has no width
         axes.fill_between(line.x, line.low, line.high, color=look.color, alpha=0.13, linewidth=0)
     elif line.low:
         axes.vlines(line.x, line.low, line.high, colors=look.color, linewidth=1.1, alpha=0.7)
@@ -174,18 +181,44 @@ def _add(axes: Any, line: Line, look: Look, form: str) -> None:
 def _add_bars(axes: Any, x_label: str, lines: Sequence[Line], models: Looks) -> None:
     """Draw a whole cut into shares: a bar per line, the first on top, with its value at its end."""
     places = range(len(lines) - 1, -1, -1)
-    values = [line.x[0] for line in lines]
+    values, ends = [line.x[0] for line in lines], [max((line.x[0], *line.high)) for line in lines]
     axes.barh(places, values, height=0.62, color=[models[line.family, line.size].color for line in lines])
-    axes.set_yticks(list(places), [line.label for line in lines])
-    axes.set_xlim(0, 1.18 * max([*values, 0.01]))  # room for the values
+    axes.set_xlim(0, 1.18 * max([*ends, 0.01]))  # room for the values
+    ticker = import_extra("matplotlib.ticker", extra="report")
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(5, steps=(1, 2, 5, 10)))  # no half percents
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    _name_rows(axes, x_label, lines)
+    style = {"textcoords": "offset points", "fontsize": 10 * POINTS, "color": LIGHT.ink, "va": "center"}
+    for place, value, end in zip(places, values, ends, strict=True):
+        axes.annotate(f"{value:.0%}", (end, place), (2.5, 0), **style)
+    _add_intervals(axes, lines)
+
+
+def _add_levels(axes: Any, x_label: str, lines: Sequence[Line], models: Looks) -> None:
+    """Draw numbers of any sign: a mark per line, the first on top, and its interval."""
+    ticker = import_extra("matplotlib.ticker", extra="report")
+    axes.axvline(0, linewidth=0.8, color=LIGHT.pale)
+    _add_intervals(axes, lines)
+    for place, line in zip(range(len(lines) - 1, -1, -1), lines, strict=True):
+        look = models[line.family, line.size]
+        axes.plot(line.x, [place], marker=look.mark, markersize=5, markeredgewidth=0, color=look.color)
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(4, steps=ROUND_STEPS))
+    _name_rows(axes, x_label, lines)
+
+
+def _add_intervals(axes: Any, lines: Sequence[Line]) -> None:
+    for place, line in zip(range(len(lines) - 1, -1, -1), lines, strict=True):
+        if line.low:
+            axes.hlines(place, line.low, line.high, colors=LIGHT.ink, linewidth=1.1, alpha=0.7)
+
+
+def _name_rows(axes: Any, x_label: str, lines: Sequence[Line]) -> None:
+    """Names of the lines down the left side, the first on top."""
+    axes.set_yticks(list(range(len(lines) - 1, -1, -1)), [line.label for line in lines])
     axes.set_ylim(-0.5, len(lines) - 0.5)
     axes.grid(visible=False, axis="y")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.tick_params(labelsize=10 * POINTS)
     axes.set_xlabel(x_label, labelpad=3)
-    style = {"textcoords": "offset points", "fontsize": 10 * POINTS, "color": LIGHT.ink, "va": "center"}
-    for place, value in zip(places, values, strict=True):
-        axes.annotate(f"{value:.0%}", (value, place), (2.5, 0), **style)
 
 
 def _label(axes: Any, chart: Chart, y_label: str, *, last: bool) -> None:
@@ -197,6 +230,8 @@ def _label(axes: Any, chart: Chart, y_label: str, *, last: bool) -> None:
         axes.xaxis.set_major_locator(ticker.MaxNLocator(4, steps=ROUND_STEPS))
         axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
         axes.margins(x=0.1)
+    elif chart.form in ("values", "cloud"):
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(4, steps=ROUND_STEPS))
     elif chart.form == "curves":
         axes.margins(x=0.01)
         axes.xaxis.set_major_locator(ticker.MaxNLocator(6, steps=ROUND_STEPS, integer=True))

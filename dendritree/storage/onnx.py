@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import logging
 import os
 import warnings
@@ -41,6 +42,11 @@ class OnnxFile:
     """Version of ONNX's operators."""
     difference: float | None
     """Largest difference between the outputs of onnxruntime and of the model; None if onnxruntime is not installed."""
+    inputs: tuple[str, ...] = ()
+    """Names of the numbers of a sample of a model of a table, which are also in the file, as the metadata `inputs` and
+    `outputs`; of other models none."""
+    raw: bool = True
+    """Whether the file takes samples as the model does; not if a table has columns that are no numbers."""
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = None) -> OnnxFile:
@@ -52,7 +58,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
     Args:
         model: takes one tensor with the batch first, and returns one. A fitted `DendriticClassifier` or
             `DendriticRegressor` is written with its scaling: the file takes raw rows, in float64, and gives
-            probabilities, or predictions in the units of the target.
+            probabilities, or predictions in the units of the target. So is a model of a table: of columns that are all
+            numbers the file takes those, NaN where they are missing; if there are categories or dates, it takes rows
+            as the model's `encoded` gives them.
         path: the file, replaced if it exists. Its folder must exist.
         example: a batch of inputs; not needed if the model or its first layer states `in_features` or `input_shape`.
 
@@ -84,22 +92,25 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
                 f"{ANY_BATCH}: the code of {type(model).__name__} makes the batch size a constant, {rows.dim_value} "
                 "here; it must not loop over the rows, decide by their number or turn it into an int"
             )
-        content = program.model_proto.SerializeToString()
+        inputs = tuple(getattr(model, "inputs", ()))
+        proto = program.model_proto
+        for name in ("inputs", "outputs") if inputs else ():
+            proto.metadata_props.add(key=name, value=json.dumps(getattr(model, name)))
+        content = proto.SerializeToString()
         difference = _difference(model, sample, content)
     if difference is not None and not difference <= TOLERANCE:
         raise DendritreeError(f"onnxruntime must agree with the model to {TOLERANCE}: it differs by {difference:.3g}")
     write_whole(target, content, "an ONNX file")
-    opset = next(entry.version for entry in program.model_proto.opset_import if not entry.domain)
-    return OnnxFile(target, tuple(sample.shape[1:]), tuple(outputs.shape[1:]), opset, difference)
+    opset = next(entry.version for entry in proto.opset_import if not entry.domain)
+    shapes = tuple(sample.shape[1:]), tuple(outputs.shape[1:])
+    return OnnxFile(target, *shapes, opset, difference, inputs, getattr(model, "raw", True))
 
 
 def _estimator_module(model: Any) -> Any:
     """An estimator with its scaling as one module; what would need more than that is told what can be exported."""
     network_of(model)  # raises for anything that holds none
     if hasattr(model, "encoding"):
-        raise OptionError(
-            "an ONNX file takes numbers: give model.estimator, which takes rows as model.encoded gives them"
-        )
+        return model.as_module()
     if hasattr(model, "steps") and len(model.steps) > 1:
         raise OptionError(
             "an ONNX file holds a network and its scaling alone: give pipeline[-1], which takes what the steps before "

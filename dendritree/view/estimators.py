@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..errors import OptionError
+from ..errors import OptionError, import_extra
 from ..models.holders import held_by
 from .exhibit import Exhibit, Sample
 
@@ -37,8 +37,24 @@ def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
     own = getattr(estimator, "feature_names_in_", [f"x{number}" for number in range(module.in_features)])
     features = [str(each) for each in (own if encoding is None else encoding.features)]
     mean, above = module.mean.cpu(), torch.diag(module.deviation.cpu())[:MOST_COLUMNS]
-    samples = [Sample(mean[None], "the mean row")]
+    samples = [] if encoding is None else [Sample(_typical(encoding)[None], "the typical row")]
+    samples += [Sample(mean[None], "the mean row")]
     samples += [Sample((mean + row)[None], f"{label} + 1 sd") for row, label in zip(above, features, strict=False)]
     note = "Samples: the mean of the training rows, and one column after the other a standard deviation above it."
-    target = f"Target: {model.target}. " if encoding is not None else ""
+    target = ""
+    if encoding is not None:
+        target = f"Target: {model.target}. The typical row has the median of every number, the most frequent category. "
     return Exhibit(name, module, None, classes=classes, samples=samples, features=features, notes=[f"{target}{note}"])
+
+
+def _typical(encoding: Any) -> torch.Tensor:
+    """The median of every number and date, the most frequent of every category, as inputs."""
+    pandas = import_extra("pandas", extra="tables")
+
+    def cell(column: Any) -> Any:
+        if column.kind == "category":
+            return column.categories[0]
+        return column.fill if column.kind == "number" else pandas.Timestamp(column.fill, unit="D")
+
+    row = pandas.DataFrame({column.name: [cell(column)] for column in encoding.columns})
+    return torch.from_numpy(encoding.encode(row).x[0])

@@ -106,7 +106,7 @@ MISTAKES = {
         "TABLE --target price --budget 5": "budget must be at least",
         "TABLE --target price --budget big": "budget must be a whole number of parameters",
         "TABLE --target price --task rank": "task must be one of",
-        "TABLE --target price --neurons dense": "neurons must be one of 'tree', 'sparse': got 'dense'",
+        "TABLE --target price --keep boosting": "keep must be one of 'best', 'tree', 'sparse', 'dense', 'linear': got",
         "TABLE --target price --splits 1": "splits must be an integer of at least 2: got 1",
         "TABLE --target price --epochs few": "--epochs must be a whole number or auto: got 'few'",
         "TABLE --target price --seed -1": "seed must be an integer of at least 0: got -1",

@@ -1,8 +1,11 @@
 """`dendritree fit` and `dendritree predict` as a user meets them."""
 
+import json
 import shutil
+import warnings
 
 import numpy as np
+import onnxruntime
 import pandas as pd
 import pytest
 import torch
@@ -10,7 +13,9 @@ from table_cases import houses
 
 import dendritree
 from dendritree.cli import main
-from dendritree.sklearn.tables import load_table_model
+from dendritree.sklearn.tables import UnknownCellsWarning, load_table_model
+from dendritree.studies.table.controls import LABELS
+from dendritree.view.sources import open_gallery
 
 QUICK = ["--splits", "2", "--epochs", "1", "--budget", "0.3k"]
 
@@ -39,7 +44,10 @@ def test_fit_writes_a_model_and_a_report(models):
         "config.json", "weights.safetensors", "report.html", "report.md", "csv", "figures",
     }  # fmt: skip
     text = (models / "price" / "report.md").read_text()
-    for said in ("Do dendrites help?", "dense MLP", "sparse neurons", "linear", "column 'owner'", "left out"):
+    for said in (
+        "Do dendrites help?", "Kept: ", "dense MLP", "sparse neurons", "linear", "gradient boosting", "column 'owner'",
+        "left out", "Which columns matter", "fit time",
+    ):  # fmt: skip
         assert said in text
     page = (models / "price" / "report.html").read_text()
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
@@ -48,11 +56,79 @@ def test_fit_writes_a_model_and_a_report(models):
     assert model.target == "dear"
 
 
-def test_export_says_that_a_model_of_a_table_takes_more_than_numbers(models, call):
-    status, _, error = call("export", models / "dear")
-    assert status == 2
-    assert "an ONNX file takes numbers: give model.estimator" in error
-    assert error.count("\n") == 1
+def test_export_of_a_table_with_categories_takes_encoded_rows(models, tmp_path, call):
+    status, out, error = call("export", models / "dear", tmp_path / "model.onnx")
+    assert (status, error) == (0, "")
+    assert "inputs: rows as `TableModel.encoded` gives them: rooms, rooms is missing, town=" in out
+    model, frame = dendritree.load(models / "dear"), houses(20, seed=4).drop(columns=["price", "dear"])
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    metadata = session.get_modelmeta().custom_metadata_map
+    assert json.loads(metadata["inputs"]) == model.encoding.features
+    assert json.loads(metadata["outputs"]) == ["no", "yes"]
+    (given,) = session.run(None, {"input": model.encoded(frame)})
+    wanted = model.predict(frame)[["probability no", "probability yes"]]
+    np.testing.assert_allclose(given, wanted, atol=2e-6)
+
+
+def test_export_of_a_table_of_numbers_takes_its_rows_with_missing_cells(tmp_path, call):
+    frame = houses(60)[["rooms", "price"]].assign(area=np.linspace(30, 90, 60) ** 1.1)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", tmp_path / "t.csv", "--target", "price", "--out", tmp_path / "model", *QUICK]
+    assert call(*fit, "--keep", "dense")[0] == 0
+    status, out, _ = call("export", tmp_path / "model")
+    assert status == 0
+    assert "inputs: the columns, NaN where a cell is missing: rooms, area (names are in" in out
+    rows = pd.DataFrame({"rooms": [3, np.nan, np.inf, 1e9], "area": [40, 50, np.nan, -1e9]})
+    session = onnxruntime.InferenceSession(tmp_path / "model" / "model.onnx")
+    (given,) = session.run(None, {"input": rows.to_numpy(dtype=np.float64)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownCellsWarning)  # of the infinite number
+        wanted = dendritree.load(tmp_path / "model").predict(rows)["prediction"]
+    np.testing.assert_allclose(given[:, 0], wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["price", "dear"])
+def test_view_opens_the_folder_of_fit_and_answers_for_the_typical_row(models, target):
+    gallery = open_gallery(models / target)
+    exhibit = gallery[0]
+    typical = exhibit.samples[0]
+    assert (gallery.names, typical.label) == ([target], "the typical row")
+    model, frame = dendritree.load(models / target), houses(60)
+    days = pd.to_datetime(frame["built"]).median()
+    row = pd.DataFrame({"rooms": [frame["rooms"].median()], "built": [days]})
+    row = row.assign(**{name: [frame[name].value_counts().sort_index().idxmax()] for name in ("town", "garden")})
+    encoded = dict(zip(model.encoding.features, typical.x[0].tolist(), strict=True))
+    wanted = dict(zip(model.encoding.features, model.encoded(row)[0].tolist(), strict=True))
+    assert encoded == pytest.approx(wanted)
+    seen = exhibit.activity(typical.x, 0, 0)
+    predicted = model.predict(row).iloc[0]
+    if target == "price":
+        assert seen["output"][0] == pytest.approx(predicted["prediction"], rel=1e-4)
+    else:
+        np.testing.assert_allclose(seen["classes"], predicted[-2:].astype(float), atol=1e-3)
+
+
+@pytest.mark.parametrize("keep", ["sparse", "dense", "linear"])
+def test_the_family_that_is_asked_for_is_kept_predicts_and_opens(keep, models, tmp_path, call):
+    out = tmp_path / "model"
+    status, said, error = call("fit", models / "dear.csv", "--target", "dear", "--out", out, "--keep", keep, *QUICK)
+    assert status == 0
+    assert dendritree.load(out).estimator.neurons == keep
+    assert "as asked" in said or f"{LABELS[keep]} (kept)" in said
+    assert "--neurons" not in error
+    assert call("predict", out, models / "price.csv", "--out", tmp_path / "p.csv")[0] == 0
+    assert open_gallery(out)[0].samples[0].label == "the typical row"
+
+
+def test_the_old_name_of_keep_works_and_says_so(models, tmp_path, call):
+    fit = ("fit", models / "dear.csv", "--target", "dear", "--out", tmp_path / "model", *QUICK, "--neurons", "sparse")
+    status, _, error = call(*fit)
+    assert status == 0
+    assert error.startswith("dendritree: --neurons is now --keep, and the next version knows no other name: --keep s")
+    assert dendritree.load(tmp_path / "model").estimator.neurons == "sparse"
+    status, _, error = call(*fit, "--force", "--keep", "tree")
+    assert (status, error.count("\n")) == (2, 1)
+    assert "--neurons is the old name of --keep, so give one of them" in error
 
 
 def test_fit_says_what_it_found_and_the_same_seed_gives_the_same_model_and_touches_no_generator(models, tmp_path, call):
@@ -62,7 +138,7 @@ def test_fit_says_what_it_found_and_the_same_seed_gives_the_same_model_and_touch
     assert status == 0
     for said in ("Do dendrites help?", "trees", "dense MLP", "linear", "95 % interval", str(tmp_path / "model")):
         assert said in out
-    assert "comparing: 8 models, " in error
+    assert "comparing: 10 models, " in error
     weights = [(folder / "weights.safetensors").read_bytes() for folder in (tmp_path / "model", models / "price")]
     assert weights[0] == weights[1]
     assert torch.equal(before, torch.get_rng_state())

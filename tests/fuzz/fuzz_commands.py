@@ -81,6 +81,7 @@ VALID = {
     "--families": ["linear", "tree", "dense"],
     "--target": ["price", "dear", "town"],
     "--task": ["auto", "regression"],
+    "--keep": ["best", "tree", "linear"],
     "--neurons": ["tree", "sparse"],
     "--splits": ["2"],
     "--epochs": ["1"],

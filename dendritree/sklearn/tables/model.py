@@ -20,6 +20,7 @@ from ...data.frames.reading import check_table
 from ...data.frames.target import TASKS, score
 from ...errors import FormatError, OptionError, check_one_of
 from ...storage import folders
+from .module import TableModule
 
 
 class UnknownCellsWarning(UserWarning):
@@ -67,6 +68,17 @@ class TableModel:
         for notice in notices:
             warnings.warn(notice, UnknownCellsWarning, stacklevel=3)
         return encoded.x
+
+    def as_module(self, *, probabilities: bool = True) -> TableModule:
+        """A copy as one module, which takes rows of numbers: `TableModule` says which.
+
+        Args:
+            probabilities: of the classes; otherwise their log-odds.
+        """
+        classes = [str(each) for each in getattr(self.estimator, "classes_", ())]
+        names = classes if probabilities or len(classes) > 2 else classes[1:]
+        inner = self.estimator.as_module(probabilities=probabilities)
+        return TableModule(inner, self.encoding.columns, names or [self.target])
 
     def evaluate(self, predicted: Any) -> str | None:
         """How good predictions are, as a phrase, if their table has the target too; otherwise None."""

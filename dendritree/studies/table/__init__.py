@@ -1,6 +1,20 @@
 """`dendritree fit`: a model of a user's own table, and whether dendrites help there."""
 
-from .controls import FamilyScores, compare_families, verdict
+from .choice import best_family, verdict
+from .contributions import column_effects, column_importances, explain_rows
+from .controls import FamilyScores, compare_families
 from .fit import TableFit, fit_table
+from .sections import table_report
 
-__all__ = ["FamilyScores", "TableFit", "compare_families", "fit_table", "verdict"]
+__all__ = [
+    "FamilyScores",
+    "TableFit",
+    "best_family",
+    "column_effects",
+    "column_importances",
+    "compare_families",
+    "explain_rows",
+    "fit_table",
+    "table_report",
+    "verdict",
+]

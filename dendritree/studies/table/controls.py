@@ -1,39 +1,54 @@
-"""Do dendrites help on this table? Trees and their controls on the same splits, under the same rule.
+"""Trees, their controls and gradient boosting on the same splits of a table.
 
-Every model gets the same rows, columns, budget, learning rates and epochs. A split learns its columns from its own
-training rows, and its test rows are used once.
+Every network gets the same rows, columns, budget, learning rates and epochs; gradient boosting the same rows and
+columns. A split learns its columns from its own training rows, and its test rows are used once.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...data.frames.encoding import TableEncoding
 from ...data.frames.target import Target, score
-from ...errors import OptionError, check_int, import_extra
+from ...errors import FormatError, OptionError, check_int, import_extra
 from ...sklearn.networks import FAMILIES, auto_batch_size, auto_epochs
+from ..engine.boosting import nodes_of
 from ..engine.runner import Observer, silent
 from ..engine.statistics import Difference, paired_difference
 from ..engine.store import RunStore
-from ..engine.trial import CURVES, Trial
+from ..engine.trial import CURVES, Trial, Value
+from .boosting import Boosting, own_columns
 
+BOOSTING = "boosting"
+TRAINED = (*FAMILIES, BOOSTING)
+"""The families of a comparison, in the order of their training."""
 LABELS = {
     "tree": "trees",
     "sparse": "sparse neurons",
     "dense": "dense MLP",
     "linear": "linear",
+    BOOSTING: "gradient boosting",
     "baseline": "guessing",
 }
 IN_WORDS = LABELS | {"dense": "a dense MLP", "linear": "one linear unit per output"}
 SCORE = "test_score"
-ENOUGH_SPLITS = 5
-"""With fewer, intervals are so wide that a missing gain says nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Predictions of a family for rows, each by a model that was not trained on the row."""
+
+    values: NDArray[Any]
+    """Numbers, or the places of classes among all of them in their order."""
+    certainty: NDArray[np.float64]
+    """Probabilities of the predicted classes; empty for numbers."""
 
 
 @dataclass(frozen=True)
@@ -44,19 +59,49 @@ class FamilyScores:
     scores: tuple[float, ...]
     """Accuracies, or RMSEs in the target's unit."""
     parameters: int
-    seconds: float
-    """Mean training time of a model."""
+    """Of the largest model; of gradient boosting, the nodes of its trees."""
+    fit_time: float
+    """Median training time of a model, in seconds; the first one on a machine may have to wait for compiled kernels."""
     gain: Difference | None = None
     """Of trees over this family; None for the trees themselves."""
     learned: Difference | None = None
     """Its own gain over guessing; None for guessing itself."""
     short: bool = False
     """Whether it was trained for fewer epochs than the estimators' default."""
+    metric: str = "accuracy"
+    """Or `RMSE`."""
+    predicted: Predicted | None = field(default=None, compare=False, repr=False)
+    """For every row of the table; None for guessing."""
 
     @property
     def mean(self) -> float:
         """Over the splits."""
         return float(np.mean(self.scores))
+
+    @property
+    def more_is_better(self) -> bool:
+        """Whether a higher score is a better one."""
+        return self.metric == "accuracy"
+
+    def show(self, score: float) -> str:
+        """A score, or a difference of two, as people read it.
+
+        >>> FamilyScores("tree", (0.5,), 10, 1.0).show(0.91234)
+        '0.9123'
+        """
+        return f"{score:.4f}" if self.more_is_better else f"{score:.4g}"
+
+
+def gain_over(first: FamilyScores, second: FamilyScores) -> Difference:
+    """How much better a family is than another on the same splits, with a 95 % interval.
+
+    >>> better, worse = (FamilyScores("tree", scores, 10, 1.0, metric="RMSE") for scores in ((1.0, 1.2), (2.0, 2.1)))
+    >>> gain_over(better, worse).mean
+    0.95
+    """
+    better, worse = (first, second) if first.more_is_better else (second, first)  # less error is better
+    most = 1.0 if first.more_is_better else math.inf
+    return paired_difference(better.scores, worse.scores, 1 / (len(first.scores) - 1), most=most)
 
 
 def make_estimator(task: str, **options: Any) -> Any:
@@ -82,105 +127,152 @@ def compare_families(
     Args:
         frame: the columns to learn from, one row for each of `target.y`.
         target: what to predict.
-        budget: parameters of each model; a linear one has a fixed size.
+        budget: parameters of each network; a linear one has a fixed size, gradient boosting takes what it takes.
         splits: parts of the rows, each of which is the test part once.
         seed: of the splits and of the models.
-        epochs: of each model, as in the estimators.
+        epochs: of each network, as in the estimators.
         observer: called with the step's name, the number of models trained so far (first 0) and of all of them.
-        store: keeps every model's trial at once; models whose trials it has are not trained again.
+        store: keeps every model's trial and predictions at once; models whose trials it has are not trained again.
     """
     splits, rows = check_int("splits", splits, least=2), len(target.y)
     if rows < 2 * splits:
         raise OptionError(f"splits must leave two rows per part: got {splits} for {rows} rows")
     selection, dummy = (import_extra(f"sklearn.{each}", extra="tables") for each in ("model_selection", "dummy"))
-    classes = target.task == "classification"
-    folds = (selection.StratifiedKFold if classes else selection.KFold)(splits, shuffle=True, random_state=seed)
-    guess = dummy.DummyClassifier() if classes else dummy.DummyRegressor()  # the most frequent class, or the mean
+    classifies = target.task == "classification"
+    folds = (selection.StratifiedKFold if classifies else selection.KFold)(splits, shuffle=True, random_state=seed)
+    guess = dummy.DummyClassifier() if classifies else dummy.DummyRegressor()  # the most frequent class, or the mean
     trained = rows * (splits - 1) // splits
     short = epochs != "auto" and check_int("epochs", epochs) < auto_epochs(trained, auto_batch_size(trained))
     kept = {} if store is None else {(t.key["split"], t.key["family"]): t for t in store.trials()}
-    trials: dict[str, list[Trial]] = {family: [] for family in FAMILIES}
+    trials: dict[str, list[Trial]] = {family: [] for family in TRAINED}
+    predicted = {family: _nothing_predicted(rows, classifies) for family in TRAINED}
     guesses: list[float] = []
-    done, models = len(kept), splits * len(FAMILIES)
+    done, models = len(kept), splits * len(TRAINED)
     observer("comparing", 0, models)
     if kept:
         observer("comparing", done, models, "trained before")
     for part, (train, test) in enumerate(folds.split(frame, target.y)):
-        encoding = TableEncoding.learn(frame.iloc[train])
-        x_train, x_test = encoding.encode(frame.iloc[train]).x, encoding.encode(frame.iloc[test]).x
-        y_train, y_test = target.y[train], target.y[test]
-        for family in FAMILIES:
+        split = _Split.of(part, frame, target, train, test)
+        options = {"budget": budget, "epochs": epochs, "random_state": (seed + part) % 2**32}
+        for family in TRAINED:
             trial = kept.get((part, family))
             if trial is None:
-                options = {"neurons": family, "budget": budget, "epochs": epochs, "random_state": (seed + part) % 2**32}
-                trial = _trained(part, make_estimator(target.task, **options), (x_train, y_train), (x_test, y_test))
+                trial, found = split.boosting(options) if family == BOOSTING else split.network(family, options)
                 if store is not None:
-                    store.add([trial])
+                    store.set_fact(_fact(part, family), {name: each.tolist() for name, each in vars(found).items()})
+                    store.add([trial])  # last: a trial in the store has its predictions there
                 done += 1
                 observer("comparing", done, models)
+            else:
+                assert store is not None
+                found = _read_predicted(store, part, family, len(test))
             trials[family].append(trial)
-        guesses.append(score(y_test, guess.fit(x_train, y_train).predict(x_test)))
-    scores = {family: [trial.scores[SCORE] for trial in found] for family, found in trials.items()}
-    scores["baseline"] = guesses
-
-    def gain(family: str, over: str) -> Difference | None:
-        better, worse = (scores[family], scores[over]) if classes else (scores[over], scores[family])  # RMSE: less
-        most = 1.0 if classes else math.inf
-        return None if family == over else paired_difference(better, worse, 1 / (splits - 1), most=most)
-
-    return [
-        FamilyScores(
+            predicted[family].values[test] = found.values
+            if classifies:
+                predicted[family].certainty[test] = found.certainty
+        guesses.append(score(split.y_test, guess.fit(split.x_train, split.y_train).predict(split.x_test)))
+    metric = "accuracy" if classifies else "RMSE"
+    results = {
+        family: FamilyScores(
             family,
-            tuple(values),
-            max((trial.parameters for trial in trials.get(family, ())), default=0),
-            sum(trial.seconds for trial in trials.get(family, ())) / splits,
-            gain("tree", family),
-            gain(family, "baseline"),
-            short and family != "baseline",
+            tuple(trial.scores[SCORE] for trial in of_family),
+            max(trial.parameters for trial in of_family),
+            float(np.median([trial.seconds for trial in of_family])),
+            short=short and family != BOOSTING,
+            metric=metric,
+            predicted=predicted[family],
         )
-        for family, values in scores.items()
+        for family, of_family in trials.items()
+    }
+    results["baseline"] = baseline = FamilyScores("baseline", tuple(guesses), 0, 0.0, metric=metric)
+    return [
+        replace(
+            result,
+            gain=None if family == "tree" else gain_over(results["tree"], result),
+            learned=None if family == "baseline" else gain_over(result, baseline),
+        )
+        for family, result in results.items()
     ]
 
 
-def _trained(split: int, model: Any, train: tuple[Any, Any], test: tuple[Any, Any]) -> Trial:
-    """Train an estimator; its trial, with its score on the test rows."""
-    start, options = time.perf_counter(), model.get_params()
-    model.fit(*train)
-    seconds = time.perf_counter() - start
-    curves = dict.fromkeys(CURVES, [math.nan] * model.n_iter_) | {"train_loss": model.loss_curve_}
-    key = {"split": split, "family": model.neurons}
-    scores = {SCORE: score(test[1], model.predict(test[0]))}
-    return Trial("table", key, model.random_state, options, model.n_parameters_, seconds, curves, scores)
+def _nothing_predicted(rows: int, classifies: bool) -> Predicted:
+    kind = np.int64 if classifies else np.float64
+    return Predicted(np.zeros(rows, kind), np.zeros(rows if classifies else 0))
 
 
-def verdict(results: Sequence[FamilyScores]) -> str:
-    """Whether dendrites help here, in one or two plain sentences."""
-    tree = next(result for result in results if result.family == "tree")
-    gains = {result.family: result.gain.state for result in results if result.gain is not None}
-    learned = [IN_WORDS[each.family] for each in results if each.learned is not None and each.learned.state == "ahead"]
-    behind = " and ".join(IN_WORDS[family] for family in ("sparse", "dense", "linear") if gains[family] == "behind")
-    wanted = [f"{ENOUGH_SPLITS} splits or more"] if len(tree.scores) < ENOUGH_SPLITS else []
-    wanted += ["as many epochs as `auto` takes"] if tree.short else []
-    remedy = f" To know more, compare with {' and '.join(wanted)}." if wanted else ""
-    if not learned and not wanted:
-        return "No: nothing was learned here that guessing does not know. More rows or other columns are needed."
-    if behind and tree.short:
-        return f"Undecided: after so few epochs trees are worse than {behind}.{remedy}"
-    if behind:
-        return f"No: on this table trees are worse than {behind}."
-    simpler = next((each for each in ("baseline", "linear") if gains[each] != "ahead"), None)
-    if simpler and wanted:
-        return f"Undecided: so small a comparison cannot tell trees from {IN_WORDS[simpler]}.{remedy}"
-    if simpler == "baseline":
-        return f"No: trees are not surely better than guessing here, as are {', '.join(learned)}."
-    if simpler == "linear":
-        return f"No: trees are not surely better than {IN_WORDS['linear']} here. Take that, it is simpler."
-    if gains["sparse"] == gains["dense"] == "ahead":
-        return "Yes: trees are better here than every control of the same size."
-    if gains["sparse"] == "ahead":
-        part = "In part: dendrites beat sparse neurons without them here; a dense MLP of the same size may be as good."
-    elif gains["dense"] == "ahead":
-        part = "In part: trees beat the dense MLP of the same size here, but so may sparse neurons without dendrites."
-    else:
-        part = "Undecided: trees, sparse neurons and a dense MLP of the same size are about equally good here."
-    return part + remedy
+def _fact(part: int, family: str) -> str:
+    return f"predictions {part} {family}"
+
+
+def _read_predicted(store: RunStore, part: int, family: str, rows: int) -> Predicted:
+    """The predictions of a model that was trained before."""
+
+    def read(found: Any) -> Predicted:
+        if found is None or len(found["values"]) != rows:
+            raise FormatError(
+                f"a trial must have its predictions: {store.folder} lacks those of {family}, split {part}"
+            )
+        return Predicted(np.array(found["values"]), np.array(found["certainty"], dtype=np.float64))
+
+    return store.read_fact(_fact(part, family), read)
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """The rows of a split as the models take them."""
+
+    part: int
+    task: str
+    classes: NDArray[Any]
+    """All of them, in order."""
+    own: tuple[Any, Any]
+    """Rows to train on and of the test for gradient boosting."""
+    x_train: NDArray[np.float64]
+    x_test: NDArray[np.float64]
+    y_train: NDArray[Any]
+    y_test: NDArray[Any]
+
+    @classmethod
+    def of(cls, part: int, frame: Any, target: Target, train: Any, test: Any) -> _Split:
+        """The columns are learned from the training rows."""
+        frames = frame.iloc[train], frame.iloc[test]
+        encoding = TableEncoding.learn(frames[0])
+        own, inputs = (
+            [make(each) for each in frames] for make in (lambda f: own_columns(encoding, f), encoding.encode)
+        )
+        classes = np.unique(target.y) if target.task == "classification" else np.empty(0)
+        x_train, x_test = (each.x for each in inputs)
+        return cls(part, target.task, classes, (own[0], own[1]), x_train, x_test, target.y[train], target.y[test])
+
+    def network(self, family: str, options: Mapping[str, Any]) -> tuple[Trial, Predicted]:
+        """A network of a family, trained; its trial, and its predictions of the test rows."""
+        model = make_estimator(self.task, neurons=family, **options)
+        config, start = model.get_params(), time.perf_counter()
+        model.fit(self.x_train, self.y_train)
+        seconds = time.perf_counter() - start
+        curves = dict.fromkeys(CURVES, [math.nan] * model.n_iter_) | {"train_loss": model.loss_curve_}
+        classifies = self.task == "classification"
+        outputs = model.predict_proba(self.x_test) if classifies else model.predict(self.x_test)
+        return self._trial(family, config, model.n_parameters_, seconds, curves, outputs)
+
+    def boosting(self, options: Mapping[str, Any]) -> tuple[Trial, Predicted]:
+        """Gradient boosting, trained."""
+        model, (train, test) = Boosting(self.task, options["random_state"]), self.own
+        config, start = model.model.get_params(), time.perf_counter()
+        model.fit(train, self.y_train)
+        seconds = time.perf_counter() - start
+        curves = dict.fromkeys(CURVES, [math.nan] * max(1, model.model.n_iter_))
+        return self._trial(BOOSTING, config, nodes_of(model.model), seconds, curves, model.predict(test))
+
+    def _trial(
+        self, family: str, config: Any, parameters: int, seconds: float, curves: Any, outputs: NDArray[Any]
+    ) -> tuple[Trial, Predicted]:
+        """A trained model as it is kept; `outputs` are numbers, or probabilities of the classes, of the test rows."""
+        if self.task == "classification":
+            places = outputs.argmax(1)
+            found, told = Predicted(places, outputs.max(1).astype(np.float64)), self.classes[places]
+        else:
+            found, told = Predicted(outputs.astype(np.float64), np.empty(0)), outputs
+        key: dict[str, Value] = {"split": self.part, "family": family}
+        scores = {SCORE: score(self.y_test, told)}
+        return Trial("table", key, config["random_state"], config, parameters, seconds, curves, scores), found

@@ -3,38 +3,59 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ...data.frames.encoding import TableEncoding
 from ...data.frames.reading import check_table
 from ...data.frames.target import read_target
-from ...errors import check_int, check_one_of
+from ...errors import OptionError, check_int, check_one_of, import_extra
 from ...models.sizing import parse_count
 from ...sklearn.networks import auto_budget, make_network
 from ...sklearn.tables.model import TableModel
 from ..engine.runner import Observer, silent
-from .controls import FamilyScores, compare_families, make_estimator
+from .choice import KEEPS, kept_family
+from .controls import TRAINED, FamilyScores, Predicted, compare_families, make_estimator
 from .kept import kept_trials
 
-KEPT = ("tree", "sparse")
-"""Families of the model that is kept; the others are controls."""
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TableFit:
-    """A new model, the scores of its comparison, and notices about the table."""
+    """A new model, the scores of its comparison, the rows that it learned from, and notices about the table."""
 
     model: TableModel
     results: list[FamilyScores]
-    rows: int
     budget: int
     splits: int
     seed: int
     notices: tuple[str, ...]
+    keep: str
+    """What was asked for: `best` or a family."""
+    kept: str
+    """The family of the model."""
+    frame: Any
+    """The columns besides the target, of the rows that have one."""
+    y: NDArray[Any]
+    """The targets of these rows."""
+    row_numbers: NDArray[np.int64]
+    """Their numbers in the table, from 1."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows that it learned from."""
+        return len(self.y)
+
+    @property
+    def predicted(self) -> Predicted:
+        """What the family of the model predicts for each row in the comparison, by models not trained on the row."""
+        found = next(result.predicted for result in self.results if result.family == self.kept)
+        assert found is not None
+        return found
 
 
 def fit_table(
@@ -43,22 +64,23 @@ def fit_table(
     *,
     budget: int | str = "auto",
     task: str = "auto",
-    neurons: str = "tree",
+    keep: str = "best",
     splits: int = 5,
     seed: int = 0,
     epochs: int | str = "auto",
     observer: Observer = silent,
     unfinished: str | os.PathLike[str] | None = None,
     anew: bool = False,
+    neurons: str | None = None,
 ) -> TableFit:
-    """Compare trees and their controls on parts of a table, then train a model on all rows.
+    """Compare trees, their controls and gradient boosting on parts of a table, then train a model on all rows.
 
     Args:
         frame: a data frame; column names that are not texts are read as texts, 0 as `"0"`.
         target: the column to predict.
         budget: parameters of the network; by default selected from the size of the table.
         task: `classification`, `regression` or `auto`.
-        neurons: of the model that is kept: `tree` or `sparse`.
+        keep: the family of the model: `tree`, `sparse`, `dense`, `linear`, or `best`, which `best_family` finds.
         splits: parts of the rows, each of which is the test part once.
         seed: of everything random.
         epochs: passes over the rows; by default those of the estimators.
@@ -67,8 +89,14 @@ def fit_table(
             one with another table, other arguments or other versions raises `FormatError`. Nobody removes it at the
             end; without it nothing is kept.
         anew: remove what `unfinished` has of another call, instead of raising.
+        neurons: the old name of `keep`.
     """
-    check_one_of("neurons", neurons, KEPT)
+    if neurons is not None:
+        if keep != "best":
+            raise OptionError(f"neurons is the old name of keep, so give one of them: got {neurons!r} and {keep!r}")
+        warnings.warn("neurons of fit_table is now keep", DeprecationWarning, stacklevel=2)
+        keep = neurons
+    check_one_of("keep", keep, KEEPS)
     seed = check_int("seed", seed, least=0) % 2**32
     splits = check_int("splits", splits, least=2)
     given = None if budget == "auto" else parse_count("budget", budget)
@@ -83,14 +111,17 @@ def fit_table(
         for family in ("tree", "sparse", "dense"):  # too small a budget is rejected before any training
             make_network(family, *sizes, budget=parameters)
     options: dict[str, Any] = {"budget": parameters, "splits": splits, "seed": seed, "epochs": epochs}
-    config = {"target": found.name, "task": found.task, "neurons": neurons, **options}
+    versions = {"scikit-learn": import_extra("sklearn", extra="tables").__version__}
+    config = {"target": found.name, "task": found.task, "families": list(TRAINED), "versions": versions, **options}
     with kept_trials(unfinished, frame, config, anew=anew) as store:
         results = compare_families(inputs, found, **options, observer=observer, store=store)
-    estimator = make_estimator(found.task, neurons=neurons, budget=parameters, epochs=epochs, random_state=seed)
+    kept = kept_family(keep, results)
+    estimator = make_estimator(found.task, neurons=kept, budget=parameters, epochs=epochs, random_state=seed)
     encoded = encoding.encode(inputs)
     estimator.fit(encoded.x, found.y)
     observer("training on all rows", 1, 1)
     left_out = (f"column {name!r} {why}: left out" for name, why in encoding.left_out)
     notices = (*found.notices, *encoded.notices("no number"), *left_out)
     model = TableModel(estimator, encoding, found.name, found.task)
-    return TableFit(model, results, len(found.y), parameters, splits, seed, notices)
+    numbers = found.rows + 1
+    return TableFit(model, results, parameters, splits, seed, notices, keep, kept, inputs, found.y, numbers)

@@ -1,4 +1,4 @@
-"""The report of a user's own table: whether dendrites help here, and what the model reads."""
+"""The report of a user's own table: whether dendrites help here, what was found, and what the model reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from ...data.frames.columns import TableColumn
 from ...data.frames.reading import first_few
 from ...report.chart import Chart, Line, Panel
 from ...report.layout import Column, Group, Report, Section, show
-from .controls import LABELS, FamilyScores, verdict
+from .choice import by_family, reason, verdict
+from .controls import BOOSTING, LABELS, FamilyScores
+from .findings import findings, unit_digits
 from .fit import TableFit
 
 CATEGORIES_SHOWN = 8
@@ -31,7 +33,8 @@ def table_report(fit: TableFit, source: str) -> Report:
         (f"{model.estimator.n_parameters_:,}", "parameters of the model"),
         (f"{fit.splits}", "splits"),
     )
-    sections = (_scores_section(fit), _splits_section(fit), _columns_section(fit), _rule_section(fit, source))
+    about = (_splits_section(fit), _columns_section(fit), _rule_section(fit, source))
+    sections = (_scores_section(fit), *findings(fit), *about)
     return Report(f"{model.target} from {source}", tuple(_sentences(fit)), sections, facts)
 
 
@@ -39,23 +42,23 @@ def _unit(fit: TableFit) -> tuple[str, int]:
     """Name of the metric, and the digits that its differences deserve."""
     if fit.model.task == "classification":
         return "accuracy", 4
-    smallest = min(result.mean for result in fit.results)
-    return "RMSE", int(np.clip(3 - np.floor(np.log10(max(smallest, 1e-12))), 0, 9))
+    return "RMSE", unit_digits(min(result.mean for result in fit.results))
 
 
 def _sentences(fit: TableFit) -> Iterator[str]:
     metric, digits = _unit(fit)
     guess = "the most frequent class" if metric == "accuracy" else "the mean"
     score, change, interval = (Column("", form=form, digits=digits) for form in ("number", "difference", "interval"))
-    by_family = {result.family: result for result in fit.results}
-    means = {family: show(result.mean, score) for family, result in by_family.items()}
+    of = by_family(fit.results)
+    means = {family: show(result.mean, score) for family, result in of.items()}
     yield f"Do dendrites help? {verdict(fit.results)}"
+    yield reason(fit.keep, fit.results)
     yield (
         f"On rows they were not trained on, trees have an {metric} of {means['tree']}; guessing {guess} has "
         f"{means['baseline']}."
     )
-    for family in ("linear", "dense", "sparse"):
-        gain = by_family[family].gain
+    for family in ("linear", "dense", "sparse", BOOSTING):
+        gain = of[family].gain
         assert gain is not None
         yield (
             f"Trees against {LABELS[family]} ({means[family]}): {gain.state}, a gain of {show(gain.mean, change)} "
@@ -73,30 +76,33 @@ def _scores_section(fit: TableFit) -> Section:
     metric, digits = _unit(fit)
     return _section(
         "scores",
-        "Trees and their controls",
+        "Trees, their controls and gradient boosting",
         f"Mean and standard deviation of the {metric} over {fit.splits} splits, each evaluated on rows not trained on."
-        " A gain is how much better trees are, with a 95 % interval that allows for splits sharing training rows.",
+        " A gain is how much better trees are, with a 95 % interval that allows for splits sharing training rows. "
+        "Gradient boosting has scikit-learn's defaults, the nodes of its trees as parameters, and is not kept.",
         (
+            Column("family"),
             Column("model", "model"),
             Column("parameters", "parameters", "count"),
             Column("score", metric, "spread", digits=digits),
-            Column("gain", "gain of trees", "difference", digits=digits),
+            Column("gain", "gain of trees", "difference", digits=digits, detail=True),
             Column("interval", "95 % interval", "interval", digits=digits, detail=True),
             Column("state", "trees are", "badge"),
-            Column("seconds", "training", "seconds", detail=True),
+            Column("fit_time", "fit time", "seconds"),
         ),
-        map(_scores_row, fit.results),
+        (_scores_row(result, kept=result.family == fit.kept) for result in fit.results),
     )
 
 
-def _scores_row(result: FamilyScores) -> tuple[Any, ...]:
+def _scores_row(result: FamilyScores, *, kept: bool) -> tuple[Any, ...]:
     gain, trained = result.gain, result.family != "baseline"
     return (
-        LABELS[result.family],
+        result.family,
+        f"{LABELS[result.family]} (kept)" if kept else LABELS[result.family],
         result.parameters if trained else None,
         (result.mean, float(np.std(result.scores, ddof=1))),
         *((None, None, None) if gain is None else (gain.mean, (gain.low, gain.high), gain.state)),
-        result.seconds if trained else None,
+        result.fit_time if trained else None,
     )
 
 
@@ -166,6 +172,7 @@ def _rule_section(fit: TableFit, source: str) -> Section:
             ("table", source),
             ("target", f"{fit.model.target} ({fit.model.task})"),
             ("budget", f"{fit.budget:,} parameters for trees, sparse neurons and the dense MLP"),
+            ("model that is kept", f"{LABELS[fit.kept]}; asked for: {fit.keep}"),
             ("training", f"AdamW, weight decay {decay}, one cycle up to a rate of {estimator.lr:g}"),
             ("epochs", f"{estimator.n_iter_} for the model that is kept, which is trained on all rows"),
             ("splits", f"{fit.splits}, shuffled with seed {fit.seed}; the same rows for every model"),

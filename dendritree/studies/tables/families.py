@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import import_extra
+from ..engine.boosting import nodes_of
 from .tables import CLASSIFICATION
 
 NEURONS = ("tree", "sparse", "dense", "linear")
@@ -66,16 +67,12 @@ def make_model(family: str, task: str, seed: int, changes: Mapping[str, Any] | N
 
 
 def size_of(estimator: Any) -> int:
-    """Parameters of a fitted estimator; of gradient boosting the nodes of all its trees, splits and leaves.
-
-    A split keeps a column and a threshold, a leaf a value: counted as one number each, boosting is made to look
-    smaller than it is, never larger.
-    """
+    """Parameters of a fitted estimator; of gradient boosting the nodes of its trees."""
     if hasattr(estimator, "n_parameters_"):
         return int(estimator.n_parameters_)
     if hasattr(estimator, "coefs_"):
         return sum(part.size for part in (*estimator.coefs_, *estimator.intercepts_))
-    return sum(len(tree.nodes) for trees in estimator._predictors for tree in trees)
+    return nodes_of(estimator)
 
 
 def options_of(estimator: Any) -> dict[str, Any]:

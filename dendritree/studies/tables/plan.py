@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError, OptionError, check_int, check_one_of, import_extra
+from ..engine.boosting import one_thread
 from ..engine.runner import alone_on_one_thread
 from ..engine.trial import CURVES, Trial, Value, key_text
 from .families import FAMILIES, make_estimator, make_model, options_of, size_of
@@ -62,7 +63,7 @@ def run_table_job(job: TableJob, data_dir: str | None = None) -> Trial:
     frame, y, folds = load_folds(job.table, job.folds, data_dir)
     train, test = folds[job.fold]
     model = make_model(job.family, table.task, job.fold, dict(job.changes))
-    with alone_on_one_thread(), _one_thread_elsewhere(), _quiet():
+    with alone_on_one_thread(), one_thread(), _quiet():
         start = time.perf_counter()
         model.fit(frame.iloc[train], y[train])
         fitted = time.perf_counter()
@@ -80,11 +81,6 @@ def _score(task: str, y: Any, found: Any) -> float:
     if task == CLASSIFICATION:
         return float(np.mean(found == y))
     return 1 - float(np.sum((y - found) ** 2)) / float(np.sum((y - y.mean()) ** 2))
-
-
-def _one_thread_elsewhere() -> Any:
-    """One thread for the linear algebra and the OpenMP of scikit-learn, which torch's own limit does not reach."""
-    return import_extra("threadpoolctl", extra="tables").threadpool_limits(1)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 from table_cases import houses
 
-from dendritree.errors import FormatError
+from dendritree.errors import FormatError, OptionError
+from dendritree.studies.engine.trial import CURVES, Trial
 from dendritree.studies.table.fit import fit_table
 from dendritree.studies.table.kept import kept_trials, table_digest
 
@@ -34,10 +35,46 @@ def test_a_call_resumes_from_what_another_has_trained_and_gives_the_same_scores(
     first, seen = fit_table(houses(40), "price", **options), []
     again = fit_table(houses(40), "price", **options, observer=lambda *progress: seen.append(progress))
     assert [result.scores for result in again.results] == [result.scores for result in first.results]
-    assert [result.seconds for result in again.results] == [result.seconds for result in first.results]
-    assert seen == [("comparing", 0, 8), ("comparing", 8, 8, "trained before"), ("training on all rows", 1, 1)]
+    assert [result.fit_time for result in again.results] == [result.fit_time for result in first.results]
+    for one, other in zip(first.results[:-1], again.results[:-1], strict=True):
+        assert one.predicted.values.tobytes() == other.predicted.values.tobytes()
+        assert one.predicted.certainty.tobytes() == other.predicted.certainty.tobytes()
+    assert seen == [("comparing", 0, 10), ("comparing", 10, 10, "trained before"), ("training on all rows", 1, 1)]
     with pytest.raises(FormatError, match=r"differs in table: .*; remove that folder to begin anew$"):
         fit_table(houses(40, seed=1), "price", **options)
+
+
+def test_a_folder_from_before_gradient_boosting_is_not_resumed(tmp_path):
+    """It has the key `neurons`, and no predictions."""
+    options = {"budget": 300, "splits": 2, "seed": 0, "epochs": 1}
+    old = {"target": "price", "task": "regression", "neurons": "tree", **options}
+    with kept_trials(tmp_path / "kept", houses(40), old) as store:
+        curves = {curve: [1.0] for curve in CURVES}
+        store.add([Trial("table", {"split": 0, "family": "tree"}, 0, {}, 300, 1.0, curves, {"test_score": 1.0})])
+    with pytest.raises(
+        FormatError, match=r"a run resumes as it was begun: .*differs in families.*; remove that folder"
+    ):
+        fit_table(houses(40), "price", **options, unfinished=tmp_path / "kept")
+    assert fit_table(houses(40), "price", **options, unfinished=tmp_path / "kept", anew=True).rows == 40
+
+
+def test_another_family_is_kept_without_training_the_comparison_again(tmp_path):
+    options = {"budget": 300, "splits": 2, "epochs": 1, "unfinished": tmp_path / "kept"}
+    first, seen = fit_table(houses(40), "dear", keep="linear", **options), []
+    second = fit_table(houses(40), "dear", keep="dense", **options, observer=lambda *progress: seen.append(progress))
+    assert [each.model.estimator.neurons for each in (first, second)] == ["linear", "dense"]
+    assert (second.keep, second.kept) == ("dense", "dense")
+    assert ("comparing", 10, 10, "trained before") in seen
+
+
+def test_the_old_name_of_keep_works_with_a_warning():
+    options = {"budget": 300, "splits": 2, "epochs": 1}
+    with pytest.warns(DeprecationWarning, match="neurons of fit_table is now keep"):
+        assert fit_table(houses(40), "price", neurons="sparse", **options).kept == "sparse"
+    with pytest.raises(OptionError, match="neurons is the old name of keep, so give one of them: got 'tree' and 'dens"):
+        fit_table(houses(40), "price", neurons="tree", keep="dense", **options)
+    with pytest.raises(OptionError, match="keep must be one of 'best', 'tree', 'sparse', 'dense', 'linear': got 'boo"):
+        fit_table(houses(40), "price", keep="boosting", **options)
 
 
 def test_a_store_without_a_trial_is_removed(tmp_path):

@@ -1,0 +1,81 @@
+"""Gradient boosting on a table's own columns: the rival outside of networks, with scikit-learn's defaults.
+
+It reads what the networks read, in the form that suits it: a category is a category, a missing cell is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data.frames.columns import TableColumn, as_days, as_numbers, as_text
+from ...data.frames.encoding import TableEncoding
+from ...errors import import_extra
+from ..engine.boosting import one_thread
+
+MOST_CATEGORIES = 255
+"""Of a column, for scikit-learn; of more, the rarest share one."""
+
+
+def own_columns(encoding: TableEncoding, frame: Any) -> Any:
+    """The columns that a model reads, as a data frame of numbers and categories in which missing cells are missing.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"rooms": [3, None, 4], "town": ["Delft", "Gouda", None]})
+    >>> own_columns(TableEncoding.learn(frame), frame).isna().to_numpy().tolist()
+    [[False, False], [True, False], [False, True]]
+    """
+    pandas = import_extra("pandas", extra="tables")
+    parts = [part for column in encoding.columns for part in _parts(pandas, column, frame[column.name])]
+    return pandas.DataFrame({f"x{number}": part for number, part in enumerate(parts)})
+
+
+def _parts(pandas: Any, column: TableColumn, cells: Any) -> list[Any]:
+    if column.kind == "number":
+        return [as_numbers(cells)]
+    if column.kind == "date":  # day, month and weekday
+        inputs = column.encode(cells)[0][:, :3]
+        return list(np.where(np.isnan(as_days(cells))[:, None], np.nan, inputs).T)
+    known = [*column.categories, *column.rare]  # the most frequent first
+    codes = pandas.Index(known).get_indexer(as_text(cells))  # -1 where absent
+    codes = np.minimum(codes, MOST_CATEGORIES - 1)
+    return [pandas.Categorical.from_codes(codes, categories=range(min(len(known), MOST_CATEGORIES)))]
+
+
+class Boosting:
+    """`HistGradientBoostingClassifier()` or `HistGradientBoostingRegressor()`, untouched, on frames of `own_columns`.
+
+    A seed and one thread, so that the same rows give the same bits. Numbers to predict are standardized first: the
+    splits of squared errors are the same, and it computes in float32, which ends at 1e38.
+
+    Args:
+        task: `classification` or `regression`.
+        seed: of the rows that it stops by, if there are many.
+    """
+
+    def __init__(self, task: str, seed: int) -> None:
+        ensemble = import_extra("sklearn.ensemble", extra="tables")
+        self.classifies = task == "classification"
+        make = ensemble.HistGradientBoostingClassifier if self.classifies else ensemble.HistGradientBoostingRegressor
+        self.model = make(random_state=seed)
+        self.shift, self.scale = 0.0, 1.0
+
+    def fit(self, x: Any, y: NDArray[Any]) -> Boosting:
+        """Train on rows."""
+        if self.classifies:
+            if np.unique(y, return_counts=True)[1].min() < 2:  # from such a class no row can be set aside
+                self.model.set_params(early_stopping=False)
+        else:
+            self.shift, self.scale = float(y.mean()), float(y.std()) or 1.0
+            y = (y - self.shift) / self.scale
+        with one_thread():
+            self.model.fit(x, y)
+        return self
+
+    def predict(self, x: Any) -> NDArray[Any]:
+        """Numbers, or probabilities of the classes."""
+        with one_thread():
+            found = self.model.predict_proba(x) if self.classifies else self.model.predict(x)
+        return np.asarray(found if self.classifies else found * self.scale + self.shift)

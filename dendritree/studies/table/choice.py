@@ -1,0 +1,126 @@
+"""What a comparison on a table recommends: which network to keep, and whether dendrites help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...errors import check_one_of
+from ..engine.statistics import Difference, paired_mean
+from .controls import BOOSTING, IN_WORDS, FamilyScores, gain_over
+
+ENOUGH_SPLITS = 5
+"""With fewer, intervals are so wide that a missing gain says nothing."""
+KEEPS = ("best", "tree", "sparse", "dense", "linear")
+"""What `keep` may be: the family of the model that is kept, or the one that the comparison recommends."""
+
+
+def is_ahead(first: FamilyScores, second: FamilyScores) -> bool:
+    """Whether a family's mean is better than another's by more than one standard error of the difference."""
+    _, error = paired_mean(first.scores, second.scores, 1 / (len(first.scores) - 1))
+    return gain_over(first, second).mean > error
+
+
+def best_family(results: Sequence[FamilyScores]) -> str:
+    """The network to keep: trees, unless another one is ahead of them; linear, unless that one is ahead of it.
+
+    Ahead is by more than one standard error of the difference of the two over the splits. Of several that are ahead of
+    trees the one with the best mean counts.
+    """
+    of = by_family(results)
+    best = _first_choice(of)
+    return best.family if is_ahead(best, of["linear"]) else "linear"
+
+
+def _first_choice(of: Mapping[str, FamilyScores]) -> FamilyScores:
+    """Trees, or what is ahead of them, before they are compared with linear."""
+    ahead = [of[family] for family in ("sparse", "dense") if is_ahead(of[family], of["tree"])]
+    return max(ahead, key=lambda each: each.mean if each.more_is_better else -each.mean, default=of["tree"])
+
+
+def kept_family(keep: str, results: Sequence[FamilyScores]) -> str:
+    """The family that an option of `KEEPS` asks for."""
+    return best_family(results) if check_one_of("keep", keep, KEEPS) == "best" else keep
+
+
+def reason(keep: str, results: Sequence[FamilyScores]) -> str:
+    """Why that family is kept, in a sentence."""
+    of, best = by_family(results), best_family(results)
+    if keep not in ("best", best):
+        return f"Kept: {IN_WORDS[keep]}, as asked; the comparison recommends {IN_WORDS[best]}."
+    why = "no network is ahead of them by more than one standard error"
+    if best == "linear":
+        other = _first_choice(of).family
+        are = "is" if other == "dense" else "are"
+        why = f"{IN_WORDS[other]} {are} not ahead of it by more than one standard error, and it is simpler"
+    elif best != "tree":
+        why = f"{_lead(of[best], of['tree'])} ahead of trees, more than one standard error"
+    return f"Kept: {IN_WORDS[best]}, trained on all rows: {why}."
+
+
+def verdict(results: Sequence[FamilyScores]) -> str:
+    """Whether dendrites help here, in a few plain sentences; first, if it is so, that gradient boosting is ahead."""
+    of = by_family(results)
+    best = of[best_family(results)]
+    word, sentence = _among_networks(of, best.family)
+    if BOOSTING not in of or not is_ahead(of[BOOSTING], best):
+        return f"{word}: {sentence}"
+    boosting = of[BOOSTING]
+    gain = gain_over(boosting, best)
+    surely = gain.state == "ahead"
+    answer = "No" if surely and not best.short else "Undecided"
+    when = "after so few epochs " if best.short else ""
+    sure = "" if surely else ", though not surely"
+    return (
+        f"{answer}: {when}gradient boosting is ahead of {IN_WORDS[best.family]} here by {_lead(boosting, best)} "
+        f"({boosting.show(boosting.mean)} against {boosting.show(best.mean)}){sure}. Among the networks, {sentence}"
+    )
+
+
+def by_family(results: Sequence[FamilyScores]) -> dict[str, FamilyScores]:
+    """The results by the names of their families."""
+    return {result.family: result for result in results}
+
+
+def _lead(first: FamilyScores, second: FamilyScores) -> str:
+    return f"{first.show(gain_over(first, second).mean)} of {first.metric}"
+
+
+def _among_networks(of: Mapping[str, FamilyScores], best: str) -> tuple[str, str]:
+    """A word and a sentence: whether trees are better than their controls."""
+    tree = of["tree"]
+    gains = {family: result.gain.state for family, result in of.items() if result.gain is not None}
+    learned = [IN_WORDS[family] for family, each in of.items() if family != BOOSTING and _learned(each.learned)]
+    behind = " and ".join(IN_WORDS[family] for family in ("sparse", "dense", "linear") if gains[family] == "behind")
+    wanted = [f"{ENOUGH_SPLITS} splits or more"] if len(tree.scores) < ENOUGH_SPLITS else []
+    wanted += ["as many epochs as `auto` takes"] if tree.short else []
+    remedy = f" To know more, compare with {' and '.join(wanted)}." if wanted else ""
+    linear = IN_WORDS["linear"]
+    if not learned and not wanted:
+        return "No", "nothing was learned here that guessing does not know. More rows or other columns are needed."
+    if behind and tree.short:
+        return "Undecided", f"after so few epochs trees are worse than {behind}.{remedy}"
+    if behind:
+        return "No", f"on this table trees are worse than {behind}."
+    simpler = next((each for each in ("baseline", "linear") if gains[each] != "ahead"), None)
+    if simpler and wanted:
+        return "Undecided", f"so small a comparison cannot tell trees from {IN_WORDS[simpler]}.{remedy}"
+    if simpler == "baseline":
+        return "No", f"trees are not surely better than guessing here, as are {', '.join(learned)}."
+    if simpler == "linear" and best == "linear":
+        return "No", f"trees are not surely better than {linear} here. Take that, it is simpler."
+    if simpler == "linear":
+        return "Undecided", f"trees are better than {linear} on average, but not surely."
+    if gains["sparse"] == gains["dense"] == "ahead":
+        return "Yes", "trees are better here than every control of the same size."
+    if gains["sparse"] == "ahead":
+        part = "dendrites beat sparse neurons without them here; a dense MLP of the same size may be as good."
+        return "In part", part + remedy
+    if gains["dense"] == "ahead":
+        part = "trees beat the dense MLP of the same size here, but so may sparse neurons without dendrites."
+        return "In part", part + remedy
+    part = "trees, sparse neurons and a dense MLP of the same size are about equally good here."
+    return "Undecided", part + remedy
+
+
+def _learned(gain: Difference | None) -> bool:
+    return gain is not None and gain.state == "ahead"
