@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from ..errors import OptionError, import_extra
+from ..errors import OptionError
 from ..models.holders import held_by
+from .columns import REACH, Columns
 from .exhibit import Exhibit, Sample
 
 MOST_COLUMNS = 19
@@ -15,7 +16,9 @@ MOST_COLUMNS = 19
 
 
 def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
-    """A fitted estimator, or a model of a table, to be shown. Its samples are rows around the mean of those it learned.
+    """A fitted estimator, or a model of a table, to be shown.
+
+    Samples of an estimator are rows around the mean of those it learned; that of a table is its typical row.
 
     >>> from sklearn.datasets import load_iris
     >>> from dendritree.sklearn import DendriticClassifier
@@ -36,25 +39,21 @@ def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
     encoding = getattr(model, "encoding", None)
     own = getattr(estimator, "feature_names_in_", [f"x{number}" for number in range(module.in_features)])
     features = [str(each) for each in (own if encoding is None else encoding.features)]
-    mean, above = module.mean.cpu(), torch.diag(module.deviation.cpu())[:MOST_COLUMNS]
-    samples = [] if encoding is None else [Sample(_typical(encoding)[None], "the typical row")]
-    samples += [Sample(mean[None], "the mean row")]
-    samples += [Sample((mean + row)[None], f"{label} + 1 sd") for row, label in zip(above, features, strict=False)]
-    note = "Samples: the mean of the training rows, and one column after the other a standard deviation above it."
-    target = ""
+    mean, deviation = module.mean.cpu(), module.deviation.cpu()
     if encoding is not None:
-        target = f"Target: {model.target}. The typical row has the median of every number, the most frequent category. "
-    return Exhibit(name, module, None, classes=classes, samples=samples, features=features, notes=[f"{target}{note}"])
-
-
-def _typical(encoding: Any) -> torch.Tensor:
-    """The median of every number and date, the most frequent of every category, as inputs."""
-    pandas = import_extra("pandas", extra="tables")
-
-    def cell(column: Any) -> Any:
-        if column.kind == "category":
-            return column.categories[0]
-        return column.fill if column.kind == "number" else pandas.Timestamp(column.fill, unit="D")
-
-    row = pandas.DataFrame({column.name: [cell(column)] for column in encoding.columns})
-    return torch.from_numpy(encoding.encode(row).x[0])
+        columns = Columns.of_encoding(encoding, mean, deviation)
+        cells = [control.value for control in columns.controls]
+        samples = [Sample(columns.base[None], "the typical row", cells)]
+        note = (
+            f"Target: {model.target}. The typical row has the median of every number, the most frequent category. "
+            "Sliders reach three standard deviations to either side of the mean."
+        )
+    else:
+        columns = Columns.of_inputs(features, mean, mean - REACH * deviation, mean + REACH * deviation)
+        above = zip(torch.diag(deviation)[:MOST_COLUMNS], features, strict=False)
+        samples = [Sample(mean[None], "the mean row")]
+        samples += [Sample((mean + row)[None], f"{label} + 1 sd") for row, label in above]
+        note = "Samples: the mean of the training rows, and one column after the other a standard deviation above it."
+    return Exhibit(
+        name, module, None, classes=classes, samples=samples, features=features, columns=columns, notes=[note]
+    )

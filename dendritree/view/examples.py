@@ -12,12 +12,13 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..data import DATASETS, Examples, Scaling, Split, load_dataset
 from ..data.builtin import PAPER
 from ..data.inputs import Inputs
 from ..errors import DendritreeError, MissingDataError, MissingExtraError, OptionError, ShapeError
+from .columns import Columns
 from .exhibit import TRIED, Exhibit, samples_of
 from .pixels import Pixels
 from .strokes import measure_strokes
@@ -123,6 +124,8 @@ def _with_data(
     if pixels is None and examples.x.shape[1] != exhibit.in_features:
         return None
     exhibit.features, exhibit.samples = features, samples_of(examples, exhibit.classes)
+    if pixels is None:
+        exhibit.columns = _columns(examples.x, features)
     if not data_set.classes:
         exhibit.notes = [f"Examples: {data}."]
         return SURE, exhibit
@@ -217,10 +220,17 @@ def _with_split(name: str, model: nn.Module, split: Split, scaling: Scaling | No
         examples = Examples(pixels.of_data(examples.x), examples.y)
     exhibit = Exhibit(name, model, pixels, classes=split.classes, features=split.features, scaling=scaling)
     _check_sizes(exhibit, split)
+    if pixels is None:
+        exhibit.columns = _columns(split.train.x, split.features)
     exhibit.samples = samples_of(examples, split.classes)
     quality, note = exhibit.quality(examples)
     exhibit.notes = [f"Examples: {split.name}. {note}"]
     return quality, exhibit
+
+
+def _columns(x: Tensor, features: Sequence[str]) -> Columns:
+    """Sliders from the smallest to the largest value of each column in the rows, at first at their medians."""
+    return Columns.of_inputs(features, x.median(0).values, x.amin(0), x.amax(0))
 
 
 def _check_sizes(exhibit: Exhibit, split: Split) -> None:

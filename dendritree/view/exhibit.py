@@ -17,6 +17,7 @@ from ..layers import DendriticLayer, trace
 from ..models import MLNBinaryClassifier
 from ..models.output import make_output
 from ..models.sizing import parameters_of
+from .columns import Cell, Columns
 from .pixels import Pixels
 from .trees import TreeLayer, shorten, tree_layers
 
@@ -34,6 +35,8 @@ class Sample:
 
     x: Tensor
     label: str
+    cells: Sequence[Cell] | None = None
+    """Of a row of a table, where they are not the features themselves."""
 
 
 def samples_of(examples: Examples, names: Sequence[str]) -> list[Sample]:
@@ -70,6 +73,8 @@ class Exhibit:
     samples: Sequence[Sample] = ()
     features: Sequence[str] = ()
     """Names of the inputs of a model of vectors, if they have any."""
+    columns: Columns | None = None
+    """Of a model of rows: what sets each column on the page; None where that is not known."""
     scaling: Scaling | None = None
     """How the inputs of a model of vectors were shifted and scaled; None for inputs as they are."""
     notes: Sequence[str] = field(default_factory=list)
@@ -173,6 +178,7 @@ class Exhibit:
             "classes": self.class_names if self.gives_probabilities else [],
             "notes": list(self.notes),
             "features": list(self.features),
+            "columns": self.columns.describe() if self.columns else [],
             "samples": [sample.label for sample in self.samples],
             "pixels": pixels
             and {

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from ..errors import DendritreeError, OptionError, check_index, import_extra
+from .columns import Cell
 from .exhibit import Exhibit
 from .sources import Gallery
 from .trees import tree_json
@@ -114,17 +115,19 @@ class SameOrigin:
             await _response(_json({"error": rule}), status=403)(scope, receive, send)
 
 
-def _samples(exhibit: Exhibit, *_: Any) -> list[list[float]]:
-    """The examples of a model's data set: pixels from 0 to 255, or features."""
+def _samples(exhibit: Exhibit, *_: Any) -> list[list[Cell]]:
+    """The examples of a model's data set: pixels from 0 to 255, features, or the cells of a table's row."""
     if exhibit.pixels:
         return [(sample.x[0] * 255).round().int().tolist() for sample in exhibit.samples]
-    return [sample.x[0].round(decimals=4).tolist() for sample in exhibit.samples]
+    return [list(sample.cells or sample.x[0].round(decimals=4).tolist()) for sample in exhibit.samples]
 
 
 def _activity(exhibit: Exhibit, asked: dict[str, Any], body: bytes) -> dict[str, Any]:
-    """What a drawing, or a sample, does in the model."""
+    """What a drawing, a row of a table, or a sample does in the model."""
     if "sample" in asked:
         x = exhibit.samples[check_index("sample", _number(asked, "sample"), len(exhibit.samples))].x
+    elif exhibit.columns and body:
+        x = exhibit.columns.to_input(_cells(body))
     elif exhibit.pixels is None:
         x = torch.zeros(1, exhibit.in_features)
     else:
@@ -134,6 +137,13 @@ def _activity(exhibit: Exhibit, asked: dict[str, Any], body: bytes) -> dict[str,
         drawing = np.frombuffer(body, dtype=np.uint8).reshape(height, width)
         x = exhibit.pixels.of_drawing(drawing, centered=asked.get("centred") == "1")
     return exhibit.activity(x, *_neuron(asked))
+
+
+def _cells(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        raise OptionError(f"a row must be a list of cells in JSON: got {body!r:.60}") from None
 
 
 def _neuron(asked: dict[str, Any]) -> tuple[int, int]:

@@ -1,15 +1,17 @@
 // The page: what is shown, and who is told when something changes.
 
 import { ask, Newest } from "./api.js";
+import { alike, Beside } from "./beside.js";
 import { Classes } from "./classes.js";
 import { Drawing } from "./drawing.js";
 import { Grid, paintBars, Strip } from "./grid.js";
-import { pixel, readColours, show } from "./paint.js";
-import { Tree } from "./tree.js";
+import { readColours, show } from "./paint.js";
+import { Rows } from "./rows.js";
+import { Samples } from "./samples.js";
+import { tonesOf, Tree } from "./tree.js";
 
 const $ = (id) => document.getElementById(id);
-const state = { model: 0, layer: 0, neuron: 0, sample: null, round: 0, about: null, activity: null, wave: false, asked: 0 };
-const PER_ROUND = 10;
+const state = { model: 0, layer: 0, neuron: 0, sample: null, about: null, activity: null, wave: false, asked: 0, opened: 0 };
 
 readColours();
 const drawing = new Drawing($("drawing"), drawn);
@@ -18,10 +20,24 @@ const grid = new Grid($("grid"));
 const image = new Grid($("image"));
 const classes = new Classes($("classes"), $("answer"), (number) => {
   const last = state.about.layers.length - 1;
-  showNeuron(last, Math.min(number, state.about.layers[last].neurons - 1));
+  choose(last, Math.min(number, state.about.layers[last].neurons - 1));
 });
+const rows = new Rows($("columns"), () => {
+  state.sample = null;
+  samples.mark(null);
+  refresh();
+});
+const samples = new Samples({ title: $("samples-title"), list: $("samples"), more: $("more") }, chooseSample);
+const beside = new Beside(
+  { canvas: $("beside-tree"), caption: $("beside-caption") },
+  new Classes($("beside-classes"), $("beside-answer"), () => {}),
+  { question, blank: () => blank(), follows: () => $("follow").checked, trouble });
 const activity = new Newest(send, received, trouble);
-let strips = [], samples = [];
+let strips = [];
+
+const count = (number, one) => `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
+const same = (one, other) => one !== undefined && JSON.stringify(one) === JSON.stringify(other);
+const blank = () => Boolean(state.about.pixels) && drawing.blank;
 
 // ---------------------------------------------------------------------------------------------------------------- models
 
@@ -30,43 +46,90 @@ async function start() {
   $("title").textContent = title;
   document.title = `${title} · dendritree`;
   $("model").replaceChildren(...models.map((name, number) => new Option(name, number)));
-  $("model-label").hidden = models.length < 2;
+  $("beside").replaceChildren(new Option("none", ""), ...models.map((name, number) => new Option(name, number)));
+  for (const part of document.querySelectorAll(".for-many")) part.hidden = models.length < 2;
   await showModel(0);
 }
 
+/** Show a model on what is drawn, or on the row that is set, as far as it takes the same. */
 async function showModel(number) {
+  const opened = ++state.opened;
   document.body.setAttribute("aria-busy", "true");
   $("about").textContent = "opening …";
   const about = await ask(`/api/models/${number}`);
-  const last = about.layers.length - 1;
-  Object.assign(state, { model: number, about, sample: null, round: 0, activity: null });
-  $("about").textContent = [`${about.parameters.toLocaleString("en")} parameters.`, ...about.notes].join(" ");
+  const found = about.samples.length ? await ask(`/api/models/${number}/samples`) : [];
+  if (opened !== state.opened) return; // another one was chosen meanwhile
+  const before = state.about, kept = before !== null && alike(before, about), { cells } = rows;
+  const sample = kept && state.sample !== null && same(found[state.sample], samples.all[state.sample]) ? state.sample : null;
+  Object.assign(state, { model: number, about, sample, activity: null });
+  $("about").textContent = [`${count(about.parameters, "parameter")}.`, ...about.notes].join(" ");
   $("layer").replaceChildren(...about.layers.map((layer, i) => new Option(layerName(i), i)));
-  $("layer-label").hidden = last === 0;
+  $("layer-label").hidden = about.layers.length === 1;
+  $("follow-label").hidden = readOut(0) === null;
   $("draw-title").textContent = about.pixels ? "Draw" : "Input";
   for (const part of document.querySelectorAll(".for-images")) part.hidden = !about.pixels;
+  $("columns").hidden = !about.columns.length;
   if (about.pixels) {
     drawing.setup(about.pixels);
-    document.querySelector(".sheet").classList.remove("busy");
+    document.querySelector(".sheet").classList.toggle("busy", !drawing.blank);
     const [tiles, height, width] = about.pixels.shape;
     image.setup({ of: "pixels", tiles, height, width });
     $("image-text").textContent = about.pixels.text;
     $("centre").disabled = !about.pixels.centres;
     $("centre").checked = about.pixels.centres;
   }
+  rows.setup(about.columns);
+  if (kept) rows.place(cells);
+  samples.setup(found, about.samples, about.pixels);
+  samples.mark(sample);
   classes.setup(about.classes);
   makeStrips();
+  if (beside.on && !alike(about, beside.about)) await compare(null);
+  nameBoth();
   await showNeuron(0, 0);
-  await showSamples();
   document.body.removeAttribute("aria-busy");
-  if (!about.pixels && samples.length) chooseSample(0);
+  if (!about.pixels && !kept && found.length) chooseSample(0);
+}
+
+/** The neuron of the last layer that stands for a class; null if there is none of its own. */
+function readOut(number) {
+  const { layers, classes: names } = state.about;
+  return names.length && layers[layers.length - 1].neurons === names.length ? number : null;
 }
 
 function layerName(number) {
   const { layers } = state.about, layer = layers[number];
-  const kind = layer.dendritic ? "trees" : "linear units";
-  if (number === layers.length - 1) return layers.length > 1 ? `read-out, ${layer.neurons} ${kind}` : `${layer.neurons} ${kind}`;
-  return `${layers.length > 2 ? `hidden ${number + 1}` : "hidden"}, ${layer.neurons} ${kind}`;
+  const size = count(layer.neurons, layer.dendritic ? "tree" : "linear unit");
+  if (number === layers.length - 1) return layers.length > 1 ? `read-out, ${size}` : size;
+  return `${layers.length > 2 ? `hidden ${number + 1}` : "hidden"}, ${size}`;
+}
+
+/** A second model beside the first; null for none. */
+async function compare(number) {
+  try {
+    await beside.open(number, state.about);
+  } catch (error) {
+    await beside.open(null);
+    trouble(error);
+  }
+  if (!beside.on) $("beside").value = "";
+  document.body.classList.toggle("two", beside.on);
+  for (const part of document.querySelectorAll(".for-two")) part.hidden = !beside.on;
+  nameBoth();
+  tree.resize();
+  beside.tree.resize();
+  if (beside.on) refresh("wave");
+}
+
+function nameBoth() {
+  $("first-name").textContent = state.about.name;
+  $("beside-name").textContent = beside.about?.name ?? "";
+}
+
+/** A neuron that somebody asked for stays. */
+function choose(layer, neuron) {
+  $("follow").checked = false;
+  return showNeuron(layer, neuron);
 }
 
 async function showNeuron(layer, neuron) {
@@ -81,6 +144,7 @@ async function showNeuron(layer, neuron) {
   $("layer").value = layer;
   $("neuron").max = about.neurons - 1;
   $("neuron").value = neuron;
+  $("tree-caption").textContent = `${state.about.name}: ${name ? `class ${name}` : `neuron ${neuron}`}, ${found.text}`;
   tree.show(found, name || String(neuron));
   grid.setup(about.grid);
   describe(null);
@@ -92,21 +156,32 @@ async function showNeuron(layer, neuron) {
 function drawn(what) {
   state.sample = null;
   document.querySelector(".sheet").classList.toggle("busy", !drawing.blank);
-  markSample();
+  samples.mark(null);
   refresh(what === "draw" ? "" : "wave");
 }
 
-/** Ask what the drawing does, when the server has answered what was asked before. */
+/** Ask what the input does, when the server has answered what was asked before. */
 function refresh(wave) {
   if (wave) state.wave = true;
   activity.push(() => {
-    const { model, layer, neuron, sample } = state;
-    const query = new URLSearchParams({ layer, neuron });
-    if (sample !== null) query.set("sample", sample);
-    else if ($("centre").checked && !drawing.image) query.set("centred", 1);
-    const body = sample === null && state.about.pixels ? drawing.raster() : undefined;
+    const { model, layer, neuron } = state, { query, body } = question(state.about, samples.all);
+    query.set("layer", layer);
+    query.set("neuron", neuron);
     return { model, layer, neuron, query, body };
   });
+  beside.refresh(wave);
+}
+
+/** What is drawn or set, as a model takes it: a sample only if it is one of its own. */
+function question(about, own) {
+  const query = new URLSearchParams();
+  if (state.sample !== null && same(own[state.sample], samples.all[state.sample])) {
+    query.set("sample", state.sample);
+    return { query };
+  }
+  if (!about.pixels) return { query, body: about.columns.length ? JSON.stringify(rows.cells) : undefined };
+  if ($("centre").checked && !drawing.placed(about.pixels.image)) query.set("centred", 1);
+  return { query, body: drawing.raster(about.pixels) };
 }
 
 async function send({ model, layer, neuron, query, body }) {
@@ -119,15 +194,15 @@ function received({ model, layer, neuron, answer }) {
   $("trouble").hidden = true;
   if (model !== state.model || layer !== state.layer || neuron !== state.neuron) return; // of a neuron that is gone
   state.activity = answer;
-  const of = state.about.layers[layer].grid.of;
-  const most = answer.reads.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-6);
-  const tones = of === "pixels" ? (input) => answer.image[input] : (input) => ({ sign: answer.reads[input] / most });
-  tree.update(answer.reads, answer.dendrites, tones, state.wave || drawing.stroke);
+  const of = state.about.layers[layer].grid.of, last = state.about.layers.length - 1;
+  classes.update(answer, blank(), layer === last ? neuron : -1);
+  $("no-answer").textContent = blank() ? "nothing is drawn yet" : "";
+  const wanted = $("follow").checked && classes.best !== null ? readOut(classes.best) : null;
+  if (wanted !== null && (layer !== last || neuron !== wanted)) return void showNeuron(last, wanted).catch(trouble);
+  tree.update(answer.reads, answer.dendrites, tonesOf(of, answer), state.wave || drawing.stroke);
   state.wave = false;
   grid.update(of === "pixels" ? answer.image : answer.reads);
   if (state.about.pixels) image.update(answer.image);
-  const last = state.about.layers.length - 1;
-  classes.update(answer, Boolean(state.about.pixels) && drawing.blank, layer === last ? neuron : -1);
   strips.forEach((strip, number) => strip.update(answer.neurons[number], number === layer ? neuron : -1));
   describe(tree.selected, true);
 }
@@ -146,13 +221,13 @@ function describe(branch, again = false) {
   const node = whole ? layout.root : layout.child(branch);
   if (!again) grid.highlight(branch === null ? null : layout.reads(branch));
   const thing = { pixels: "pixel", features: "feature", neurons: "neuron" }[cells.of];
-  const count = node < 0 ? 1 : layout.leaves[node];
+  const synapses = node < 0 ? 1 : layout.leaves[node];
   $("reads-title").textContent = whole ? "What it reads" : "What the branch reads";
   $("branch-title").textContent = whole ? "Whole neuron" : node < 0 ? `Synapse: ${inputName(layout.source[branch])}`
     : `Dendrite ${node}, level ${layout.height[node]} of ${layout.depth}`;
   $("branch-text").textContent = node < 0
-    ? cells.of === "neurons" ? "Click or press Enter to see that neuron." : ""
-    : `${count.toLocaleString("en")} ${count === 1 ? "synapse" : "synapses"}${branch === null ? "" : "; coloured above: weights, multiplied on the way"}.`;
+    ? cells.of === "neurons" ? matchMedia("(hover: none)").matches ? "Tap it again to see that neuron." : "Click or press Enter to see that neuron." : ""
+    : `${count(synapses, "synapse")}${branch === null ? "" : "; colored above: weights, multiplied on the way"}.`;
   const value = !seen ? NaN : node < 0 ? seen.reads[layout.source[branch]] : seen.dendrites[node];
   const facts = [[node < 0 ? `the ${thing}` : "output", show(value)]];
   if (node >= 0 && layout.bias) facts.push(["bias", show(layout.bias[node])]);
@@ -163,7 +238,7 @@ function describe(branch, again = false) {
   const weights = layout.weight.slice(layout.offsets[node], layout.offsets[node + 1]);
   const sent = weights.map((weight, i) => weight * (seen ? tree.value[layout.offsets[node] + i] : 0));
   paintBars($("children"), weights, sent);
-  $("children-text").textContent = `It adds up ${weights.length} ${weights.length === 1 ? "branch" : "branches"}: weights in grey, from ${show(Math.min(...weights))} to ${show(Math.max(...weights))}; what each sends, in colour.`;
+  $("children-text").textContent = `It adds up ${weights.length} ${weights.length === 1 ? "branch" : "branches"}: weights in gray, from ${show(Math.min(...weights))} to ${show(Math.max(...weights))}; what each sends, in color.`;
 }
 
 function inputName(input) {
@@ -179,7 +254,7 @@ function follow(branch) {
   const { layout } = tree;
   if (branch < 0 || layout.child(branch) >= 0 || state.about.layers[state.layer].grid.of !== "neurons") return;
   const input = layout.source[branch], before = state.about.layers[state.layer - 1];
-  if (input < before.neurons) showNeuron(state.layer - 1, input);
+  if (input < before.neurons) choose(state.layer - 1, input).catch(trouble);
 }
 
 function makeStrips() {
@@ -190,7 +265,7 @@ function makeStrips() {
     const name = layerName(number);
     for (const [key, value] of Object.entries({ role: "slider", "aria-label": `neurons of ${name}`, "aria-valuemin": 0, "aria-valuemax": layer.neurons - 1, "aria-valuenow": 0 })) canvas.setAttribute(key, value);
     row.append(Object.assign(document.createElement("span"), { textContent: name.split(",")[0] }), canvas);
-    strips.push(new Strip(canvas, layer.neurons, (neuron) => showNeuron(number, neuron)));
+    strips.push(new Strip(canvas, layer.neurons, (neuron) => choose(number, neuron).catch(trouble)));
     return row;
   });
   $("layers").replaceChildren(...rows);
@@ -198,50 +273,13 @@ function makeStrips() {
 
 // --------------------------------------------------------------------------------------------------------------- samples
 
-async function showSamples() {
-  const { about, model } = state;
-  samples = about.samples.length ? await ask(`/api/models/${model}/samples`) : [];
-  for (const part of [$("samples-title"), $("samples")]) part.hidden = !samples.length;
-  $("more").hidden = samples.length <= PER_ROUND;
-  $("samples").classList.toggle("words", !about.pixels);
-  $("samples").classList.toggle("wide", Boolean(about.pixels) && !about.pixels.centres);
-  paintSamples();
-}
-
-function paintSamples() {
-  const first = state.round * PER_ROUND;
-  $("samples").replaceChildren(...samples.slice(first, first + PER_ROUND).map((pixels, i) => {
-    const button = Object.assign(document.createElement("button"), { type: "button" }), label = state.about.samples[first + i];
-    button.dataset.sample = first + i;
-    button.setAttribute("aria-label", `sample: ${label}`);
-    button.addEventListener("click", () => chooseSample(first + i));
-    button.append(state.about.pixels ? thumbnail(pixels) : label);
-    return button;
-  }));
-  markSample();
-}
-
-function thumbnail(pixels) {
-  const shape = state.about.pixels.image, [, height, width] = shape;
-  const canvas = Object.assign(document.createElement("canvas"), { width, height });
-  const context = canvas.getContext("2d");
-  for (let i = 0; i < width * height; i++) {
-    context.fillStyle = pixel(pixels, shape, i);
-    context.fillRect(i % width, Math.floor(i / width), 1, 1);
-  }
-  return canvas;
-}
-
 function chooseSample(number) {
-  if (state.about.pixels) drawing.place(samples[number]);
+  if (state.about.pixels) drawing.place(samples.all[number]);
+  else rows.place(samples.all[number]);
   state.sample = number;
   document.querySelector(".sheet").classList.add("busy");
-  markSample();
+  samples.mark(number);
   refresh("wave");
-}
-
-function markSample() {
-  for (const button of $("samples").children) button.setAttribute("aria-pressed", Number(button.dataset.sample) === state.sample);
 }
 
 // ---------------------------------------------------------------------------------------------------------------- events
@@ -249,15 +287,13 @@ function markSample() {
 const guard = (action) => (...given) => Promise.resolve(action(...given)).catch(trouble);
 $("clear").addEventListener("click", () => drawing.clear());
 $("centre").addEventListener("change", () => refresh("wave"));
-$("more").addEventListener("click", () => {
-  state.round = (state.round + 1) % Math.ceil(samples.length / PER_ROUND);
-  paintSamples();
-});
+$("follow").addEventListener("change", () => refresh());
 $("model").addEventListener("change", guard((event) => showModel(Number(event.target.value))));
-$("layer").addEventListener("change", guard((event) => showNeuron(Number(event.target.value), 0)));
+$("beside").addEventListener("change", guard((event) => compare(event.target.value === "" ? null : Number(event.target.value))));
+$("layer").addEventListener("change", guard((event) => choose(Number(event.target.value), 0)));
 $("neuron").addEventListener("input", guard((event) => {
   const neuron = event.target.valueAsNumber;
-  if (Number.isInteger(neuron) && neuron >= 0 && neuron <= Number(event.target.max)) return showNeuron(state.layer, neuron);
+  if (Number.isInteger(neuron) && neuron >= 0 && neuron <= Number(event.target.max)) return choose(state.layer, neuron);
 }));
 
 function repaint() {
@@ -266,7 +302,8 @@ function repaint() {
   tree.resize();
   grid.render();
   image.render();
-  if (state.about) paintSamples();
+  beside.tree.resize();
+  samples.render();
   if (state.activity) received({ ...state, answer: state.activity });
 }
 new ResizeObserver(repaint).observe(document.querySelector("main"));

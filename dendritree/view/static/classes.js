@@ -1,4 +1,4 @@
-// The classes and how likely each is.
+// The classes and how likely each is; nothing where there is no input yet.
 
 import { show } from "./paint.js";
 
@@ -8,7 +8,7 @@ const percent = (chance) => `${(100 * chance).toFixed(chance >= 0.9995 ? 0 : 1)}
 
 export class Classes {
   constructor(list, answer, chosen) {
-    Object.assign(this, { list, answer, chosen, names: [], rows: [] });
+    Object.assign(this, { list, answer, chosen, names: [], rows: [], best: null });
   }
 
   setup(names) {
@@ -27,37 +27,41 @@ export class Classes {
       item.append(button);
       this.list.append(item);
       const row = { button, name, fill, share };
-      this.fill(row, place, 0);
+      this.fill(row, place, NaN);
       return row;
     });
-    this.answer.textContent = "";
+    this.best = null;
+    this.say("");
   }
 
   fill(row, number, chance) {
     row.button.dataset.class = number;
     row.name.textContent = this.names[number];
-    const known = Number.isFinite(chance); // a model of NaN gives null
+    const known = Number.isFinite(chance); // a model of NaN gives null, an empty sheet none
     row.fill.style.transform = `scaleX(${known ? chance.toFixed(4) : 0})`;
     row.share.textContent = known ? percent(chance) : "–";
-    row.button.setAttribute("aria-label", `class ${this.names[number]}, ${known ? (100 * chance).toFixed(0) : "unknown"} percent`);
+    row.button.setAttribute("aria-label", `class ${this.names[number]}, ${known ? `${(100 * chance).toFixed(0)} percent` : "no answer"}`);
   }
 
   update({ classes, output }, blank, shown) {
-    if (!classes.length) return void (this.answer.textContent = output.map(show).join(" · "));
-    const order = classes.map((_, number) => number);
-    if (!this.few) order.sort((a, b) => classes[b] - classes[a]);
+    if (!classes.length) return this.say(blank ? "" : output.map(show).join(" · "));
     if (!classes.every(Number.isFinite)) blank = true; // no class is ahead
-    const best = classes.indexOf(Math.max(...classes));
+    const order = classes.map((_, number) => number);
+    if (!this.few && !blank) order.sort((a, b) => classes[b] - classes[a]);
+    this.best = blank ? null : classes.indexOf(Math.max(...classes));
     this.rows.forEach((row, place) => {
-      this.fill(row, order[place], classes[order[place]]);
-      row.button.classList.toggle("best", order[place] === best && !blank);
+      this.fill(row, order[place], blank ? NaN : classes[order[place]]);
+      row.button.classList.toggle("best", order[place] === this.best);
       row.button.setAttribute("aria-pressed", order[place] === shown);
     });
-    const text = blank ? "" : this.names[best];
+    this.say(blank ? "" : this.names[this.best], blank ? "" : percent(classes[this.best]));
+  }
+
+  say(text, share = "") {
     if (this.answer.dataset.answer !== text) {
       this.answer.dataset.answer = text;
       this.answer.replaceChildren(text, document.createElement("small"));
     }
-    if (!blank) this.answer.querySelector("small").textContent = percent(classes[best]);
+    this.answer.querySelector("small").textContent = share;
   }
 }

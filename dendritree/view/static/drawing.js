@@ -15,12 +15,11 @@ export class Drawing {
     canvas.addEventListener("focus", () => { if (canvas.matches(":focus-visible")) this.showCursor(); });
   }
 
+  /** The sheet of another model: what is drawn stays, with the brush of the model. */
   setup({ raster: [height, width], image, brush }) {
-    Object.assign(this, { height, width, imageShape: image, brush });
+    Object.assign(this, { height, width, imageShape: image, brush, stroke: null, held: null });
     this.unit = Math.min(height, width);
-    this.small = Object.assign(document.createElement("canvas"), { width, height });
-    this.smallContext = this.small.getContext("2d", { willReadFrequently: true });
-    this.clear(false);
+    this.render();
   }
 
   get blank() { return !this.strokes.length && !this.image; }
@@ -34,9 +33,8 @@ export class Drawing {
   /** Put an image of the data set on the sheet: pixels from 0 to 255. */
   place(pixels) {
     Object.assign(this, { strokes: [], stroke: null });
-    const [, height, width] = this.imageShape;
-    this.image = Object.assign(document.createElement("canvas"), { width, height });
-    this.image.pixels = pixels;
+    const shape = this.imageShape, [, height, width] = shape;
+    this.image = { pixels, shape };
     this.image.values = Array.from({ length: height * width }, (_, place) => this.light(place));
     this.render();
   }
@@ -133,9 +131,9 @@ export class Drawing {
     if (!width) return;
     const height = (width * this.height) / this.width;
     const context = fit(this.canvas, width, height);
-    if (this.image) this.paintImage(context, width, height, (_, place) => pixel(this.image.pixels, this.imageShape, place));
+    if (this.image) this.paintImage(context, width, height, (_, place) => pixel(this.image.pixels, this.image.shape, place), 0.5);
     const scale = (width / this.width) * this.unit;
-    this.paintStrokes(context, scale, colour.ink);
+    this.paintStrokes(context, scale, colour.ink, this.brush);
     if (!this.cursor) return;
     context.lineWidth = 1.5;
     context.strokeStyle = context.fillStyle = this.stroke ? colour.minus : colour.tree;
@@ -150,32 +148,32 @@ export class Drawing {
 
   /** The mean of a pixel's channels. */
   light(place) {
-    const [channels, height, width] = this.imageShape;
+    const [channels, height, width] = this.image.shape;
     let sum = 0;
     for (let channel = 0; channel < channels; channel++) sum += this.image.pixels[channel * height * width + place];
     return Math.round(sum / channels);
   }
 
-  paintImage(context, width, height, paint) {
-    const [, rows, columns] = this.imageShape;
+  /** Its pixels as squares, a little larger by `seam` where nothing may show between them. */
+  paintImage(context, width, height, paint, seam = 0) {
+    const [, rows, columns] = this.image.shape;
     const [w, h] = [width / columns, height / rows];
     this.image.values.forEach((value, i) => {
       if (!value) return;
       context.fillStyle = paint(value, i);
-      const [x, y] = [(i % columns) * w, Math.floor(i / columns) * h];
-      context.fillRect(x, y, w + (context === this.smallContext ? 0 : 0.5), h + (context === this.smallContext ? 0 : 0.5));
+      context.fillRect((i % columns) * w, Math.floor(i / columns) * h, w + seam, h + seam);
     });
   }
 
-  paintStrokes(context, scale, ink) {
+  paintStrokes(context, scale, ink, brush) {
     context.strokeStyle = context.fillStyle = ink;
-    context.lineWidth = this.brush * scale;
+    context.lineWidth = brush * scale;
     context.lineCap = context.lineJoin = "round";
     for (const stroke of this.strokes) {
       const points = stroke.map(([x, y]) => [x * scale, y * scale]);
       context.beginPath();
       if (points.length === 1) {
-        context.arc(...points[0], (this.brush * scale) / 2, 0, 7);
+        context.arc(...points[0], (brush * scale) / 2, 0, 7);
         context.fill();
         continue;
       }
@@ -189,14 +187,20 @@ export class Drawing {
     }
   }
 
-  /** The drawing as the server takes it: one byte a pixel, 255 is ink. */
-  raster() {
-    const context = this.smallContext;
+  /** Whether it is a sample of images of this shape, which are where they belong. */
+  placed([, height, width]) {
+    return Boolean(this.image) && this.image.shape[1] === height && this.image.shape[2] === width;
+  }
+
+  /** The drawing as the server takes it for a model: one byte a pixel, 255 is ink. */
+  raster({ raster: [height, width], brush }) {
+    const small = Object.assign(document.createElement("canvas"), { width, height });
+    const context = small.getContext("2d", { willReadFrequently: true });
     context.fillStyle = "#000";
-    context.fillRect(0, 0, this.width, this.height);
-    if (this.image) this.paintImage(context, this.width, this.height, (value) => `rgb(${value} ${value} ${value})`);
-    this.paintStrokes(context, this.unit, "#fff");
-    const { data } = context.getImageData(0, 0, this.width, this.height);
-    return Uint8Array.from({ length: this.width * this.height }, (_, i) => data[4 * i]);
+    context.fillRect(0, 0, width, height);
+    if (this.image) this.paintImage(context, width, height, (value) => `rgb(${value} ${value} ${value})`);
+    this.paintStrokes(context, Math.min(height, width), "#fff", brush);
+    const { data } = context.getImageData(0, 0, width, height);
+    return Uint8Array.from({ length: width * height }, (_, i) => data[4 * i]);
   }
 }

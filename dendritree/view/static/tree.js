@@ -3,6 +3,12 @@
 import { Layout } from "./layout.js";
 import { calm, colour, fit, grey, signal } from "./paint.js";
 
+/** The tone of each input's dot: from paper to ink for pixels, of its sign for others. */
+export function tonesOf(kind, { image, reads }) {
+  const most = reads.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-6);
+  return kind === "pixels" ? (input) => image[input] : (input) => ({ sign: reads[input] / most });
+}
+
 const ROOT = -1, NOTHING = null, REACH = 16;
 
 export class Tree {
@@ -14,7 +20,9 @@ export class Tree {
       this.armed = event.pointerType !== "touch" || branch === this.selected; // a finger looks first, then follows
       this.pick(branch);
     });
-    canvas.addEventListener("pointerleave", () => { if (document.activeElement !== canvas) this.pick(NOTHING); });
+    canvas.addEventListener("pointerleave", (event) => { // a finger that is lifted leaves too: what it chose stays
+      if (event.pointerType === "mouse" && document.activeElement !== canvas) this.pick(NOTHING);
+    });
     canvas.addEventListener("click", () => { if (this.armed && this.selected !== NOTHING) followed(this.selected); });
     canvas.addEventListener("keydown", (event) => this.key(event));
     canvas.addEventListener("blur", () => this.pick(NOTHING));
