@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.frames.columns import MOST_DAYS
 from ..errors import OptionError, import_extra
 
 MOST_CONTROLS = 60
@@ -152,3 +153,7 @@ def _check(control: Control, cell: Any) -> None:
         return
     elif isinstance(cell, bool) or not isinstance(cell, int | float) or not math.isfinite(cell):
         raise OptionError(f"a cell of column {control.name!r:.60} must be a finite number: got {cell!r:.60}")
+    elif control.kind == "date" and abs(cell) > MOST_DAYS:
+        raise OptionError(
+            f"a cell of column {control.name!r:.60} must be a date within {MOST_DAYS:g} days of 1970: got {cell!r:.60}"
+        )

@@ -91,6 +91,7 @@ class Browser:
             self.ask(f"{domain}.enable", session)
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.ask("Emulation.setDeviceMetricsOverride", session, **size)
+        self.ask("Emulation.setTouchEmulationEnabled", session, enabled=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", session, features=[scheme])
         url = path if str(path).startswith("http:") else Path(path).resolve().as_uri()

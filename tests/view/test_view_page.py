@@ -1,56 +1,9 @@
 """The page in a real browser: draw with the mouse, a finger and the keys, and read the answer."""
 
-import itertools
 import time
 
 import pytest
-from view_server import serving
-
-from dendritree.view import demo_gallery
-
-PHONE, TABLET, DESK = 360, 800, 1280
-ANSWER = "document.getElementById('answer').dataset.answer"
-TITLE = "document.getElementById('branch-title').textContent"
-FOUR = [[(0.42, 0.1), (0.2, 0.6), (0.8, 0.6)], [(0.62, 0.3), (0.6, 0.92)]]
-ONE = [[(0.5, 0.1), (0.5, 0.9)]]
-
-
-@pytest.fixture(scope="module")
-def port():
-    gallery = demo_gallery()
-    assert gallery[0].describe()["layers"][0]["neurons"] == 10
-    with serving(gallery) as port:
-        yield port
-
-
-@pytest.fixture
-def show(browser, port):
-    """Open the page at a width and wait for its first answer."""
-    pages = []
-
-    def opened(width, **options):
-        pages.append(browser.open(f"http://127.0.0.1:{port}/", width, **options))
-        pages[-1].wait_until(
-            "document.readyState === 'complete' && document.querySelectorAll('#samples button').length"
-        )
-        return pages[-1]
-
-    yield opened
-    for page in pages:
-        page.close()
-
-
-def on_sheet(page, strokes, share=0.8):
-    """Strokes in shares of the sheet as places in the window, many along each line."""
-    x, y = page.centre_of("#drawing")
-    side = page.value("document.getElementById('drawing').clientWidth") * share
-    fine = []
-    for stroke in strokes:
-        points = [stroke[0]]
-        for (a, b), (c, d) in itertools.pairwise(stroke):
-            points += [(a + (c - a) * i / 6, b + (d - b) * i / 6) for i in range(1, 7)]
-        fine.append([(x + (a - 0.5) * side, y + (b - 0.5) * side) for a, b in points])
-    return fine
+from view_page import ANSWER, DESK, FOUR, ONE, PHONE, TABLET, TITLE, on_sheet
 
 
 def test_a_four_drawn_with_the_mouse_is_a_four(show):
@@ -65,7 +18,7 @@ def test_a_four_drawn_with_the_mouse_is_a_four(show):
     assert max(range(10), key=shares.__getitem__) == 4
     page.click("#clear")
     page.wait_until(f"!{ANSWER}")
-    for stroke in on_sheet(page, ONE, share=0.5):  # small and in the middle: centred for the model
+    for stroke in on_sheet(page, ONE, share=0.5):  # small and in the middle: centered for the model
         page.drag(stroke)
     page.wait_until(f"{ANSWER} === '1'")
     assert page.complaints == []
@@ -135,7 +88,7 @@ def test_the_mouse_shows_what_a_branch_reads_and_how_much(show):
     page = show(DESK)
     x, y = page.centre_of("#tree")
     page.mouse("Moved", x, y)
-    assert page.value("document.getElementById('branch-text').textContent").startswith("256 synapses; coloured above")
+    assert page.value("document.getElementById('branch-text').textContent").startswith("256 synapses; colored above")
     plain = "document.getElementById('grid').toDataURL()"
     whole = page.value(plain)
     radius = page.value("document.getElementById('tree').clientWidth") / 2 - 14

@@ -122,7 +122,7 @@ async function compare(number) {
 }
 
 function nameBoth() {
-  $("first-name").textContent = state.about.name;
+  $("class-title").textContent = beside.on ? state.about.name : "Answer";
   $("beside-name").textContent = beside.about?.name ?? "";
 }
 
@@ -196,7 +196,7 @@ function received({ model, layer, neuron, answer }) {
   state.activity = answer;
   const of = state.about.layers[layer].grid.of, last = state.about.layers.length - 1;
   classes.update(answer, blank(), layer === last ? neuron : -1);
-  $("no-answer").textContent = blank() ? "nothing is drawn yet" : "";
+  $("no-answer").hidden = !blank();
   const wanted = $("follow").checked && classes.best !== null ? readOut(classes.best) : null;
   if (wanted !== null && (layer !== last || neuron !== wanted)) return void showNeuron(last, wanted).catch(trouble);
   tree.update(answer.reads, answer.dendrites, tonesOf(of, answer), state.wave || drawing.stroke);
@@ -226,7 +226,7 @@ function describe(branch, again = false) {
   $("branch-title").textContent = whole ? "Whole neuron" : node < 0 ? `Synapse: ${inputName(layout.source[branch])}`
     : `Dendrite ${node}, level ${layout.height[node]} of ${layout.depth}`;
   $("branch-text").textContent = node < 0
-    ? cells.of === "neurons" ? matchMedia("(hover: none)").matches ? "Tap it again to see that neuron." : "Click or press Enter to see that neuron." : ""
+    ? cells.of === "neurons" ? matchMedia("(pointer: coarse)").matches ? "Tap it again to see that neuron." : "Click or press Enter to see that neuron." : ""
     : `${count(synapses, "synapse")}${branch === null ? "" : "; colored above: weights, multiplied on the way"}.`;
   const value = !seen ? NaN : node < 0 ? seen.reads[layout.source[branch]] : seen.dendrites[node];
   const facts = [[node < 0 ? `the ${thing}` : "output", show(value)]];
