@@ -12,6 +12,7 @@ from dendritree.view import Exhibit, Gallery, Pixels
 
 SHARES = "[...document.querySelectorAll('#classes .share')].map((each) => each.textContent)"
 SECOND = "document.getElementById('beside-answer').dataset.answer"
+DASH = "\N{EN DASH}"
 TEXT = "document.getElementById({!r}).innerText"
 
 
@@ -19,9 +20,15 @@ def seen(selector):
     return f"document.querySelector({selector!r}).getClientRects().length > 0"
 
 
-def draw(page, strokes, move="drag", **options):
-    for stroke in on_sheet(page, strokes, **options):
+def draw(page, strokes, move="drag"):
+    """Draw, and wait until the answers to all strokes have arrived: until nothing has changed for a while."""
+    for stroke in on_sheet(page, strokes):
         getattr(page, move)(stroke)
+    shown, since = None, time.monotonic()
+    while time.monotonic() < since + 1:
+        if shown != (shown := page.value(f"[{ANSWER}, {SECOND}, {TREE}].join()")):
+            since = time.monotonic()
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +54,7 @@ def test_the_first_tap_on_a_branch_shows_it_and_it_stays(show):
     time.sleep(0.5)  # all that follows a lifted finger has happened
     assert page.value(TITLE).startswith(("Synapse: pixel", "Dendrite"))
     first = page.value(TITLE)
-    page.touch([(x, y + radius)])
+    page.touch([(x + 0.7 * radius, y - 0.7 * radius)])
     time.sleep(0.5)
     assert page.value(TITLE).startswith(("Synapse: pixel", "Dendrite"))
     assert page.value(TITLE) != first
@@ -93,13 +100,13 @@ def test_an_empty_sheet_has_no_answer(show, other_port):
     page = show(DESK)
     time.sleep(0.5)  # its activity has arrived
     for _ in range(2):
-        assert set(page.value(SHARES)) == {"–"}
+        assert set(page.value(SHARES)) == {DASH}
         assert page.value("document.querySelectorAll('#classes .best').length") == 0
         assert not page.value(ANSWER)
         assert page.value(seen("#no-answer"))
         draw(page, FOUR)
         page.wait_until(f"{ANSWER} === '4'")
-        assert "–" not in page.value(SHARES)
+        assert DASH not in page.value(SHARES)
         assert not page.value(seen("#no-answer"))
         page.click("#clear")
         page.wait_until(f"!{ANSWER}")
@@ -107,7 +114,7 @@ def test_an_empty_sheet_has_no_answer(show, other_port):
     time.sleep(0.5)
     assert not quantity.value(ANSWER)
     draw(quantity, FOUR)
-    quantity.wait_until(f"/^−?[0-9.]+$/.test({ANSWER})")
+    quantity.wait_until(f"/^\\u2212?[0-9.]+$/.test({ANSWER})")
     quantity.click("#clear")
     quantity.wait_until(f"!{ANSWER}")
 
@@ -156,12 +163,12 @@ def test_two_models_answer_side_by_side_on_one_drawing(show, width):
     choose(page, "#beside", "1")
     page.wait_until(seen("#beside-tree"))
     draw(page, FOUR, "touch" if width == PHONE else "drag")
-    page.wait_until(f"{ANSWER} === '4' && {SECOND} === '4'")
+    page.wait_until(f"{ANSWER} === '4' && {SECOND} === '4' && {TREE} === 'Neuron of class 4'")
     caption = TEXT.format("beside-caption")
     page.wait_until(f"{caption}.startsWith('neurons on neurons: class 4, 40 synapses')")
     assert page.value(TEXT.format("tree-caption")).startswith("one neuron a digit: class 4, 256 synapses")
-    ink = """(() => { const canvas = document.getElementById('beside-tree');
-        return canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value); })()"""
+    ink = """(() => { const canvas = document.getElementById('beside-tree'), context = canvas.getContext('2d');
+        return context.getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value); })()"""
     assert page.value(ink)
     lefts = page.value("['tree', 'beside-tree'].map((id) => document.getElementById(id).getBoundingClientRect().left)")
     assert (lefts[0] < lefts[1] - 100) is (width == DESK)

@@ -287,7 +287,10 @@ function chooseSample(number) {
 const guard = (action) => (...given) => Promise.resolve(action(...given)).catch(trouble);
 $("clear").addEventListener("click", () => drawing.clear());
 $("centre").addEventListener("change", () => refresh("wave"));
-$("follow").addEventListener("change", () => refresh());
+$("follow").addEventListener("change", () => {
+  if (!$("follow").checked) state.asked++; // a tree that is on its way does not come
+  refresh();
+});
 $("model").addEventListener("change", guard((event) => showModel(Number(event.target.value))));
 $("beside").addEventListener("change", guard((event) => compare(event.target.value === "" ? null : Number(event.target.value))));
 $("layer").addEventListener("change", guard((event) => choose(Number(event.target.value), 0)));
