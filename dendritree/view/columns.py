@@ -14,7 +14,7 @@ from ..data.frames.columns import MOST_DAYS
 from ..errors import OptionError, import_extra
 
 MOST_CONTROLS = 60
-"""Columns with a control of their own; the others stay as they are in the row that the page starts with."""
+"""Columns that the page has a control for; the others stay as they are in the row that was chosen."""
 REACH = 3.0
 """Standard deviations from the mean to either end of a slider, where the smallest and largest values are not kept."""
 STEPS = 100
@@ -68,7 +68,7 @@ class Columns:
     """The controls of a model of rows, and the model's input for the cells that they are set to.
 
     Args:
-        controls: one for each column; without an encoding, one for each of the first inputs.
+        controls: one for each column; without an encoding, one for each input.
         base: inputs (features,) of the row that the page starts with.
         encoding: of a table; None if the columns are the inputs.
 
@@ -82,10 +82,10 @@ class Columns:
 
     @classmethod
     def of_inputs(cls, names: Sequence[str], base: Tensor, low: Tensor, high: Tensor) -> Columns:
-        """A slider for each input, up to `MOST_CONTROLS` of them."""
+        """A slider for each input."""
         names = list(names) or [f"feature {number}" for number in range(len(base))]
         values = zip(names, *(finite(each).tolist() for each in (base, low, high)), strict=True)
-        return cls([slider(*each) for each in list(values)[:MOST_CONTROLS]], base)
+        return cls([slider(*each) for each in values], base)
 
     @classmethod
     def of_encoding(cls, encoding: Any, mean: Tensor, deviation: Tensor) -> Columns:

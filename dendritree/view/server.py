@@ -119,7 +119,7 @@ def _samples(exhibit: Exhibit, *_: Any) -> list[list[Cell]]:
     """The examples of a model's data set: pixels from 0 to 255, features, or the cells of a table's row."""
     if exhibit.pixels:
         return [(sample.x[0] * 255).round().int().tolist() for sample in exhibit.samples]
-    return [list(sample.cells or sample.x[0].round(decimals=4).tolist()) for sample in exhibit.samples]
+    return [list(sample.cells or sample.x[0].tolist()) for sample in exhibit.samples]
 
 
 def _activity(exhibit: Exhibit, asked: dict[str, Any], body: bytes) -> dict[str, Any]:

@@ -146,6 +146,8 @@ def test_sliders_have_round_steps_and_finite_ends():
     large = Columns.of_inputs(["a", "b"], torch.zeros(2), torch.tensor([-math.inf, 3.0]), torch.tensor([math.inf, 3.0]))
     assert all(math.isfinite(end) for each in large.controls for end in (each.low, each.high, each.step))
     many = Columns.of_inputs([], torch.arange(100.0), torch.zeros(100), torch.ones(100) * 100)
-    assert len(many.controls) == MOST_CONTROLS
+    assert len(many.describe()) == MOST_CONTROLS
+    whole = [value / 7 for value in range(100)]  # a chosen row keeps the columns that have no control
+    torch.testing.assert_close(many.to_input(whole)[0], torch.tensor(whole))
     x = many.to_input([7.0])[0]
     assert (x[0], x[1], x[99]) == (7.0, 1.0, 99.0)

@@ -17,9 +17,9 @@ export class Rows {
     this.render();
   }
 
-  /** Cells of a row; those beyond the controls are not shown. */
+  /** Cells of a row; those beyond the controls are kept, and not shown. */
   place(cells) {
-    this.cells = cells.slice(0, this.columns.length);
+    this.cells = [...cells];
     this.render();
   }
 
