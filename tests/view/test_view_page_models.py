@@ -175,6 +175,8 @@ def test_two_models_answer_side_by_side_on_one_drawing(show, width):
     assert page.value("document.documentElement.scrollWidth") <= page.value("window.innerWidth")
     page.click("#samples button:nth-child(8)")
     page.wait_until(f"{ANSWER} === '7' && {SECOND} === '7'")
+    page.click("#beside-classes li:nth-child(3) button")
+    page.wait_until(f"{caption}.startsWith('neurons on neurons: class 2, 40 synapses')")
     page.click("#clear")
     page.wait_until(f"!{ANSWER} && !{SECOND}")
     choose(page, "#beside", "")

@@ -30,7 +30,10 @@ const rows = new Rows($("columns"), () => {
 const samples = new Samples({ title: $("samples-title"), list: $("samples"), more: $("more") }, chooseSample);
 const beside = new Beside(
   { canvas: $("beside-tree"), caption: $("beside-caption") },
-  new Classes($("beside-classes"), $("beside-answer"), () => {}),
+  new Classes($("beside-classes"), $("beside-answer"), (number) => {
+    $("follow").checked = false;
+    beside.go(number);
+  }),
   { question, blank: () => blank(), follows: () => $("follow").checked, trouble });
 const activity = new Newest(send, received, trouble);
 let strips = [];

@@ -61,17 +61,18 @@ export class Beside {
     if (about !== this.about || neuron !== this.neuron) return; // of a neuron that is gone
     const { layer } = this, { grid, neurons } = about.layers[layer];
     this.classes.update(answer, this.page.blank(), neuron);
-    if (this.page.follows() && neurons === about.classes.length && (this.classes.best ?? neuron) !== neuron) return void this.follow();
+    if (this.page.follows() && neurons === about.classes.length && (this.classes.best ?? neuron) !== neuron) return void this.go(this.classes.best);
     this.tree.update(answer.reads, answer.dendrites, tonesOf(grid.of, answer), this.wave);
     this.wave = false;
   }
 
-  async follow() {
-    const { about, number, layer, classes: { best } } = this;
+  /** Show the neuron of a class. */
+  async go(wanted) {
+    const { about, number, layer } = this, neuron = Math.min(wanted, about.layers[layer].neurons - 1);
     try {
-      const found = await ask(`/api/models/${number}/tree?layer=${layer}&neuron=${best}`);
+      const found = await ask(`/api/models/${number}/tree?layer=${layer}&neuron=${neuron}`);
       if (about !== this.about) return;
-      this.show(found, best);
+      this.show(found, neuron);
       this.refresh(true);
     } catch (error) {
       this.page.trouble(error);
