@@ -94,5 +94,5 @@ def test_the_help_names_the_forms_of_data_with_an_example(command, call):
     text = " ".join(out.split())
     assert "--target" in text
     if command != "fit":
-        assert "a built-in name (dendritree data list), .npz, x.npy, folder of images by class, or table" in text
+        assert "built-in name (dendritree data list), .npz, x.npy, folder of images, or table" in text
         assert "pets/" in COMMANDS[command].EXAMPLES
