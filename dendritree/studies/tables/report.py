@@ -37,7 +37,9 @@ def write_tables(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
     """Write what the run in `folder` found, as far as it is, into the same folder; needs the extra `report`."""
     with RunStore.open_for_reading(folder) as store:
         info, results = run_info(store), read_results(store)
-    halves = [half for name in (*HALVES, ALL) if (half := Half.of(name, results)).results]
+    halves = [half for name in HALVES if (half := Half.of(name, results)).results]
+    if len(halves) == len(HALVES):
+        halves.append(Half.of(ALL, results))
     sections = (
         bars_section(halves),
         ranks_section(halves),
