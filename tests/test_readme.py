@@ -10,6 +10,7 @@ import torch
 
 import dendritree
 from dendritree.cli import main, make_parser
+from dendritree.models import neuron_families, registry
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -59,8 +60,10 @@ def run_blocks(page):
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """Pages write files where they run; torch's random state is put back."""
+    """Pages write files where they run; torch's random state and the names of models are put back."""
     monkeypatch.chdir(tmp_path)
+    for module, names in ((registry, "_ENTRIES"), (neuron_families, "_NEURONS")):
+        monkeypatch.setattr(module, names, dict(getattr(module, names)))
     with torch.random.fork_rng(devices=[]):
         yield tmp_path
 
