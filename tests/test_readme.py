@@ -14,7 +14,8 @@ from dendritree.models import neuron_families, registry
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("paper/*.md"))]
+FOR_CONTRIBUTORS = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
+PAGES = [README, *FOR_CONTRIBUTORS, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("paper/*.md"))]
 RUNNABLE = ("python", "py")
 # They train, fetch or write; tests/cli runs them.
 TRAINS_OR_FETCHES = ("reproduce", "report", "data", "compare", "view", "tune", "export", "figures", "fit", "predict")
@@ -110,7 +111,8 @@ def commands_of(page, program):
 
 
 def test_the_readme_names_the_two_commands_and_every_make_target_exists():
-    named = {word for line in commands_of(README, "make") for word in shlex.split(line)[1:] if "=" not in word}
+    lines = [line for page in (README, *FOR_CONTRIBUTORS) for line in commands_of(page, "make")]
+    named = {word for line in lines for word in shlex.split(line)[1:] if "=" not in word}
     assert {"reproduce", "test"} <= named
     targets = set(re.findall(r"(?m)^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8")))
     assert named <= targets
