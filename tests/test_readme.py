@@ -11,11 +11,13 @@ from test_architecture import MAP
 
 import dendritree
 from dendritree.cli import main, make_parser
+from dendritree.models import neuron_families, registry
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 BUILT = ROOT / "docs" / "built.md"
-PAGES = [README, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("paper/*.md"))]
+FOR_CONTRIBUTORS = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
+PAGES = [README, *FOR_CONTRIBUTORS, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("paper/*.md"))]
 RUNNABLE = ("python", "py")
 # They train, fetch or write; tests/cli runs them.
 TRAINS_OR_FETCHES = ("reproduce", "report", "data", "compare", "view", "tune", "export", "figures", "fit", "predict")
@@ -61,8 +63,10 @@ def run_blocks(page):
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """Pages write files where they run; torch's random state is put back."""
+    """Pages write files where they run; torch's random state and the names of models are put back."""
     monkeypatch.chdir(tmp_path)
+    for module, names in ((registry, "_ENTRIES"), (neuron_families, "_NEURONS")):
+        monkeypatch.setattr(module, names, dict(getattr(module, names)))
     with torch.random.fork_rng(devices=[]):
         yield tmp_path
 
@@ -113,7 +117,8 @@ def commands_of(page, program):
 
 
 def test_the_readme_names_the_two_commands_and_every_make_target_exists():
-    named = {word for line in commands_of(README, "make") for word in shlex.split(line)[1:] if "=" not in word}
+    lines = [line for page in (README, *FOR_CONTRIBUTORS) for line in commands_of(page, "make")]
+    named = {word for line in lines for word in shlex.split(line)[1:] if "=" not in word}
     assert {"reproduce", "test"} <= named
     targets = set(re.findall(r"(?m)^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8")))
     assert named <= targets
