@@ -77,7 +77,7 @@ def is_type_checking(node):
 
 def names_a_module(call):
     """Whether a call imports the module that its first argument names."""
-    function = getattr(call.func, "attr", None) or getattr(call.func, "id", None)  # `a.b.f` or `f`
+    function = ast.unparse(call.func).rpartition(".")[2]
     constant = bool(call.args) and isinstance(call.args[0], ast.Constant)
     return constant and function in ("import_module", "import_extra", "__import__")
 
