@@ -1,12 +1,14 @@
 """What every test file may count on: how many examples hypothesis draws, skips for absent hardware, shared fixtures."""
 
 import dataclasses
+import gc
 import os
 import shutil
 
 import pytest
 import torch
-from effort import covering
+from effort import covering, thorough
+from exporter import keep_registry
 from hypothesis import HealthCheck, settings
 
 from dendritree.data import places
@@ -14,6 +16,7 @@ from dendritree.data.catalog import FILE_SETS
 from dendritree.data.obtain import obtain
 from dendritree.data.sources import Carrier
 from dendritree.errors import MissingDataError
+from dendritree.ops import launch
 
 # Virtual machines may announce AMX and yet end a process that uses it (SIGILL in a plain bfloat16 `torch.bmm`): oneDNN
 # reads this when it is first used. Processes that tests start inherit it.
@@ -30,6 +33,22 @@ ABSENT = {
     "mps": None if torch.backends.mps.is_available() else "no Apple GPU",
     "compiler": None if shutil.which("g++") else "no g++ for torch.compile",
 }
+
+
+def pytest_sessionstart():
+    """Tiles of 64 float64 numbers take nine seconds to compile: `make test` has those of 64 in float32 alone."""
+    lengths = launch.LANES[torch.float64]
+    launch.LANES[torch.float64] = thorough(lengths[:1], lengths)
+
+
+def pytest_collection_finish():
+    """What was imported and collected stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_runtest_setup():
+    keep_registry()
 
 
 @pytest.hookimpl(wrapper=True)

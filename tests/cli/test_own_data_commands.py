@@ -32,9 +32,13 @@ def here(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (("mine.npz",), "mine.npz: 3 classes (left, middle, right); 36 examples to train on, 12 for validation and"),
-        (("pets", "--image", "3x6x6"), "pets: 2 classes (cat, dog); 24 examples to train on, 8 for validation and 8"),
         (("houses.csv", "--target", "price"), "houses.csv: a quantity; 72 examples to train on, 24 for validation and"),
+        (("mine.npz",), "mine.npz: 3 classes (left, middle, right); 36 examples to train on, 12 for validation and"),
+        pytest.param(  # fast: the search below, on the same folder
+            ("pets", "--image", "3x6x6"),
+            "pets: 2 classes (cat, dog); 24 examples to train on, 8 for validation and 8",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_comparison_of_ones_own_data_ends_in_an_answer(call, data, said):
