@@ -118,8 +118,10 @@ def part(function: Callable[..., Any], compiler: type[PartCompiler] = PartCompil
 
 
 def loop(function: Callable[..., Any]) -> Any:
-    """A part in which kernels spend their time: it is optimized by itself, and then again with its kernel. Without that,
-    what LLVM made of tiles of 64 samples took a fifth longer."""
+    """A part in which kernels spend their time: it is optimized by itself, and then again with its kernel.
+
+    Without that, what LLVM made of tiles of 64 samples took a fifth longer.
+    """
     return part(function, LoopCompiler)
 
 
