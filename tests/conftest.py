@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 import torch
-from effort import covering, thorough
+from effort import covering
 from exporter import keep_registry
 from hypothesis import HealthCheck, settings
 
@@ -16,7 +16,6 @@ from dendritree.data.catalog import FILE_SETS
 from dendritree.data.obtain import obtain
 from dendritree.data.sources import Carrier
 from dendritree.errors import MissingDataError
-from dendritree.ops import launch
 
 # Virtual machines may announce AMX and yet end a process that uses it (SIGILL in a plain bfloat16 `torch.bmm`): oneDNN
 # reads this when it is first used. Processes that tests start inherit it.
@@ -33,12 +32,6 @@ ABSENT = {
     "mps": None if torch.backends.mps.is_available() else "no Apple GPU",
     "compiler": None if shutil.which("g++") else "no g++ for torch.compile",
 }
-
-
-def pytest_sessionstart():
-    """Tiles of 64 float64 numbers take nine seconds to compile: `make test` has those of 64 in float32 alone."""
-    lengths = launch.LANES[torch.float64]
-    launch.LANES[torch.float64] = thorough(lengths[:1], lengths)
 
 
 def pytest_collection_finish():
