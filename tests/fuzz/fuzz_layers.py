@@ -175,7 +175,7 @@ def assert_close(found, wanted, what, dtype, room=1.0):
 def compare(layer, case, judge, about, backend, room=1.0):
     """A layer against its judge on the numbers of a case: all backends, and one that has the same bits on any threads.
 
-    That one is None where no such thing is promised. `room` is for sums whose terms cancel: how many times the tolerance.
+    That one is None where no such thing is promised. `room`: how many times the tolerance, where terms cancel.
     """
     dtype = next(layer.parameters()).dtype
     layer.train(case["training"])
