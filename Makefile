@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist work
 # Python keeps what it compiles, whatever the environment says: tests start dozens of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help reproduce test test-all fuzz bench docs lint types pytest package clean
+.PHONY: help reproduce test test-all fuzz bench docs lint types pytest package release clean
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
@@ -18,6 +18,7 @@ help:
 	@echo "make fuzz        random layers, command lines, damaged files and kills for MINUTES=10: see docs/reliability.md"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make docs        build the documentation into site/index.html"
+	@echo "make release     build the sdist and the wheel, check them, print what to upload; uploads nothing"
 	@echo "make clean       remove .venv and everything built"
 
 reproduce: $(VENV)/run.stamp
@@ -53,6 +54,9 @@ fuzz: $(VENV)/dev.stamp
 
 package: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_package.py
+
+release: $(VENV)/dev.stamp
+	$(BIN)/python tests/check_release.py
 
 # `pip install` in one go with the constraints, so that torch is the pinned build for every package that asks for it.
 # Python compiles what it imports: compiling all 20,000 files here would take a minute. So would resolving with the pip

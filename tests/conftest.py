@@ -1,12 +1,14 @@
 """What every test file may count on: how many examples hypothesis draws, skips for absent hardware, shared fixtures."""
 
 import dataclasses
+import gc
 import os
 import shutil
 
 import pytest
 import torch
 from effort import covering
+from exporter import keep_registry
 from hypothesis import HealthCheck, settings
 
 from dendritree.data import places
@@ -30,6 +32,16 @@ ABSENT = {
     "mps": None if torch.backends.mps.is_available() else "no Apple GPU",
     "compiler": None if shutil.which("g++") else "no g++ for torch.compile",
 }
+
+
+def pytest_collection_finish():
+    """What was imported and collected stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_runtest_setup():
+    keep_registry()
 
 
 @pytest.hookimpl(wrapper=True)

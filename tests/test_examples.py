@@ -84,14 +84,17 @@ def test_every_example_has_its_rows_listed_here():
 
 
 # DDP has tests of its own in tests/layers; starting two processes takes half a minute. Importing the trainers of others
-# takes ten seconds; tests/training calls their callbacks.
+# takes ten seconds; tests/training calls their callbacks. An export takes three; the calls are those of docs/deploy.md,
+# which tests/test_readme.py runs.
 LONG = ("ddp.py", "other_trainers.py")
+EXPORTS = ("serve_onnx.py",)
 
 
-names = pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in ROWS])
+def names(long):
+    return pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in long)) for n in ROWS])
 
 
-@names
+@names(LONG + EXPORTS)
 def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, run_example, tmp_path, real_data):
     if name in DATA:
         real_data(DATA[name])
@@ -106,7 +109,7 @@ def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, run_ex
         assert 0.1 < accuracy <= 1.0  # ten classes: an epoch beats guessing
 
 
-@names
+@names(LONG)
 def test_an_example_explains_its_options(name, run_example):
     status, printed, errors = run_example(name, "--help")
     assert (status, errors) == (0, "")

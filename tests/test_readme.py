@@ -7,13 +7,17 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from test_architecture import MAP
 
 import dendritree
 from dendritree.cli import main, make_parser
+from dendritree.models import neuron_families, registry
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("paper/*.md"))]
+BUILT = ROOT / "docs" / "built.md"
+FOR_CONTRIBUTORS = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
+PAGES = [README, *FOR_CONTRIBUTORS, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("paper/*.md"))]
 RUNNABLE = ("python", "py")
 # They train, fetch or write; tests/cli runs them.
 TRAINS_OR_FETCHES = ("reproduce", "report", "data", "compare", "view", "tune", "export", "figures", "fit", "predict")
@@ -59,13 +63,19 @@ def run_blocks(page):
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """Pages write files where they run; torch's random state is put back."""
+    """Pages write files where they run; torch's random state and the names of models are put back."""
     monkeypatch.chdir(tmp_path)
+    for module, names in ((registry, "_ENTRIES"), (neuron_families, "_NEURONS")):
+        monkeypatch.setattr(module, names, dict(getattr(module, names)))
     with torch.random.fork_rng(devices=[]):
         yield tmp_path
 
 
 # --------------------------------------------------------------------------------------------------------------- code
+
+
+def test_the_readme_is_read_in_one_sitting():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
 
 
 def test_runnable_code_begins_within_the_first_25_lines():
@@ -107,7 +117,8 @@ def commands_of(page, program):
 
 
 def test_the_readme_names_the_two_commands_and_every_make_target_exists():
-    named = {word for line in commands_of(README, "make") for word in shlex.split(line)[1:] if "=" not in word}
+    lines = [line for page in (README, *FOR_CONTRIBUTORS) for line in commands_of(page, "make")]
+    named = {word for line in lines for word in shlex.split(line)[1:] if "=" not in word}
     assert {"reproduce", "test"} <= named
     targets = set(re.findall(r"(?m)^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8")))
     assert named <= targets
@@ -162,9 +173,9 @@ def test_paths_in_inline_code_exist(page):
 
 
 def file_tree():
-    """The paths in the README's annotated file tree: entries are indented under their folder."""
-    trees = [block.text for block in blocks_of(README) if block.text.startswith("dendritree/")]
-    assert len(trees) == 1, "README has no file tree, or several"
+    """The paths in the annotated file tree of docs/built.md: entries are indented under their folder."""
+    trees = [block.text for block in blocks_of(BUILT) if block.text.startswith("dendritree/")]
+    assert len(trees) == 1, "docs/built.md has no file tree, or several"
     folders, paths = [], []
     for line in trees[0].splitlines():
         plain = re.sub("[│├└─]", " ", line)
@@ -183,10 +194,29 @@ def test_the_file_tree_shows_files_that_exist():
     assert [str(path) for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_the_file_tree_shows_every_module_of_the_package():
-    modules = {path for path in (ROOT / "dendritree").iterdir() if path.suffix == ".py" or path.is_dir()}
+def test_the_file_tree_shows_every_module_of_the_package_and_of_each_folder_it_opens():
     shown = {ROOT / path for path in file_tree()}
+    opened = {path.parent for path in shown} - {ROOT}
+    assert {"dendritree", "ops", "layers", "studies"} <= {folder.name for folder in opened}
+    entries = [path for folder in opened for path in folder.iterdir()]
+    modules = {path for path in entries if path.suffix == ".py" or path.is_dir()}
     assert [path.name for path in sorted(modules - shown) if not path.name.startswith("_")] == []
+
+
+def test_the_file_tree_stands_in_the_order_of_imports():
+    units = {unit: line for line, units in enumerate(MAP.split("\n")) for unit in units.split()}
+    dotted = [".".join(path.with_suffix("").parts[1:]) for path in file_tree()]
+    lines = [units[name] for name in dotted if name in units]
+    assert len(lines) == len(units)
+    assert lines == sorted(lines)
+
+
+def test_tests_have_a_folder_for_every_folder_of_the_package():
+    package = ROOT / "dendritree"
+    folders = {path for path in package.iterdir() if (path / "__init__.py").is_file()}
+    studies = {path for path in (package / "studies").iterdir() if (path / "__init__.py").is_file()}
+    missing = [path for path in folders | studies if not (ROOT / "tests" / path.relative_to(package)).is_dir()]
+    assert missing == []
 
 
 def test_the_papers_page_names_every_file_that_departs_from_the_paper():

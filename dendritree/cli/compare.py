@@ -7,7 +7,7 @@ from functools import partial
 
 from ..errors import OptionError
 from .messages import tell
-from .options import DATA_DIR, IMAGE, TARGET, WORKERS, Arguments, Option, image_shape, make_workers, say_data
+from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, WORKERS, Arguments, Option, image_shape, make_workers, say_data
 from .progress import Progress, resumable
 from .report import show_comparison, show_inside, show_tables
 
@@ -103,10 +103,7 @@ def _divisor(share: str) -> int:
 
 
 OPTIONS = [
-    Option(
-        "tasks [DATA ...]",
-        "built-in name (dendritree data list), .npz, x.npy, folder of images, table; or: tables (default: all)",
-    ),
+    Option("tasks [DATA ...]", f"{DATA_HELP}; tables (default: all)"),
     TARGET,
     IMAGE,
     Option("--budgets N ...", "parameters, such as 9k (default: several per data set)"),
@@ -123,6 +120,6 @@ OPTIONS = [
     DATA_DIR,
     *WORKERS,
 ]
-EXAMPLES = """dendritree compare mnist:128 --budgets 4k 9k --hours 1
+EXAMPLES = """dendritree compare pets/ --budgets 4k 9k --hours 1
 dendritree compare cifar10 --inside vit --budgets 1/10
 dendritree compare tables --half held-out --run tables"""

@@ -15,7 +15,11 @@ def run(arguments: Arguments) -> None:
         raise OptionError(f"no model matches {arguments.pattern!r}: known are {', '.join(list_models())}")
     width = max(map(len, names))
     for name in names:
-        print(f"{name:{width}}  {model_entry(name).summary}")
+        try:
+            summary = model_entry(name).summary
+        except OptionError as error:  # of another package; the others are listed all the same
+            summary = str(error)
+        print(f"{name:{width}}  {summary}")
 
 
 OPTIONS = [Option("pattern [PATTERN]", "shell pattern (default: all)", "*")]

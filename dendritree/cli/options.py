@@ -59,7 +59,7 @@ class Option:
         parser.add_argument(self.name, **self.settings)
 
 
-DATA_HELP = "a built-in name (dendritree data list), .npz, x.npy, folder of images by class, or table"
+DATA_HELP = "built-in name (dendritree data list), .npz, x.npy, folder of images, or table"
 TARGET = Option("--target COL", "column of a table to predict")
 IMAGE = Option("--image HxW", "size of images, 3x32x32 for color (default: their own)")
 DATA_DIR = Option("--data-dir DIR", "folder to search first (default: $DENDRITREE_DATA)")

@@ -69,7 +69,7 @@ def show_tables(folder: str) -> None:
 SHOWN: dict[str, Callable[[str], None]] = {
     "comparison": show_comparison,
     "inside": show_inside,
-    "tables": show_tables,
+    "collection": show_tables,
 }
 """How each kind of comparison is shown, by the word in its config."""
 

@@ -3,6 +3,7 @@
 from .cnn import ConvDNM, ConvMLN, ConvMLP, ConvPerceptrons
 from .convolution import ConvNetwork
 from .network import DendriticNetwork, DenseNetwork
+from .neuron_families import register_neuron
 from .neurons import DANNClassifier, NeuronNetwork
 from .paper import MLP, MLNBinaryClassifier, MLNClassifier, Perceptrons
 from .presets import dendritic_preset
@@ -25,4 +26,5 @@ __all__ = [
     "create_model",
     "dendritic_preset",
     "list_models",
+    "register_neuron",
 ]

@@ -14,6 +14,7 @@ from ..layers.activation import Activation
 from ..layers.ktree import KTREE_WIRINGS
 from ..layers.linear import make_linear
 from .network import Network, between, check_sizes
+from .neuron_families import neuron_family, neuron_names
 from .output import Classifier
 from .registry import register
 
@@ -34,7 +35,13 @@ NEURON_LAYERS: dict[str, Callable[..., nn.Module]] = {
     "dmnn": DMNN,
     "dann": DANN,
 }
-"""Hidden layers by the name of their neurons."""
+"""Hidden layers by the name of their neurons; others may be registered, see `register_neuron`."""
+
+
+def _layer_of(neuron: str) -> Callable[..., nn.Module]:
+    if isinstance(neuron, str) and neuron in NEURON_LAYERS:
+        return NEURON_LAYERS[neuron]
+    return neuron_family(check_one_of("neuron", neuron, [*NEURON_LAYERS, *neuron_names()])).layer
 
 
 @register(
@@ -42,13 +49,13 @@ NEURON_LAYERS: dict[str, Callable[..., nn.Module]] = {
     example={"in_features": 16, "hidden": [6], "out_features": 3, "neuron": "denn", "options": {"branches": 4}},
 )
 class NeuronNetwork(Network):
-    """A hidden layer of k-trees, DENN, DNM, DMNN or dANN neurons, and a linear read-out.
+    """A hidden layer of k-trees, DENN, DNM, DMNN, dANN or registered neurons, and a linear read-out.
 
     Args:
         in_features: number of inputs.
         hidden: neurons of the hidden layer, as a list of one number; trees for `"ktree"`, somata for `"dann"`.
         out_features: number of outputs.
-        neuron: a name of `NEURON_LAYERS`.
+        neuron: a name of `NEURON_LAYERS`, or of a neuron that `register_neuron` made known.
         options: further arguments of the neurons, as `{"branches": 4}` for DENN.
         norm: `"batch"` or `"layer"` normalization after the hidden layer, or None.
         dropout: probability of silencing a hidden neuron's output while training.
@@ -78,7 +85,7 @@ class NeuronNetwork(Network):
         sizes = check_sizes(in_features, hidden, out_features)
         if len(sizes) != 3:
             raise OptionError(f"hidden must be a list of one number, the neurons of one layer: got {hidden!r}")
-        build = NEURON_LAYERS[check_one_of("neuron", neuron, NEURON_LAYERS)]
+        build = _layer_of(neuron)
         neurons = build(*sizes[:2], **(options or {}), device=device, dtype=dtype)
         steps = [neurons, *between(sizes[1], norm, dropout, device, dtype)]
         super().__init__(steps, make_linear(sizes[1], sizes[2], device, dtype), output)

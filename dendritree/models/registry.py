@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from torch import nn
 
 from ..errors import OptionError, check_one_of
+from .installed import import_installed, installed_names
 
 ModelClass = TypeVar("ModelClass", bound=type[nn.Module])
 ModelFunction = TypeVar("ModelFunction", bound=Callable[..., nn.Module])
@@ -108,7 +109,9 @@ def model_entry(name: str) -> ModelEntry:
     >>> model_entry("mln").build.__name__
     'MLNClassifier'
     """
-    return _ENTRIES[check_one_of("model", name, sorted(_ENTRIES))]
+    if name not in _ENTRIES:
+        import_installed(check_one_of("model", name, list_models()), _ENTRIES.__contains__)
+    return _ENTRIES[name]
 
 
 def model_origin(model: nn.Module) -> tuple[str, dict[str, Any]]:
@@ -140,9 +143,9 @@ def create_model(name: str, **arguments: Any) -> nn.Module:
 
 
 def list_models(pattern: str = "*") -> list[str]:
-    """Names of all registered models that match a shell pattern.
+    """Names of all models, registered or of an installed package's neurons, that match a shell pattern.
 
     >>> list_models("conv-*")
     ['conv-dnm', 'conv-mln', 'conv-mlp', 'conv-network', 'conv-perceptrons']
     """
-    return sorted(fnmatch.filter(_ENTRIES, pattern))
+    return sorted(fnmatch.filter({*_ENTRIES, *installed_names()}, pattern))

@@ -110,16 +110,17 @@ class CodeFile:
 
 
 def file_of(kernel: str) -> CodeFile:
-    """The file of a kernel: where `NUMBA_CACHE_DIR` says, or with the package, or in the user's cache."""
+    """The file of a kernel: where `NUMBA_CACHE_DIR` says; else with the package or in the user's cache."""
     about, machine = _about()
     return CodeFile(_folders(), f"{kernel}-{machine}", about)
 
 
 def _folders() -> list[Path]:
     own = f"dendritree-{hashlib.sha256(os.fsencode(KERNELS)).hexdigest()[:16]}"  # other versions may lie beside it
-    asked = os.environ.get("NUMBA_CACHE_DIR")
+    if asked := os.environ.get("NUMBA_CACHE_DIR"):
+        return [Path(asked) / own]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return [*([Path(asked) / own] if asked else []), KERNELS / "__pycache__", cache / "dendritree" / own]
+    return [KERNELS / "__pycache__", cache / "dendritree" / own]
 
 
 @functools.cache

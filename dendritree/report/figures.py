@@ -92,7 +92,8 @@ def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
     matplotlib = import_extra("matplotlib", extra="report")
     figures = import_extra("matplotlib.figure", extra="report")
     named = [line for panel in chart.panels for line in panel.lines if not line.faint]
-    named.sort(key=lambda line: (list(FAMILIES).index(line.family), line.size))
+    order = {family: place for place, family in enumerate(FAMILIES)}  # any others are last, by name
+    named.sort(key=lambda line: (order.get(line.family, len(order)), line.family, line.size))
     labels = list(dict.fromkeys(line.label for line in named))
     scaling, barred, ranks = chart.form == "scaling", chart.form in ("shares", "levels"), chart.form == "ranks"
     panel_height, left, right = SCALING_PANEL if scaling else PANEL

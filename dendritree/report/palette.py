@@ -113,6 +113,11 @@ FAMILIES = {
     "boosting": FamilyLook(("#6B4FA0",), "8", SHORT_DASHED),
 }
 """In the order of legends."""
+OTHERS = tuple(
+    FamilyLook((color,), mark, SHORT_DASHED)
+    for color, mark in (("#4B0F6B", "d"), ("#0B5345", "p"), ("#7B3F00", "*"), ("#1F3A93", ">"))
+)
+"""Families that are not known here, such as neurons of other packages: these in turn, by name."""
 
 
 def looks(charts: Iterable[Chart]) -> dict[tuple[str, int], Look]:
@@ -123,7 +128,9 @@ def looks(charts: Iterable[Chart]) -> dict[tuple[str, int], Look]:
     """
     drawn = {(line.family, line.size) for chart in charts for panel in chart.panels for line in panel.lines}
     found: dict[tuple[str, int], Look] = {}
-    for family, of in FAMILIES.items():
+    unknown = sorted({family for family, _ in drawn} - FAMILIES.keys())
+    taken = {family: OTHERS[place % len(OTHERS)] for place, family in enumerate(unknown)}
+    for family, of in {**FAMILIES, **taken}.items():
         others = sorted({size for name, size in drawn if name == family} - set(of.sizes))
         for place, size in enumerate([*of.sizes, *others]):
             color, mark = of.colors[place % len(of.colors)], of.marks[place % len(of.marks)]

@@ -2,7 +2,8 @@
 
 Of a registered model that is its name, arguments and type, of a layer its class, arguments and type. Known are the
 layers of this library, the plain ones of `torch.nn`, registered models, and `nn.Sequential`s of all these. A file names
-a layer among these and nothing else: nothing is imported by name.
+a layer among these and nothing else. It may also name a neuron that an installed package has for us (an entry point of
+`dendritree.neurons`), which imports that package; no other module is imported by name.
 """
 
 from __future__ import annotations

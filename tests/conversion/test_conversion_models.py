@@ -31,6 +31,24 @@ def plain():
     return nn.Sequential(nn.Linear(20, 60), nn.ReLU(), nn.Linear(60, 6)), torch.randn(4, 20)
 
 
+class Conv1D(nn.Module):
+    """A stand-in for the one of GPT-2, whose weights are those of `nn.Linear` transposed."""
+
+    __module__ = "transformers.pytorch_utils"
+
+    def __init__(self, outs, ins):
+        super().__init__()
+        self.nf, self.nx = outs, ins
+        self.weight, self.bias = nn.Parameter(torch.randn(ins, outs)), nn.Parameter(torch.zeros(outs))
+
+    def forward(self, x):
+        return x @ self.weight + self.bias
+
+
+def transposed():
+    return nn.Sequential(Conv1D(60, 20), nn.ReLU(), Conv1D(6, 60)), torch.randn(4, 20)
+
+
 def cnn():
     return Network(), torch.randn(4, 1, 8, 8)
 
@@ -67,10 +85,24 @@ def gpt2():
     return GPT2LMHeadModel(config), torch.randint(50, (3, 7))
 
 
-MLPS = {"*": "*", "vit": "*.mlp.*", "bert": ["*.intermediate.*", "bert.encoder.layer.?.output"], "gpt2": "*.mlp.*"}
-MODELS = {function.__name__: function for function in (plain, cnn, encoder, vit, bert, gpt2)}
-PARTS = {"plain": 1, "cnn": 1, "encoder": 2, "vit": 2 * 5 + 1, "bert": 2 * 5 + 2, "gpt2": 2 * 3}
+MLPS = {
+    "encoder": "*.linear?",
+    "vit": "*.mlp.*",
+    "bert": ["*.intermediate.*", "bert.encoder.layer.?.output"],
+    "gpt2": "*.mlp.*",
+}
+MODELS = {function.__name__: function for function in (plain, transposed, cnn, encoder, vit, bert, gpt2)}
+PARTS = {"plain": 1, "transposed": 2, "cnn": 1, "encoder": 2, "vit": 2 * 5 + 1, "bert": 2 * 5 + 2, "gpt2": 2 * 3}
 LEFT = {"encoder": 2, "gpt2": 1}
+
+
+# transformers takes five seconds to import: `make test` converts torch's own encoder and a Conv1D.
+OF_TRANSFORMERS = ("vit", "bert", "gpt2")
+
+
+def of(names):
+    """Parameters for `made` and `name`; models of transformers are slow."""
+    return [pytest.param(name, name, marks=[pytest.mark.slow] * (name in OF_TRANSFORMERS)) for name in names]
 
 
 def output(answer):
@@ -85,7 +117,7 @@ def made(request):
         return MODELS[request.param]()
 
 
-@pytest.mark.parametrize(("made", "name"), [(name, name) for name in MODELS], indirect=["made"])
+@pytest.mark.parametrize(("made", "name"), of(MODELS), indirect=["made"])
 def test_a_model_keeps_its_shapes_trains_and_answers_alike_in_every_mode(made, name):
     model, x = made
     before = copy.deepcopy(model.state_dict())
@@ -118,7 +150,7 @@ def test_a_model_keeps_its_shapes_trains_and_answers_alike_in_every_mode(made, n
     assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
 
 
-@pytest.mark.parametrize(("made", "name"), [("vit", "vit"), ("bert", "bert"), ("gpt2", "gpt2")], indirect=["made"])
+@pytest.mark.parametrize(("made", "name"), of(["encoder", *OF_TRANSFORMERS]), indirect=["made"])
 def test_the_mlps_of_a_transformer_alone(made, name):
     model, x = made
     converted, report = convert(model, where=MLPS[name], budget=0.33)

@@ -272,7 +272,7 @@ def compute_with(cache):
 
 
 def damaged_kernels(choose, folder):
-    """Numba's cache of compiled kernels: whatever is in it, the numbers are the same."""
+    """The cache of compiled kernels: whatever is in it, the numbers are the same."""
     if "kernels" not in KNOWN:
         cache = folder.parent / "kernels"
         KNOWN["kernels"] = cache, compute_with(cache)

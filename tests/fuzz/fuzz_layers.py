@@ -160,7 +160,7 @@ def dropped_out(seed, dtype):
     return judge
 
 
-def assert_close(found, wanted, what, dtype):
+def assert_close(found, wanted, what, dtype, room=1.0):
     assert found.keys() == wanted.keys(), f"{what}: {found.keys()} instead of {wanted.keys()}"
     for name, right in wanted.items():
         value = found[name]
@@ -168,13 +168,14 @@ def assert_close(found, wanted, what, dtype):
         if not right.numel():
             continue
         error, size = (value.double() - right).abs().max().item(), max(1.0, right.abs().max().item())
-        assert error <= TOLERANCES[dtype] * size, f"{what}, {name}: off by {error:g} where numbers are up to {size:g}"
+        allowed = room * TOLERANCES[dtype] * size
+        assert error <= allowed, f"{what}, {name}: off by {error:g} where numbers are up to {size:g}"
 
 
-def compare(layer, case, judge, about, backend):
+def compare(layer, case, judge, about, backend, room=1.0):
     """A layer against its judge on the numbers of a case: all backends, and one that has the same bits on any threads.
 
-    That one is None where no such thing is promised.
+    That one is None where no such thing is promised. `room`: how many times the tolerance, where terms cancel.
     """
     dtype = next(layer.parameters()).dtype
     layer.train(case["training"])
@@ -186,7 +187,7 @@ def compare(layer, case, judge, about, backend):
     if not torch.equal(plain, cotangent):
         cotangent = plain  # samples were taken out
     for each in ("eager", "auto"):
-        assert_close(results(layer, x, cotangent, case["seed"], each), wanted, f"{each}: {about}", dtype)
+        assert_close(results(layer, x, cotangent, case["seed"], each), wanted, f"{each}: {about}", dtype, room)
     bits = {}
     for count in () if backend is None else THREADS:
         with threads(count, always=case["always_threads"]):

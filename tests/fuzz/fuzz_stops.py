@@ -179,7 +179,7 @@ class Started:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dendritree", *COMMANDS[name][0]],
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},  # as the undisturbed run
             stdout=subprocess.DEVNULL,
             stderr=errors,
             process_group=0,

@@ -328,6 +328,7 @@ def test_compilers_and_transforms_look_into_it():
     assert torch.autograd.gradgradcheck(conv, (x[:1].requires_grad_(),))
 
 
+@pytest.mark.slow  # fast: tests/storage/test_onnx_parity.py exports a filter along with others
 def test_it_is_exported_to_onnx(tmp_path):
     from dendritree import to_onnx
 

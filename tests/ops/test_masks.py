@@ -11,6 +11,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from effort import thorough
 from forests import NAMED, random_case, rank_in_neuron
 from torch import nn
 
@@ -264,7 +265,7 @@ def test_two_seeds_give_independent_masks(name, p, samples):
 
 
 def test_masks_of_many_seeds_are_independent_tosses_for_each_synapse():
-    forest, p, count = Forest.grow(4, depth=1, neurons=2), 0.25, 1000
+    forest, p, count = Forest.grow(4, depth=1, neurons=2), 0.25, thorough(300, 1000)
     drawn = torch.stack([mask_of(forest, seed, 4, p).flatten() for seed in range(count)])  # (seeds, places)
     masks = standardized(drawn == 0, p)
     assert (masks.mean(0).abs() * math.sqrt(count)).max() < 5

@@ -156,9 +156,9 @@ def can_mount():
 
 @pytest.mark.skipif(not can_mount(), reason="no right to mount a small disk")
 def test_a_real_disk_that_fills_while_the_kernels_are_written(tmp_path):
-    """Of 96 KiB: one code fits, the other one does not."""
+    """Of 64 KiB: one code fits, the other one does not."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
-    mounted = 'mount -t tmpfs -o size=96k none "$0" && "$@" && find "$0" -name "*.code*" | wc -l'
+    mounted = 'mount -t tmpfs -o size=64k none "$0" && "$@" && find "$0" -name "*.code*" | wc -l'
     command = ["unshare", "-rm", "sh", "-c", mounted, str(tmp_path), sys.executable, "-W", "error", "-c", COUNT]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
     assert (done.returncode, done.stderr) == (0, "")

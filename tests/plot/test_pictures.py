@@ -66,7 +66,10 @@ def test_every_picture_is_a_figure_of_its_own(name, theme):
 
 
 @pytest.mark.parametrize("name", ["tree", pytest.param("explanation", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("suffix", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("PNG", b"\x89PNG")])
+@pytest.mark.parametrize(
+    ("suffix", "start"),
+    [("svg", b"<?xml"), ("PNG", b"\x89PNG"), pytest.param("png", b"\x89PNG", marks=pytest.mark.slow)],
+)
 def test_files_are_whole_and_the_same_each_time(name, suffix, start, tmp_path):
     contents = []
     for folder in ("one", "two"):

@@ -59,9 +59,7 @@ def test_a_time_is_close_to_what_it_shows(seconds):
 def test_unknown_forms_are_refused():
     with pytest.raises(OptionError, match=r"form must be one of 'text', .*: got 'spred'; did you mean 'spread'\?"):
         Column("name", "label", "spred")
-    with pytest.raises(
-        OptionError, match="form must be one of 'curves', 'sweep', 'points', 'scaling', 'shares': got 'pie'"
-    ):
+    with pytest.raises(OptionError, match=r"form must be one of 'curves', 'sweep', .*: got 'pie'"):
         Chart("name", "title", "alt", "x", (), form="pie")
 
 

@@ -10,7 +10,7 @@ from effort import thorough
 from forests import loop
 from torch import nn
 
-from dendritree import DMNN, DNM, DendriticLayer, create_model, to_onnx
+from dendritree import DMNN, DNM, DendriticConv2d, DendriticLayer, create_model, to_onnx
 from dendritree.budget import stated_input_shape
 from dendritree.wiring import WIRINGS
 
@@ -114,13 +114,14 @@ def test_the_export_says_how_close_it_is(exported):
 # --------------------------------------------------------------------------------------------- neurons of other authors
 
 
-def test_neurons_of_other_authors_give_their_numbers_for_any_batch(tmp_path):
+def test_neurons_of_other_authors_and_filters_give_their_numbers_for_any_batch(tmp_path):
     torch.manual_seed(0)
     dnms = [dnm for soma in ("sigmoid", "logit", "log") for dnm in whole_and_pruned(soma)]
     assert [dnm.is_pruned for dnm in dnms] == [False, True] * 3
-    dnms = thorough([dnms[0], dnms[3], dnms[4]], dnms)
+    dnms = thorough([dnms[0], dnms[3]], dnms)
     dmnns = [DMNN(16, 3, dendrites=2), DMNN(16, 3, dendrites=2, temperature=0.05)]  # hard and smooth
-    same_numbers(Many([*dnms, *dmnns]), tmp_path, (16,))
+    filters = nn.Sequential(nn.Unflatten(1, (1, 4, 4)), DendriticConv2d(1, 2, 3, branching=3), nn.Flatten())
+    same_numbers(Many([*dnms, *dmnns, filters]), tmp_path, (16,))
 
 
 @pytest.mark.slow  # the same neurons behind convolutions of torch

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from ..header import PIECEWISE, TANH
 from .memory import at, call_at, cast, fill, sizes_at
-from .parts import part
+from .parts import loop, part
 from .passes import (
     Tiles,
     chunk_of,
@@ -145,7 +145,7 @@ def backward(header, zero):
 # ------------------------------------------------------------------------------------------------- sums over samples
 
 
-@part
+@loop
 def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, products, sums, zero):
     """Add to the sums of H x and of H what one tile of samples gives for the nodes of a chunk, parents before children.
 

@@ -17,7 +17,7 @@ from ..header import PIECEWISE, TANH
 from .images import position_keys
 from .masks import LOWER, UPPER, Mask, sample_keys, synapse_key
 from .memory import UINT32, at, call_at, cast, sheet_at, sizes_at
-from .parts import part
+from .parts import loop, part
 from .passes import (
     Tiles,
     beginning_of,
@@ -104,7 +104,7 @@ def make_keys(call, mask, block, tile, zero):
         sample_keys(mask, first, lanes(zero))
 
 
-@part
+@loop
 def run_nodes(bias_at, trees, tiles, first_place, last_place, silent, mask, zero):
     """Values of the nodes of a chunk for one tile of samples, children before parents."""
     p = first_place
@@ -150,7 +150,7 @@ def bias_of(bias_at, place, zero):
     return at(bias_at, number(zero))[place.node] if bias_at else number(zero)
 
 
-@part
+@loop
 def pass_on(z, trees, tiles, p, i, none, zero):
     """value = act(z) goes to what is above the node, for part `i` of a tile; `none` are zeros for a part."""
     place, kind = place_of(trees, p), trees.kind
@@ -159,13 +159,13 @@ def pass_on(z, trees, tiles, p, i, none, zero):
     store(upper_end(tiles, place.root, place.slot, zero) + i * stride(none), value)
 
 
-@part
+@loop
 def row_at(row, trees, tiles, zero):
     """Where the tile lies that an edge reads: an input, or the value of a dendrite."""
     return tiles.inputs + row * trees.row_bytes if row >= 0 else tiles.values + (-1 - row) * stride(zero)
 
 
-@part
+@loop
 def weighted_sum(bias, trees, place, tiles, zero):
     """bias + sum of weight * row."""
     z = spread(bias, zero)
@@ -194,7 +194,7 @@ def dropped_sum(bias, trees, place, tiles, silent, mask, zero):
     return z
 
 
-@part
+@loop
 def activate(z, linear, kind, slope, trace, zero):
     """act(z); what the way back needs is written to `trace`."""
     if kind == PIECEWISE:

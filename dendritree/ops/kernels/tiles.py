@@ -14,7 +14,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
 from .parts import OPTIONS, operation
@@ -202,12 +201,8 @@ def fma(a, b, c):
     """a b + c, where a is a number or a tile."""
 
     def build(builder, a, b, c):
-        # As one instruction: a product and a sum apart may or may not be joined, and were with some lengths of tiles.
-        kind, name = c.type, f"llvm.fmuladd.v{tile.lanes}f{8 * tile.item}"
-        joined = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
-        return builder.call(joined, [_spread(builder, a, kind), b, c], fastmath=FAST)
+        return builder.fadd(builder.fmul(_spread(builder, a, b.type), b, flags=FAST), c, flags=FAST)
 
-    tile = c
     return c(a if isinstance(a, Tile) else c.number, b, c), build
 
 

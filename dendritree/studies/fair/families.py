@@ -6,13 +6,14 @@ The width is never chosen: it is the largest that the parameter budget allows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...errors import OptionError
+from ...models.neuron_families import neuron_family, neuron_names
 from ...models.sizing import fill_budget
 from ...wiring import Local, Random, Tied, Wiring
 from ..engine.choice import Choice
@@ -200,6 +201,13 @@ def _network(
     neuron: str, fixed: Callable[[Task], dict[str, Any]] = lambda _: {}, **options: Sequence[Any]
 ) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
     """Draws one of the values of each option of a neuron; `fixed` are those that the data decides."""
+    return _neurons(neuron, options, fixed)
+
+
+def _neurons(
+    neuron: str, options: Mapping[str, Sequence[Any]], fixed: Callable[[Task], dict[str, Any]] = lambda _: {}
+) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
+    """The same with options of any name."""
 
     def draw(random: np.random.Generator, task: Task) -> dict[str, Any]:
         chosen = {name: _pick(random, *values) for name, values in options.items()} | fixed(task)
@@ -227,7 +235,30 @@ def _dann(random: np.random.Generator, task: Task) -> dict[str, Any]:
     return _network("dann", lambda _: image, dendrites=(2, 4, 8, 16), field=fields)(random, task)
 
 
-FAMILIES = {
+class Families(Mapping[str, Family]):
+    """Families by name: those of this library, then registered neurons, of which an installed package's is imported
+    when it is first looked up."""
+
+    def __init__(self, ours: Mapping[str, Family]) -> None:
+        self._ours = dict(ours)
+
+    def __getitem__(self, name: str) -> Family:
+        if name in self._ours:
+            return self._ours[name]
+        if name not in neuron_names():
+            raise KeyError(name)
+        neuron = neuron_family(name)
+        return Family(name, neuron.title, "neuron-network", _neurons(name, neuron.choices))
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._ours
+        yield from neuron_names()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+OF_THIS_LIBRARY = {
     "tree": Family("trees", "dendritic trees of two levels", "dendritic-network", _tree),
     "sparse": Family("sparse", "sparse perceptrons: the same wiring, no tree", "dendritic-network", _sparse),
     "dense": Family("dense", "dense MLP", "dense-network", _dense),
@@ -242,6 +273,7 @@ FAMILIES = {
     "dmnn": Family("DMNN", "DMNN: morphological neurons, boxes as dendrites", "neuron-network", _dmnn),
     "dann": Family("dANN", "dANN: somata with dendrites of 16 synapses", "neuron-network", _dann),
 }
+FAMILIES = Families(OF_THIS_LIBRARY)
 """Families by name, in reading order. `sparse`, `dense` and `linear` are the controls of `tree`."""
 OURS = ("tree", "sparse", "dense", "linear")
 """What a comparison has by default."""

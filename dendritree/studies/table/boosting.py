@@ -70,7 +70,7 @@ class Boosting:
         else:
             self.shift, self.scale = float(y.mean()), float(y.std()) or 1.0
             y = (y - self.shift) / self.scale
-        with one_thread():
+        with one_thread(), np.errstate(over="ignore", invalid="ignore"):  # thresholds between numbers of 1e308
             self.model.fit(x, y)
         return self
 

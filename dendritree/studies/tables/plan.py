@@ -155,7 +155,7 @@ class TablesPlan:
             for family in FAMILIES
         }
         version = import_extra("sklearn", extra="tables").__version__
-        return {"tables": 1, "folds": self.folds, "scikit-learn": version, "estimators": estimators}
+        return {"collection": 1, "folds": self.folds, "scikit-learn": version, "estimators": estimators}
 
     def jobs(self) -> list[TableJob]:
         """All models, table by table, small tables first."""

@@ -37,7 +37,9 @@ def write_tables(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
     """Write what the run in `folder` found, as far as it is, into the same folder; needs the extra `report`."""
     with RunStore.open_for_reading(folder) as store:
         info, results = run_info(store), read_results(store)
-    halves = [half for name in (*HALVES, ALL) if (half := Half.of(name, results)).results]
+    halves = [half for name in HALVES if (half := Half.of(name, results)).results]
+    if len(halves) == len(HALVES):
+        halves.append(Half.of(ALL, results))
     sections = (
         bars_section(halves),
         ranks_section(halves),
@@ -52,7 +54,7 @@ def write_tables(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
 
 def read_results(store: RunStore) -> list[TableResult]:
     """What a run found, as far as it is."""
-    if "tables" not in store.config:
+    if "collection" not in store.config:
         raise FormatError(f"the folder must be of `dendritree compare tables`: {store.folder} holds another run")
     folds = check_int("folds", store.config.get("folds"), least=2)
     return summarize_tables(store.read_trials(read_table_trial, with_weights=False), folds)
@@ -199,7 +201,8 @@ def tables_section(results: Sequence[TableResult]) -> Section:
             *TABLE_COLUMNS,
             Column("rows", "rows", "count", value="table.rows", detail=True),
             Column("columns", "columns", "count", value="table.columns", detail=True),
-            *_columns("spread", "", " ", "spread"),
+            *_columns("mean", "", " ", "number"),
+            *_columns("sd", "_sd", "", "number"),
             *_columns("parameters", "_parameters", "", "count"),
             *_columns("fit_seconds", "_fit_seconds", "", "seconds"),
             *_columns("predict_seconds", "_predict_seconds", "", "seconds"),

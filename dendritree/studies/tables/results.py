@@ -40,6 +40,16 @@ class Measured:
         """Mean and standard deviation of the scores."""
         return spread(self.scores)
 
+    @property
+    def mean(self) -> float:
+        """Of the scores of its folds."""
+        return self.spread.mean
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the scores of its folds."""
+        return self.spread.sd
+
 
 @dataclass(frozen=True)
 class TableResult:

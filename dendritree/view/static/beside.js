@@ -13,7 +13,7 @@ export function alike(one, other) {
 export class Beside {
   /** `page` has what both models share: `question(about, samples)`, `blank()`, `follows()`, `trouble(error)`. */
   constructor(parts, classes, page) {
-    Object.assign(this, { ...parts, classes, page, about: null, samples: [], neuron: 0, asked: 0, wave: false });
+    Object.assign(this, { ...parts, classes, page, about: null, samples: [], neuron: 0, asked: 0, wish: 0, wave: false });
     this.tree = new Tree(this.canvas, () => {}, () => {});
     this.activity = new Newest((question) => this.send(question), (found) => this.received(found), page.trouble);
   }
@@ -69,9 +69,10 @@ export class Beside {
   /** Show the neuron of a class. */
   async go(wanted) {
     const { about, number, layer } = this, neuron = Math.min(wanted, about.layers[layer].neurons - 1);
+    const wish = ++this.wish; // the last one counts, whichever answer comes first
     try {
       const found = await ask(`/api/models/${number}/tree?layer=${layer}&neuron=${neuron}`);
-      if (about !== this.about) return;
+      if (about !== this.about || wish !== this.wish) return;
       this.show(found, neuron);
       this.refresh(true);
     } catch (error) {

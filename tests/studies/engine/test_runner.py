@@ -100,9 +100,11 @@ def test_workers_that_always_die_are_not_waited_for_forever():
     assert len(killed) >= LOSSES_IN_A_ROW
 
 
-def test_a_job_that_raises_shows_its_error_and_the_workers_end(expected):
+# A worker takes four seconds to start and to import what its job needs.
+@pytest.mark.parametrize("backend", ["here", pytest.param("loky", marks=pytest.mark.slow)])
+def test_a_job_that_raises_shows_its_error_and_the_workers_end(backend, expected):
     done = Collected()
-    with Workers("loky", count=1) as pool:
+    with Workers(backend, count=1) as pool:
         with pytest.raises(ShapeError, match=r"branching \*\* depth: got .*1024.*branching 3"):
             run_jobs([impossible_job(), *some_jobs(1)], pool, done, work=run_job)
         pids = worker_pids(pool)

@@ -55,7 +55,9 @@ def test_any_work_is_done_in_a_worker_once_each_with_the_data_folder(worker):
     found = {}
     run_jobs([3, 1, 2], worker, found.__setitem__, work=timed, data_dir="some/folder")
     assert list(found) == [3, 1, 2]
-    assert {asked[:2] for (asked,) in found.values()} == {(job, "some/folder") for job in (1, 2, 3)}
+    assert {asked[:2] for (asked,) in found.values()} == {
+        (job, str(Path("some/folder").resolve())) for job in (1, 2, 3)
+    }
     (process,) = {asked[2] for (asked,) in found.values()}
     assert process != os.getpid()
 

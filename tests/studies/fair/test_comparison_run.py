@@ -197,7 +197,7 @@ class StopAt:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("done", [1, 12])
+@pytest.mark.parametrize("done", [12, pytest.param(1, marks=pytest.mark.slow)])
 def test_interrupted_and_gone_on_is_as_in_one_go(done, expected, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         compare(tmp_path / "run", small_plan(), workers=here(), observer=StopAt(done))

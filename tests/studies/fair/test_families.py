@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from compare_cases import made_trial, one_wider, parameters_by_hand
+from effort import thorough
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -213,7 +214,7 @@ def test_trees_and_sparse_perceptrons_of_tables_read_columns_by_chance():
 @pytest.mark.parametrize("family", FOR_IMAGES)
 @pytest.mark.parametrize(("dataset", "budget"), [("mnist", 4000), ("cifar10", 18000), ("digits", 1000)])
 def test_a_family_that_shares_weights_fills_its_budget(family, dataset, budget):
-    for seed in range(3):
+    for seed in range(thorough(1, 3)):
         choice = choose(family, Task.parse(dataset), budget, seed)
         (width,) = choice.arguments["hidden"]
         sizes = [

@@ -12,6 +12,7 @@ import sqlite3
 
 import pytest
 import torch
+from effort import thorough
 from tune_cases import made_up, tried
 
 import dendritree
@@ -27,7 +28,8 @@ from dendritree.studies.tuning.study import quiet
 from dendritree.training import evaluate
 
 optuna = pytest.importorskip("optuna")
-OPTIONS = {"budget": 300, "trials": 7, "steps": 1}
+TRIALS = thorough(5, 7)
+OPTIONS = {"budget": 300, "trials": TRIALS, "steps": 1}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def whole(tmp_path_factory):
 
 def test_a_search_keeps_to_the_budget_and_tries_the_preset_first(whole):
     found, _ = whole
-    assert len(found.trials) == 7
+    assert len(found.trials) == TRIALS
     assert all(trial.parameters is None or trial.parameters <= 300 for trial in found.trials)
     assert found.preset is found.trials[0]
     assert found.best.score == max(trial.score for trial in found.trials if trial.whole)
@@ -91,7 +93,7 @@ class Stop:
 
 
 def test_a_search_that_was_stopped_goes_on_and_ends_the_same(whole, tmp_path, monkeypatch):
-    for at in (1, 3, 5):  # the first trial, one in between, and then the training of the best
+    for at in (1, 3, TRIALS - 2):  # the first trial, one in between, and then the training of the best
         with monkeypatch.context() as patch:
             patch.setattr(choice, "fit", Stop(at))
             with pytest.raises(KeyboardInterrupt):
@@ -151,7 +153,7 @@ def test_more_trials_go_on_from_those_that_are_there_and_say_how_often_test_was_
     more = tune(made_up(), out=tmp_path, observer=lambda *told: seen.append(told), **OPTIONS)
     assert tried(more)[:2] == tried(few)
     assert tried(more) == tried(whole[0])
-    assert [told[:3] for told in seen] == [("trials", number + 1, 7) for number in range(2, 7)]
+    assert [told[:3] for told in seen] == [("trials", number + 1, TRIALS) for number in range(2, TRIALS)]
     assert all(
         re.match(r"accuracy 0\.\d{4}, \d+ parameters(, stopped early)?; best accuracy 0\.\d{4}$", told[3])
         for told in seen
@@ -270,7 +272,7 @@ def test_a_damaged_study_is_rejected(whole, sql, message, tmp_path):
     with contextlib.closing(sqlite3.connect(tmp_path / "study.db")) as connection, connection:
         connection.execute(sql)
     with pytest.raises(DendritreeError, match=message):
-        tune(made_up(), **OPTIONS | {"trials": 8}, out=tmp_path)
+        tune(made_up(), **OPTIONS | {"trials": TRIALS + 1}, out=tmp_path)
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
