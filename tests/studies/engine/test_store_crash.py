@@ -19,7 +19,7 @@ BATCH = 5
 
 # Adds batch after batch, and tells after each; weights make a batch longer than SQLite's page cache.
 WRITER = f"""
-import sys
+import sys, time
 from made_trials import kept_trial
 from dendritree.studies.engine.store import RunStore
 
@@ -30,6 +30,7 @@ for first in range(start, start + 100_000, {BATCH}):
     weights = bytes(int(sys.argv[2]))
     store.add([kept_trial(index=first + i, epochs=100, weights=weights) for i in range({BATCH})])
     print(first + {BATCH}, flush=True)
+    time.sleep(float(sys.argv[3]))
 """
 
 # Stops in the middle of a transaction, with pages of it in the file already.
@@ -92,7 +93,7 @@ def test_whenever_a_writer_is_killed_whole_batches_are_there_and_nothing_else(tm
     moments = random.Random(weights)
     told = 0
     for _ in range(3):
-        process = start(WRITER, tmp_path, weights)
+        process = start(WRITER, tmp_path, weights, 0)
         told = told or int(process.stdout.readline())  # the first one comes to store a batch, however busy the machine
         time.sleep(moments.uniform(0.0, 0.2))
         told = max(told, kill(process))
@@ -147,7 +148,7 @@ def test_an_interrupt_in_the_middle_of_a_batch_stores_nothing_of_it(folder):
 
 
 def test_a_second_process_is_rejected_by_name_and_the_first_resumes(tmp_path):
-    process = start(WRITER, tmp_path, 0)
+    process = start(WRITER, tmp_path, 0, 0)
     try:
         with pytest.raises(DendritreeError) as refusal:
             RunStore.create_or_open(tmp_path, CONFIG)
@@ -175,7 +176,7 @@ def test_a_refused_run_is_not_left_locked(folder):
 
 
 def test_readers_see_whole_batches_while_a_writer_is_at_work(tmp_path):
-    process = start(WRITER, tmp_path, 0)
+    process = start(WRITER, tmp_path, 0, 0.02)  # or the reader, who reads everything, falls ever further behind
     seen = []
     try:
         while len(set(seen)) < 5 and len(seen) < 100:
