@@ -210,13 +210,18 @@ def _effect_section(fit: TableFit, effects: list[Effect], unit: str, digits: int
         ),
         pairs,
         by=lambda pair: (str(effects.index(pair[0])), f"{pair[0].column}, to {pair[0].output}"),
-        charts=tuple(_effect_chart(fit, number, effect) for number, effect in enumerate(effects)),
+        charts=tuple(_effect_chart(fit, number, effect) for number, effect in enumerate(effects) if _has_axis(effect)),
         brief=False,
     )
 
 
 def _value_text(point: EffectPoint) -> str:
     return point.value if isinstance(point.value, str) else f"{point.value:.6g}"
+
+
+def _has_axis(effect: Effect) -> bool:
+    """Whether its values fit on an axis: matplotlib takes their distances, which must be within the range of floats."""
+    return all(isinstance(point.value, str) or abs(point.value) < 1e300 for point in effect.points)
 
 
 def _effect_chart(fit: TableFit, number: int, effect: Effect) -> Chart:

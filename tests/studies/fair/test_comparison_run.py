@@ -50,7 +50,7 @@ def test_choices_of_two_versions_are_not_mixed(whole, expected, family, monkeypa
         return FAMILIES[family].draw(generator, task) | {"dropout": 0.25}
 
     changed = dataclasses.replace(FAMILIES[family], draw=draw)
-    monkeypatch.setattr(plan, "FAMILIES", FAMILIES | {family: changed})
+    monkeypatch.setattr(plan, "FAMILIES", {**FAMILIES, family: changed})
     plan.draw_choice.cache_clear()
     try:
         with pytest.raises(FormatError, match=rf"of {family} on digits:128 differs .* in dropout: 0\.[01] -> 0\.25$"):
