@@ -71,6 +71,8 @@ def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[P
     (False, ['notes.txt'])
     """
     target = followed(path)
+    if target.is_char_device() or target.is_block_device():  # root could replace /dev/null, for everybody
+        raise DendritreeError(f"{what} must not be a device: {os.fspath(path)} is one")
     scratch = scratch_beside(target)
     try:
         with writable(path, what):

@@ -1,6 +1,7 @@
 """Files that appear whole or not at all, and the lock."""
 
 import os
+import stat
 import sys
 import threading
 from pathlib import Path
@@ -161,3 +162,14 @@ def test_a_lock_that_is_not_a_plain_file_is_held_without_a_name_and_released(kin
     for _ in range(2):
         with Lock(path, on_wait=lambda _: None, patience=0) as lock:
             assert lock.held
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can make a device, or replace one"
+)
+def test_a_device_is_not_replaced(tmp_path):
+    device = tmp_path / "null"
+    os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    with pytest.raises(DendritreeError, match="notes must not be a device"):
+        write_whole(device, "text", "notes")
+    assert device.is_char_device()
