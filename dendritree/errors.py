@@ -10,9 +10,12 @@ import difflib
 import importlib
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
+
+from .interrupts import interrupts_held
 
 __all__ = [
     "DendritreeError",
@@ -140,8 +143,11 @@ def import_extra(module: str, extra: str) -> ModuleType:
     >>> import_extra("json", "none").__name__
     'json'
     """
-    try:
+    if module in sys.modules:
         return importlib.import_module(module)
+    try:
+        with interrupts_held():  # a package whose import is interrupted stays half-imported until the process ends
+            return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
         raise MissingExtraError(

@@ -17,8 +17,9 @@ PACKAGE = Path(dendritree.__file__).parent
 
 # The map of the package, in the order of its imports: a unit may import from the lines above its own, and from errors.
 MAP = """
+interrupts
 errors
-files interrupts
+files
 folders
 levels edges
 tree

@@ -189,3 +189,13 @@ def test_an_estimator_is_no_module_but_has_one():
             OptionError, match=r"^the model must be an nn.Module: got DendriticClassifier; give its network_$"
         ):
             function(DendriticClassifier())
+
+
+def test_ctrl_c_in_the_import_of_an_extra_waits_for_its_end(tmp_path, monkeypatch):
+    """A package that is imported in part would fail, until the process ends, for want of what it lacks."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "interrupted_extra.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nwhole = True\n")
+    with pytest.raises(KeyboardInterrupt):
+        errors.import_extra("interrupted_extra", "none")
+    assert sys.modules["interrupted_extra"].whole
+    assert errors.import_extra("interrupted_extra", "none").whole

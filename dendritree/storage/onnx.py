@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from ..budget import stated_input_shape
 from ..errors import DendritreeError, OptionError, ShapeError, import_extra
 from ..files import write_whole
+from ..interrupts import interrupts_held
 from ..models.holders import held_by, network_of
 from ..models.modes import evaluating
 
@@ -164,12 +165,15 @@ def _check_batches(model: nn.Module, sample: Tensor, given: int | None) -> None:
 
 
 def _program(model: nn.Module, sample: Tensor) -> Any:
-    """The exported program. The exporter's messages about packages that are not needed here are silenced."""
+    """The exported program. The exporter's messages about packages that are not needed here are silenced.
+
+    Ctrl-C waits until it is done: an interrupted exporter leaves packages half-imported, so that no later export works.
+    """
     chatter = logging.getLogger("torch.onnx")
     level = chatter.level
     try:
         chatter.setLevel(logging.ERROR)
-        with warnings.catch_warnings():
+        with interrupts_held(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return torch.onnx.export(
                 model,

@@ -1,6 +1,7 @@
 """`to_onnx` and `dendritree export`: one line, a file that was compared with the model, or a line that says why not."""
 
 import re
+import signal
 
 import pytest
 import torch
@@ -154,3 +155,26 @@ def test_a_mistake_on_the_command_line_is_one_line(arguments, message, capsys, t
     assert (status, out, len(error.splitlines())) == (2, "", 1)
     assert re.search(message, error)
     assert list(tmp_path.iterdir()) == []
+
+
+WENT_ON = []
+"""What an interrupted export did after its Ctrl-C; an exporter rejects models that change themselves."""
+
+
+class Interrupted(OneBatch):
+    """A Ctrl-C comes while it is traced."""
+
+    def forward(self, x):
+        if torch.compiler.is_exporting() and not WENT_ON:
+            signal.raise_signal(signal.SIGINT)
+            WENT_ON.append(x)
+        return self.layer(x)
+
+
+def test_ctrl_c_waits_for_the_end_of_the_exporter_which_works_again(tmp_path):
+    model, file = Interrupted(), tmp_path / "model.onnx"
+    with pytest.raises(KeyboardInterrupt):
+        to_onnx(model, file, torch.randn(2, 4))
+    assert WENT_ON
+    assert not file.exists()
+    assert to_onnx(model, file, torch.randn(2, 4)).difference < 1e-5
