@@ -15,7 +15,7 @@ import numpy as np
 
 from ..header import PIECEWISE, TANH
 from .images import position_keys
-from .masks import LOWER, UPPER, Mask, sample_keys, synapse_key
+from .masks import FIRST, SECOND, Mask, sample_keys, synapse_key
 from .memory import UINT32, at, call_at, cast, sheet_at, sizes_at
 from .parts import loop, part
 from .passes import (
@@ -33,10 +33,10 @@ from .sharing import TILES, WORKERS, count_up, share_of, take
 from .tiles import (
     bit_stride,
     choose,
+    dropped,
     fma,
     lanes,
     load,
-    mark_below,
     mark_not_positive,
     mul,
     number,
@@ -69,7 +69,7 @@ def forward(header, zero):
     low, high = UINT32, UINT32
     if call.limit:
         low, high = at(call.seed, UINT32)[0], at(call.seed, UINT32)[1]
-    mask = Mask(np.uint32(call.limit), low, high, keys)
+    mask = Mask(np.uint32(call.limit << 16), low, high, keys)
 
     jobs = call.blocks * call.groups
     job = take(header, TILES)
@@ -183,14 +183,13 @@ def dropped_sum(bias, trees, place, tiles, silent, mask, zero):
         row, bits = rows[e], silent + e * bit_stride(zero)
         value = load(row_at(row, trees, tiles, zero), zero)
         if row < 0:  # a dendrite is never silent: nothing is below 0
-            mark_below(bits, pair, LOWER, UINT32)
-            z = fma(trees.weight[e], value, z)
+            z = fma(trees.weight[e], dropped(bits, pair, FIRST, UINT32, value), z)
             continue
         second = (e - first) % 2
         if second == 0 or rows[e - 1] < 0:
             pair = pair_bits(synapse_key(mask, e - second), mask.keys, zero)
-        mark_below(bits, pair, LOWER if second else UPPER, mask.limit)
-        z = fma(trees.weight[e] * trees.scale, choose(bits, zero, value), z)
+        passed = dropped(bits, pair, SECOND if second else FIRST, mask.limit, value)
+        z = fma(trees.weight[e] * trees.scale, passed, z)
     return z
 
 

@@ -12,14 +12,14 @@ import numpy as np
 from .memory import UINT32, at
 from .parts import part
 
-UPPER, LOWER = np.uint32(16), np.uint32(0)  # where the bits of the first and of the second synapse of a pair begin
+FIRST, SECOND = np.uint32(0), np.uint32(16)  # by how much a hash is shifted for the synapses of a pair
 
 
 class Mask(NamedTuple):
     """What decides which synapses are silent."""
 
     limit: Any
-    """Synapses whose 16 bits are below it; 0 without dropout."""
+    """Synapses are silent whose 16 bits, the upper ones of a shifted hash, are below it; 0 without dropout."""
     low: Any
     high: Any
     """Both halves of the seed."""

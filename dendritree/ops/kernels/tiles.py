@@ -273,18 +273,22 @@ def mark_not_positive(address, tile):
 
 
 @operation
-def mark_below(address, tile, shift, limit):
-    """Set the bits of samples whose 16 bits of a 32-bit number, from `shift` on, are below a limit."""
+def dropped(address, words, shift, limit, tile):
+    """A tile with 0 for the samples whose 16 bits of a 32-bit number are below a limit; their bits are set.
 
-    def build(builder, address, words, shift, limit):
-        marks = []
-        for piece in _pieces(builder, words):
-            half = builder.lshr(piece, _spread(builder, shift, piece.type))
-            half = builder.and_(half, _constant(piece.type, 0xFFFF))
-            marks.append(builder.icmp_unsigned("<", half, _spread(builder, limit, piece.type)))
+    The 16 bits are the upper ones, once a number is shifted to the left; `limit` is compared with all 32.
+    """
+
+    def build(builder, address, words, shift, limit, value):
+        marks, found = [], []
+        for word, piece in zip(_pieces(builder, words), _pieces(builder, value), strict=True):
+            shifted = builder.shl(word, _spread(builder, shift, word.type))
+            marks.append(builder.icmp_unsigned("<", shifted, _spread(builder, limit, word.type)))
+            found.append(builder.select(marks[-1], _constant(piece.type, 0.0), piece))
         _store_bits(builder, address, marks)
+        return _join(builder, found)
 
-    return types.void(types.intp, tile, types.uint32, types.uint32), build
+    return tile(types.intp, words, types.uint32, types.uint32, tile), build
 
 
 @operation
