@@ -146,7 +146,8 @@ def import_extra(module: str, extra: str) -> ModuleType:
     if module in sys.modules:
         return importlib.import_module(module)
     try:
-        with interrupts_held():  # a package whose import is interrupted stays half-imported until the process ends
+        # A package whose import is interrupted stays half-imported until the process ends; ONNX's C++ code ends it.
+        with interrupts_held():
             return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
