@@ -15,6 +15,9 @@ from typing import Self
 from .errors import DendritreeError
 
 POLL_SECONDS = 0.02
+WINDOWS_LOCKS = 2**30
+"""The byte of a file that is locked on Windows, which lets nobody else read it: past the end, the holder's name stays
+readable."""
 SCRATCH_NAME = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}")
 
 
@@ -160,28 +163,25 @@ class Lock:
                 os.close(self._descriptor)
                 raise
             os.close(self._descriptor)  # the holder before us has removed the file that we have locked
-        self._write_holder(f"{os.getpid()}\n")
+        if self.held:
+            self._write_holder(f"{os.getpid()}\n")
 
     def _acquire(self) -> bool:
         try:
-            import fcntl
-
             waits = False
-            while True:
-                try:
-                    fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return True
-                except BlockingIOError:
-                    holder = os.pread(self._descriptor, 32, 0).decode("ascii", "replace").strip()
+            while not _set_lock(self._descriptor, locked=True):
+                os.lseek(self._descriptor, 0, os.SEEK_SET)
+                holder = os.read(self._descriptor, 32).decode("ascii", "replace").strip()
                 who = f"process {holder}" if holder else "another process"
                 if time.monotonic() >= self._end:
                     rule = "a folder takes one writer at a time"
-                    raise DendritreeError(f"{rule}: {self.path.parent} is in use by {who}") from None
+                    raise DendritreeError(f"{rule}: {self.path.parent} is in use by {who}")
                 if not waits and self._on_wait is not None:
                     self._on_wait(who)
                 waits = True
                 time.sleep(POLL_SECONDS)
-        except (ImportError, OSError) as error:  # Windows; some network drives
+            return True
+        except (ImportError, OSError) as error:  # some network drives
             if self._on_wait is None:
                 rule = "a folder with one writer needs file locks"
                 raise NoLocksError(f"{rule}: {self.path.parent} ({error})") from None
@@ -190,7 +190,8 @@ class Lock:
     def _write_holder(self, name: str) -> None:
         with contextlib.suppress(OSError):  # a full disk, a pipe: the lock is held all the same, without a name
             os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, name.encode("ascii"), 0)
+            os.lseek(self._descriptor, 0, os.SEEK_SET)
+            os.write(self._descriptor, name.encode("ascii"))
 
     def _is_there(self) -> bool:
         try:
@@ -203,16 +204,16 @@ class Lock:
         if self._descriptor < 0:
             return
         if self.held:
-            import fcntl
-
             if self.stays:
                 self._write_holder("")
             else:  # while we have it: later it may be the next one's
                 self._remove()
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing is not enough if a forked child has the file too
+            _set_lock(self._descriptor, locked=False)  # closing is not enough if a forked child has the file too
         os.close(self._descriptor)
         self._descriptor = -1
-        if not self.held and not self.stays:
+        if not self.stays and (
+            not self.held or os.name == "nt"
+        ):  # Windows does not remove a file that anybody has open
             self._remove()
 
     def _remove(self) -> None:
@@ -224,6 +225,24 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def _set_lock(descriptor: int, *, locked: bool) -> bool:
+    """Lock an open file or let it go; False if another has it. `ImportError` on a system that has no locks."""
+    try:
+        try:
+            import fcntl
+        except ImportError:
+            import msvcrt
+
+            os.lseek(descriptor, WINDOWS_LOCKS, os.SEEK_SET)
+            how = "LK_NBLCK" if locked else "LK_UNLCK"
+            msvcrt.locking(descriptor, getattr(msvcrt, how), 1)  # type: ignore[attr-defined, unused-ignore]
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if locked else fcntl.LOCK_UN)
+    except (BlockingIOError, PermissionError):  # the latter is what Windows says
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -94,7 +94,10 @@ def _lost_ones_again() -> Iterator[None]:
 
     def again() -> None:
         if not over.wait(AGAIN_SECONDS):
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # it may be waiting for something
+            if hasattr(signal, "pthread_kill"):
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # it may wait for something
+            else:  # Windows
+                signal.raise_signal(signal.SIGINT)
 
     def hook(unraisable: sys.UnraisableHookArgs, /) -> None:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):

@@ -138,7 +138,7 @@ def test_another_table_or_other_options_do_not_resume(fit, table, trained, tmp_p
 
 
 def test_without_file_locks_nothing_is_kept_and_the_model_is_written(fit, quiet, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "fcntl", None)  # what Windows looks like to import
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # and Windows's own module is not here either
     assert fit(tmp_path / "model")[0] == 0
     assert_same_model(tmp_path / "model", quiet)
 
