@@ -15,10 +15,7 @@ from ..layers.forest import ForestLayer
 from ..layers.linear import Linear
 from .forwards import read
 
-CONVOLUTIONS: dict[type[nn.Module], type[DendriticConv1d] | type[DendriticConv2d]] = {
-    nn.Conv1d: DendriticConv1d,
-    nn.Conv2d: DendriticConv2d,
-}
+CONVOLUTIONS: dict[type[nn.Module], Any] = {nn.Conv1d: DendriticConv1d, nn.Conv2d: DendriticConv2d}
 """Layers whose filters are perceptrons over patches, and what takes their place."""
 
 
@@ -71,11 +68,12 @@ class Perceptron:
 
     def dendritic(self, in_features: int, out_features: int, **options: Any) -> ForestLayer:
         """A layer of trees that is called as this module is; `in_features` of a convolution are those of its patch."""
-        for kind, dendritic in CONVOLUTIONS.items():
-            if isinstance(self.module, kind):
-                sliding = (getattr(self.module, name) for name in ("kernel_size", "stride", "padding", "dilation"))
-                return dendritic(self.module.in_channels, out_features, *sliding, **options)
-        return DendriticLayer(in_features, out_features, **options)
+        if not self.is_convolution:
+            return DendriticLayer(in_features, out_features, **options)
+        kind = next(new for old, new in CONVOLUTIONS.items() if isinstance(self.module, old))
+        sliding = (getattr(self.module, name) for name in ("kernel_size", "stride", "padding", "dilation"))
+        layer: ForestLayer = kind(self.module.in_channels, out_features, *sliding, **options)
+        return layer
 
 
 def find_perceptrons(model: nn.Module, *, convolutions: bool = False) -> tuple[dict[str, Perceptron], dict[str, str]]:
@@ -134,8 +132,8 @@ def _unfit(module: nn.Module) -> str | None:
         return "it is lazy and has no size yet: run a batch through the model first"
     if not weight.is_floating_point():
         return f"its weights are of type {str(weight.dtype).removeprefix('torch.')}, as quantized ones are"
-    known = [Linear, nn.Linear, *CONVOLUTIONS]
-    if isinstance(module, tuple(known)) and type(module).forward not in [kind.forward for kind in known]:
+    known: tuple[type[nn.Module], ...] = (Linear, nn.Linear, *CONVOLUTIONS)
+    if isinstance(module, known) and type(module).forward not in [kind.forward for kind in known]:
         return f"{type(module).__name__} has a forward of its own"
     if getattr(module, "groups", 1) > 1:
         return f"its channels are in {module.groups} groups"
