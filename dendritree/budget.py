@@ -246,11 +246,37 @@ def matched_mlp(model: nn.Module, *, min_hidden: int = 2, **options: Any) -> MLP
     total = parameters_of(layer)
     ins, outs = layer.in_features, layer.out_features
     # h (in + 1) weights and biases of the hidden layer, (h + 1) out of the read-out: linear in h
-    each, free = ins + 1 + outs, total - outs
-    hidden = max(min_hidden, min(free // each, free // each + 1, key=lambda h: (abs(h * each - free), h)))
+    hidden = max(min_hidden, _nearest(total - outs, ins + 1 + outs))
     if isinstance(model, ConvMLN):
         return ConvMLP(outs, hidden=hidden, **options)
     return MLP(ins, outs, hidden=hidden, **options)
+
+
+def matched_conv(layer: nn.Module, *, min_filters: int = 1) -> nn.Conv1d | nn.Conv2d:
+    """The plain convolution whose parameter count is nearest to that of a dendritic one.
+
+    It slides as the dendritic one does, over the same patches, and has a bias if that has any. What differs is the
+    number of filters.
+
+    Args:
+        layer: a `DendriticConv2d` or `DendriticConv1d`.
+        min_filters: fewest filters.
+
+    Example:
+        >>> layer = DendriticConv2d(32, 64, 3, padding=1, wiring="random", branching=[12, 4])
+        >>> control = matched_conv(layer)
+        >>> control, count(layer).total, count(control).total
+        (Conv2d(32, 13, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1)), 3648, 3757)
+    """
+    if not isinstance(layer, DendriticConv1d | DendriticConv2d):
+        raise OptionError(f"matched_conv takes a DendriticConv1d or DendriticConv2d: got {type(layer).__name__}")
+    min_filters, bias = check_int("min_filters", min_filters), layer.bias is not None
+    filters = max(min_filters, _nearest(parameters_of(layer), layer.forest.in_features + bias))
+    kind: Any = nn.Conv1d if isinstance(layer, DendriticConv1d) else nn.Conv2d
+    sliding = (layer.kernel_size, layer.stride, layer.padding, layer.dilation)
+    like = {"device": layer.weight.device, "dtype": layer.weight.dtype}
+    control: nn.Conv1d | nn.Conv2d = kind(layer.in_channels, filters, *sliding, bias=bias, **like)
+    return control
 
 
 def matched_mln(control: MLP | ConvMLP, *, ragged: bool = False, **options: Any) -> MLNClassifier | ConvMLN:
@@ -281,6 +307,11 @@ def matched_mln(control: MLP | ConvMLP, *, ragged: bool = False, **options: Any)
     if outs == 1:
         return MLNBinaryClassifier(ins, branching=branching, ragged=ragged, **options)
     return MLNClassifier(ins, outs, branching=branching, ragged=ragged, **options)
+
+
+def _nearest(total: int, each: int) -> int:
+    """How many of `each` parameters come nearest to a total; the fewer of two that are as near."""
+    return min(total // each, total // each + 1, key=lambda number: (abs(number * each - total), number))
 
 
 def _sizes(branching: int, fan_in: int, ragged: bool) -> list[int] | None:

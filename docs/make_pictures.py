@@ -12,7 +12,18 @@ from pathlib import Path
 
 import torch
 
-from dendritree import DendriticLayer, FitConfig, History, Local, MLNClassifier, count, explain, fit, pruning_curve
+from dendritree import (
+    DendriticLayer,
+    FitConfig,
+    History,
+    Local,
+    MLNClassifier,
+    Tied,
+    count,
+    explain,
+    fit,
+    pruning_curve,
+)
 from dendritree.data import Examples, Split, load_dataset, normalize
 from dendritree.plot import (
     plot_comparison,
@@ -90,6 +101,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.manual_seed(3)
     small, large = DendriticLayer(27, 1, branching=3), DendriticLayer(1024, 1, branching=4)
+    tied = DendriticLayer(784, 100, branching=[16, 4], wiring=Tied(5, 7, (1, 28, 28), seed=0))
     digits, digits_split, history = trained("digits")
     net, split, _ = trained("mnist")
     print("digits")
@@ -110,6 +122,7 @@ def main() -> None:
         plot_history(history, theme=theme, path=out / "history.png")
         plot_pruning(curves, theme=theme, path=out / "pruning.png")
         plot_wiring(net, 4, theme=theme, path=out / "wiring.png")
+        plot_wiring(tied, 2, theme=theme, path=out / "tied.png")
         plot_weights(net, [0, 3, 4], theme=theme, path=out / "weights.png")
         plot_explanation(found, 4, image_shape=(28, 28), x=image, theme=theme, path=out / "explanation.png")
 

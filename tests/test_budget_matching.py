@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import MLP, ConvMLN, DendriticLayer, MLNBinaryClassifier, MLNClassifier, count, matched_mlp
+from dendritree import (
+    MLP,
+    ConvMLN,
+    DendriticConv1d,
+    DendriticConv2d,
+    DendriticLayer,
+    MLNBinaryClassifier,
+    MLNClassifier,
+    count,
+    matched_conv,
+    matched_mlp,
+)
 from dendritree.budget import matched_mln
 from dendritree.errors import OptionError
 from dendritree.models import ConvMLP, Perceptrons
@@ -163,3 +174,30 @@ def test_options_reach_the_dendritic_model():
 def test_matched_mln_needs_a_control(model):
     with pytest.raises(OptionError, match=f"matched_mln takes an MLP or a ConvMLP: got {type(model).__name__}"):
         matched_mln(model)
+
+
+# ---------------------------------------------------------------------------------------------------- matched_conv
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("fan_in", [3, 20, 72])
+def test_the_plain_convolution_of_the_nearest_size_slides_alike(bias, fan_in):
+    sliding = {"kernel_size": 3, "stride": 2, "padding": 2, "dilation": 2}
+    layer = DendriticConv2d(8, 40, **sliding, wiring="random", fan_in=fan_in, bias=bias, dtype=torch.float64)
+    control = matched_conv(layer)
+    x = torch.randn(2, 8, 11, 9, dtype=torch.float64)
+    assert control(x).shape[2:] == layer(x).shape[2:]
+    each, total = 8 * 9 + bias, count(layer).total
+    assert count(control).total == control.out_channels * each
+    assert abs(count(control).total - total) <= each / 2
+
+
+def test_a_control_has_the_filters_asked_for_and_its_own_kind():
+    layer = DendriticConv1d(4, 2, 9, wiring="random", fan_in=4)
+    assert type(matched_conv(layer)) is nn.Conv1d
+    assert matched_conv(layer).out_channels == 1
+    assert matched_conv(layer, min_filters=3).out_channels == 3
+    with pytest.raises(OptionError, match=r"min_filters must be .*: got 0"):
+        matched_conv(layer, min_filters=0)
+    with pytest.raises(OptionError, match="matched_conv takes a DendriticConv1d or DendriticConv2d: got Conv2d"):
+        matched_conv(nn.Conv2d(1, 1, 1))

@@ -72,8 +72,9 @@ def group(
         if isinstance(names, str) or len(names) < 2 or not all(isinstance(name, str) for name in names):
             raise OptionError(f"blocks must have the names of two layers or more each: got {names!r}")
     found: dict[str, Block] = {}  # by the names of their layers
-    for names in (*_sequences(model), *_named(model, blocks), *_chains(model, perceptrons)):
-        block = tuple(perceptrons[name] for name in names if name in perceptrons)
+    linear = {name: perceptron for name, perceptron in perceptrons.items() if not perceptron.is_convolution}
+    for names in (*_sequences(model), *_named(model, blocks), *_chains(model, linear)):
+        block = tuple(linear[name] for name in names if name in linear)
         follow = all(a.out_features == b.in_features for a, b in itertools.pairwise(block))
         if len(block) == len(names) and found.keys().isdisjoint(names) and follow:
             found |= dict.fromkeys(names, block)
@@ -181,7 +182,7 @@ def _uses(forward: Forward, name: str) -> list[tuple[Any, Mention]]:
 
 def taken_apart(model: nn.Module, blocks: Sequence[Sequence[Perceptron]]) -> tuple[TakenApart, ...]:
     """Pairs of layers that were taken one by one and look like an MLP: one widens, the next one narrows."""
-    single = {block[0].name: block[0] for block in blocks if len(block) == 1}
+    single = {block[0].name: block[0] for block in blocks if len(block) == 1 and not block[0].is_convolution}
     found = []
     for first, second in itertools.combinations(single.values(), 2):
         place, _, one = first.name.rpartition(".")

@@ -17,7 +17,7 @@ from ..levels import AUTO, Branching, check_shape
 from ..models.sizing import check_budget
 from ..wiring import Wiring, resolve_wiring
 from .blocks import BLOCKS, group, taken_apart
-from .perceptrons import find_perceptrons
+from .perceptrons import CONVOLUTIONS, find_perceptrons
 from .replacement import fit_blocks, put_in
 from .report import ConversionReport, LeftAlone
 
@@ -33,6 +33,7 @@ def convert(
     wiring: str | Wiring = "random",
     branching: Branching = AUTO,
     blocks: Sequence[Sequence[str]] = BLOCKS,
+    convolutions: bool = False,
     dry_run: bool = False,
 ) -> tuple[nn.Module, ConversionReport]:
     """A copy of a model with trees in place of perceptrons, and a report of what was done.
@@ -40,6 +41,8 @@ def convert(
     A single `nn.Linear`, or `Conv1D` of transformers, becomes as many trees with linear roots, of as many synapses as
     the budget allows. Two or more of them with activations between, an MLP, become hidden dendritic neurons and a
     linear read-out: the hidden width is what the budget allows, and the model's own activation is that of the somas.
+    With `convolutions=True`, an `nn.Conv2d` or `nn.Conv1d` becomes a `DendriticConv2d` or `DendriticConv1d` with as
+    many filters, each a tree over a part of its patch.
     Shapes, device, dtype, training mode and the names of modules stay. New weights are random, from torch's seed, on
     the scale of those they replace, and they require gradients; the model then needs training, or `distill`.
 
@@ -60,6 +63,7 @@ def convert(
         blocks: names of the layers of an MLP, relative to the module that holds them, for modules whose `forward` does
             not show it: these names are trusted. Where the source of `forward` does show it, and in an `nn.Sequential`
             that is only called, the layers are found automatically, whatever their names.
+        convolutions: whether convolutions are converted too, among the modules that `where` selects.
         dry_run: only report; the model that is returned is the given one.
 
     Example:
@@ -72,7 +76,7 @@ def convert(
     """
     check_module(model)
     allowed, resolved, branching = check_budget(budget), resolve_wiring(wiring), check_shape(branching)
-    perceptrons, reasons = find_perceptrons(model)
+    perceptrons, reasons = find_perceptrons(model, convolutions=convolutions)
     candidates = [name for name, _ in model.named_modules() if name in perceptrons or name in reasons]
     selected = _select(model, where, candidates)
     found = group(model, {name: perceptrons[name] for name in selected if name in perceptrons}, blocks)
@@ -122,7 +126,9 @@ def _select(model: nn.Module, where: Where, candidates: Collection[str]) -> list
         matches = _matcher(condition)
         found = {name for name, module in modules if matches(name, module)}
         if not any(_is_in(name, found) for name in candidates):
-            raise OptionError(_nothing(condition, found, candidates))
+            missed = any(isinstance(module, tuple(CONVOLUTIONS)) and name not in candidates for name, module in modules)
+            hint = "; convolutions=True takes convolutions too" if missed else ""
+            raise OptionError(_nothing(condition, found, candidates) + hint)
         matched |= found
     return [name for name, _ in modules if name in candidates and _is_in(name, matched)]
 

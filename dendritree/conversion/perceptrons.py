@@ -10,16 +10,27 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from ..layers import DendriticConv1d, DendriticConv2d, DendriticLayer
+from ..layers.forest import ForestLayer
 from ..layers.linear import Linear
 from .forwards import read
+
+CONVOLUTIONS: dict[type[nn.Module], Any] = {nn.Conv1d: DendriticConv1d, nn.Conv2d: DendriticConv2d}
+"""Layers whose filters are perceptrons over patches, and what takes their place."""
 
 
 @dataclass(frozen=True)
 class Perceptron:
-    """A module that computes W x + c: an `nn.Linear`, or GPT-2's `Conv1D`, which stores its weights transposed."""
+    """A module that computes W x + c: an `nn.Linear`, GPT-2's `Conv1D`, which stores its weights transposed, or a
+    convolution, whose x is a patch."""
 
     name: str
     module: Any
+
+    @property
+    def is_convolution(self) -> bool:
+        """Whether it slides over an image or a sequence."""
+        return isinstance(self.module, tuple(CONVOLUTIONS))
 
     @property
     def bias(self) -> Tensor | None:
@@ -31,6 +42,8 @@ class Perceptron:
     def weight(self) -> Tensor:
         """Its weights, shape (out_features, in_features)."""
         weight: Tensor = self.module.weight
+        if self.is_convolution:
+            return weight.flatten(1)
         return weight if isinstance(self.module, nn.Linear) else weight.t()
 
     @property
@@ -50,12 +63,25 @@ class Perceptron:
 
     @property
     def multiply_adds(self) -> int:
-        """For one input vector."""
+        """For one input vector, or one position of a convolution."""
         return self.in_features * self.out_features
 
+    def dendritic(self, in_features: int, out_features: int, **options: Any) -> ForestLayer:
+        """A layer of trees that is called as this module is; `in_features` of a convolution are those of its patch."""
+        if not self.is_convolution:
+            return DendriticLayer(in_features, out_features, **options)
+        kind = next(new for old, new in CONVOLUTIONS.items() if isinstance(self.module, old))
+        sliding = (getattr(self.module, name) for name in ("kernel_size", "stride", "padding", "dilation"))
+        layer: ForestLayer = kind(self.module.in_channels, out_features, *sliding, **options)
+        return layer
 
-def find_perceptrons(model: nn.Module) -> tuple[dict[str, Perceptron], dict[str, str]]:
+
+def find_perceptrons(model: nn.Module, *, convolutions: bool = False) -> tuple[dict[str, Perceptron], dict[str, str]]:
     """The perceptrons of a model that can be swapped, by name; and why the others cannot, by name.
+
+    Args:
+        model: any model.
+        convolutions: whether convolutions are looked at too.
 
     >>> layer = nn.Linear(2, 2)
     >>> find_perceptrons(nn.Sequential(layer, layer))[1]
@@ -70,7 +96,7 @@ def find_perceptrons(model: nn.Module) -> tuple[dict[str, Perceptron], dict[str,
         owners[_memory(parameter)].add(name)
     readers = dict(_readers(model))
     for name, module in model.named_modules():
-        if is_perceptron(module):
+        if is_perceptron(module, convolutions=convolutions):
             own = {f"{each}.{kind}".lstrip(".") for each in names[id(module)] for kind in ("weight", "bias")}
             others = {owner for p in module.parameters(recurse=False) for owner in owners[_memory(p)]} - own
             reason = _unfit(module)
@@ -91,10 +117,10 @@ def find_perceptrons(model: nn.Module) -> tuple[dict[str, Perceptron], dict[str,
     return found, reasons
 
 
-def is_perceptron(module: nn.Module) -> bool:
-    """Whether it is an `nn.Linear`, or a `Conv1D` of transformers, which need not be installed."""
+def is_perceptron(module: nn.Module, *, convolutions: bool = False) -> bool:
+    """Whether it is an `nn.Linear`, a `Conv1D` of transformers, which need not be installed, or a convolution."""
     conv1d = type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils"
-    return isinstance(module, nn.Linear) or conv1d
+    return isinstance(module, (nn.Linear, *CONVOLUTIONS) if convolutions else nn.Linear) or conv1d
 
 
 def _unfit(module: nn.Module) -> str | None:
@@ -106,8 +132,13 @@ def _unfit(module: nn.Module) -> str | None:
         return "it is lazy and has no size yet: run a batch through the model first"
     if not weight.is_floating_point():
         return f"its weights are of type {str(weight.dtype).removeprefix('torch.')}, as quantized ones are"
-    if isinstance(module, nn.Linear) and type(module).forward not in (nn.Linear.forward, Linear.forward):
+    known: tuple[type[nn.Module], ...] = (Linear, nn.Linear, *CONVOLUTIONS)
+    if isinstance(module, known) and type(module).forward not in [kind.forward for kind in known]:
         return f"{type(module).__name__} has a forward of its own"
+    if getattr(module, "groups", 1) > 1:
+        return f"its channels are in {module.groups} groups"
+    if getattr(module, "padding_mode", "zeros") != "zeros":
+        return f"its padding is {module.padding_mode!r}, not zeros"
     if any(getattr(module, f"_{kind}_hooks") for kind in ("forward", "forward_pre", "backward", "backward_pre")):
         return "it has hooks, which a new module would lose"
     return None

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import DendritreeError, OptionError, ShapeError
-from ..layers import DendriticLayer
 from ..layers.base import index_of
+from ..layers.forest import ForestLayer
 from ..layers.linear import Linear
 from ..levels import AUTO, Branching, auto_branching, is_nested, level_sizes
 from ..randomness import generator_on
@@ -36,13 +36,14 @@ SYNAPSES, DENDRITES = 8, 4
 class Trees:
     """A layer of equal trees, not built yet."""
 
+    like: Perceptron
+    """What it is called in the place of."""
     in_features: int
     out_features: int
     branching: Any
     fan_in: int | None
     """None if it follows from the wiring or from the tree's own shape."""
     wiring: Wiring
-    bias: bool
     shape: str
     """The tree for people: children of a node at every level, leaf level first, or for all levels."""
     edges: int
@@ -52,24 +53,25 @@ class Trees:
     @property
     def parameters(self) -> int:
         """Weights and biases."""
-        return self.edges + self.nodes * self.bias
+        return self.edges + self.nodes * (self.like.bias is not None)
 
-    def build(self, like: Tensor, norms: Tensor) -> DendriticLayer:
-        """The layer, of the type and on the device of the weights `like`; outputs have about these norms.
+    def build(self, norms: Tensor) -> ForestLayer:
+        """The layer, of the type and on the device of the old weights; outputs have about these norms.
 
         Its roots are linear: the activation that follows in the model is that of the somas.
         """
-        layer = DendriticLayer(
+        weight = self.like.weight
+        layer = self.like.dendritic(
             self.in_features,
             self.out_features,
             branching=self.branching,
             fan_in=self.fan_in,
             wiring=self.wiring,
             ragged=True,
-            bias=self.bias,
+            bias=self.like.bias is not None,
             root_activation=False,
-            device=like.device,
-            dtype=like.dtype,
+            device=weight.device,
+            dtype=weight.dtype,
         )
         forest = layer.forest
         edges = np.flatnonzero(np.isin(forest.node_of_edge, forest.roots))
@@ -130,7 +132,7 @@ class Replacement:
             norms = perceptron.weight.detach().float().norm(dim=1)
             if self.readout_inputs:
                 norms = norms.square().mean().sqrt()
-            layer = modules[perceptron.name] = trees.build(perceptron.weight, norms)
+            layer = modules[perceptron.name] = trees.build(norms)
             if not self.readout_inputs and layer.bias is not None and perceptron.bias is not None:
                 with torch.no_grad():
                     layer.bias[index_of(layer.forest.roots, layer.bias)] = perceptron.bias
@@ -279,5 +281,4 @@ def _trees(like: Perceptron, ins: int, outs: int, branching: Any, fan_in: int | 
         by_level = [-(-below // above) for below, above in itertools.pairwise(levels)]
         shape = f"b={branching}" if isinstance(branching, int) else by_level
         edges, nodes = sum(levels[:-1]), sum(levels[1:])
-    bias = like.bias is not None
-    return Trees(ins, outs, branching, fan_in, wiring, bias, str(shape), outs * edges, outs * nodes)
+    return Trees(like, ins, outs, branching, fan_in, wiring, str(shape), outs * edges, outs * nodes)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from ..errors import OptionError, check_int, check_one_of
-from ..wiring import Local, Random, Wiring
+from ..wiring import Local, Random, Tied, Wiring
 from ..wiring.images import check_image_shape
 from .network import DendriticNetwork
 from .registry import create_model, register_function
@@ -20,6 +21,9 @@ MANY_OUTPUTS = 50
 MERGED_DENDRITES = 6
 WINDOW = 9
 SMALL_SYNAPSES, LARGE_SYNAPSES, LARGE_BUDGET = 25, 36, 8000
+COLORS = 3
+COLOR_SYNAPSES, COPIES, TIED_WINDOW, STRIDE = 16, 16, 5, 3
+"""Of images in color, whose dendrites share weights: a grid of 4 x 4 copies."""
 TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
 
 
@@ -42,7 +46,8 @@ def dendritic_preset(
         in_features: number of inputs.
         out_features: number of outputs.
         budget: most parameters it may have, as 8000 or "8k".
-        image_shape: (channels, height, width) where the inputs are the pixels of an image; they are wired locally then.
+        image_shape: (channels, height, width) where the inputs are the pixels of an image; they are wired locally then,
+            and of color images the dendrites of a tree share their weights (`Tied`).
         neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did as well on images of ten classes and
             better on the table of people's incomes.
         dropout: probability of silencing a hidden neuron's output while training.
@@ -102,6 +107,9 @@ def _architecture(
         synapses = max(2, min(in_features, TABLE_SYNAPSES))
         return ([synapses, TABLE_DENDRITES] if neurons == "tree" else [synapses]), Random()
     channels, height, width = shape
+    room = TIED_WINDOW + STRIDE * (math.isqrt(COPIES) - 1)
+    if neurons == "tree" and channels == COLORS and out_features < MANY_OUTPUTS and min(height, width) >= room:
+        return [COLOR_SYNAPSES, COPIES], Tied(TIED_WINDOW, STRIDE, shape)
     window = min(WINDOW, height, width)
     synapses = min(SMALL_SYNAPSES if budget < LARGE_BUDGET else LARGE_SYNAPSES, max(2, channels * window**2))
     wiring = Local(window=window, image_shape=shape)

@@ -81,6 +81,22 @@ def branches_of(forest: Forest, neuron: int = 0) -> Branches:
     return Branches(nodes, of_synapse, synapses)
 
 
+def copies_of(layer: DendriticLayer, neuron: int = 0) -> Integers | None:
+    """The windows (top, left, height, width) of a neuron's branches if these are copies of one template, else None.
+
+    >>> copies_of(DendriticLayer(64, 1, branching=[3, 4], wiring="tied")).shape
+    (4, 4)
+    """
+    forest, branches = layer.forest, branches_of(layer.forest, neuron)
+    if forest.template is None or layer.windows is None or len(branches.nodes) < 2 or branches.nodes[0] == SOMA:
+        return None
+    if len(np.unique(forest.template[branches.nodes])) > 1:
+        return None
+    _, first = np.unique(branches.of_synapse, return_index=True)  # all synapses of a copy are in its window
+    dendrites = forest.node_of_edge[forest.synapse_edges[branches.synapses[first]]]
+    return np.asarray(layer.windows[dendrites], dtype=np.int64)
+
+
 def by_branch(layer: DendriticLayer, neuron: int = 0, values: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
     """Values of synapses, summed for each branch of a neuron and each input, shape (branches, in_features).
 

@@ -7,10 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from ..errors import OptionError, check_index, import_extra
-from .fields import SOMA, as_image, branches_of, by_branch, effective_weights, image_of_inputs, layer_of
+from ..layers import DendriticLayer
+from .fields import (
+    SOMA,
+    Integers,
+    as_image,
+    branches_of,
+    by_branch,
+    copies_of,
+    effective_weights,
+    image_of_inputs,
+    layer_of,
+)
 from .style import NORMAL, SMALL, Picture, caption, draw_image, draw_signed, image_bar, one_sided
 
 MOST_BRANCHES = 12
@@ -26,6 +38,8 @@ def plot_wiring(
     path: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Which pixels each branch of a neuron reads, and how often each pixel is read by all neurons: the coverage.
+
+    Branches that share their weights are copies of one template: it is shown once, and the image with its places.
 
     Args:
         layer: a `DendriticLayer`, or a model, whose first one is drawn.
@@ -43,6 +57,9 @@ def plot_wiring(
     layer, picture = layer_of(layer), Picture(theme, path)
     shape, counts = image_of_inputs(layer, image_shape), by_branch(layer, neuron)
     images, branches = as_image(counts, shape), branches_of(layer.forest, neuron)
+    windows = copies_of(layer, neuron)
+    if windows is not None:
+        return _tied(layer, neuron, windows, images, shape, picture)
     shown = min(len(images), MOST_BRANCHES)
     rows = 1 if shown <= 4 else 2 if shown <= 8 else 3
     columns = -(-shown // rows)
@@ -58,20 +75,49 @@ def plot_wiring(
         node = branches.nodes[place]
         if layer.windows is not None and node != SOMA and layer.windows[node].any():
             _outline(axes, layer.windows[node].tolist(), picture.theme.ink)
-    axes = figure.add_subplot(grid[:, columns])
+    more = "" if shown == len(images) else f", {shown} of {len(images)} shown"
+    title = f"neuron {neuron}: {int(counts.sum())} synapses in {len(images)} branches{more}"
+    _coverage(figure.add_subplot(grid[:, columns]), layer, shape, picture, title)
+    return picture.finish(figure)
+
+
+def _tied(
+    layer: DendriticLayer,
+    neuron: int,
+    windows: Integers,
+    images: npt.NDArray[Any],
+    shape: tuple[int, int, int],
+    picture: Picture,
+) -> Any:
+    """The template of a neuron whose branches are its copies, the places of these, and the coverage."""
+    top, left, height, width = windows[0].tolist()
+    figure = picture.figure(6.6, 2.25)
+    grid = figure.add_gridspec(1, 3, width_ratios=[1, 1.4, 1.7])
+    colors = one_sided(picture.theme)
+    axes = figure.add_subplot(grid[0])
+    template = images[0][top : top + height, left : left + width]
+    draw_image(axes, template, picture.theme, colors=colors, ends=(0, max(1, int(template.max()))))
+    caption(axes, "template", picture.theme)
+    axes = figure.add_subplot(grid[1])
+    draw_image(axes, np.minimum(images.sum(0), 1), picture.theme, colors=colors, ends=(0, 1))
+    caption(axes, f"its {len(windows)} places", picture.theme)
+    for window in windows.tolist():
+        _outline(axes, window, picture.theme.ink)
+    title = f"neuron {neuron}: one template of {int(images[0].sum())} synapses at {len(windows)} places"
+    _coverage(figure.add_subplot(grid[2]), layer, shape, picture, title)
+    return picture.finish(figure)
+
+
+def _coverage(axes: Any, layer: DendriticLayer, shape: tuple[int, int, int], picture: Picture, title: str) -> None:
+    """How often each pixel is read by all neurons; the pixels that no one reads end the title."""
     coverage = as_image(layer.coverage().numpy(), shape)
-    drawn = draw_image(axes, coverage, picture.theme, colors=colors, ends=(0, max(1, int(coverage.max()))))
+    ends = (0, max(1, int(coverage.max())))
+    drawn = draw_image(axes, coverage, picture.theme, colors=one_sided(picture.theme), ends=ends)
     caption(axes, "synapses of all neurons", picture.theme)
     image_bar(axes, drawn, picture.theme)
     unread = int((coverage == 0).sum())
-    more = "" if shown == len(images) else f", {shown} of {len(images)} shown"
-    figure.suptitle(
-        f"neuron {neuron}: {int(counts.sum())} synapses in {len(images)} branches{more}; "
-        f"{unread or 'no'} pixel{'' if unread == 1 else 's'} unread",
-        fontsize=NORMAL,
-        color=picture.theme.ink,
-    )
-    return picture.finish(figure)
+    title += f"; {unread or 'no'} pixel{'' if unread == 1 else 's'} unread"
+    axes.figure.suptitle(title, fontsize=NORMAL, color=picture.theme.ink)
 
 
 def _outline(axes: Any, window: Sequence[int], color: str) -> None:

@@ -42,6 +42,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     budget: int | str = "auto"
     neurons: str = "tree"
+    image_shape: Any = None
     epochs: int | str = "auto"
     batch_size: int | str = "auto"
     lr: float = 0.03
@@ -173,7 +174,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         budget = auto_budget(*sizes) if self.budget == "auto" else parse_count("budget", self.budget)
         dropout = check_probability("dropout", self.dropout)
         with own_draws(self._seed):
-            network = make_network(self.neurons, *sizes, budget=budget, dropout=dropout)
+            network = make_network(self.neurons, *sizes, budget=budget, dropout=dropout, image_shape=self.image_shape)
         return network.to(self.device)
 
     def _committee(self, rows: int) -> Committee | None:

@@ -30,6 +30,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
             `MLPClassifier()` has, up to 15,000.
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
+        image_shape: (channels, height, width) of rows that are the pixels of an image; neurons then read small windows.
         epochs: passes over the rows; by default as many as make about 3,000 steps, 2,000 from 4,000 rows on; at least
             15.
         batch_size: rows per step; by default 64, 128 from 4,000 rows on and 256 from 8,000. Adjusted so that no batch

@@ -112,12 +112,16 @@ def _plain(key: str, value: Any) -> Any:
         value = value.item()
     if isinstance(value, Mapping):  # weights of classes, which need not be texts
         return {"pairs": [[_plain(key, name), _plain(key, each)] for name, each in value.items()]}
+    if isinstance(value, list | tuple):  # the shape of an image
+        return [_plain(key, each) for each in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise OptionError(f"{key} must be a plain value to be saved: got {value!r:.80}")
 
 
 def _option(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
     return dict(map(tuple, value["pairs"])) if isinstance(value, dict) else value
 
 

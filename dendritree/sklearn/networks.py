@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
 
 from ..errors import OptionError, check_one_of
 from ..models import create_model
-from ..models.presets import preset_options
+from ..models.presets import PRESET_NEURONS, preset_options
 from ..models.sizing import fill_budget, parameters_of
 
 FAMILIES = ("tree", "sparse", "dense", "linear")
-"""Of networks: with and without dendrites, and their controls."""
+"""Of networks for tables: with and without dendrites, and their controls."""
 HIDDEN = 100
 MOST_PARAMETERS = 15_000
 MEMBERS = 4
@@ -75,16 +76,23 @@ def auto_epochs(rows: int, batch_size: int) -> int:
     return max(math.ceil(steps / math.ceil(rows / batch_size)), FEWEST_EPOCHS)
 
 
-def make_network(neurons: str, in_features: int, out_features: int, budget: int, dropout: float = 0.0) -> nn.Module:
+def make_network(
+    neurons: str,
+    in_features: int,
+    out_features: int,
+    budget: int,
+    dropout: float = 0.0,
+    image_shape: Sequence[int] | None = None,
+) -> nn.Module:
     """A network that gives logits or numbers, with at most `budget` parameters; a linear one has a fixed size.
 
     >>> sum(p.numel() for p in make_network("dense", 8, 1, budget=500).parameters())
     493
     """
-    check_one_of("neurons", neurons, FAMILIES)
+    check_one_of("neurons", neurons, (*PRESET_NEURONS, *FAMILIES[2:]))
     options: dict[str, Any] = {"in_features": in_features, "out_features": out_features, "dropout": dropout}
-    if neurons in ("tree", "sparse"):
-        preset = preset_options(**options, budget=budget, neurons=neurons)
+    if neurons in PRESET_NEURONS:
+        preset = preset_options(**options, budget=budget, image_shape=image_shape, neurons=neurons)
         return create_model("dendritic-network", **preset, output="logits")
     options["output"] = "logits"
     if neurons == "linear":

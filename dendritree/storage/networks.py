@@ -119,11 +119,13 @@ def _part(model: nn.Module, name: str, node: Mapping[str, Any]) -> nn.Module:
             f"the model to be filled must have a module {name!r}: {type(model).__name__} has none"
         ) from None
     kind = node.get("dendritree") or node.get("model")
-    if name and (is_perceptron(part) or isinstance(part, NeuronLayer) or "model_name" in vars(part)):
+    if name and (is_perceptron(part, convolutions=True) or isinstance(part, NeuronLayer) or "model_name" in vars(part)):
         return part
     if not name and _describes(node, part):  # nothing can take the place of the whole model
         return part
-    raise FormatError(f"{name or 'the model'} must be the {kind} that was saved, or a perceptron: got {part!r:.120}")
+    raise FormatError(
+        f"{name or 'the model'} must be the {kind} that was saved, a perceptron or a convolution: got {part!r:.120}"
+    )
 
 
 def _describes(node: Mapping[str, Any], module: nn.Module) -> bool:

@@ -14,7 +14,7 @@ def parameters(model):
     return sum(p.numel() for p in model.parameters())
 
 
-IMAGES = [None, (1, 28, 28), (3, 8, 8), (1, 28, 56), (2, 3, 5), (1, 1, 1)]
+IMAGES = [None, (1, 28, 28), (3, 8, 8), (3, 14, 20), (1, 28, 56), (2, 3, 5), (1, 1, 1)]
 
 
 @given(
@@ -56,6 +56,18 @@ def test_pixels_are_read_from_windows():
     windows = layer.windows[layer.windows[:, 2] > 0]
     assert (windows[:, 2:] == windows[0, 2:]).all()
     assert windows[0, 2] < 28
+
+
+@pytest.mark.parametrize(
+    ("image", "outputs", "tied"),
+    [((3, 32, 32), 10, True), ((3, 14, 14), 1, True), ((3, 13, 40), 10, False), ((3, 32, 32), 100, False)],
+)
+def test_dendrites_share_weights_in_color_images_with_room_for_their_copies(image, outputs, tied):
+    inputs = image[0] * image[1] * image[2]
+    layer = dendritic_preset(inputs, outputs, budget="9k", image_shape=image).hidden[0]
+    assert (layer.forest.template is not None) == tied
+    sparse = dendritic_preset(inputs, outputs, budget="9k", image_shape=image, neurons="sparse").hidden[0]
+    assert sparse.forest.template is None
 
 
 @pytest.mark.parametrize(

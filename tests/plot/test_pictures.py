@@ -8,7 +8,7 @@ from comparison_cases import CONFIG, made_up_run
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from dendritree import DendriticLayer, DendriticNetwork, Local, MLNClassifier, explain
+from dendritree import DendriticLayer, DendriticNetwork, Local, MLNClassifier, Tied, explain
 from dendritree.errors import OptionError, ShapeError
 from dendritree.plot import (
     critical_difference,
@@ -167,6 +167,25 @@ def test_wiring_shows_the_pixels_of_each_branch_and_the_coverage():
     np.testing.assert_array_equal(images[4], LOCAL.coverage().numpy().reshape(8, 8))
     assert all(len(axes.patches) == 1 for axes in figure.axes[:4])  # the window
     assert any("neuron 1: 20 synapses in 4 branches" in text for text in texts(figure))
+
+
+@pytest.mark.parametrize("branching", [[5, 4], [3, 2, 4]])
+def test_the_wiring_of_tied_branches_is_a_template_and_its_places(branching):
+    layer = DendriticLayer(3 * 12 * 10, 3, branching=branching, wiring=Tied(4, 5, (3, 12, 10)))
+    figure = plot_wiring(layer, 1)
+    template, places, coverage = (np.asarray(axes.images[0].get_array()) for axes in figure.axes[:3])
+    of_neuron = layer.forest.synapse_inputs[layer.forest.neuron_of_synapse == 1]
+    read = np.bincount(of_neuron, minlength=360).reshape(3, 12, 10).sum(0)
+    np.testing.assert_array_equal(places > 0, read > 0)
+    corners = [tuple(int(end) for end in patch.get_xy() + np.array(0.5)) for patch in figure.axes[1].patches]
+    assert len(set(corners)) == 4
+    total = np.zeros((12, 10))
+    for left, top in corners:
+        total[top : top + 4, left : left + 4] += template
+    np.testing.assert_array_equal(total, read)
+    np.testing.assert_array_equal(coverage, layer.coverage().numpy().reshape(3, 12, 10).sum(0))
+    synapses = layer.forest.synapses // 12
+    assert any(f"neuron 1: one template of {synapses} synapses at 4 places" in text for text in texts(figure))
 
 
 def test_weights_are_the_products_along_the_paths():

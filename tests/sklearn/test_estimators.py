@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.datasets import load_iris, make_friedman1
+from sklearn.datasets import load_digits, load_iris, make_friedman1
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from dendritree import count
+from dendritree import Local, count, load, save
 from dendritree.errors import DendritreeError, OptionError
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
 from dendritree.sklearn.networks import FAMILIES, auto_budget, make_network, no_leftover
@@ -43,6 +43,21 @@ def test_the_defaults_learn(iris, numbers):
     assert DendriticClassifier(random_state=0, epochs=40).fit(x[::2], y[::2]).score(x[1::2], y[1::2]) > 0.9
     model = DendriticRegressor(random_state=0, epochs=60).fit(numbers[0][:150], numbers[1][:150])
     assert model.score(numbers[0][150:], numbers[1][150:]) > 0.6
+
+
+def test_pixels_of_an_image_are_read_from_windows_and_kept_so(tmp_path):
+    x, y = load_digits(return_X_y=True)
+    model = quick(image_shape=(1, 8, 8), budget=2000).fit(x[:600], y[:600])
+    layer = model.network_.hidden[0]
+    assert isinstance(layer.wirings[0], Local)
+    assert layer.wirings[0].image_shape == (1, 8, 8)
+    assert model.score(x[600:900], y[600:900]) > 0.8
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.get_params()["image_shape"] == (1, 8, 8)
+    np.testing.assert_array_equal(again.predict_proba(x[:5]), model.predict_proba(x[:5]))
+    with pytest.raises(DendritreeError, match=r"image_shape must hold all inputs: got \(1, 8, 9\)"):
+        quick(image_shape=(1, 8, 9), budget=2000).fit(x, y)
 
 
 def test_texts_for_classes_and_a_frame(iris):

@@ -49,6 +49,7 @@ KINDS = {
     "tree": ("Tree gain: trees against sparse perceptrons of the same budget are", ""),
     "tied-tree": ("Tree gain of tied dendrites: nonlinear against linear ones of the same budget are", ""),
     "tying": ("Tying gain: trees with tied dendrites against untied trees of the same budget are", ""),
+    "tied-sparse": ("Tied trees against sparse neurons of the same budget are", ""),
     "tied-conv": ("Tied trees against a convolution of the same budget are", ""),
     "tree-conv": ("Tree gain of convolutions: filters with dendrites against plain ones of the same budget are", ""),
     "wiring": ("Wiring gain: sparse perceptrons against dense MLPs of the same budget are", NOT_A_TREE_GAIN),

@@ -263,6 +263,7 @@ PAIRS = {
     "both": ("tree", "dense"),
     "tied-tree": ("tied", "tied-linear"),
     "tying": ("tied", "tree"),
+    "tied-sparse": ("tied", "sparse"),
     "tied-conv": ("tied", "conv"),
     "tree-conv": ("tree-conv", "conv"),
 }

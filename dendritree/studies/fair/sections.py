@@ -31,6 +31,7 @@ GAIN_NAMES = {
     "both": "both: trees over dense",
     "tied-tree": "tree gain of tied dendrites: nonlinear over linear ones",
     "tying": "tying gain: tied over untied trees",
+    "tied-sparse": "tied trees over sparse neurons",
     "tied-conv": "tied trees over a convolution",
     "tree-conv": "tree gain of convolutions: filters with dendrites over plain ones",
 }

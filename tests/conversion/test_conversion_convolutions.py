@@ -1,0 +1,108 @@
+"""Convolutions become dendritic ones where a user asks for them, with their contract and within the budget."""
+
+import pytest
+import torch
+from torch import nn
+
+from dendritree import DendriticConv1d, DendriticConv2d, DendriticLayer, FitConfig, convert, count, distill, load, save
+from dendritree.errors import OptionError
+
+
+def network():
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 5, stride=2, padding=2),
+        nn.ReLU(),
+        nn.Conv2d(8, 12, 3, padding="same", dilation=2, bias=False),
+        nn.Flatten(),
+        nn.Linear(12 * 16, 10),
+    )
+
+
+def test_filters_become_trees_within_the_budget_and_the_report_counts_them():
+    model = network()
+    converted, report = convert(model, where=nn.Conv2d, convolutions=True, budget=0.4)
+    assert [change.modules for change in report.changes] == [("0",), ("2",)]
+    assert [change.before for change in report.changes] == ["75-8", "72-12"]
+    for change, place in zip(report.changes, (0, 2), strict=True):
+        before, after = model[place], converted[place]
+        assert type(after) is DendriticConv2d
+        for name in ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation"):
+            assert getattr(after, name) == getattr(before, name)
+        assert (after.bias is None) == (before.bias is None)
+        parameters = sum(p.numel() for p in after.parameters())
+        assert parameters == change.parameters_after <= 0.4 * change.parameters_before
+        assert change.multiply_adds_after == after.multiply_adds
+    assert type(converted[4]) is nn.Linear
+    assert count(converted).total == report.parameters_after
+    x = torch.randn(2, 3, 8, 8)
+    assert converted(x).shape == model(x).shape
+
+
+def test_outputs_keep_their_scale_and_their_biases():
+    conv = nn.Conv2d(16, 6, 3)
+    with torch.no_grad():
+        conv.weight[0] *= 10
+        conv.bias.copy_(torch.arange(6.0))
+    converted, _ = convert(conv, convolutions=True, budget=0.5)
+    x = torch.randn(64, 16, 8, 8)
+    with torch.no_grad():
+        ratio = converted(x).std((0, 2, 3)) / conv(x).std((0, 2, 3))
+        assert ((ratio > 0.4) & (ratio < 2.5)).all()
+        assert torch.equal(converted.bias[converted.forest.roots.tolist()], conv.bias)
+
+
+def test_convolutions_are_left_as_they_are_unless_asked_for():
+    converted, report = convert(network(), budget=0.4)
+    assert [type(module) for module in converted][::2] == [nn.Conv2d, nn.Conv2d, DendriticLayer]
+    assert report.not_selected == 0
+    with pytest.raises(OptionError, match=r"Conv2d matches 0, which has none; convolutions=True takes convolutions"):
+        convert(network(), where=nn.Conv2d)
+
+
+@pytest.mark.parametrize(
+    ("conv", "reason"),
+    [
+        (nn.Conv2d(4, 4, 3, groups=2), "its channels are in 2 groups"),
+        (nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect"), "its padding is 'reflect', not zeros"),
+        (nn.LazyConv2d(4, 3), "it is lazy"),
+        (nn.utils.parametrizations.weight_norm(nn.Conv2d(4, 4, 3)), "its weight is computed from others"),
+    ],
+)
+def test_what_trees_cannot_do_is_left_alone_with_the_reason(conv, reason):
+    model = nn.Sequential(conv, nn.Flatten(), nn.Linear(4, 64))
+    _, report = convert(model, convolutions=True, budget=0.9, dry_run=True)
+    assert [each.module for each in report.left_alone] == ["0"]
+    assert report.left_alone[0].reason.startswith(reason)
+
+
+def test_convolutions_of_one_by_one_are_not_taken_for_an_mlp():
+    class Mixing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc1, self.fc2 = nn.Conv2d(16, 32, 1), nn.Conv2d(32, 16, 1)
+
+        def forward(self, x):
+            return self.fc2(torch.relu(self.fc1(x)))
+
+    converted, report = convert(Mixing(), convolutions=True, budget=0.5)
+    assert [change.modules for change in report.changes] == [("fc1",), ("fc2",)]
+    assert not report.taken_apart
+    assert converted(torch.randn(2, 16, 5, 5)).shape == (2, 16, 5, 5)
+
+
+def test_sequences_are_converted_too():
+    converted, _ = convert(nn.Conv1d(4, 8, 9, stride=2), convolutions=True)
+    assert type(converted) is DendriticConv1d
+    assert converted(torch.randn(3, 4, 21)).shape == (3, 8, 7)
+
+
+def test_a_converted_network_is_distilled_and_kept(tmp_path):
+    torch.manual_seed(0)
+    teacher = network()
+    student, _ = convert(teacher, where=nn.Conv2d, convolutions=True, budget=0.5)
+    x = torch.randn(64, 3, 8, 8)
+    history = distill(student, teacher, x, FitConfig("squared-error", epochs=4, lr=0.02, batch_size=16, seed=0))
+    assert history.epochs[-1].train_loss < 0.8 * history.epochs[0].train_loss
+    save(student, tmp_path / "kept")
+    kept = load(tmp_path / "kept", into=network())
+    assert torch.equal(kept(x), student(x))
