@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .messages import print_next
 from .options import DATA_DIR, WORKERS, Arguments, Option, make_workers
 from .progress import Progress, resumable
 from .report import show_reproduction
@@ -17,6 +18,7 @@ def run(arguments: Arguments) -> None:
     with resumable(folder), Progress(on_done=lambda _: report_of_run(folder, plan), overall="all") as progress:
         reproduce(folder, plan, workers=workers, data_dir=arguments.data_dir, observer=progress)
     show_reproduction(*report_of_run(folder, plan))
+    print_next("view", folder)
 
 
 OPTIONS = [
