@@ -25,7 +25,7 @@ OPTIONS = [
     Option("tables [TABLE ...]", "tables or tasks: binary, multiclass, cnn (default: all)"),
     Option("--protocol P", "paper: as the authors did (default); full: all images", "paper"),
     Option("--trials N", "trials per row (default: 10, as in the paper)", type=int),
-    Option("--draw D", "draw images per-trial (default) or once for all trials"),
+    Option("--draw D", "draw images per-trial (default), once, or ten: ten draws of ten trials"),
     Option("--run DIR", "folder of the run", "reproduction"),
     DATA_DIR,
     *WORKERS,

@@ -48,7 +48,7 @@ MISTAKES = {
         "--protocol papr": r"protocol must be one of 'paper', 'full': got 'papr'; did you mean 'paper'\?",
         "--trials 0": "trials must be an integer of at least 1: got 0",
         "--trials many": "--trials.*'many'",
-        "--draw twice": "draw must be one of 'per-trial', 'once': got 'twice'",
+        "--draw twice": "draw must be one of 'per-trial', 'once', 'ten': got 'twice'",
         "--draw once --protocol full": "draw is for protocol 'paper': 'full' uses all images",
         "--backend loki": r"backend must be one of .*got 'loki'; did you mean 'loky'\?",
         "--address tcp://127.0.0.1:1": "an address is for backend 'dask': got 'loky'",

@@ -143,8 +143,8 @@ def best_dropout(summaries: Iterable[RowSummary]) -> dict[Model, RowSummary]:
 
 def against_paper(summaries: Iterable[RowSummary], expected: Sequence[ExpectedRow]) -> list[PaperRow]:
     """The paper's rows in their order, each beside ours at its own dropout."""
-    ours = {_without_table(summary.row): summary for summary in summaries if summary.protocol == "paper"}
-    return [_beside(row, ours.get(_without_table(row.row))) for row in expected]
+    ours = {without_table(summary.row): summary for summary in summaries if summary.protocol == "paper"}
+    return [_beside(row, ours.get(without_table(row.row))) for row in expected]
 
 
 def compare(records: Iterable[TrialRecord], pairs: Iterable[tuple[Row, Row]]) -> list[Comparison]:
@@ -252,7 +252,7 @@ def _beside(expected: ExpectedRow, ours: RowSummary | None) -> PaperRow:
     return PaperRow(expected, ours, difference, tolerance, abs(difference) <= tolerance + 1e-9)
 
 
-def _without_table(row: Row) -> tuple[str, str, int, float]:
+def without_table(row: Row) -> tuple[str, str, int, float]:
     """The row as the paper names it; dropouts that came from arithmetic, as 3 * 0.1, count as what they mean."""
     return row.task, row.network, row.size, round(row.dropout, 6)
 
