@@ -1,4 +1,4 @@
-"""The `dendritree` command: a table of sub-commands, one file per command."""
+"""The `dendritree` command: a table of commands, one file per command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .options import Arguments, Option
 __all__ = ["COMMANDS", "main", "make_parser"]
 
 TRACEBACK = "DENDRITREE_TRACEBACK"
-"""The environment variable that lets the traceback of an error that nobody expected through."""
+"""The environment variable that shows the traceback of an unexpected error."""
 FAULT = 70
 """The exit status after such an error, as sysexits.h has it; 2 is a mistake of the user or of a file."""
 OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory")

@@ -84,7 +84,7 @@ class Group:
     """The anchor in the page, unique in the report."""
     title: str
     rows: tuple[tuple[Any, ...], ...]
-    """One value a column; None where there is none."""
+    """One value per column; None where there is none."""
 
 
 @dataclass(frozen=True)

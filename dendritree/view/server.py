@@ -135,7 +135,7 @@ def _activity(exhibit: Exhibit, asked: dict[str, Any], body: bytes) -> dict[str,
         if len(body) != height * width:
             raise OptionError(f"a drawing must have {height * width} bytes, one per pixel: got {len(body)}")
         drawing = np.frombuffer(body, dtype=np.uint8).reshape(height, width)
-        x = exhibit.pixels.of_drawing(drawing, centered=asked.get("centred") == "1")
+        x = exhibit.pixels.of_drawing(drawing, centered=asked.get("centered") == "1")
     return exhibit.activity(x, *_neuron(asked))
 
 

@@ -29,7 +29,7 @@ from .pixels import Pixels
 
 MOST_MODELS = 500
 DEMO: dict[str, dict[str, Any]] = {
-    "one neuron a digit": {"model": "mln", "branching": 4, "wiring": "morton", "repeats": 4},
+    "one neuron per digit": {"model": "mln", "branching": 4, "wiring": "morton", "repeats": 4},
     "neurons on neurons": {
         "model": "dendritic-network",
         "hidden": [40],

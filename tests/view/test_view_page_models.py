@@ -166,7 +166,7 @@ def test_two_models_answer_side_by_side_on_one_drawing(show, width):
     page.wait_until(f"{ANSWER} === '4' && {SECOND} === '4' && {TREE} === 'Neuron of class 4'")
     caption = TEXT.format("beside-caption")
     page.wait_until(f"{caption}.startsWith('neurons on neurons: class 4, 40 synapses')")
-    assert page.value(TEXT.format("tree-caption")).startswith("one neuron a digit: class 4, 256 synapses")
+    assert page.value(TEXT.format("tree-caption")).startswith("one neuron per digit: class 4, 256 synapses")
     ink = """(() => { const canvas = document.getElementById('beside-tree'), context = canvas.getContext('2d');
         return context.getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value); })()"""
     assert page.value(ink)

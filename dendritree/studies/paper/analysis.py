@@ -114,13 +114,13 @@ class Comparison:
         return replace(self.test, p=self.corrected_p)
 
 
-def summarise(records: Iterable[TrialRecord]) -> list[RowSummary]:
+def summarize(records: Iterable[TrialRecord]) -> list[RowSummary]:
     """One summary for each row of each protocol, sorted.
 
     >>> curves = {"train_loss": [2.0, 1.0], "val_loss": [2.0, 3.0], "train_acc": [0.4, 0.9], "val_acc": [0.5, 0.6]}
     >>> row = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
     >>> trials = [TrialRecord("paper", row, i, i, "mnist", 0.001, 11_395, 0.1, curves) for i in range(3)]
-    >>> [(summary.row.model, summary.n, summary.val_acc) for summary in summarise(trials)]
+    >>> [(summary.row.model, summary.n, summary.val_acc) for summary in summarize(trials)]
     [('MLP h=11', 3, Spread(mean=0.5, sd=0.0))]
     """
     groups = by_row(records)

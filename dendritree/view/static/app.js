@@ -5,7 +5,7 @@ import { alike, Beside } from "./beside.js";
 import { Classes } from "./classes.js";
 import { Drawing } from "./drawing.js";
 import { Grid, paintBars, Strip } from "./grid.js";
-import { readColours, show } from "./paint.js";
+import { readColors, show } from "./paint.js";
 import { Rows } from "./rows.js";
 import { Samples } from "./samples.js";
 import { tonesOf, Tree } from "./tree.js";
@@ -13,7 +13,7 @@ import { tonesOf, Tree } from "./tree.js";
 const $ = (id) => document.getElementById(id);
 const state = { model: 0, layer: 0, neuron: 0, sample: null, about: null, activity: null, wave: false, asked: 0, opened: 0 };
 
-readColours();
+readColors();
 const drawing = new Drawing($("drawing"), drawn);
 const tree = new Tree($("tree"), describe, follow);
 const grid = new Grid($("grid"));
@@ -78,8 +78,8 @@ async function showModel(number) {
     const [tiles, height, width] = about.pixels.shape;
     image.setup({ of: "pixels", tiles, height, width });
     $("image-text").textContent = about.pixels.text;
-    $("centre").disabled = !about.pixels.centres;
-    $("centre").checked = about.pixels.centres;
+    $("center").disabled = !about.pixels.centers;
+    $("center").checked = about.pixels.centers;
   }
   rows.setup(about.columns);
   if (kept) rows.place(cells);
@@ -183,7 +183,7 @@ function question(about, own) {
     return { query };
   }
   if (!about.pixels) return { query, body: about.columns.length ? JSON.stringify(rows.cells) : undefined };
-  if ($("centre").checked && !drawing.placed(about.pixels.image)) query.set("centred", 1);
+  if ($("center").checked && !drawing.placed(about.pixels.image)) query.set("centered", 1);
   return { query, body: drawing.raster(about.pixels) };
 }
 
@@ -289,7 +289,7 @@ function chooseSample(number) {
 
 const guard = (action) => (...given) => Promise.resolve(action(...given)).catch(trouble);
 $("clear").addEventListener("click", () => drawing.clear());
-$("centre").addEventListener("change", () => refresh("wave"));
+$("center").addEventListener("change", () => refresh("wave"));
 $("follow").addEventListener("change", () => {
   if (!$("follow").checked) state.asked++; // a tree that is on its way does not come
   refresh();
@@ -303,7 +303,7 @@ $("neuron").addEventListener("input", guard((event) => {
 }));
 
 function repaint() {
-  readColours();
+  readColors();
   drawing.render();
   tree.resize();
   grid.render();

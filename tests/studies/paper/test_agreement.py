@@ -8,7 +8,7 @@ from scipy import stats
 
 from dendritree.studies.engine.statistics import Spread
 from dendritree.studies.paper.agreement import DrawnRow, among_draws, paper_difference, signs
-from dendritree.studies.paper.analysis import against_paper, summarise
+from dendritree.studies.paper.analysis import against_paper, summarize
 from dendritree.studies.paper.expected import ExpectedRow, read_expected
 from dendritree.studies.paper.report.tables import build_report
 
@@ -17,7 +17,7 @@ EXPECTED = read_expected(EXPECTED_FILE)
 
 @pytest.fixture(scope="module")
 def rows():
-    return against_paper(summarise(made_up_records(TABLES[:2], trials=7, epochs=3)), EXPECTED)
+    return against_paper(summarize(made_up_records(TABLES[:2], trials=7, epochs=3)), EXPECTED)
 
 
 def test_the_test_is_welchs_on_means_and_deviations(rows):

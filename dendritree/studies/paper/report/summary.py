@@ -109,7 +109,7 @@ def _draws(rows: Sequence[DrawnRow]) -> Iterator[str]:
 
 
 def _claims(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """How many claims hold in each task, and which do not, a sentence a protocol."""
+    """How many claims hold in each task, and which do not, one sentence per protocol."""
     for protocol in dict.fromkeys(verdict.protocol for verdict in verdicts):
         tested = [v for v in verdicts if v.protocol == protocol and v.outcome != "not run"]
         counts = []

@@ -10,7 +10,7 @@ from ....report import Report, ReportFiles, write_report
 from ...engine.sections import machine_section, run_info
 from ...engine.store import RunStore
 from ..agreement import PAPER_TRIALS, among_draws
-from ..analysis import Comparison, against_paper, compare, summarise
+from ..analysis import Comparison, against_paper, compare, summarize
 from ..claims import Matches, claims
 from ..expected import ExpectedRow, read_expected
 from ..protocol import PROTOCOLS
@@ -71,7 +71,7 @@ def build_report(
     """
     planned = {(PAPER, row.row): PAPER_TRIALS for row in expected} if planned is None else planned
     reference = reference_seconds or {}
-    summaries = sorted(summarise(records), key=reading_order)
+    summaries = sorted(summarize(records), key=reading_order)
     shown, pairs = shown_rows(summaries), matched_rows(summaries, matches)
     findings = Findings(
         records=records,
