@@ -78,7 +78,9 @@ def make_app(gallery: Gallery) -> Starlette:
         return routing.Route(f"/api/models/{{model:int}}{path}", endpoint, methods=[method])
 
     async def models(_: Request) -> Response:
-        return _response(_json({"title": gallery.title, "models": list(gallery.names)}))
+        return _response(
+            _json({"title": gallery.title, "models": list(gallery.names), "training": gallery.is_training})
+        )
 
     return starlette.Starlette(  # type: ignore[no-any-return]
         routes=[

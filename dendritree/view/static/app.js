@@ -11,7 +11,8 @@ import { Samples } from "./samples.js";
 import { tonesOf, Tree } from "./tree.js";
 
 const $ = (id) => document.getElementById(id);
-const state = { model: 0, layer: 0, neuron: 0, sample: null, about: null, activity: null, wave: false, asked: 0, opened: 0 };
+const state = { model: 0, layer: 0, neuron: 0, sample: null, about: null, activity: null, wave: false, asked: 0, opened: 0, playing: false };
+const EPOCH_MILLISECONDS = 500; // at least, while training is played
 
 readColors();
 const drawing = new Drawing($("drawing"), drawn);
@@ -45,17 +46,38 @@ const blank = () => Boolean(state.about.pixels) && drawing.blank;
 // ---------------------------------------------------------------------------------------------------------------- models
 
 async function start() {
-  const { title, models } = await ask("/api/models");
+  const { title, models, training } = await ask("/api/models");
   $("title").textContent = title;
   document.title = `${title} · dendritree`;
   $("model").replaceChildren(...models.map((name, number) => new Option(name, number)));
   $("beside").replaceChildren(new Option("none", ""), ...models.map((name, number) => new Option(name, number)));
   for (const part of document.querySelectorAll(".for-many")) part.hidden = models.length < 2;
-  await showModel(0);
+  $("play").hidden = !training;
+  $("model").value = training ? models.length - 1 : 0;
+  await showModel(Number($("model").value));
+}
+
+/** Show one epoch after the other on the same input, until the last one or until somebody stops it. */
+async function play() {
+  if (state.playing) return void (state.playing = false);
+  state.playing = true;
+  $("play").textContent = "Stop";
+  const last = $("model").options.length - 1, first = state.model === last ? 0 : state.model + 1;
+  try {
+    for (let number = first; state.playing && number <= last; number++) {
+      const shown = new Promise((done) => setTimeout(done, EPOCH_MILLISECONDS));
+      $("model").value = number;
+      await showModel(number, state);
+      await shown;
+    }
+  } finally {
+    state.playing = false;
+    $("play").textContent = "Play training";
+  }
 }
 
 /** Show a model on what is drawn, or on the row that is set, as far as it takes the same. */
-async function showModel(number) {
+async function showModel(number, { layer, neuron } = { layer: 0, neuron: 0 }) {
   const opened = ++state.opened;
   document.body.setAttribute("aria-busy", "true");
   $("about").textContent = "opening …";
@@ -89,7 +111,7 @@ async function showModel(number) {
   makeStrips();
   if (beside.on && !alike(about, beside.about)) await compare(null);
   nameBoth();
-  await showNeuron(0, 0);
+  await showNeuron(layer, neuron);
   document.body.removeAttribute("aria-busy");
   if (!about.pixels && !kept && found.length) chooseSample(0);
 }
@@ -295,6 +317,7 @@ $("follow").addEventListener("change", () => {
   refresh();
 });
 $("model").addEventListener("change", guard((event) => showModel(Number(event.target.value))));
+$("play").addEventListener("click", guard(play));
 $("beside").addEventListener("change", guard((event) => compare(event.target.value === "" ? null : Number(event.target.value))));
 $("layer").addEventListener("change", guard((event) => choose(Number(event.target.value), 0)));
 $("neuron").addEventListener("input", guard((event) => {

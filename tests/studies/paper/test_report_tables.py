@@ -10,7 +10,7 @@ from dendritree.studies.engine.statistics import Spread
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.paper.expected import ExpectedRow, read_expected
 from dendritree.studies.paper.records import Row
-from dendritree.studies.paper.report.sections import VARIES
+from dendritree.studies.paper.report.agreement import VARIES
 from dendritree.studies.paper.report.tables import build_report, report_of_run
 
 TREE = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0)

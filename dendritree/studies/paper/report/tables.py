@@ -17,6 +17,7 @@ from ..protocol import PROTOCOLS
 from ..records import TrialRecord
 from ..reproduce import RunPlan, planned_trials, records_of, reference_seconds_of
 from ..spec import matches, paper_folder, read_specs
+from .agreement import draws_section, paper_section
 from .curves import learning_curves
 from .errata import errata_section
 from .matched import PAPER, Match, matched_rows, reading_order, shown_rows
@@ -26,10 +27,8 @@ from .sections import (
     claims_section,
     comparisons_section,
     curves_section,
-    draws_section,
     dropout_section,
     missing_section,
-    paper_section,
     parameters_section,
     results_section,
     timing_section,
