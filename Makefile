@@ -26,7 +26,7 @@ reproduce: $(VENV)/run.stamp
 
 test: lint types pytest package
 
-docs: $(VENV)/dev.stamp
+docs: $(VENV)/docs.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/run.stamp
@@ -61,10 +61,14 @@ release: $(VENV)/dev.stamp
 # `pip install` in one go with the constraints, so that torch is the pinned build for every package that asks for it.
 # Python compiles what it imports: compiling all 20,000 files here would take a minute. So would resolving with the pip
 # of an older Python.
-define install
+define venv
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dendritree needs Python 3.11 or newer")'
 test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 $(PIP) install --no-compile -c constraints.txt pip
+endef
+
+define install
+$(venv)
 $(PIP) install --no-compile -c constraints.txt -e '.[$(1)]'
 touch $@
 endef
@@ -74,6 +78,13 @@ $(VENV)/run.stamp: pyproject.toml constraints.txt
 
 $(VENV)/dev.stamp: pyproject.toml constraints.txt
 	$(call install,dev)
+
+# Only the packages of the extra `docs`: the site is made from the text of the modules, so it needs neither them nor torch.
+$(VENV)/docs.stamp: pyproject.toml constraints.txt
+	$(venv)
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' > $(VENV)/docs.txt
+	$(PIP) install --no-compile -c constraints.txt -r $(VENV)/docs.txt
+	touch $@
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

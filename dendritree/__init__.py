@@ -104,8 +104,8 @@ _HOMES = {
     "training.rewiring": "Rewiring",
     "wiring": "Custom Local Morton Partition Patches Random Shared Strided Tied",
 }
-"""Where the public names live. Each is imported when somebody asks for it: the command line says its version and its
-help without torch, and a Ctrl-C in the seconds that torch takes finds somebody to answer it."""
+"""Where the public names live. Each is imported when it is first used: the command line shows its version and its
+help without torch, and a Ctrl-C in the seconds that importing torch takes is handled."""
 
 _MOVED = {
     "budget": "Count matched_mln",

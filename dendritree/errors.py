@@ -31,11 +31,12 @@ __all__ = [
     "check_one_of",
     "check_probability",
     "import_extra",
+    "nearest",
 ]
 
 
 class DendritreeError(ValueError):
-    """Anything dendritree refuses; catch this to catch all of them."""
+    """Anything dendritree rejects; catch this to catch all of them."""
 
 
 class ShapeError(DendritreeError):
@@ -125,9 +126,19 @@ def check_one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     known = list(choices)
     if isinstance(value, str) and value in known:
         return value
-    near = difflib.get_close_matches(value, known, n=1, cutoff=0.5) if isinstance(value, str) else []
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(value, known)
+    hint = f"; did you mean {near!r}?" if near else ""
     raise OptionError(f"{name} must be one of {', '.join(map(repr, known))}: got {value!r}{hint}")
+
+
+def nearest(value: Any, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant.
+
+    >>> nearest("tre", ["tree", "dense"])
+    'tree'
+    """
+    near = difflib.get_close_matches(value, list(known), n=1, cutoff=0.5) if isinstance(value, str) else []
+    return near[0] if near else None
 
 
 def check_module(model: Any) -> None:

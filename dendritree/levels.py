@@ -1,4 +1,4 @@
-"""What a tree is made of, from how people say it: branching, fan-in and depth, or nested lists. Integers only."""
+"""Parses tree shapes: branching, fan-in and depth, or nested lists. Integers only."""
 
 from __future__ import annotations
 

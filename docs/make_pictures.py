@@ -1,40 +1,27 @@
-"""The pictures of docs/pictures.md and docs/explain.md: `python docs/make_pictures.py [FOLDER] [--dark]`.
+"""The pictures of docs/pictures.md and docs/explain.md: `python docs/make_pictures.py [FOLDER] [--gallery]`.
 
-Trains two small models (digits and MNIST, one seed), which takes less than a minute on two quiet cores.
+Those of the gallery are drawn by the code on its page. The others need two small models (digits and MNIST, one seed),
+which takes less than a minute on two quiet cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from dendritree import (
-    DendriticLayer,
-    FitConfig,
-    History,
-    Local,
-    MLNClassifier,
-    Tied,
-    count,
-    explain,
-    fit,
-    pruning_curve,
-)
+from dendritree import FitConfig, Local, MLNClassifier, count, explain, fit, pruning_curve
 from dendritree.data import Examples, Split, load_dataset, normalize
 from dendritree.plot import (
     plot_comparison,
     plot_efficiency,
     plot_explanation,
-    plot_history,
-    plot_masks,
     plot_pruning,
-    plot_tree,
-    plot_weights,
-    plot_wiring,
 )
 from dendritree.pruning import PruningPoint
 from dendritree.report.chart import Chart, Line, Panel
@@ -65,18 +52,20 @@ def comparison_charts() -> list[Chart]:
     return [chart for chart in charts if len(chart.panels[0].lines) > 1]
 
 
-def trained(name: str) -> tuple[MLNClassifier, Split, History]:
-    """One class neuron a digit, trained for a few epochs; its data and its history."""
+def trained(name: str) -> tuple[MLNClassifier, Split]:
+    """One class neuron per digit, trained for a few epochs, and its data."""
     split = load_dataset(name)
     torch.manual_seed(0)
     if name == "digits":
         net = MLNClassifier(64, 10, branching=8)
-        return net, split, fit(net, split, FitConfig(epochs=30, lr=0.01))
+        fit(net, split, FitConfig(epochs=30, lr=0.01))
+        return net, split
     split = Split(*(Examples(normalize(part.x), part.y) for part in (split.train, split.val, split.test)))
     wiring = Local(window=12, place="free", image_shape=(1, 28, 28), seed=0)
     net = MLNClassifier(784, 10, branching=[36, 12], wiring=wiring)
     config = FitConfig(epochs=6, lr=0.02, schedule="one-cycle", optimizer="adamw", weight_decay=0.05)
-    return net, split, fit(net, split, config)
+    fit(net, split, config)
+    return net, split
 
 
 def pruned(
@@ -93,38 +82,38 @@ def pruned(
     return curves
 
 
+def draw_gallery(folder: Path) -> None:
+    """Run the code of docs/pictures.md, which writes its pictures where it runs."""
+    page = (DOCS / "pictures.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"(?ms)^```python\n(.*?)^```$", page))
+    with contextlib.chdir(folder):
+        exec(compile(code, "docs/pictures.md", "exec"), {"__name__": "gallery"})
+
+
 def main() -> None:
-    """Train, then draw everything in each theme."""
+    """Draw the gallery, then train, and draw the rest."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", default=DOCS / "pictures", type=Path)
-    parser.add_argument("--dark", action="store_true", help="also on dark paper, into FOLDER/dark")
+    parser.add_argument("--gallery", action="store_true", help="only the pictures of the gallery")
     arguments = parser.parse_args()
-    torch.manual_seed(3)
-    small, large = DendriticLayer(27, 1, branching=3), DendriticLayer(1024, 1, branching=4)
-    tied = DendriticLayer(784, 100, branching=[16, 4], wiring=Tied(5, 7, (1, 28, 28), seed=0))
-    digits, digits_split, history = trained("digits")
-    net, split, _ = trained("mnist")
+    out = arguments.folder
+    draw_gallery(out)
+    charts = comparison_charts()
+    plot_efficiency(charts, "mnist", path=out / "efficiency.png")
+    plot_comparison(charts, path=out / "comparison.png")
+    if arguments.gallery:
+        return
+    digits, digits_split = trained("digits")
+    net, split = trained("mnist")
     print("digits")
     curves = pruned(digits, digits_split, FitConfig(epochs=10, lr=0.003), SHARES)
+    plot_pruning(curves, path=out / "pruning.png")
     print("mnist")
     pruned(net, split, FitConfig(epochs=1, lr=0.003), SHARES[::2])
     image = split.test.x[split.test.y == 4][:1].flatten(1)
     found = explain(net, image, split.train.x.flatten(1).mean(0))
     print("explanation off by", found.check())
-    charts = comparison_charts()
-    for theme in ("light", "dark") if arguments.dark else ("light",):
-        out = arguments.folder / ("dark" if theme == "dark" else "")
-        plot_tree(small, dropout=0.3, theme=theme, path=out / "tree.png")
-        plot_tree(large, theme=theme, path=out / "tree-1024.png")
-        plot_masks(DendriticLayer(4, 1, branching=2), theme=theme, path=out / "masks.png")
-        plot_efficiency(charts, "mnist", theme=theme, path=out / "efficiency.png")
-        plot_comparison(charts, theme=theme, path=out / "comparison.png")
-        plot_history(history, theme=theme, path=out / "history.png")
-        plot_pruning(curves, theme=theme, path=out / "pruning.png")
-        plot_wiring(net, 4, theme=theme, path=out / "wiring.png")
-        plot_wiring(tied, 2, theme=theme, path=out / "tied.png")
-        plot_weights(net, [0, 3, 4], theme=theme, path=out / "weights.png")
-        plot_explanation(found, 4, image_shape=(28, 28), x=image, theme=theme, path=out / "explanation.png")
+    plot_explanation(found, 4, image_shape=(28, 28), x=image, path=out / "explanation.png")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""What the site has besides the pages here: the page of the paper, and links that leave this folder."""
+"""What the site has besides the pages here: the paper's page, the commands, and links that leave this folder."""
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,10 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[1]
 NETWORK_SCRIPT = "https://unpkg.com/iframe-worker/shim"
 PAPER = ROOT / "paper" / "README.md"
+COMMANDS_HERE = "<!-- commands -->"
+"""Where a page gets the commands."""
+PIPE = "\\|"
+"""A bar inside a cell of a table."""
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -23,7 +29,32 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Lead links to where the site has the page."""
     if page.file.src_uri == "paper.md":
         markdown = re.sub(r"\]\(\.\./docs/", "](", markdown)
+    if COMMANDS_HERE in markdown:
+        markdown = markdown.replace(COMMANDS_HERE, commands())
     return markdown.replace("](../paper/README.md", "](paper.md")
+
+
+def commands() -> str:
+    """Every command with its options, as its parser has them; read from the checkout, without torch."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        from dendritree.cli import COMMANDS, usage_of
+    finally:
+        sys.path.remove(str(ROOT))
+    return "\n".join(
+        line for name, command in COMMANDS.items() for line in command_lines(name, command, usage_of(name))
+    )
+
+
+def command_lines(name: str, command: Any, usage: str) -> Iterator[str]:
+    """The section of a command: what it does, how it is called, its arguments, examples."""
+    yield from (f"## {name}", "", command.run.__doc__ or "", "", "```", usage, "```", "")
+    yield from ("| argument | meaning |", "|---|---|")
+    for option in command.OPTIONS:
+        words = option.usage if option.by_position else f"{option.name} {option.settings.get('metavar', '')}"
+        cells = f"`{words.strip()}`", option.settings["help"]
+        yield f"| {' | '.join(cell.replace('|', PIPE) for cell in cells)} |"
+    yield from ("", "```", *command.EXAMPLES.splitlines(), "```", "")
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:

@@ -17,8 +17,11 @@ from torch import nn
 from dendritree import FitConfig, MLNClassifier, count, fit, matched_mlp
 from dendritree.data import Split, load_dataset
 from dendritree.models import Perceptrons
+from dendritree.studies.engine.statistics import welch
 from dendritree.training import evaluate
 
+STANDS = {"ahead": "better than", "behind": "worse than"}
+"""By Welch's test; otherwise not clearly different from."""
 LEARNING_RATES = (0.01, 0.03, 0.1, 0.3)
 
 
@@ -55,6 +58,7 @@ def main() -> None:
         parser.error(f"--seeds and --epochs must be at least 1: got {options.seeds} and {options.epochs}")
     split = load_dataset("digits")
     models = {"dendritic, b=8": tree, "MLP, matched": control, "perceptrons": linear}
+    tests: dict[str, list[float]] = {}
     print(f"{'model':<16}{'parameters':>12}{'best lr':>10}{'test accuracy':>22}")
     for name, build in models.items():
         runs = {
@@ -62,11 +66,18 @@ def main() -> None:
             for lr in LEARNING_RATES
         }
         lr = max(runs, key=lambda rate: statistics.mean(val for _, val in runs[rate]))
-        test = [evaluate(model, split.test)[1] for model, _ in runs[lr]]
+        test = tests[name] = [evaluate(model, split.test)[1] for model, _ in runs[lr]]
         spread = statistics.stdev(test) if len(test) > 1 else 0.0
         print(f"{name:<16}{count(build()).total:>12,}{lr:>10}{statistics.mean(test):>13.3f} +- {spread:.3f}")
         sys.stdout.flush()
     print(f"\nMean and standard deviation of {options.seeds} seeds; 300 test images.")
+    ours, mlp, plain = tests.values()
+    words = [STANDS.get(welch(ours, other).state or "", "not clearly different from") for other in (mlp, plain)]
+    words[1] = "" if words[1] == words[0] else f"{words[1]} "
+    print(
+        f"Result: ten trees ({statistics.mean(ours):.3f}) are {words[0]} the MLP of their size"
+        f" ({statistics.mean(mlp):.3f}) and {words[1]}ten perceptrons ({statistics.mean(plain):.3f})."
+    )
 
 
 if __name__ == "__main__":

@@ -89,7 +89,8 @@ def main(argv: list[str] | None = None) -> int:
         spread = statistics.stdev(accuracies) if len(accuracies) > 1 else 0.0
         mean = statistics.mean(accuracies)
         print(f"{name:13}  {count(alone).total:,} parameters  test accuracy {mean:.4f} +- {spread:.4f}")
-    print(f"largest difference of a weight: {furthest:.1g}")
+    same = "the same network" if furthest < 1e-3 else "another network"
+    print(f"Result: two processes train {same} as one; the largest difference of a weight is {furthest:.0e}.")
     return 0
 
 

@@ -1,7 +1,7 @@
 """The paper's ten class neurons on MNIST, with dendrites that read small windows instead of rows of the image.
 
 Weak synapses move within the window of their dendrite while the model trains. Window and share of moving synapses are
-chosen on the validation images, with one seed; then three other seeds are trained and judged once on the test images.
+selected on the validation images, with one seed; then three other seeds are trained, and tested once.
 Run it: `python examples/local_wiring.py` (about three minutes on two cores).
 """
 
@@ -71,6 +71,10 @@ def main(argv: list[str] | None = None) -> int:
     spread = statistics.stdev(accuracies) if len(accuracies) > 1 else 0.0
     mean = statistics.mean(accuracies)
     print(f"local trees  {count(model).total:,} parameters  test accuracy {mean:.4f} +- {spread:.4f}")
+    print(
+        f"Result: ten trees with windows of {window} x {window} pixels, {moving:.0%} of whose synapses move, reach"
+        f" a test accuracy of {mean:.3f} on MNIST with {count(model).total:,} parameters."
+    )
     return 0
 
 

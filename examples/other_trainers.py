@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10, help="passes over the training images")
     arguments = parser.parse_args()
     split = load_dataset("digits")
-    rows = []
+    rows, means = [], []
     for name, train in {"Lightning": with_lightning, "transformers": with_transformers}.items():
         accuracies, moved = [], []
         for seed in range(arguments.seeds):
@@ -112,9 +112,11 @@ def main() -> None:
             train(net, split, arguments.epochs)
             moved.append(float((before != trees.forest.synapse_inputs).mean()))
             accuracies.append(evaluate(net, split.test)[1])
+        means.append(statistics.fmean(accuracies))
         figure = f"{statistics.fmean(accuracies):.3f} +- {statistics.pstdev(accuracies):.3f}"
         rows.append(f"{name:<14} {count(net).total:>10,} {statistics.fmean(moved):>14.0%}   {figure}")
     print("\n".join([f"{'trained by':<14} {'parameters':>10} {'synapses moved':>14}   test accuracy", *rows]))
+    print(f"Result: synapses move under both trainers, and the networks reach {means[0]:.3f} and {means[1]:.3f}.")
 
 
 if __name__ == "__main__":

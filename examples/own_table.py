@@ -57,6 +57,8 @@ def main() -> None:
         predicted = found.model.predict(houses(3, seed=1).assign(town=["Delft", "Leiden", "Utrecht"]))
     print(predicted.round(2).to_string(index=False))
     print("\n".join(str(each.message) for each in caught))
+    scores = ", ".join(f"{each.family} {each.mean:.3f}" for each in found.results)
+    print(f"Result: {scores} on rows left out; the comparison recommends {found.kept}, which is kept.")
 
 
 if __name__ == "__main__":

@@ -111,6 +111,7 @@ def main(argv: list[str] | None = None) -> int:
     spread = statistics.stdev(accuracies) if len(accuracies) > 1 else 0.0
     mean = statistics.mean(accuracies)
     print(f"served by onnxruntime  {count(model).total:,} parameters  test accuracy {mean:.4f} +- {spread:.4f}")
+    print(f"Result: a server without torch answers with the model's own accuracy, {mean:.3f}, from {size:,} bytes.")
     return 0
 
 

@@ -10,6 +10,7 @@ import pytest
 from made_once import made_once
 
 import dendritree
+from dendritree.cli import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md"))
@@ -40,6 +41,19 @@ def test_every_public_name_is_documented(site):
     text = "".join(path.read_text(encoding="utf-8") for path in (site / "api").glob("*.html"))
     names = {name for name in dendritree.__all__ if not name.startswith("_")}
     assert {name for name in names if f'id="dendritree.{name}"' not in text} == set()
+
+
+def test_the_contents_have_no_private_names(site):
+    text = "".join(path.read_text(encoding="utf-8") for path in (site / "api").glob("*.html"))
+    assert re.findall(r'id="dendritree\.[\w.]*\._\w*"', text) == []
+
+
+def test_the_page_of_the_command_line_has_every_command_and_option(site):
+    text = (site / "commands.html").read_text(encoding="utf-8")
+    for name, command in COMMANDS.items():
+        start = text.index(f'<h2 id="{name}">')
+        section = text[start : text.find("<h2 ", start + 1)]
+        assert [o.name for o in command.OPTIONS if not o.by_position and f"<code>{o.name}" not in section] == []
 
 
 def test_pages_load_nothing_from_elsewhere(site):

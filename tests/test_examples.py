@@ -101,6 +101,7 @@ def test_an_example_runs_from_any_folder_and_prints_a_row_per_model(name, run_ex
     status, printed, errors = run_example(name, "--seeds", "1", "--epochs", "1", *SHORT.get(name, []))
     assert (status, errors) == (0, "")
     assert list(tmp_path.iterdir()) == []
+    assert re.fullmatch(r"Result: .*\.", printed.splitlines()[-1])
     for start, parameters in ROWS[name]:
         rows = [line for line in printed.splitlines() if line.startswith(start)]
         assert len(rows) == 1, f"{start!r} has {len(rows)} rows in:\n{printed}"

@@ -1,11 +1,13 @@
 """The notebook for newcomers runs from top to bottom, as somebody would run it who has just cloned this."""
 
+import ast
 import os
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 nbformat = pytest.importorskip("nbformat")
 ROOT = Path(__file__).parents[1]
@@ -31,6 +33,16 @@ def pictures(notebook):
     return [sum("image/png" in output.get("data", {}) for output in cell.outputs) for cell in code_of(notebook)]
 
 
+def run_cell(source, namespace):
+    """Run a cell; returns what its last line is worth, which Jupyter shows."""
+    *before, last = ast.parse(source).body
+    if not isinstance(last, ast.Expr):
+        exec(source, namespace)
+        return None
+    exec(compile(ast.Module(before, []), "cell", "exec"), namespace)
+    return eval(compile(ast.Expression(last.value), "cell", "eval"), namespace)
+
+
 def begins(texts):
     """Of each text what is the same on every machine."""
     return [text.split()[:2] for text in texts]
@@ -43,12 +55,12 @@ def test_its_code_prints_and_draws_what_is_stored(stored, tmp_path, monkeypatch,
     with plt.ioff(), torch.random.fork_rng(devices=[]):
         plt.close("all")
         for cell in code_of(stored):
-            exec(cell.source, namespace)
+            shown = run_cell(cell.source, namespace)
             printed.append(capsys.readouterr().out)
-            drawn.append(len(plt.get_fignums()))
+            drawn.append(len(plt.get_fignums()) + isinstance(shown, Figure))
             plt.close("all")
     assert drawn == pictures(stored)
-    assert sum(drawn) == 3
+    assert sum(drawn) == 4
     assert begins(printed) == begins(texts(stored))
     assert "1900 parameters" in "".join(printed)
 

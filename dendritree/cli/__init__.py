@@ -1,4 +1,4 @@
-"""The `dendritree` command: a table of sub-commands, one file per command."""
+"""The `dendritree` command: a table of commands, one file per command."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, NoReturn, Protocol
 
 from .. import __version__
-from ..errors import DendritreeError
+from ..errors import DendritreeError, nearest
 from ..interrupts import interrupts_remembered, was_interrupted
 from . import compare, data, export, figures, fit, models, params, predict, report, reproduce, tune, view
+from .completion import asked_line, completions
 from .messages import discard, tell, write_error
 from .options import Arguments, Option
 
 __all__ = ["COMMANDS", "main", "make_parser"]
 
 TRACEBACK = "DENDRITREE_TRACEBACK"
-"""The environment variable that lets the traceback of an error that nobody expected through."""
+"""The environment variable that shows the traceback of an unexpected error."""
 FAULT = 70
 """The exit status after such an error, as sysexits.h has it; 2 is a mistake of the user or of a file."""
 OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory")
@@ -43,7 +45,34 @@ COMMANDS = {file.__name__.rpartition(".")[2]: file for file in _FILES}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, and name the command or the option that was probably meant."""
+
+    commands: Sequence[str] = ()
+    """The names of its commands; a command's own parser has none."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Reject an unknown word here, where its command is known, before argparse asks for what else is missing."""
+        words = list(sys.argv[1:] if args is None else args)
+        if self.commands and words and not words[0].startswith("-"):
+            self._check_command(words[0])
+        for word in words[:1] if self.commands else takewhile(lambda word: word != "--", words):
+            self._check_option(word.partition("=")[0])
+        found, unknown = super().parse_known_args(words, namespace)
+        if unknown and not self.commands:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def _check_command(self, word: str) -> None:
+        if word not in self.commands:
+            near = nearest(word, self.commands)
+            hint, help_of = (f"; did you mean {near!r}?", f" {near}") if near else ("", "")
+            self.exit(2, f"{self.prog}: no command {word!r}{hint} (see {self.prog}{help_of} --help)\n")
+
+    def _check_option(self, word: str) -> None:
+        known = [name for name in self._option_string_actions if name.startswith("--")]
+        if word.startswith("--") and not any(name.startswith(word) for name in known):  # abbreviations are allowed
+            near = nearest(word, known)
+            self.error(f"no option {word!r}{f'; did you mean {near}?' if near else ''}")
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is; exit with 2."""
@@ -67,10 +96,20 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
             self._action_max_length = max(self._action_max_length, 4 + max(map(len, COMMANDS)))
 
 
+def usage_of(name: str) -> str:
+    """How a command is called.
+
+    >>> usage_of("report")
+    'dendritree report RUN [options]'
+    """
+    return " ".join(dict.fromkeys(["dendritree", name, *(option.usage for option in COMMANDS[name].OPTIONS)]))
+
+
 def make_parser() -> Parser:
     """The parser of all commands."""
     example = "example:\n  dendritree params 1024 10 --branching 32"
     parser = Parser(prog="dendritree", epilog=example, formatter_class=HelpFormatter)
+    parser.commands = tuple(COMMANDS)
     parser.add_argument("--version", action="version", version=f"dendritree {__version__}")
     subparsers = parser.add_subparsers(title="dendritic-tree neurons for PyTorch", dest="command", metavar="COMMAND")
     for name, command in COMMANDS.items():
@@ -81,7 +120,7 @@ def make_parser() -> Parser:
             description=about,
             epilog="\n  ".join(["example:", *command.EXAMPLES.splitlines()]),
             formatter_class=HelpFormatter,
-            usage=" ".join(dict.fromkeys(["dendritree", name, *(option.usage for option in command.OPTIONS)])),
+            usage=usage_of(name),
         )
         for option in command.OPTIONS:
             option.add_to(sub)
@@ -141,6 +180,9 @@ def _end(error: Exception, *, interrupted: bool) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     parser = make_parser()
     try:
+        if line := asked_line():
+            print("\n".join(completions(line, COMMANDS)))
+            return 0
         arguments = parser.parse_args(argv, Arguments())
         if arguments.command is None:
             parser.print_help()

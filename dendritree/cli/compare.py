@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ..errors import OptionError
-from .messages import tell
+from .messages import print_next, tell
 from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, WORKERS, Arguments, Option, image_shape, make_workers, say_data
 from .progress import Progress, resumable
 from .report import show_comparison, show_inside, show_tables
+
+if TYPE_CHECKING:
+    from ..studies.fair import ComparisonPlan
 
 TABLES = "tables"
 """The word that asks for the study of tables; a folder of that name is ./tables."""
@@ -19,16 +23,17 @@ OF_TABLES, OF_OTHERS = ("tables", "half", "folds"), ("target", "image", "budgets
 def run(arguments: Arguments) -> None:
     """Compare trees with other models of the same size, tuned alike."""
     folder, workers = arguments.run, make_workers(arguments)
-    study, show, items = _study(arguments)
+    study, show, items, following = _study(arguments)
     with resumable(folder), Progress(items) as progress:
         whole = study(folder, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
     if not whole:
-        tell(f"out of time; {folder} keeps what is done")
+        tell(f"out of time; {folder} keeps what is done, and the same command resumes it")
     show(folder)
+    print_next(*following)
 
 
-Study = tuple[Callable[..., bool], Callable[[str], None], str]
-"""What runs in a folder, what shows its report, and what its progress counts."""
+Study = tuple[Callable[..., bool], Callable[[str], None], str, Sequence[str]]
+"""What runs in a folder, what shows its report, what its progress counts, and the command to run next."""
 
 
 def _study(arguments: Arguments) -> Study:
@@ -59,7 +64,20 @@ def _comparison(arguments: Arguments) -> Study:
     )
     for task in plan.tasks:
         say_data(task.held)
-    return partial(compare, plan=plan), partial(show_comparison, plan=plan), "trials"
+    return (
+        partial(compare, plan=plan),
+        partial(show_comparison, plan=plan),
+        "trials",
+        _tune(arguments, plan),
+    )
+
+
+def _tune(arguments: Arguments, plan: ComparisonPlan) -> list[str]:
+    """The search for a better tree on the same data, at the first budget; one linear unit per output has none."""
+    budget = next((cell.budget for cell in plan.cells if cell.budget), 2000)
+    given = {"--target": arguments.target, "--image": arguments.image, "--data-dir": arguments.data_dir}
+    options = [word for option in given.items() if option[1] for word in option]
+    return ["tune", *(arguments.tasks[:1] or ["mnist"]), *options, "--budget", str(budget), "--out", "tuned"]
 
 
 def _inside(arguments: Arguments) -> Study:
@@ -77,7 +95,7 @@ def _inside(arguments: Arguments) -> Study:
         seeds=3 if arguments.seeds is None else arguments.seeds,
         steps=arguments.steps,
     )
-    return partial(compare_inside, plan=plan), show_inside, "trials"
+    return partial(compare_inside, plan=plan), show_inside, "trials", ("report", arguments.run, "--export", "csv")
 
 
 def _tables(arguments: Arguments) -> Study:
@@ -92,7 +110,8 @@ def _tables(arguments: Arguments) -> Study:
         families=arguments.families or (),
         folds=5 if arguments.folds is None else arguments.folds,
     )
-    return partial(compare_tables, plan=plan), show_tables, "models"
+    following = ("fit", "your.csv", "--target", "COLUMN", "--out", "model")
+    return partial(compare_tables, plan=plan), show_tables, "models", following
 
 
 def _divisor(share: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import DendritreeError, FormatError, OptionError, import_extra
-from .messages import tell
+from .messages import print_next, tell
 from .options import Arguments, Option
 from .progress import Progress, resumable
 
@@ -72,7 +72,9 @@ def run(arguments: Arguments) -> None:
             raise DendritreeError(f"{error}; {_rescue(fit.model, contents)}") from None
         shutil.rmtree(unfinished, ignore_errors=True)
     print_report(report)
-    print(f"\nmodel: {out}\nreport: {out / 'report.html'}")
+    print(f"\nmodel:  {out}\nreport: {out / 'report.html'}")
+    print_next("predict", out, "new.csv", "--out", "predictions.csv")
+    print_next("view", out)
 
 
 def _rescue(model: TableModel, contents: Mapping[str, bytes]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from typing import TextIO
 
@@ -20,6 +21,15 @@ def tell(message: object) -> None:
     'rows must be numbers: got \\\\x1b[2J'
     """
     write_error(f"dendritree: {one_line(message)}\n")
+
+
+def print_next(*words: object) -> None:
+    """Print the command that makes sense after a long one has ended, ready to be copied.
+
+    >>> print_next("view", "my models/tuned")
+    next:   dendritree view 'my models/tuned'
+    """
+    print(f"next:   dendritree {shlex.join(map(str, words))}")
 
 
 def one_line(message: object) -> str:

@@ -41,8 +41,8 @@ class Option:
 
     def __init__(self, words: str, help: str, default: object = None, **more: Any) -> None:  # noqa: A002
         self.name, _, value = words.partition(" ")
-        by_position = not self.name.startswith("-")
-        self.usage = value if by_position else words if more.get("required") else "[options]"
+        self.by_position = not self.name.startswith("-")
+        self.usage = value if self.by_position else words if more.get("required") else "[options]"
         shown = f" (default: {default})" if default is not None and "default" not in help else ""
         self.settings: dict[str, Any] = {"help": help + shown}
         if value:

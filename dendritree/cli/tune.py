@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import import_extra
+from .messages import print_next
 from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, Arguments, Option, image_shape, say_data
 from .progress import Progress, resumable
 
@@ -26,6 +27,7 @@ def run(arguments: Arguments) -> None:
     files = write_tuning(found, arguments.out, task=task.name)
     print("\n".join([*found.verdict, "", f"    {found.code}"]))
     print(f"\nmodel:  {files.html.parent / 'model'}\nreport: {files.html}")
+    print_next("view", files.html.parent / "model")
 
 
 OPTIONS = [

@@ -7,7 +7,7 @@ from functools import partial
 from ..errors import OptionError, import_extra
 from .options import DATA_HELP, TARGET, Arguments, Option
 
-PIXELS = {None: None, "unit": False, "normalised": True}
+PIXELS = {None: None, "unit": False, "normalized": True}
 
 
 def run(arguments: Arguments) -> None:
@@ -40,7 +40,11 @@ OPTIONS = [
     Option("--image HxW", "image shape of the inputs, or none (default: automatic)"),
     Option("--data DATA", f"{DATA_HELP} (default: automatic)"),
     TARGET,
-    Option("--pixels unit|normalised", "as they are, or scaled as `compare` and `tune` do (default: automatic)"),
+    Option(
+        "--pixels unit|normalized",
+        "as they are, or scaled as `compare` and `tune` do (default: automatic)",
+        type=lambda text: text.replace("normalised", "normalized"),  # the spelling of version 0.1
+    ),
     Option("--port N", "port of the server (default: a free one)", type=int),
     Option("--no-browser", "only print the address of the page"),
 ]

@@ -49,7 +49,7 @@ def dendritic_preset(
         image_shape: (channels, height, width) where the inputs are the pixels of an image; they are wired locally then,
             and of color images the dendrites of a tree share their weights (`Tied`).
         neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did as well on images of ten classes and
-            better on the table of people's incomes.
+            better on Adult.
         dropout: probability of silencing a hidden neuron's output while training.
         output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.

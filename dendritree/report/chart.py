@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..errors import check_one_of
 
-FORMS = ("curves", "sweep", "points", "scaling", "shares", "levels", "values", "cloud", "ranks")
+FORMS = ("curves", "sweep", "points", "scaling", "shares", "levels", "values", "cloud", "agreement", "ranks")
 """Of charts; `Chart.form` says what they are."""
 
 
@@ -22,6 +22,9 @@ class Line:
     y: tuple[float, ...]
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
+    left: tuple[float, ...] = ()
+    right: tuple[float, ...] = ()
+    """Of `agreement`: ends of the bars along x."""
     faint: bool = False
     """Thin and pale, without an entry in the legend: training beside validation."""
     level: bool = False
@@ -60,7 +63,8 @@ class Chart:
     form: str = "curves"
     """`curves` (line and band), `sweep` (marked line and bars), `points` (marks and bars), `scaling` (marked line and
     band over a logarithmic axis, its label at its end), `shares` (a bar for each line's x, with its label), `levels` (a
-    mark and its interval instead), `values` (marked line and band over any numbers), `cloud` (a dot per point) or
+    mark and its interval instead), `values` (marked line and band over any numbers), `cloud` (a dot per point),
+    `agreement` (a dot per point with bars both ways, on a square with its diagonal, where x equals y) or
     `ranks` (a line's x is its mean rank, low and high those of the first and the last that it is not told apart from).
     """
     group: str = ""

@@ -100,6 +100,8 @@ def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
     if barred:
         bars = max((len(panel.lines) for panel in chart.panels), default=0)
         panel_height, left = BAR_HEIGHT * max(1, bars), BARS_LEFT
+    if chart.form == "agreement":
+        panel_height = WIDTH - left - right
     if ranks:
         lines = max((diagram_of(panel).lines for panel in chart.panels), default=1)
         panel_height, left, right = round(RANKS_LINE * lines), 4, 4
@@ -130,6 +132,8 @@ def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
             if panel.limits:
                 axes.set_ylim(panel.limits)
             _label(axes, chart, panel.y_label, last=place == count - 1)
+            if chart.form == "agreement":
+                _add_diagonal(axes)
             if scaling:
                 set_scales(axes, panel)
                 label_ends(axes, panel.lines, models, size=10.5 * POINTS)
@@ -163,20 +167,34 @@ def _add(axes: Any, line: Line, look: Look, form: str) -> None:
     if line.faint:
         axes.plot(line.x, line.y, linewidth=0.8, alpha=0.75, **look.stroke)
         return
-    dots = form in ("points", "cloud")
+    dots = form in ("points", "cloud", "agreement")
     style: dict[str, Any] = {"linestyle": "none", "color": look.color} if dots else {"linewidth": 1.5, **look.stroke}
     if form == "cloud":
         style |= {"marker": "o", "markersize": 3, "markeredgewidth": 0, "alpha": 0.45}
     elif form != "curves":
-        mark_size = {"points": 6, "values": 3.5}.get(form, 5)
+        mark_size = {"points": 6, "values": 3.5, "agreement": 4.5}.get(form, 5)
         style |= {"marker": look.mark, "markersize": mark_size, "markeredgewidth": 0}
     axes.plot(line.x, line.y, label=line.label, **style)
+    if line.left:
+        axes.hlines(line.y, line.left, line.right, colors=look.color, linewidth=0.8, alpha=0.4)
+        axes.vlines(line.x, line.low, line.high, colors=look.color, linewidth=0.8, alpha=0.4)
+        return
     if line.level:
         axes.axhline(line.y[0], linewidth=0.8, **look.stroke)
     if line.low and form in ("curves", "scaling", "values") and len(line.x) > 1:  # a band around one point has no width
         axes.fill_between(line.x, line.low, line.high, color=look.color, alpha=0.13, linewidth=0)
     elif line.low:
         axes.vlines(line.x, line.low, line.high, colors=look.color, linewidth=1.1, alpha=0.7)
+
+
+def _add_diagonal(axes: Any) -> None:
+    """Make the axes a square of one scale, with the line on which x equals y."""
+    ends = (*axes.get_xlim(), *axes.get_ylim())
+    both = min(ends), max(ends)
+    axes.set_xlim(both)
+    axes.set_ylim(both)
+    axes.plot(both, both, linewidth=0.8, color=LIGHT.pale, zorder=1)
+    axes.xaxis.set_major_locator(axes.yaxis.get_major_locator())
 
 
 def _add_bars(axes: Any, x_label: str, lines: Sequence[Line], models: Looks) -> None:

@@ -37,7 +37,7 @@ def write_report(
 ) -> ReportFiles:
     """Write `report.md`, `report.html` and `csv/` into `folder`, replacing an earlier report. Needs the extra `report`.
 
-    The files change together and each is whole at any time, so a reader may look while a run goes on and rewrites the
+    The files change together and each is whole at any time, so a reader may look while a run continues and rewrites the
     report. A file in the way that is not of an earlier report raises an error.
 
     Args:

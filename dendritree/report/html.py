@@ -77,7 +77,8 @@ def _table(section: Section, group: Group) -> str:
     label = escape(group.title or section.title)
     table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table>"
     scroll = f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">{table}</div>'
-    if section.charts or len(group.rows) > LONG_TABLE:  # charts say it at a glance; numbers wait until somebody asks
+    folded = (bool(section.charts) and section.fold) or len(group.rows) > LONG_TABLE
+    if folded:  # charts say it at a glance; the numbers wait for a click
         summary = f"<summary>Numbers: {label} ({len(group.rows)} rows)</summary>"
         return f'<details id="{group.name}">{summary}\n{scroll}\n</details>'
     return f'<div id="{group.name}">\n{title}{scroll}\n</div>'

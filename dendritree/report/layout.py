@@ -21,7 +21,7 @@ FORMS = (*TEXTS, *NUMBERS)
 
 
 BADGES = {
-    "good": ("holds", "within", "ahead", "whole"),
+    "good": ("holds", "within", "inside", "ahead", "whole"),
     "bad": ("does not hold", "outside", "behind"),
     "open": ("undecided", "partial"),
 }
@@ -84,7 +84,7 @@ class Group:
     """The anchor in the page, unique in the report."""
     title: str
     rows: tuple[tuple[Any, ...], ...]
-    """One value a column; None where there is none."""
+    """One value per column; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,8 @@ class Section:
     charts: tuple[Chart, ...] = ()
     empty: str = "Nothing to show yet."
     """Shown instead of a table without rows."""
+    fold: bool = True
+    """Whether charts stand for the table, which a page then shows on demand."""
     brief: bool = True
     """Whether a short report, as on a terminal, has the section."""
 

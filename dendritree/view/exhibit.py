@@ -186,7 +186,7 @@ class Exhibit:
                 "image": pixels.image_shape,
                 "shape": pixels.shape,
                 "brush": round(pixels.brush, 4),
-                "centres": pixels.drawn.centered,
+                "centers": pixels.drawn.centered,
                 "text": pixels.describe(),
             },
             "layers": [

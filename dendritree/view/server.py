@@ -78,7 +78,9 @@ def make_app(gallery: Gallery) -> Starlette:
         return routing.Route(f"/api/models/{{model:int}}{path}", endpoint, methods=[method])
 
     async def models(_: Request) -> Response:
-        return _response(_json({"title": gallery.title, "models": list(gallery.names)}))
+        return _response(
+            _json({"title": gallery.title, "models": list(gallery.names), "training": gallery.is_training})
+        )
 
     return starlette.Starlette(  # type: ignore[no-any-return]
         routes=[
@@ -135,7 +137,7 @@ def _activity(exhibit: Exhibit, asked: dict[str, Any], body: bytes) -> dict[str,
         if len(body) != height * width:
             raise OptionError(f"a drawing must have {height * width} bytes, one per pixel: got {len(body)}")
         drawing = np.frombuffer(body, dtype=np.uint8).reshape(height, width)
-        x = exhibit.pixels.of_drawing(drawing, centered=asked.get("centred") == "1")
+        x = exhibit.pixels.of_drawing(drawing, centered=asked.get("centered") == "1")
     return exhibit.activity(x, *_neuron(asked))
 
 

@@ -19,6 +19,7 @@ from ..data.inputs import Inputs
 from ..errors import DendritreeError, FormatError, OptionError, check_index
 from ..models import create_model
 from ..storage import load
+from ..storage.epochs import EPOCH
 from ..storage.folders import CONFIG_FILE
 from ..training import FitConfig, fit
 from ..wiring import Local
@@ -29,7 +30,7 @@ from .pixels import Pixels
 
 MOST_MODELS = 500
 DEMO: dict[str, dict[str, Any]] = {
-    "one neuron a digit": {"model": "mln", "branching": 4, "wiring": "morton", "repeats": 4},
+    "one neuron per digit": {"model": "mln", "branching": 4, "wiring": "morton", "repeats": 4},
     "neurons on neurons": {
         "model": "dendritic-network",
         "hidden": [40],
@@ -54,6 +55,11 @@ class Gallery:
     title: str
     names: Sequence[str]
     opener: Callable[[int], Exhibit]
+
+    @property
+    def is_training(self) -> bool:
+        """Whether these are the epochs of one training, to be played."""
+        return len(self.names) > 1 and all(name.startswith(EPOCH) for name in self.names)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "opener", lru_cache(16)(self.opener))

@@ -32,7 +32,8 @@ def assert_stopped(run, status, out, errors):
     *steps, last = errors.splitlines()
     assert (status, out) == (130, "")
     assert last == f"dendritree: stopped; {run} keeps what is done, and the same command resumes it"
-    assert all(re.fullmatch(r"digits:128, .*, (search|test): \d+ trials, \d+ s", step) for step in steps)
+    result = r"digits:128, .*, (search|test)(: \d+ trials, \d+ s| \d+ of \d+: \w+, validation accuracy \d\.\d+)"
+    assert all(re.fullmatch(result, step) for step in steps)
     assert count_trials(run) < TRIALS
 
 
@@ -96,7 +97,9 @@ def test_out_of_time_is_said_and_is_no_error_and_a_report_can_be_had_of_what_is_
     run = tmp_path / "run"
     status, out, errors = call(*SMALL, "--run", run, "--backend", "here", "--hours", "1e-9")
     assert status == 0
-    assert errors.splitlines()[-1] == f"dendritree: out of time; {run} keeps what is done"
+    assert (
+        errors.splitlines()[-1] == f"dendritree: out of time; {run} keeps what is done, and the same command resumes it"
+    )
     assert "comparison.html" in out
     assert count_trials(run) <= 1
     (run / "comparison.html").unlink()

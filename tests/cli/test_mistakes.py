@@ -29,9 +29,10 @@ MISTAKES = {
         # argparse's own
         "a 10": "IN.*'a'",
         "1024 1.5": "OUT.*'1.5'",
-        "1024 10 20": "20",
+        "1024 10 20": r"^dendritree params: unrecognized arguments: 20 \(see dendritree params --help\)$",
         "1024 10 --branching": "--branching",
-        "1024 10 --brnching 2": "--brnching",
+        "1024 10 --brnching 2": "no option '--brnching'; did you mean --branching",
+        "1024 10 --brnching=2": "no option '--brnching'; did you mean --branching",
     },
     "models": {"nothing-*": r"no model matches 'nothing-\*': known are .*mln", "mln mlp": "mlp"},
     "data": {
@@ -47,7 +48,7 @@ MISTAKES = {
         "--protocol papr": r"protocol must be one of 'paper', 'full': got 'papr'; did you mean 'paper'\?",
         "--trials 0": "trials must be an integer of at least 1: got 0",
         "--trials many": "--trials.*'many'",
-        "--draw twice": "draw must be one of 'per-trial', 'once': got 'twice'",
+        "--draw twice": "draw must be one of 'per-trial', 'once', 'ten': got 'twice'",
         "--draw once --protocol full": "draw is for protocol 'paper': 'full' uses all images",
         "--backend loki": r"backend must be one of .*got 'loki'; did you mean 'loky'\?",
         "--address tcp://127.0.0.1:1": "an address is for backend 'dask': got 'loky'",
@@ -90,6 +91,7 @@ MISTAKES = {
     },
     "tune": {
         "digits": "--budget",
+        "digits --trails 3": r"no option '--trails'; did you mean --trials\? \(see dendritree tune --help\)$",
         "digit --budget 1k": r"data must be a built-in name .*: found no 'digit'; did you mean 'digits'\?",
         "digits --budget many": "budget must be a whole number of parameters.*'many'",
         "digits --budget 20": "budget must leave room for two neurons",
@@ -112,8 +114,9 @@ MISTAKES = {
         "TABLE --target price --seed -1": "seed must be an integer of at least 0: got -1",
         "TABLE": "--target",
     },
-    "parms": {"1024 10": "'parms'.*params"},
-    "--verson": {"": "--verson"},
+    "parms": {"1024 10": r"no command 'parms'; did you mean 'params'\? \(see dendritree params --help\)$"},
+    "xyzzy": {"--out": r"no command 'xyzzy' \(see dendritree --help\)$"},
+    "--verson": {"": r"no option '--verson'; did you mean --version\? \(see dendritree --help\)$"},
 }
 LINES = [(f"{name} {rest}".strip(), message) for name, table in MISTAKES.items() for rest, message in table.items()]
 STAYS_HERE = ["--backend", "here"]  # what begins although it should not, begins in this process

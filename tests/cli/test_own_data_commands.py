@@ -1,11 +1,13 @@
 """compare, tune and view on what users bring, from the command line; and the help that says so."""
 
+import shlex
+
 import numpy as np
 import pytest
 from own_data import blobs, write_houses, write_pets
 
 import dendritree
-from dendritree.cli import COMMANDS
+from dendritree.cli import COMMANDS, make_parser
 from dendritree.models.sizing import parameters_of
 from dendritree.view import open_gallery
 
@@ -46,7 +48,10 @@ def test_a_comparison_of_ones_own_data_ends_in_an_answer(call, data, said):
     status, out, err = call("compare", *data, "--budgets", 300, *TINY, "--run", run)
     assert status == 0
     assert err.startswith(said)
-    lines = [line for line in out.splitlines() if line]
+    *lines, following = [line for line in out.splitlines() if line]
+    options = shlex.split(following.removeprefix("next:   dendritree "))
+    assert options[: 1 + len(data)] == ["tune", *data]
+    assert make_parser().parse_args(options).budget == "300"
     assert lines[-4].startswith("An RMSE of" if data[0] == "houses.csv" else "An accuracy of")
     assert lines[-3].startswith("Use ")
     assert lines[-2].startswith("    model = create_model(")

@@ -46,7 +46,7 @@ def test_a_search_says_what_it_found_and_leaves_model_report_and_study(tmp_path,
     monkeypatch.chdir(tmp_path)
     status, out, progress = call(*SMALL, "--trials", "3")
     assert status == 0
-    assert re.search(r"accuracy 0\.\d{4} on the test examples, which was not looked at before", out)
+    assert re.search(r"accuracy 0\.\d{4} on the test examples, which were not used before", out)
     assert "report: tuned/report.html" in out
     assert [line.partition(":")[0] for line in progress.splitlines()] == [
         f"trials {number} of 3" for number in (1, 2, 3)

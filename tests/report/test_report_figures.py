@@ -12,7 +12,7 @@ from warm import run
 from dendritree.report.chart import Chart, Line, Panel
 from dendritree.report.figures import draw
 from dendritree.report.palette import FAMILIES, looks
-from dendritree.studies.paper.analysis import summarise
+from dendritree.studies.paper.analysis import summarize
 from dendritree.studies.paper.report.curves import learning_curves, mean_curve
 from dendritree.studies.paper.report.matched import matched_rows
 
@@ -34,7 +34,7 @@ def svg(of):
 @pytest.fixture(scope="module")
 def curves():
     records = made_up_records(TABLES[2:4], trials=3, epochs=7)
-    return records, learning_curves(records, matched_rows(summarise(records), MATCHES))
+    return records, learning_curves(records, matched_rows(summarize(records), MATCHES))
 
 
 # -------------------------------------------------------------------------------------------------------------- data

@@ -7,8 +7,10 @@ import torch
 from view_page import ANSWER, DESK, FOUR, ONE, PHONE, READY, TITLE, TREE, choose, on_sheet
 from view_server import serving
 
-from dendritree import MLNClassifier, create_model
-from dendritree.view import Exhibit, Gallery, Pixels
+from dendritree import FitConfig, Local, MLNClassifier, Rewiring, create_model, fit, load
+from dendritree.data import load_dataset
+from dendritree.storage import KeepEpochs
+from dendritree.view import Exhibit, Gallery, Pixels, open_gallery
 
 SHARES = "[...document.querySelectorAll('#classes .share')].map((each) => each.textContent)"
 SECOND = "document.getElementById('beside-answer').dataset.answer"
@@ -44,6 +46,38 @@ def other_port():
     ]
     with serving(Gallery("others", [each.name for each in exhibits], exhibits.__getitem__)) as port:
         yield port
+
+
+def test_training_is_played_from_the_first_epoch_to_the_last_on_the_same_drawing(show, tmp_path):
+    torch.manual_seed(0)
+    net = MLNClassifier(64, 10, branching=[4, 4], wiring=Local(window=3, image_shape=(1, 8, 8)))
+    moving = [Rewiring(0.5, where="window"), KeepEpochs(tmp_path)]
+    fit(net, load_dataset("digits"), FitConfig(epochs=4, lr=0.05), callbacks=moving)
+    gallery = open_gallery(tmp_path, data="digits")
+    assert list(gallery.names) == [f"epoch-{number:04}" for number in (1, 2, 3, 4)]
+    first, last = (load(tmp_path / gallery.names[number]) for number in (0, 3))
+    assert first.layer.forest != last.layer.forest  # synapses have moved
+    with serving(gallery) as port:
+        page = show(DESK, port)
+        model = "document.getElementById('model').value"
+        assert page.value(model) == "3"
+        draw(page, FOUR)
+        drawn = page.value("document.getElementById('drawing').toDataURL()")
+        page.value(
+            "(() => { window.seen = []; new MutationObserver(() => window.seen.push(document.getElementById('model')"
+            ".value)).observe(document.getElementById('about'), {childList: true, subtree: true}) })()"
+        )
+        page.click("#play")
+        page.wait_until("document.getElementById('play').textContent === 'Stop'")
+        page.wait_until("document.getElementById('play').textContent === 'Play training'")
+        assert sorted(set(page.value("window.seen"))) == ["0", "1", "2", "3"]
+        assert page.value(model) == "3"
+        assert page.value("document.getElementById('drawing').toDataURL()") == drawn
+        assert page.complaints == []
+
+
+def test_models_that_are_not_epochs_have_no_button_to_play(show):
+    assert not show(DESK).value(seen("#play"))
 
 
 def test_the_first_tap_on_a_branch_shows_it_and_it_stays(show):
@@ -166,7 +200,7 @@ def test_two_models_answer_side_by_side_on_one_drawing(show, width):
     page.wait_until(f"{ANSWER} === '4' && {SECOND} === '4' && {TREE} === 'Neuron of class 4'")
     caption = TEXT.format("beside-caption")
     page.wait_until(f"{caption}.startsWith('neurons on neurons: class 4, 40 synapses')")
-    assert page.value(TEXT.format("tree-caption")).startswith("one neuron a digit: class 4, 256 synapses")
+    assert page.value(TEXT.format("tree-caption")).startswith("one neuron per digit: class 4, 256 synapses")
     ink = """(() => { const canvas = document.getElementById('beside-tree'), context = canvas.getContext('2d');
         return context.getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value); })()"""
     assert page.value(ink)

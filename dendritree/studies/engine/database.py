@@ -119,7 +119,7 @@ def create_database(path: Path, config: str, created: str) -> None:
 
 @contextlib.contextmanager
 def plain_errors(path: Path) -> Iterator[None]:
-    """Say what SQLite or the system refuses as one line of ours. Nothing of the failed transaction is in the file."""
+    """Say what SQLite or the system rejects as one line of ours. Nothing of the failed transaction is in the file."""
     try:
         yield
     except sqlite3.Error as error:
@@ -129,7 +129,7 @@ def plain_errors(path: Path) -> Iterator[None]:
         elif name == "SQLITE_READONLY_ROLLBACK":
             problem = f"a run must be opened anew after its writer was killed: {path}"
         elif name == "SQLITE_CANTOPEN":
-            problem = f"a run must be readable, and to go on its folder writable: {path} ({error})"
+            problem = f"a run must be readable, and its folder writable to resume it: {path} ({error})"
         elif name.startswith("SQLITE_READONLY"):
             problem = f"a run folder must be writable: {path} cannot be written ({error})"
         elif name == "SQLITE_BUSY":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 import math
 import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from torch import nn
@@ -93,12 +93,36 @@ def run_rounds(
         for what, jobs in rounds(store):
             if late():
                 return False
-            done = itertools.count()
-            observer(what, next(done), len(jobs))
-
-            def keep(_: Job, trial: Trial, what: str = what, done: Any = done, total: int = len(jobs)) -> None:
-                store.add([trial])
-                observer(what, next(done), total)
+            observer(what, 0, len(jobs))
+            keep = functools.partial(_keep, store, _Told(what, len(jobs), observer))
 
             run_jobs(jobs, pool, keep, work=work, data_dir=data_dir, stop=None if hours is None else late)
     return True
+
+
+@dataclass
+class _Told:
+    """What an observer was told of a round: how many trials are there, and the best score of each family."""
+
+    what: str
+    total: int
+    observer: Observer
+    done: int = 0
+    best: dict[Value, float] = field(default_factory=dict)
+
+    def tell(self, family: Value, trial: Trial) -> None:
+        """Tell of one more trial; with its score where it is the first or the best of its family."""
+        self.done += 1
+        accuracy, loss = trial.at_best("val_acc"), trial.at_best("val_loss")
+        measure, score = ("loss", -loss) if math.isnan(accuracy) else ("accuracy", accuracy)
+        news = self.done < self.total and score > self.best.get(family, -math.inf)
+        self.best[family] = max(score, self.best.get(family, -math.inf))
+        self.observer(
+            self.what, self.done, self.total, f"{family}, validation {measure} {abs(score):.4f}" if news else ""
+        )
+
+
+def _keep(store: RunStore, told: _Told, job: PhaseJob, trial: Trial) -> None:
+    """Store a trial, and tell of it."""
+    store.add([trial])
+    told.tell(job.cell.key.get("family", job.cell.key.get("kind")), trial)

@@ -165,6 +165,32 @@ def _t_test(mean: float, variances: Sequence[tuple[float, float]]) -> Difference
     return Difference(mean, mean - half, mean + half, p, statistic, df)
 
 
+def welch_of(first: Spread, second: Spread, counts: tuple[int, int]) -> Difference:
+    """Welch's test of two means of which only the deviations and the numbers of values are known.
+
+    >>> result = welch_of(Spread(0.82, 0.02), Spread(0.74, 0.04), (3, 3))
+    >>> round(result.mean, 3), round(result.df, 2), round(result.p, 4)
+    (0.08, 2.94, 0.0548)
+    """
+    mean = first.mean - second.mean
+    if first.sd == second.sd == 0.0:
+        return Difference(mean, mean, mean, 0.0 if mean else 1.0)
+    return _t_test(mean, [(each.sd**2 / n, n - 1) for each, n in zip((first, second), counts, strict=True)])
+
+
+def one_more(values: Sequence[float], value: float) -> Difference:
+    """Whether a value could be one more of a sample: the sample's mean minus it, and Student's test.
+
+    >>> round(one_more([0.4, 0.5, 0.6], 0.5).p, 3), round(one_more([0.4, 0.5, 0.6], 1.0).p, 3)
+    (1.0, 0.049)
+    """
+    mean, sd = spread(values)
+    difference = mean - value
+    if sd == 0.0:
+        return Difference(difference, difference, difference, 0.0 if difference else 1.0)
+    return _t_test(difference, [(sd**2 * (1 + 1 / len(values)), len(values) - 1)])
+
+
 def paired_difference(
     first: Sequence[float], second: Sequence[float], test_to_train: float, *, most: float = math.inf
 ) -> Difference:

@@ -114,13 +114,13 @@ class Comparison:
         return replace(self.test, p=self.corrected_p)
 
 
-def summarise(records: Iterable[TrialRecord]) -> list[RowSummary]:
+def summarize(records: Iterable[TrialRecord]) -> list[RowSummary]:
     """One summary for each row of each protocol, sorted.
 
     >>> curves = {"train_loss": [2.0, 1.0], "val_loss": [2.0, 3.0], "train_acc": [0.4, 0.9], "val_acc": [0.5, 0.6]}
     >>> row = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
     >>> trials = [TrialRecord("paper", row, i, i, "mnist", 0.001, 11_395, 0.1, curves) for i in range(3)]
-    >>> [(summary.row.model, summary.n, summary.val_acc) for summary in summarise(trials)]
+    >>> [(summary.row.model, summary.n, summary.val_acc) for summary in summarize(trials)]
     [('MLP h=11', 3, Spread(mean=0.5, sd=0.0))]
     """
     groups = by_row(records)
@@ -143,8 +143,8 @@ def best_dropout(summaries: Iterable[RowSummary]) -> dict[Model, RowSummary]:
 
 def against_paper(summaries: Iterable[RowSummary], expected: Sequence[ExpectedRow]) -> list[PaperRow]:
     """The paper's rows in their order, each beside ours at its own dropout."""
-    ours = {_without_table(summary.row): summary for summary in summaries if summary.protocol == "paper"}
-    return [_beside(row, ours.get(_without_table(row.row))) for row in expected]
+    ours = {without_table(summary.row): summary for summary in summaries if summary.protocol == "paper"}
+    return [_beside(row, ours.get(without_table(row.row))) for row in expected]
 
 
 def compare(records: Iterable[TrialRecord], pairs: Iterable[tuple[Row, Row]]) -> list[Comparison]:
@@ -252,7 +252,7 @@ def _beside(expected: ExpectedRow, ours: RowSummary | None) -> PaperRow:
     return PaperRow(expected, ours, difference, tolerance, abs(difference) <= tolerance + 1e-9)
 
 
-def _without_table(row: Row) -> tuple[str, str, int, float]:
+def without_table(row: Row) -> tuple[str, str, int, float]:
     """The row as the paper names it; dropouts that came from arithmetic, as 3 * 0.1, count as what they mean."""
     return row.task, row.network, row.size, round(row.dropout, 6)
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from ..engine.statistics import show_p
-from .analysis import Comparison, Measure, best_dropout, compare_samples, correct_family, summarise
+from .analysis import Comparison, Measure, best_dropout, compare_samples, correct_family, summarize
 from .records import TrialRecord
 
 Control = tuple[str, int]
@@ -51,7 +51,7 @@ class Verdict:
 class _Question(NamedTuple):
     """A comparison that a claim needs: which of two models should come out ahead, each with its dropout."""
 
-    favourite: tuple[Control, Dropout]
+    favorite: tuple[Control, Dropout]
     other: tuple[Control, Dropout]
     measure: Measure | None = None
 
@@ -73,7 +73,7 @@ def claims(records: Iterable[TrialRecord], matches: Matches) -> list[Verdict]:
     Holm's method over the comparisons of one claim, task and protocol. The claim **holds** if every comparison is won
     with a corrected p < 0.05, **does not hold** if at least one is lost with p < 0.05, and is **undecided**
     otherwise, also if a comparison is missing. It was **not run** if all are missing. Best dropouts are chosen on
-    the data they are then tested on where there is no test set, as in the paper: this favours dropout.
+    the data they are then tested on where there is no test set, as in the paper: this favors dropout.
 
     Plain perceptrons among the controls do not decide, since the paper has none; the evidence of `beats-control`
     tells how trees fare against them, corrected as one more family.
@@ -89,7 +89,7 @@ def claims(records: Iterable[TrialRecord], matches: Matches) -> list[Verdict]:
             bench = _Bench([trial for trial in trials if trial.protocol == protocol and trial.row.task == task])
             controls = {branching: matches[key] for key in matches for branching in key[1:] if key[0] == task}
             for claim, statement in CLAIMS.items():
-                outcome, evidence, tests = bench.judge(_questions(claim, bench.network, controls))
+                outcome, evidence, tests = bench.outcome(_questions(claim, bench.network, controls))
                 if claim == "beats-control":
                     beside = bench.tests(_questions("perceptrons", bench.network, controls))
                     evidence += f"; beside the claim: {'; '.join(map(_figures, beside))}" if beside else ""
@@ -130,19 +130,19 @@ class _Bench:
                 self._trials[model].setdefault(row.dropout, []).append(trial)
         self._best = {
             (model.network, model.size): summary.row.dropout
-            for model, summary in best_dropout(summarise(trials)).items()
+            for model, summary in best_dropout(summarize(trials)).items()
         }
         self.network = min((trial.row.network for trial in trials if trial.row.dendritic), default="mln")
 
     def tests(self, questions: Iterable[_Question]) -> list[Comparison]:
         """Those of the comparisons whose models were both run, corrected for each other."""
-        asked = [(self._trials_at(*each.favourite), self._trials_at(*each.other), each.measure) for each in questions]
+        asked = [(self._trials_at(*each.favorite), self._trials_at(*each.other), each.measure) for each in questions]
         return correct_family([compare_samples(*each) for each in asked if each[0] and each[1]])
 
     def _trials_at(self, model: Control, dropout: Dropout) -> list[TrialRecord]:
         return self._trials.get(model, {}).get(self._best.get(model, math.nan) if dropout == "best" else 0.0, [])
 
-    def judge(self, questions: Sequence[_Question]) -> tuple[Outcome, str, tuple[Comparison, ...]]:
+    def outcome(self, questions: Sequence[_Question]) -> tuple[Outcome, str, tuple[Comparison, ...]]:
         """The outcome, its evidence without the full stop, and the corrected tests."""
         tests = self.tests(questions)
         if not tests:

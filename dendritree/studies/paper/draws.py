@@ -53,7 +53,7 @@ def draw_trials(dataset: str, protocol: Protocol, indices: range, data_dir: str 
     total, train = protocol.train_images + protocol.val_images, protocol.train_images
     picks = []
     for index in indices:
-        generator = np.random.default_rng(seed_of("draw", dataset, 0 if protocol.draw == "once" else index))
+        generator = np.random.default_rng(seed_of("draw", dataset, protocol.draw_of(index)))
         picks.append(generator.choice(len(labels), total, replace=False))
     x = _rows(images[np.concatenate(picks)]).view(len(picks), total, -1)  # (trials, images, features)
     y = torch.from_numpy(labels[np.stack(picks)])

@@ -1,4 +1,4 @@
-"""How trials are run, as data. A protocol says where examples come from, how a model is trained and how it is judged.
+"""How trials are run, as data. A protocol says where examples come from, how a model is trained and evaluated.
 
 `paper` is what the authors' own per-epoch data shows they did; `full` is the paper's text read sensibly.
 """
@@ -11,7 +11,9 @@ from typing import Any
 from ...errors import OptionError, check_int, check_one_of
 from ...models.output import OUTPUTS
 
-DRAWS = ("per-trial", "once", "all")
+DRAWS = ("per-trial", "once", "ten", "all")
+TRIALS_OF_A_DRAW = 10
+"""How many trials share a draw where there are ten draws: as many as all of the paper's."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Protocol:
     name: str
     draw: str
     """`per-trial`: each trial draws its own few images, the same for all models; `once`: one draw for all trials, as
-    the authors; `all`: the data set's fixed parts."""
+    the authors; `ten`: the same with ten draws, each with ten trials; `all`: the data set's fixed parts."""
     epochs: int
     output: str
     """What the models give to the loss, `probabilities` or `logits`."""
@@ -35,7 +37,7 @@ class Protocol:
     every_dropout: bool = True
     """All dropouts of the spec, or 0 and the model's best one only."""
     tests: bool = False
-    """Whether the best epoch's weights are judged on the test set, once."""
+    """Whether the best epoch's weights are evaluated on the test set, once."""
 
     def __post_init__(self) -> None:
         check_one_of("draw", self.draw, DRAWS)
@@ -51,6 +53,15 @@ class Protocol:
         check_one_of("output", self.output, OUTPUTS)
         if not all(rate > 0 for rate in self.lr_grid):
             raise OptionError(f"lr_grid must be positive numbers: got {self.lr_grid}")
+
+    def draw_of(self, index: int) -> int:
+        """The number of the draw that a trial trains on.
+
+        >>> from dataclasses import replace
+        >>> [PAPER.draw_of(13), replace(PAPER, draw="once").draw_of(13), replace(PAPER, draw="ten").draw_of(13)]
+        [13, 0, 1]
+        """
+        return {"once": 0, "ten": index // TRIALS_OF_A_DRAW}.get(self.draw, index)
 
     def as_config(self) -> dict[str, Any]:
         """As JSON values."""

@@ -13,7 +13,7 @@ from ...errors import OptionError, check_int, check_one_of
 from ..engine.runner import Observer, Workers, run_jobs, silent
 from ..engine.store import RunStore
 from .plan import StoredKey, missing_jobs, run_config, wanted_trials
-from .protocol import LR_SEARCH, PROTOCOLS, Protocol
+from .protocol import LR_SEARCH, PROTOCOLS, TRIALS_OF_A_DRAW, Protocol
 from .records import Row, TrialRecord, stored_key
 from .spec import TableSpec, read_specs, select
 from .trials import Job, reference_seconds, run_job
@@ -43,10 +43,11 @@ class RunPlan:
         """Check and resolve what a user asks for.
 
         Args:
-            names: tables or tasks; all for none, but protocol `full` leaves out the CNN unless asked for.
+            names: tables or tasks; all for none, but protocol `full` and draw `ten` leave out the CNN unless asked for.
             protocol: `paper` or `full`.
             trials: trials of each row, in place of the spec's.
-            draw: `per-trial` or `once`, in place of protocol `paper`'s.
+            draw: `per-trial`, `once`, or `ten`, in place of protocol `paper`'s. With `ten` every row has ten trials on
+                each of ten draws, by default, and no other dropouts than the paper's rows.
             specs: the tables to choose from; the paper's by default.
 
         >>> [spec.table for spec in RunPlan.make(["binary"], trials=3).tables]
@@ -59,13 +60,15 @@ class RunPlan:
         protocols = dict(PROTOCOLS)
         check_one_of("protocol", protocol, protocols)
         if draw is not None:
-            check_one_of("draw", draw, ("per-trial", "once"))
+            check_one_of("draw", draw, ("per-trial", "once", "ten"))
             if protocols[protocol].draw == "all":
                 raise OptionError(f"draw is for protocol 'paper': {protocol!r} uses all images")
-            protocols[protocol] = replace(protocols[protocol], draw=draw)
+            protocols[protocol] = replace(protocols[protocol], draw=draw, every_dropout=draw != "ten")
+            if draw == "ten" and trials is None:
+                trials = 10 * TRIALS_OF_A_DRAW
         names = list(names)
         chosen = select(specs, names)
-        if protocol == "full" and not names:
+        if (protocol == "full" or draw == "ten") and not names:
             chosen = [spec for spec in chosen if spec.task != "cnn"]
         trials = None if trials is None else check_int("trials", trials)
         return cls(tuple(chosen), protocols[protocol], trials, run_config(specs, protocols.values()))

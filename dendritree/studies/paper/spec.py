@@ -1,4 +1,4 @@
-"""What is run, as data: one TOML file a table, read into frozen dataclasses that refuse what they do not know."""
+"""What is run, as data: one TOML file per table, read into frozen dataclasses that reject what they do not know."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _control(text: object) -> tuple[str, int]:
 
 
 def _build(kind: type, values: Mapping[str, Any], where: str) -> Any:
-    """A dataclass of plain values; unknown and missing keys are refused by name."""
+    """A dataclass of plain values; unknown and missing keys are rejected by name."""
     known = {field.name: field for field in fields(kind)}
     for key in values:
         check_one_of(f"a key of {where}", key, known)

@@ -108,11 +108,11 @@ def _new_model(job: Job, seed: int) -> nn.Module:
     return create_model(job.row.network, **model_config(job.row, job.out_features, job.protocol.output))
 
 
-# ------------------------------------------------------------------------------------- a few images, one step an epoch
+# ----------------------------------------------------------------------------------- a few images, one step per epoch
 
 
 def _run_drawn(job: Job, data_dir: str | None) -> list[TrialRecord]:
-    """All trials of the job as one stacked model, one full-batch step an epoch."""
+    """All trials of the job as one stacked model, one full-batch step per epoch."""
     draw = draw_trials(job.dataset, job.protocol, job.indices, data_dir)
     seeds = [_trial_seed(job, index) for index in job.indices]
     models = [_new_model(job, seed) for seed in seeds]
@@ -147,7 +147,7 @@ def train_stack(stack: Stack, draw: Draw, job: Job) -> tuple[Tensor, dict[str, T
     curves = torch.zeros(4, job.protocol.epochs, job.count, dtype=torch.float64)
     lowest, best = float("inf"), stack.state_of(0)
 
-    def judge(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    def measure(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Loss and accuracy of each trial."""
         out = last(stack(x).transpose(1, 2)).flatten(0, 1)  # (trials * images, outputs)
         per_example = loss.per_example(out, y.flatten())
@@ -155,14 +155,14 @@ def train_stack(stack: Stack, draw: Draw, job: Job) -> tuple[Tensor, dict[str, T
 
     for epoch in range(job.protocol.epochs):
         stack.train()
-        train_loss, curves[2, epoch] = judge(train_x, draw.train_y)
+        train_loss, curves[2, epoch] = measure(train_x, draw.train_y)
         optimizer.zero_grad(set_to_none=True)
         train_loss.sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         stack.eval()
         with torch.no_grad():
             curves[0, epoch] = train_loss.detach()
-            curves[1, epoch], curves[3, epoch] = judge(val_x, draw.val_y)
+            curves[1, epoch], curves[3, epoch] = measure(val_x, draw.val_y)
         if job.first == 0 and (first := float(curves[1, epoch, 0])) < lowest:
             lowest, best = first, stack.state_of(0)
     return curves, best

@@ -58,7 +58,7 @@ class Tuned:
     test_score: float
     val_examples: int
     test_looks: int
-    """How often this study has judged a best choice on the test set, this time included."""
+    """How often this study has evaluated a best choice on the test set, this time included."""
 
     @property
     def metric(self) -> str:
@@ -89,9 +89,9 @@ class Tuned:
         """What was found, in a few sentences."""
         stopped = len(self.trials) - len(self.whole)
         looks = (
-            "which was not looked at before"
+            "which were not used before"
             if self.test_looks == 1
-            else f"which this study has now looked at {self.test_looks} times"
+            else f"which this study has now used {self.test_looks} times"
         )
         sentences = [
             f"The best of {len(self.trials)} trials ({stopped} stopped early) has {self.metric} "

@@ -1,4 +1,4 @@
-"""The search: trials on the validation examples, then one training of the best, judged once on the test examples."""
+"""The search: trials on the validation examples, then one training of the best, tested once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONGER = 4
 FEWEST_FOR_IMPORTANCE = 8
 FEWEST_RIVALS = 4
 """Whole trials that there must be before one is stopped for being worse than most."""
-JUDGED = "dendritree judged"
+TESTED = "dendritree judged"
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ def tune(
     """Search for the best dendritic network within a parameter budget. Needs the extra `tune`.
 
     Trials see training and validation examples alone; bad ones are stopped early (the median rule). Then the best
-    choice is trained again, four times as long with a fresh seed, and judged on the test examples. In one process the
+    choice is trained again, four times as long with a fresh seed, and tested once. In one process the
     result depends on the data, the seed and the other arguments alone, also if the search was stopped in between:
-    after Ctrl-C, and in a folder of its own also after a kill, the same call goes on where it was.
+    after Ctrl-C, and in a folder of its own also after a kill, the same call resumes where it was.
 
     Args:
         data: a `Split`, used as it is: `y` of whole numbers from 0 for classes, of floats for a quantity. Or a `Task`,
@@ -139,7 +139,7 @@ def tune(
             number = _run_trial(optuna, study, plan)
             done = {trial.number: trial for trial in results(study)}
             observer("trials", len(done), max(trials, len(done)), _note(task, done, number))
-        found = _judge(optuna, study, plan, folder)
+        found = _test(optuna, study, plan, folder)
     if folder is not None:
         inputs.write(folder)
     return found
@@ -270,7 +270,7 @@ def _train(trial: Any, chosen: dict[str, Any], plan: TuningPlan, seed: int) -> t
 # -------------------------------------------------------------------------------------------------------------- verdict
 
 
-def _judge(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None) -> Tuned:
+def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None) -> Tuned:
     """Train the best choice again and look at the test examples."""
     found = results(study)
     whole = {trial.number: trial for trial in found if trial.whole}
@@ -283,11 +283,11 @@ def _judge(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None) -> Tu
     epochs = epochs_for(len(plan.split.train), LONGER * plan.steps)
     seed = _seed(plan, "best", _place(study, best.number))
     model, history = train(choice, plan.task, plan.split, epochs=epochs, seed=seed)
-    before = study.user_attrs.get(JUDGED, [])
+    before = study.user_attrs.get(TESTED, [])
     if not isinstance(before, list):
         raise FormatError(f"the choices that were evaluated must be a list of trials: got {before!r:.60}")
-    judged = [number for number in before if number != best.number] + [best.number]
-    study.set_user_attr(JUDGED, judged)
+    tested = [number for number in before if number != best.number] + [best.number]
+    study.set_user_attr(TESTED, tested)
     if folder is not None:
         save(model, folder / MODEL_FOLDER)
     importance: dict[str, float] = {}
@@ -307,5 +307,5 @@ def _judge(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None) -> Tu
         val_score=plan.task.score(history.best.val_loss, history.best.val_acc),
         test_score=plan.task.score(*evaluate(model, plan.split.test, plan.task.loss)),
         val_examples=len(plan.split.val),
-        test_looks=len(judged),
+        test_looks=len(tested),
     )

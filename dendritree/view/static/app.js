@@ -5,15 +5,16 @@ import { alike, Beside } from "./beside.js";
 import { Classes } from "./classes.js";
 import { Drawing } from "./drawing.js";
 import { Grid, paintBars, Strip } from "./grid.js";
-import { readColours, show } from "./paint.js";
+import { readColors, show } from "./paint.js";
 import { Rows } from "./rows.js";
 import { Samples } from "./samples.js";
 import { tonesOf, Tree } from "./tree.js";
 
 const $ = (id) => document.getElementById(id);
-const state = { model: 0, layer: 0, neuron: 0, sample: null, about: null, activity: null, wave: false, asked: 0, opened: 0 };
+const state = { model: 0, layer: 0, neuron: 0, sample: null, about: null, activity: null, wave: false, asked: 0, opened: 0, playing: false };
+const EPOCH_MILLISECONDS = 500; // at least, while training is played
 
-readColours();
+readColors();
 const drawing = new Drawing($("drawing"), drawn);
 const tree = new Tree($("tree"), describe, follow);
 const grid = new Grid($("grid"));
@@ -45,17 +46,38 @@ const blank = () => Boolean(state.about.pixels) && drawing.blank;
 // ---------------------------------------------------------------------------------------------------------------- models
 
 async function start() {
-  const { title, models } = await ask("/api/models");
+  const { title, models, training } = await ask("/api/models");
   $("title").textContent = title;
   document.title = `${title} · dendritree`;
   $("model").replaceChildren(...models.map((name, number) => new Option(name, number)));
   $("beside").replaceChildren(new Option("none", ""), ...models.map((name, number) => new Option(name, number)));
   for (const part of document.querySelectorAll(".for-many")) part.hidden = models.length < 2;
-  await showModel(0);
+  $("play").hidden = !training;
+  $("model").value = training ? models.length - 1 : 0;
+  await showModel(Number($("model").value));
+}
+
+/** Show one epoch after the other on the same input, until the last one or until somebody stops it. */
+async function play() {
+  if (state.playing) return void (state.playing = false);
+  state.playing = true;
+  $("play").textContent = "Stop";
+  const last = $("model").options.length - 1, first = state.model === last ? 0 : state.model + 1;
+  try {
+    for (let number = first; state.playing && number <= last; number++) {
+      const shown = new Promise((done) => setTimeout(done, EPOCH_MILLISECONDS));
+      $("model").value = number;
+      await showModel(number, state);
+      await shown;
+    }
+  } finally {
+    state.playing = false;
+    $("play").textContent = "Play training";
+  }
 }
 
 /** Show a model on what is drawn, or on the row that is set, as far as it takes the same. */
-async function showModel(number) {
+async function showModel(number, { layer, neuron } = { layer: 0, neuron: 0 }) {
   const opened = ++state.opened;
   document.body.setAttribute("aria-busy", "true");
   $("about").textContent = "opening …";
@@ -78,8 +100,8 @@ async function showModel(number) {
     const [tiles, height, width] = about.pixels.shape;
     image.setup({ of: "pixels", tiles, height, width });
     $("image-text").textContent = about.pixels.text;
-    $("centre").disabled = !about.pixels.centres;
-    $("centre").checked = about.pixels.centres;
+    $("center").disabled = !about.pixels.centers;
+    $("center").checked = about.pixels.centers;
   }
   rows.setup(about.columns);
   if (kept) rows.place(cells);
@@ -89,7 +111,7 @@ async function showModel(number) {
   makeStrips();
   if (beside.on && !alike(about, beside.about)) await compare(null);
   nameBoth();
-  await showNeuron(0, 0);
+  await showNeuron(layer, neuron);
   document.body.removeAttribute("aria-busy");
   if (!about.pixels && !kept && found.length) chooseSample(0);
 }
@@ -183,7 +205,7 @@ function question(about, own) {
     return { query };
   }
   if (!about.pixels) return { query, body: about.columns.length ? JSON.stringify(rows.cells) : undefined };
-  if ($("centre").checked && !drawing.placed(about.pixels.image)) query.set("centred", 1);
+  if ($("center").checked && !drawing.placed(about.pixels.image)) query.set("centered", 1);
   return { query, body: drawing.raster(about.pixels) };
 }
 
@@ -289,12 +311,13 @@ function chooseSample(number) {
 
 const guard = (action) => (...given) => Promise.resolve(action(...given)).catch(trouble);
 $("clear").addEventListener("click", () => drawing.clear());
-$("centre").addEventListener("change", () => refresh("wave"));
+$("center").addEventListener("change", () => refresh("wave"));
 $("follow").addEventListener("change", () => {
   if (!$("follow").checked) state.asked++; // a tree that is on its way does not come
   refresh();
 });
 $("model").addEventListener("change", guard((event) => showModel(Number(event.target.value))));
+$("play").addEventListener("click", guard(play));
 $("beside").addEventListener("change", guard((event) => compare(event.target.value === "" ? null : Number(event.target.value))));
 $("layer").addEventListener("change", guard((event) => choose(Number(event.target.value), 0)));
 $("neuron").addEventListener("input", guard((event) => {
@@ -303,7 +326,7 @@ $("neuron").addEventListener("input", guard((event) => {
 }));
 
 function repaint() {
-  readColours();
+  readColors();
   drawing.render();
   tree.resize();
   grid.render();

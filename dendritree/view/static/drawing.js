@@ -1,6 +1,6 @@
 // A sheet to draw on, with mouse, finger, pen or keys. Strokes are kept in shares of the sheet's shorter side.
 
-import { colour, fit, pixel } from "./paint.js";
+import { color, fit, pixel } from "./paint.js";
 
 export class Drawing {
   constructor(canvas, changed) {
@@ -133,10 +133,10 @@ export class Drawing {
     const context = fit(this.canvas, width, height);
     if (this.image) this.paintImage(context, width, height, (_, place) => pixel(this.image.pixels, this.image.shape, place), 0.5);
     const scale = (width / this.width) * this.unit;
-    this.paintStrokes(context, scale, colour.ink, this.brush);
+    this.paintStrokes(context, scale, color.ink, this.brush);
     if (!this.cursor) return;
     context.lineWidth = 1.5;
-    context.strokeStyle = context.fillStyle = this.stroke ? colour.minus : colour.tree;
+    context.strokeStyle = context.fillStyle = this.stroke ? color.minus : color.tree;
     const [x, y] = this.cursor.map((value) => value * scale);
     context.beginPath();
     context.arc(x, y, Math.max(6, (this.brush * scale) / 2 + 3), 0, 7);
@@ -192,7 +192,7 @@ export class Drawing {
     return Boolean(this.image) && this.image.shape[1] === height && this.image.shape[2] === width;
   }
 
-  /** The drawing as the server takes it for a model: one byte a pixel, 255 is ink. */
+  /** The drawing as the server takes it for a model: one byte per pixel, 255 is ink. */
   raster({ raster: [height, width], brush }) {
     const small = Object.assign(document.createElement("canvas"), { width, height });
     const context = small.getContext("2d", { willReadFrequently: true });

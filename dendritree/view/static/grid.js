@@ -1,6 +1,6 @@
 // Inputs as cells: the pixels of an image, or neurons; with the weights of a branch over them.
 
-import { colour, fit, grey, signal, tint } from "./paint.js";
+import { color, fit, gray, signal, tint } from "./paint.js";
 
 export class Grid {
   constructor(canvas) {
@@ -32,7 +32,7 @@ export class Grid {
       const y = Math.floor(tile / across) * (rows * size + gap) + Math.floor(place / columns) * size;
       const value = this.values[input] / most, weight = this.weights?.get(input);
       const dim = this.weights && weight === undefined ? 0.3 : 1;
-      context.fillStyle = of === "pixels" ? grey(0.04 + 0.96 * Math.max(0, value) * dim) : signal(value * dim);
+      context.fillStyle = of === "pixels" ? gray(0.04 + 0.96 * Math.max(0, value) * dim) : signal(value * dim);
       context.fillRect(x, y, size - line, size - line);
       if (weight === undefined) continue;
       const share = weight / heaviest, inset = size > 5 ? Math.max(1, size * 0.18) : 0;
@@ -52,17 +52,17 @@ export function paintBars(canvas, weights, sent) {
   const step = Math.min(width / weights.length, 26), gap = step > 4 ? 1.5 : 0, half = height / 2 - 1;
   weights.forEach((weight, i) => {
     const tall = (weight / heaviest) * half;
-    context.fillStyle = colour.idle;
+    context.fillStyle = color.idle;
     context.fillRect(i * step, half - Math.max(0, tall), step - gap, Math.max(1, Math.abs(tall)));
     const reach = (sent[i] / most) * half;
     context.fillStyle = signal(Math.sign(sent[i]));
     context.fillRect(i * step + step * 0.25, half - Math.max(0, reach), Math.max(1, step * 0.5 - gap / 2), Math.max(0.5, Math.abs(reach)));
   });
-  context.fillStyle = colour.quiet;
+  context.fillStyle = color.quiet;
   context.fillRect(0, half, step * weights.length - gap, 0.7);
 }
 
-/** The neurons of a layer in a strip, coloured by their output; one is chosen by pointer or keys. */
+/** The neurons of a layer in a strip, colored by their output; one is chosen by pointer or keys. */
 export class Strip {
   constructor(canvas, neurons, chosen) {
     Object.assign(this, { canvas, neurons, chosen, values: [], current: -1 });
@@ -96,7 +96,7 @@ export class Strip {
       context.fillRect(x, y, this.size - 1.5, this.size - 1.5);
       if (neuron !== current) continue;
       context.lineWidth = 2;
-      context.strokeStyle = colour.ink;
+      context.strokeStyle = color.ink;
       context.strokeRect(x + 1, y + 1, this.size - 3.5, this.size - 3.5);
     }
   }

@@ -1,16 +1,16 @@
-// Colours from the style sheet, and canvases as sharp as the screen.
+// Colors from the style sheet, and canvases as sharp as the screen.
 
 const names = ["ink", "quiet", "rule", "paper", "idle", "plus", "minus", "tree"];
-export const colour = {};
+export const color = {};
 const steps = 32;
 let ramps = {};
 
-export function readColours() {
+export function readColors() {
   const style = getComputedStyle(document.documentElement);
-  for (const name of names) colour[name] = style.getPropertyValue(`--${name}`).trim();
+  for (const name of names) color[name] = style.getPropertyValue(`--${name}`).trim();
   ramps = {
-    plus: ramp(colour.idle, colour.plus), minus: ramp(colour.idle, colour.minus), ink: ramp(colour.paper, colour.ink),
-    faintPlus: ramp(colour.paper, colour.plus), faintMinus: ramp(colour.paper, colour.minus),
+    plus: ramp(color.idle, color.plus), minus: ramp(color.idle, color.minus), ink: ramp(color.paper, color.ink),
+    faintPlus: ramp(color.paper, color.plus), faintMinus: ramp(color.paper, color.minus),
   };
 }
 
@@ -22,16 +22,16 @@ function ramp(from, to) {
 
 const pick = (list, share) => list[Math.max(0, Math.min(steps, Math.round(share * steps)))];
 
-/** From idle to full: `value` in -1 ... 1 with the colour of its sign. */
+/** From idle to full: `value` in -1 ... 1 with the color of its sign. */
 export const signal = (value) => pick(value < 0 ? ramps.minus : ramps.plus, Math.abs(value));
 /** The same from paper. */
 export const tint = (value) => pick(value < 0 ? ramps.faintMinus : ramps.faintPlus, Math.abs(value));
 /** From paper (0) to ink (1). */
-export const grey = (value) => pick(ramps.ink, value);
+export const gray = (value) => pick(ramps.ink, value);
 
-/** The pixel at a place of an image, channel by channel in 0 ... 255: in its own colours, or from paper to ink. */
+/** The pixel at a place of an image, channel by channel in 0 ... 255: in its own colors, or from paper to ink. */
 export function pixel(values, [channels, height, width], place) {
-  if (channels !== 3) return grey(values[place] / 255);
+  if (channels !== 3) return gray(values[place] / 255);
   return `rgb(${[0, 1, 2].map((channel) => values[channel * height * width + place]).join(" ")})`;
 }
 

@@ -19,7 +19,7 @@ export class Samples {
     for (const part of [this.title, this.list]) part.hidden = !all.length;
     this.more.hidden = all.length <= PER_ROUND;
     this.list.classList.toggle("words", !pixels);
-    this.list.classList.toggle("wide", Boolean(pixels) && !pixels.centres);
+    this.list.classList.toggle("wide", Boolean(pixels) && !pixels.centers);
     this.render();
   }
 

@@ -1,7 +1,7 @@
-// A neuron as a picture: branches coloured by what they send, wide where the weight is large. It moves as signals do.
+// A neuron as a picture: branches colored by what they send, wide where the weight is large. It moves as signals do.
 
 import { Layout } from "./layout.js";
-import { calm, colour, fit, grey, signal } from "./paint.js";
+import { calm, color, fit, gray, signal } from "./paint.js";
 
 /** The tone of each input's dot: from paper to ink for pixels, of its sign for others. */
 export function tonesOf(kind, { image, reads }) {
@@ -144,12 +144,12 @@ export class Tree {
       context.arc(x, y, radius, 0, 7);
       if (child < 0) {
         const tone = this.tones ? this.tones(layout.source[edge]) : 0;
-        context.fillStyle = typeof tone === "number" ? grey(0.14 + 0.86 * tone * (dim ? 0.3 : 1)) : signal(tone.sign * (dim ? 0.3 : 1));
+        context.fillStyle = typeof tone === "number" ? gray(0.14 + 0.86 * tone * (dim ? 0.3 : 1)) : signal(tone.sign * (dim ? 0.3 : 1));
       } else context.fillStyle = signal(this.sent[edge] * (dim ? 0.15 : 1));
       context.fill();
       if (child >= 0 && radius > 2) {
         context.lineWidth = 1.5;
-        context.strokeStyle = colour.paper;
+        context.strokeStyle = color.paper;
         context.stroke();
       }
     }
@@ -165,7 +165,7 @@ export class Tree {
       const at = (k) => s * s * s * a[k] + 3 * s * s * t * b[k] + 3 * s * t * t * c[k] + t * t * t * d[k];
       context.beginPath();
       context.arc(at(0), at(1), 1.2 + Math.min(2.6, this.widths[edge]) * strength, 0, 7);
-      context.fillStyle = this.sent[edge] < 0 ? colour.minus : colour.plus;
+      context.fillStyle = this.sent[edge] < 0 ? color.minus : color.plus;
       context.fill();
     }
   }
@@ -175,12 +175,12 @@ export class Tree {
     const radius = Math.min(22, Math.max(13, this.size / 26)), wide = this.label.length > 2;
     context.beginPath();
     context.arc(...this.middle, radius, 0, 7);
-    context.fillStyle = colour.paper;
+    context.fillStyle = color.paper;
     context.fill();
     context.lineWidth = 2.5;
-    context.strokeStyle = out < 0 ? colour.minus : colour.plus;
+    context.strokeStyle = out < 0 ? color.minus : color.plus;
     context.stroke();
-    context.fillStyle = colour.ink;
+    context.fillStyle = color.ink;
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.font = `600 ${radius * (wide ? 0.62 : 1)}px ${getComputedStyle(document.body).fontFamily}`;
@@ -192,7 +192,7 @@ export class Tree {
     context.beginPath();
     context.arc(x, y, radius, 0, 7);
     context.lineWidth = 2;
-    context.strokeStyle = colour.ink;
+    context.strokeStyle = color.ink;
     context.stroke();
   }
 

@@ -13,7 +13,7 @@ from made_trials import MLP, TREE, made_trial, scored_trials
 from dendritree.errors import FormatError
 from dendritree.studies.engine.statistics import bootstrap_mean, welch
 from dendritree.studies.engine.trial import CURVES
-from dendritree.studies.paper.analysis import Model, against_paper, best_dropout, compare, summarise
+from dendritree.studies.paper.analysis import Model, against_paper, best_dropout, compare, summarize
 from dendritree.studies.paper.expected import COLUMNS, read_expected
 from dendritree.studies.paper.records import Row
 
@@ -29,7 +29,7 @@ def around(mean):
     return [mean + noise for noise in NOISE]
 
 
-# ---------------------------------------------------------------------------------------------------------- summarise
+# ---------------------------------------------------------------------------------------------------------- summarize
 
 
 def test_a_row_is_summed_up_at_the_best_epoch_of_each_trial():
@@ -48,7 +48,7 @@ def test_a_row_is_summed_up_at_the_best_epoch_of_each_trial():
         },
     ]
     trials = [made_trial(TREE, i, history=h, seconds=1.0 + i, parameters=10_890) for i, h in enumerate(curves)]
-    [summary] = summarise(trials)
+    [summary] = summarize(trials)
     assert (summary.protocol, summary.row, summary.n, summary.parameters) == ("paper", TREE, 2, 10_890)
     assert summary.val_acc == pytest.approx((0.6, math.sqrt(0.02)))  # 0.5 at epoch 1 and 0.7 at epoch 2
     assert summary.train_acc == pytest.approx((0.4, math.sqrt(0.08)))
@@ -61,7 +61,7 @@ def test_a_row_is_summed_up_at_the_best_epoch_of_each_trial():
 
 
 def test_where_there_is_a_test_set_it_is_the_accuracy():
-    [summary] = summarise(scored_trials(TREE, around(0.9), protocol="full", test=True))
+    [summary] = summarize(scored_trials(TREE, around(0.9), protocol="full", test=True))
     assert summary.accuracy == summary.test_acc == pytest.approx((0.9, np.std(NOISE, ddof=1)))
     assert summary.test_loss == (1.0, 0.0)
     assert summary.interval == bootstrap_mean(around(0.9))
@@ -69,7 +69,7 @@ def test_where_there_is_a_test_set_it_is_the_accuracy():
 
 def test_a_test_set_that_some_trials_lack_does_not_count():
     trials = [*scored_trials(TREE, [0.9, 0.8], test=True), made_trial(TREE, 7)]
-    [summary] = summarise(trials)
+    [summary] = summarize(trials)
     assert summary.test_acc is None
     assert summary.test_loss is None
 
@@ -77,13 +77,13 @@ def test_a_test_set_that_some_trials_lack_does_not_count():
 def test_protocols_and_rows_are_kept_apart_and_sorted():
     rows = [row(b, p) for b in (2, 32) for p in (0.0, 0.1)]
     trials = [made_trial(r, i, protocol=protocol) for protocol in ("paper", "full") for r in rows for i in (0, 1)]
-    summaries = summarise(random.Random(0).sample(trials, len(trials)))
+    summaries = summarize(random.Random(0).sample(trials, len(trials)))
     assert [(s.protocol, s.row) for s in summaries] == [(protocol, r) for protocol in ("full", "paper") for r in rows]
     assert {s.n for s in summaries} == {2}
 
 
 def test_one_trial_has_a_mean_and_nothing_more():
-    [summary] = summarise([made_trial()])
+    [summary] = summarize([made_trial()])
     assert summary.val_acc.mean == made_trial().at_best("val_acc")
     assert all(map(math.isnan, (summary.val_acc.sd, *summary.interval)))
 
@@ -92,25 +92,25 @@ def test_a_diverged_trial_gives_no_warning():
     bad = made_trial(
         index=1, history={"train_loss": [math.inf], "val_loss": [math.nan], "train_acc": [0.1], "val_acc": [0.1]}
     )
-    [summary] = summarise([made_trial(), bad])
+    [summary] = summarize([made_trial(), bad])
     assert math.isnan(summary.val_loss.mean)
     assert summary.train_loss.mean == math.inf
     assert summary.val_acc.mean == pytest.approx((made_trial().at_best("val_acc") + 0.1) / 2)
 
 
 def test_learning_rates_that_differ_are_no_learning_rate():
-    [summary] = summarise([made_trial(index=0, lr=0.1), made_trial(index=1, lr=0.2)])
+    [summary] = summarize([made_trial(index=0, lr=0.1), made_trial(index=1, lr=0.2)])
     assert math.isnan(summary.lr)
 
 
 def test_no_records_are_no_rows():
-    assert summarise([]) == []
+    assert summarize([]) == []
 
 
 @given(st.lists(st.lists(st.floats(0, 10), min_size=3, max_size=3), min_size=1, max_size=5))
 def test_the_mean_loss_is_that_of_the_lowest_epochs(losses):
     trials = [made_trial(index=i, history=dict.fromkeys(CURVES, curve)) for i, curve in enumerate(losses)]
-    assert summarise(trials)[0].val_loss.mean == pytest.approx(np.mean([min(curve) for curve in losses]))
+    assert summarize(trials)[0].val_loss.mean == pytest.approx(np.mean([min(curve) for curve in losses]))
 
 
 # ------------------------------------------------------------------------------------------------------- best dropout
@@ -120,7 +120,7 @@ def test_the_best_dropout_has_the_lowest_loss_whatever_the_accuracy_and_is_not_z
     losses = {0.0: 0.1, 0.1: 0.9, 0.2: 0.5, 0.3: 0.5, 0.4: math.nan}
     trials = [t for p, loss in losses.items() for t in scored_trials(row(32, p), [p, p], loss=loss)]
     trials += scored_trials(row(11, 0.6, network="mlp"), [0.5], loss=9.0) + scored_trials(row(2), [0.5])
-    best = best_dropout(summarise(trials))
+    best = best_dropout(summarize(trials))
     assert {model: summary.row.dropout for model, summary in best.items()} == {
         Model("paper", "multiclass", "mln", 32): 0.2,
         Model("paper", "multiclass", "mlp", 11): 0.6,
@@ -129,7 +129,7 @@ def test_the_best_dropout_has_the_lowest_loss_whatever_the_accuracy_and_is_not_z
 
 def test_a_model_that_never_converged_still_has_a_dropout():
     trials = [t for p in (0.2, 0.1) for t in scored_trials(row(32, p), [0.1], loss=math.nan)]
-    [summary] = best_dropout(summarise(trials)).values()
+    [summary] = best_dropout(summarize(trials)).values()
     assert summary.row.dropout == 0.1
 
 
@@ -182,7 +182,7 @@ def test_each_row_of_the_paper_is_set_beside_ours_at_its_own_dropout():
     means = {e.row: e.val_acc.mean + shifts.get((e.row.network, e.row.size, e.row.dropout), 0.0) for e in expected}
     trials = [t for r in ours for t in scored_trials(r, around(means[r]))]
     trials += scored_trials(row(32, 0.1), [0.1, 0.2])  # a dropout that the paper does not show
-    rows = against_paper(summarise(trials), expected)
+    rows = against_paper(summarize(trials), expected)
     assert [r.expected for r in rows] == expected
     assert [r.ours is not None for r in rows] == [e.row in ours for e in expected]
     assert all((r.difference, r.tolerance, r.within) == (None, None, None) for r in rows if r.ours is None)
@@ -198,20 +198,20 @@ def test_each_row_of_the_paper_is_set_beside_ours_at_its_own_dropout():
 def test_tables_of_other_names_other_protocols_and_computed_dropouts():
     expected = [e for e in read_expected(RESULTS) if e.row == row(32, 0.4)]
     named = Row("my-table", "multiclass", "mln", 32, 0.1 + 0.3 + 1e-12)
-    summaries = summarise(scored_trials(named, [0.8, 0.84]) + scored_trials(named, [0.9, 0.92], protocol="full"))
+    summaries = summarize(scored_trials(named, [0.8, 0.84]) + scored_trials(named, [0.9, 0.92], protocol="full"))
     assert against_paper(summaries, expected)[0].ours.val_acc.mean == pytest.approx(0.82)
 
 
 def test_a_single_trial_has_no_tolerance_and_no_judgement():
     expected = [e for e in read_expected(RESULTS) if e.row == row(32, 0.4)]
-    [beside] = against_paper(summarise(scored_trials(row(32, 0.4), [0.82])), expected)
+    [beside] = against_paper(summarize(scored_trials(row(32, 0.4), [0.82])), expected)
     assert beside.ours.n == 1
     assert beside.within is None
 
 
 def test_a_difference_of_exactly_the_tolerance_is_within():
     expected = [e for e in read_expected(RESULTS) if e.row == row(32, 0.4)]  # 0.82 with 0.02
-    [beside] = against_paper(summarise(scored_trials(row(32, 0.4), [0.86, 0.86, 0.86])), expected)
+    [beside] = against_paper(summarize(scored_trials(row(32, 0.4), [0.86, 0.86, 0.86])), expected)
     assert beside.difference == pytest.approx(beside.tolerance) == pytest.approx(0.04)
     assert beside.within is True
 

@@ -48,7 +48,7 @@ def test_config_is_json_and_says_everything(protocol):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"draw": "onse"}, r"draw must be one of 'per-trial', 'once', 'all': got 'onse'; did you mean 'once'\?"),
+        ({"draw": "onse"}, r"draw must be one of 'per-trial', 'once', 'ten', 'all': got 'onse'; did you mean 'once'\?"),
         ({"epochs": 0}, "epochs must be an integer of at least 1: got 0"),
         ({"train_images": 0}, "train_images must be an integer of at least 1: got 0"),
         ({"val_images": -1}, "val_images must be an integer of at least 1: got -1"),

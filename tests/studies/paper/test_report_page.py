@@ -1,5 +1,7 @@
 """The page in a real browser, at the width of a desk and of a phone."""
 
+import contextlib
+
 import pytest
 from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 
@@ -45,6 +47,13 @@ def test_the_page_never_scrolls_sideways_and_tables_do_so_in_their_boxes(page):
         !element.closest('.scroll table') && !element.closest('svg') && element.getClientRects().length
         && element.getBoundingClientRect().right > window.innerWidth + 0.5).map((element) => element.outerHTML)"""
     assert page.value(outside) == []
+
+
+def test_no_table_scrolls_at_the_width_of_a_desk(browser, written):
+    with contextlib.closing(browser.open(written[1]["some"], DESK)) as page:
+        page.value("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
+        too_wide = "[...document.querySelectorAll('.scroll')].filter((box) => box.scrollWidth > box.clientWidth)"
+        assert page.value(f"{too_wide}.map((box) => box.ariaLabel)") == []
 
 
 def test_every_chart_is_there_and_large_enough_to_read(page, written):

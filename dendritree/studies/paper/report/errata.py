@@ -36,7 +36,7 @@ ERRATA = (
     ),
     (
         "Trials",
-        "Re-initialised and trained ten times",
+        "Re-initialized and trained ten times",
         "All trials of a task shared one batch and one validation set, so the printed deviations leave out the draw of"
         " the images and are small.",
     ),
@@ -56,7 +56,7 @@ ERRATA = (
         "The authors' published data gives 0.82; the other three rows of that table agree with it.",
     ),
     (
-        "Initialisation",
+        "Initialization",
         "A gain for the density of the masked matrices",
         "The formula reduces to a normal law of variance 2 / b: the fan-in of a node is b.",
     ),

@@ -1,15 +1,15 @@
-"""The sections of a reproduction's report: claims, the paper's tables beside ours, comparisons, dropout, time."""
+"""The sections of a reproduction's report: claims, comparisons, dropout, time."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 from ....report.chart import Chart, Line, Panel
 from ....report.layout import Column, Section
-from ..analysis import Comparison, Model, PaperRow, RowSummary
+from ..analysis import Comparison, Model, RowSummary
 from ..claims import Verdict
 from ..records import Row, TrialRecord
 from .matched import PAPER, family, reading_order
@@ -19,8 +19,6 @@ Planned = Mapping[tuple[str, Row], int]
 ReferenceSeconds = Mapping[tuple[str, Row], float]
 """Seconds that a trial of a protocol's row takes with the masked reference, where it was measured."""
 MEASURES = {"val_acc": "validation accuracy", "test_acc": "test accuracy", "gap": "training minus validation accuracy"}
-AGREEMENT = {True: "within", False: "outside", None: "one trial"}
-"""In words; None where there is no deviation to tell by."""
 
 
 def _measure(summary: RowSummary) -> str:
@@ -64,55 +62,6 @@ def claims_section(verdicts: Sequence[Verdict]) -> Section:
         [verdict for verdict in verdicts if (verdict.protocol, verdict.task) in was_run],
         by=_by_task,
         empty="No claim can be tested yet.",
-    )
-
-
-def paper_section(rows: Sequence[PaperRow], summaries: Sequence[RowSummary], shown: Collection[Row]) -> Section:
-    """The paper's numbers beside ours, table by table; then our own rows, which the paper does not have."""
-    printed = {(row.row.task, row.row.network, row.row.size) for row in rows}
-    own = [
-        PaperRow(None, ours)
-        for ours in summaries
-        if ours.protocol == PAPER and ours.model[1:] not in printed and ours.row in shown
-    ]
-
-    def ours(name: str, absent: Any = None) -> Callable[[PaperRow], Any]:
-        return lambda row: getattr(row.ours, name) if row.ours else absent
-
-    def papers(name: str) -> Callable[[PaperRow], Any]:
-        return lambda row: getattr(row.expected, name) if row.expected else None
-
-    def agreement(row: PaperRow) -> str:
-        if row.expected is None:
-            return "not in the paper"
-        return AGREEMENT[row.within] if row.ours else "not run"
-
-    tables = {row.row.table: None for row in (*rows, *own)}
-    return Section.of(
-        "paper",
-        "The paper's tables and ours",
-        "Mean accuracy and sample standard deviation over trials, at each trial's best epoch by validation loss, with"
-        " the dropout p of the paper's row. A row is within if the means of the validation accuracy differ by no more"
-        " than the tolerance, twice the root of the summed squares of both deviations. Rows that are not in the paper"
-        " are shown without dropout and at their best dropout.",
-        (
-            MODEL,
-            Column("table", value="row.table"),
-            TASK,
-            DROPOUT,
-            Column("paper_val_acc", "val., paper", "spread", digits=2, value=papers("val_acc")),
-            Column("val_acc", "val., ours", "spread", value=ours("val_acc")),
-            Column("difference", "difference", "difference"),
-            Column("tolerance", "tolerance", "number", detail=True),
-            Column("state", "agreement", "badge", value=agreement),
-            Column("paper_train_acc", "train, paper", "spread", digits=2, detail=True, value=papers("train_acc")),
-            Column("train_acc", "train, ours", "spread", detail=True, value=ours("train_acc")),
-            Column("trials", "trials", "count", detail=True, value=ours("n", 0)),
-            Column("parameters", "parameters", "count", detail=True, value=ours("parameters")),
-        ),
-        sorted((*rows, *own), key=lambda row: list(tables).index(row.row.table)),
-        by=lambda row: (row.row.table, row.row.table),
-        empty="The paper's numbers are not at hand.",
     )
 
 

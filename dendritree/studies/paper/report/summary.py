@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ....report.layout import Column, listed, show, show_seconds
 from ...engine.statistics import SIGNIFICANT
+from ..agreement import DrawnRow, paper_difference, signs
 from ..analysis import Comparison, PaperRow
 from ..claims import Verdict
 from ..records import TrialRecord
@@ -27,6 +28,8 @@ class Findings:
     comparisons: Sequence[Comparison]
     verdicts: Sequence[Verdict]
     reference_seconds: ReferenceSeconds
+    drawn: Sequence[DrawnRow] = ()
+    """The paper's rows among several draws, where there are several."""
 
 
 def facts(found: Findings) -> Iterator[tuple[str, str]]:
@@ -47,6 +50,7 @@ def sentences(found: Findings) -> Iterator[str]:
         return
     yield from _missing(found)
     yield from _agreement(found.paper_rows)
+    yield from _draws(found.drawn) if found.drawn else _tests(found.paper_rows)
     yield from _claims(found.verdicts)
     yield from _controls(found.comparisons)
     yield from _speed(found)
@@ -61,16 +65,18 @@ def _missing(found: Findings) -> Iterator[str]:
 
 
 def _agreement(rows: Sequence[PaperRow]) -> Iterator[str]:
-    judged = [row for row in rows if row.within is not None]
-    if not judged:
+    compared = [row for row in rows if row.within is not None]
+    if not compared:
         return
-    within = sum(bool(row.within) for row in judged)
-    sizes = [abs(row.difference) for row in judged if row.difference is not None]
+    within = sum(bool(row.within) for row in compared)
+    sizes = [abs(row.difference) for row in compared if row.difference is not None]
+    widths = [row.tolerance for row in compared if row.tolerance is not None]
     text = (
-        f"Of the paper's {len(rows)} rows {len(judged)} can be judged, and in {within} our mean validation accuracy is"
-        f" within the tolerance of the paper's; the mean distance is {sum(sizes) / len(sizes):.3f}."
+        f"Of the paper's {len(rows)} rows {len(compared)} can be compared, and in {within} our mean validation accuracy"
+        f" is within two joint standard deviations of the paper's, which are {min(widths):.2f} to {max(widths):.2f};"
+        f" the mean distance is {sum(sizes) / len(sizes):.3f}."
     )
-    outside = [row.row for row in judged if not row.within]
+    outside = [row.row for row in compared if not row.within]
     if outside:
         names = ", ".join(f"{row.task} {row.model} at p={row.dropout:g}" for row in outside[:4])
         more = f" and {len(outside) - 4} more" if len(outside) > 4 else ""
@@ -78,8 +84,32 @@ def _agreement(rows: Sequence[PaperRow]) -> Iterator[str]:
     yield text
 
 
+def _tests(rows: Sequence[PaperRow]) -> Iterator[str]:
+    """The same by a test, and by signs: the tolerance is wide."""
+    tests = [test for row in rows if (test := paper_difference(row))]
+    if not tests:
+        return
+    differ = sum(test.p < SIGNIFICANT for test in tests)
+    tables = [f"{below} of {count} rows of {table}" for table, (below, count) in signs(rows).items()]
+    yield (
+        f"By Welch's test, not corrected, {differ} of these {len(tests)} rows differ from the paper's (p <"
+        f" {SIGNIFICANT:g}). It takes trials for independent, which the paper's are not: those of a task share one draw"
+        f" of images. Our mean is below the paper's in {listed(tables)}."
+    )
+
+
+def _draws(rows: Sequence[DrawnRow]) -> Iterator[str]:
+    """Where the paper's values fall among several draws."""
+    inside, differ = sum(row.inside for row in rows), sum(row.test.p < SIGNIFICANT for row in rows)
+    yield (
+        f"Among our {len(rows[0].means)} draws of images, each with ten trials, the paper's value is between the lowest"
+        f" and the highest in {inside} of {len(rows)} rows; in {differ} it is unlikely to be that of one more draw (p <"
+        f" {SIGNIFICANT:g}, not corrected)."
+    )
+
+
 def _claims(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """How many claims hold in each task, and which do not, a sentence a protocol."""
+    """How many claims hold in each task, and which do not, one sentence per protocol."""
     for protocol in dict.fromkeys(verdict.protocol for verdict in verdicts):
         tested = [v for v in verdicts if v.protocol == protocol and v.outcome != "not run"]
         counts = []

@@ -9,13 +9,15 @@ from typing import Any
 from ....report import Report, ReportFiles, write_report
 from ...engine.sections import machine_section, run_info
 from ...engine.store import RunStore
-from ..analysis import Comparison, against_paper, compare, summarise
+from ..agreement import PAPER_TRIALS, among_draws
+from ..analysis import Comparison, against_paper, compare, summarize
 from ..claims import Matches, claims
 from ..expected import ExpectedRow, read_expected
 from ..protocol import PROTOCOLS
 from ..records import TrialRecord
 from ..reproduce import RunPlan, planned_trials, records_of, reference_seconds_of
 from ..spec import matches, paper_folder, read_specs
+from .agreement import draws_section, paper_section
 from .curves import learning_curves
 from .errata import errata_section
 from .matched import PAPER, Match, matched_rows, reading_order, shown_rows
@@ -27,7 +29,6 @@ from .sections import (
     curves_section,
     dropout_section,
     missing_section,
-    paper_section,
     parameters_section,
     results_section,
     timing_section,
@@ -35,8 +36,6 @@ from .sections import (
 from .summary import Findings, facts, sentences
 
 TITLE = "Dendritic-tree neurons against perceptrons: the paper and our run"
-PAPER_TRIALS = 10
-"""Trials of each row of the paper."""
 
 
 def build_report(
@@ -47,6 +46,7 @@ def build_report(
     *,
     planned: Planned | None = None,
     reference_seconds: ReferenceSeconds | None = None,
+    draw: str = "per-trial",
 ) -> Report:
     """Everything the report says, from the trials run so far, be they all or none. Needs the extra `experiments`.
 
@@ -58,6 +58,7 @@ def build_report(
         planned: how many trials each (protocol, row) is to have, for what is missing; by default ten of each row of
             the paper.
         reference_seconds: seconds a trial takes with the masked reference, for each (protocol, row) that was measured.
+        draw: how protocol `paper` drew images.
 
     >>> from dendritree.studies.paper.records import Row
     >>> row = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
@@ -69,7 +70,7 @@ def build_report(
     """
     planned = {(PAPER, row.row): PAPER_TRIALS for row in expected} if planned is None else planned
     reference = reference_seconds or {}
-    summaries = sorted(summarise(records), key=reading_order)
+    summaries = sorted(summarize(records), key=reading_order)
     shown, pairs = shown_rows(summaries), matched_rows(summaries, matches)
     findings = Findings(
         records=records,
@@ -78,11 +79,13 @@ def build_report(
         comparisons=_compare(records, pairs),
         verdicts=sorted(claims(records, matches), key=lambda verdict: verdict.protocol != PAPER),
         reference_seconds=reference,
+        drawn=among_draws([each for each in records if each.protocol == PAPER], expected) if draw == "ten" else (),
     )
     paper_rows_shown = {row for rows in shown.values() for model, row in rows.items() if model.protocol == PAPER}
     sections = (
         claims_section(findings.verdicts),
         paper_section(findings.paper_rows, summaries, paper_rows_shown),
+        *([draws_section(findings.drawn)] if findings.drawn else []),
         comparisons_section(findings.comparisons),
         results_section(summaries),
         dropout_section(summaries, shown["best"]),
@@ -108,6 +111,7 @@ def report_of_run(
     """
     with RunStore.open_for_reading(folder) as store:
         info, reference = run_info(store), reference_seconds_of(store)
+        draw = store.config.get("protocols", {}).get(PAPER, {}).get("draw", "per-trial")
         records = [record for record in records_of(store) if record.protocol in PROTOCOLS]
         begun = {(record.protocol, record.row.table) for record in records}
         planned: dict[Any, int] = {
@@ -119,7 +123,9 @@ def report_of_run(
         if plan is not None:
             planned |= planned_trials(plan, store)
     expected = read_expected(paper_folder() / "expected" / "results.csv")
-    report = build_report(records, info, expected, matches(read_specs()), planned=planned, reference_seconds=reference)
+    report = build_report(
+        records, info, expected, matches(read_specs()), planned=planned, reference_seconds=reference, draw=draw
+    )
     return report, write_report(report, out or folder)
 
 

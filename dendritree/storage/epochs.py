@@ -1,0 +1,42 @@
+"""Models as they were after each epoch, so that `dendritree view` can show how they learned."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..errors import check_int
+from ..training.history import Run
+from .folders import save
+
+EPOCH = "epoch-"
+"""How the folders of kept epochs begin; their numbers have as many digits, so that names sort by time."""
+
+
+class KeepEpochs:
+    """A callback of `fit` that saves the model after each epoch, wiring included: moving synapses are seen to move.
+
+    Put it after a `Rewiring`. `dendritree view FOLDER` opens the epochs and has a button that plays them.
+
+    Args:
+        folder: where to, as `FOLDER/epoch-0001`.
+        every: keep every so many epochs, the first one always.
+
+    >>> import tempfile
+    >>> from dendritree import FitConfig, MLNClassifier, fit
+    >>> from dendritree.data import load_dataset
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = fit(MLNClassifier(64, 10, branching=8), load_dataset("digits"), FitConfig(epochs=3), callbacks=[
+    ...     KeepEpochs(folder, every=2)])
+    >>> sorted(path.name for path in folder.iterdir())
+    ['epoch-0001', 'epoch-0003']
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], every: int = 1) -> None:
+        self.folder, self.every = Path(folder), check_int("every", every)
+
+    def __call__(self, run: Run) -> None:
+        """Save the model, if it is the turn of its epoch."""
+        done = len(run.history.epochs)
+        if (done - 1) % self.every == 0:
+            save(run.model, self.folder / f"{EPOCH}{done:04}")

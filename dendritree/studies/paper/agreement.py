@@ -1,0 +1,87 @@
+"""How far our rows are from the paper's: by test, by sign, and where the paper's values fall among several draws."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..engine.statistics import Difference, Spread, one_more, spread, welch_of
+from .analysis import PaperRow, without_table
+from .expected import ExpectedRow
+from .protocol import TRIALS_OF_A_DRAW
+from .records import TrialRecord
+
+PAPER_TRIALS = 10
+"""Trials of each row of the paper."""
+
+
+def paper_difference(row: PaperRow) -> Difference | None:
+    """Welch's test of our mean against the paper's, from means and deviations; None where a side is missing.
+
+    It takes all trials for independent. The paper's are not: those of a task share one draw of images, so their
+    deviations lack the luck of the draw, and its rows err together.
+    """
+    if row.ours is None or row.expected is None or math.isnan(row.ours.val_acc.sd):
+        return None
+    return welch_of(row.ours.val_acc, row.expected.val_acc, (row.ours.n, PAPER_TRIALS))
+
+
+def signs(rows: Iterable[PaperRow]) -> dict[str, tuple[int, int]]:
+    """For each table: in how many rows our mean is below the paper's, and how many rows there are."""
+    below: dict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        if row.difference is not None:
+            below[row.row.table].append(row.difference < 0)
+    return {table: (sum(each), len(each)) for table, each in below.items()}
+
+
+@dataclass(frozen=True)
+class DrawnRow:
+    """A row of the paper, which has one draw of images, among our own means of several draws."""
+
+    expected: ExpectedRow
+    means: tuple[float, ...]
+    """Mean validation accuracy of each draw's trials, sorted."""
+
+    @property
+    def rank(self) -> int:
+        """How many draws are below the paper's value; half of those that equal it, rounded down.
+
+        >>> from dendritree.studies.paper.records import Row
+        >>> row = ExpectedRow(Row("t", "multiclass", "mln", 2, 0.0), "", Spread(1.0, 0.0), Spread(0.5, 0.1))
+        >>> DrawnRow(row, (0.4, 0.45, 0.6)).rank
+        2
+        """
+        paper = self.expected.val_acc.mean
+        return sum(mean < paper for mean in self.means) + sum(mean == paper for mean in self.means) // 2
+
+    @property
+    def spread(self) -> Spread:
+        """Mean and standard deviation of the draws' means."""
+        return spread(self.means)
+
+    @property
+    def test(self) -> Difference:
+        """Whether the paper's value could be that of one more draw; our mean minus it."""
+        return one_more(self.means, self.expected.val_acc.mean)
+
+    @property
+    def inside(self) -> bool:
+        """Whether the paper's value is between the lowest and the highest draw."""
+        return self.means[0] <= self.expected.val_acc.mean <= self.means[-1]
+
+
+def among_draws(records: Iterable[TrialRecord], expected: Sequence[ExpectedRow]) -> list[DrawnRow]:
+    """The paper's rows among our draws, from a run that has several; rows with fewer than three draws are left out."""
+    draws: Mapping[tuple[str, str, int, float], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        draw = record.index // TRIALS_OF_A_DRAW
+        draws[without_table(record.row)][draw].append(record.at_best("val_acc"))
+    found = []
+    for row in expected:
+        whole = [each for each in draws[without_table(row.row)].values() if len(each) == TRIALS_OF_A_DRAW]
+        if len(whole) >= 3:
+            found.append(DrawnRow(row, tuple(sorted(sum(each) / len(each) for each in whole))))
+    return found
