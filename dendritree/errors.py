@@ -143,7 +143,7 @@ def import_extra(module: str, extra: str) -> ModuleType:
     >>> import_extra("json", "none").__name__
     'json'
     """
-    if module in sys.modules:
+    if sys.modules.get(module) is not None:
         return importlib.import_module(module)
     try:
         with interrupts_held():  # a package whose import is interrupted stays half-imported until the process ends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -25,6 +26,10 @@ class Epoch:
     val_acc: float
     seconds: float
 
+    def better_than(self, other: Epoch) -> bool:
+        """Whether its validation loss is lower; NaN is higher than all others."""
+        return self.val_loss < other.val_loss or (math.isnan(other.val_loss) and not math.isnan(self.val_loss))
+
 
 @dataclass
 class History:
@@ -41,7 +46,7 @@ class History:
         """The epoch with the lowest validation loss; the earlier one of equals, NaN last."""
         if not self.epochs:
             raise OptionError("a history must have at least one whole epoch to have a best one: got none")
-        return min(self.epochs, key=lambda e: math.inf if math.isnan(e.val_loss) else e.val_loss)
+        return functools.reduce(lambda best, epoch: epoch if epoch.better_than(best) else best, self.epochs)
 
     def columns(self) -> dict[str, list[float]]:
         """The epochs as columns, ready for a data frame."""
