@@ -77,17 +77,14 @@ def fit(
     with modes_kept(model), seeded(config.seed, device):
         if kept is not None:
             kept.resume()
-        best = run.history.best if run.history.epochs else None
         try:
             for epoch in range(len(run.history.epochs), 0 if run.stop else config.epochs):
                 start = time.perf_counter()
                 train_loss, train_acc = _train_epoch(run, train, loss, scheduler, order)
                 val_loss, val_acc = evaluate(model, val, config.loss) if len(val) else (math.nan, math.nan)
                 seconds = time.perf_counter() - start
-                last = Epoch(epoch, train_loss, val_loss, train_acc, val_acc, seconds)
-                run.history.epochs.append(last)
-                if best is None or last.better_than(best):
-                    best = last
+                run.history.epochs.append(Epoch(epoch, train_loss, val_loss, train_acc, val_acc, seconds))
+                if run.history.best is run.history.epochs[-1]:
                     run.history.best_state = {key: value.detach().clone() for key, value in model.state_dict().items()}
                 for callback in after_epoch:
                     callback(run)
