@@ -50,6 +50,7 @@ class Committee(nn.Module):
     """
 
     own: Tensor
+    others: Tensor
 
     def __init__(self, network: Network, members: int, *, held_out: bool = False) -> None:
         super().__init__()
@@ -69,6 +70,8 @@ class Committee(nn.Module):
         group = torch.arange(readout.in_features, device=readout.weight.device) * members // readout.in_features
         own = nn.functional.one_hot(group, members).t().to(readout.weight.dtype)  # (members, hidden)
         self.register_buffer("own", own, persistent=False)
+        places = torch.arange(members, device=own.device)
+        self.register_buffer("others", (places[:, None] + places[1:]) % members, persistent=False)  # of each member
         with torch.no_grad():  # a member sums a k-th of the neurons, and its answer should vary as the network's would
             readout.weight.mul_(math.sqrt(members))
         self.bias = nn.Parameter(readout.bias.detach().repeat(members, 1))
@@ -85,10 +88,9 @@ class Committee(nn.Module):
         answers = answers.reshape(-1, *self.bias.shape) + self.bias  # (rows, members, out)
         if not self.held_out:
             return answers if self.training else answers.mean(1, keepdim=True)
-        kept = x[:, -1:].long()  # (rows, 1): the member that does not learn from the row
-        if self.training:
-            kept = (kept + torch.arange(1, self.members, device=x.device)) % self.members  # all others
-        return answers.take_along_dim(kept[..., None], dim=1)
+        kept = x[:, -1].long()  # the member that does not learn from the row
+        asked = self.others[kept] if self.training else kept[:, None]
+        return answers.gather(1, asked[..., None].expand(-1, -1, answers.shape[2]))
 
     @torch.no_grad()
     def merged(self) -> Network:

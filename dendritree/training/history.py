@@ -25,6 +25,10 @@ class Epoch:
     val_acc: float
     seconds: float
 
+    def better_than(self, other: Epoch) -> bool:
+        """Whether its validation loss is lower; NaN is higher than all others."""
+        return self.val_loss < other.val_loss or (math.isnan(other.val_loss) and not math.isnan(self.val_loss))
+
 
 @dataclass
 class History:
@@ -35,13 +39,19 @@ class History:
     best_state: dict[str, Tensor] = field(default_factory=dict, repr=False)
     interrupted: bool = False
     """The run was stopped by Ctrl-C; everything before that is in the history."""
+    _found: tuple[int, Epoch] | None = field(default=None, init=False, repr=False, compare=False)
+    """The best of so many epochs: to look at all of them after each would take longer than short epochs do."""
 
     @property
     def best(self) -> Epoch:
         """The epoch with the lowest validation loss; the earlier one of equals, NaN last."""
         if not self.epochs:
             raise OptionError("a history must have at least one whole epoch to have a best one: got none")
-        return min(self.epochs, key=lambda e: math.inf if math.isnan(e.val_loss) else e.val_loss)
+        seen, best = self._found or (1, self.epochs[0])
+        for epoch in self.epochs[seen:]:
+            best = epoch if epoch.better_than(best) else best
+        self._found = len(self.epochs), best
+        return best
 
     def columns(self) -> dict[str, list[float]]:
         """The epochs as columns, ready for a data frame."""
@@ -80,4 +90,4 @@ class EarlyStopping:
     def __call__(self, run: Run) -> None:
         """Look at the history so far; nothing is remembered from run to run."""
         history = run.history
-        run.stop = run.stop or len(history.epochs) - 1 - history.epochs.index(history.best) >= self.patience
+        run.stop = run.stop or history.epochs[-1].epoch - history.best.epoch >= self.patience

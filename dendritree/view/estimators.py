@@ -45,7 +45,7 @@ def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
         cells = [control.value for control in columns.controls]
         samples = [Sample(columns.base[None], "the typical row", cells)]
         note = (
-            f"Target: {model.target}. The typical row has the median of every number, the most frequent category. "
+            f"Target: {model.target}. The typical row has the median of every number and the most frequent category. "
             "Sliders reach three standard deviations to either side of the mean."
         )
     else:

@@ -219,7 +219,7 @@ def costs_section(results: Sequence[TableResult]) -> Section:
         "costs",
         "Parameters and time",
         "Parameters of the largest fold (of gradient boosting the splits and leaves of all its trees, which is less"
-        " than the numbers that it keeps), and mean time to fit one fold on one thread.",
+        " than the numbers that it keeps), and mean processor time to fit one fold, on one thread.",
         (
             *TABLE_COLUMNS,
             *_columns("parameters", "_parameters", " ", "count"),

@@ -31,7 +31,7 @@ class Measured:
     parameters: int
     """Of the largest fold: a category that a fold lacks is an input less."""
     fit_seconds: float
-    """Mean over folds, with the columns' encoding."""
+    """Processor time, mean over folds, with the columns' encoding."""
     predict_seconds: float
     """Mean over folds, of all rows of a fold."""
 

@@ -69,7 +69,8 @@ def test_a_run_has_every_family_on_every_fold_with_size_score_and_times(run):
         assert set(trial.scores) == {score, "predict_seconds"}
         assert trial.scores[score] <= 1
         assert trial.parameters > 0
-        assert min(trial.seconds, trial.scores["predict_seconds"]) > 0
+        assert trial.seconds > 0
+        assert trial.scores["predict_seconds"] >= 0  # some clocks of processor time tick only every 16 ms
     mlp = next(t for t in trials if (t.key["table"], t.key["family"]) == ("wine", "mlp"))
     assert mlp.parameters == (13 + 1) * 100 + 101 * 3
 
