@@ -20,8 +20,10 @@ PIPE = "\\|"
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add paper/README.md as a page."""
+    """Add paper/README.md as a page, and the examples to download."""
     files.append(File.generated(config, "paper.md", content=PAPER.read_text(encoding="utf-8")))
+    for example in sorted((ROOT / "examples").glob("*.*")):
+        files.append(File.generated(config, f"examples/{example.name}", abs_src_path=str(example)))
     return files
 
 
@@ -31,7 +33,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         markdown = re.sub(r"\]\(\.\./docs/", "](", markdown)
     if COMMANDS_HERE in markdown:
         markdown = markdown.replace(COMMANDS_HERE, commands())
-    return markdown.replace("](../paper/README.md", "](paper.md")
+    return markdown.replace("](../paper/README.md", "](paper.md").replace("](../examples/", "](examples/")
 
 
 def commands() -> str:

@@ -79,6 +79,14 @@ def run_as_main(path):
     return 0
 
 
+def test_every_example_is_in_the_docs_with_its_result():
+    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    for path in EXAMPLES:
+        [row] = [line for line in page.splitlines() if f"(../examples/{path.name})" in line]
+        first = re.search(r'f"Result: (\w*)', path.read_text(encoding="utf-8"))[1]  # the rest is computed
+        assert row.split(" | ")[2].lower().startswith(first.lower()), path.name
+
+
 def test_every_example_has_its_rows_listed_here():
     assert [path.name for path in EXAMPLES] == sorted(ROWS)
 

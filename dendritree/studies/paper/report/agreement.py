@@ -60,7 +60,7 @@ def paper_section(rows: Sequence[PaperRow], summaries: Sequence[RowSummary], sho
         " Welch's for the same means with ten trials each, not corrected; it takes all trials for independent, but the"
         " paper's share one draw of images, so their deviations lack the luck of the draw and its rows err together."
         " Rows with a CNN vary from machine to machine: processors sum convolutions in different orders, and training"
-        " amplifies the rounding. `dendritree reproduce --draw ten` places the paper's values among ten draws."
+        " amplifies the rounding. dendritree reproduce --draw ten places the paper's values among ten draws."
         " Rows that are not in the paper are shown without dropout and at their best dropout.",
         (
             MODEL,
