@@ -31,8 +31,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
         epochs: passes over the rows; by default as many as make about 3,000 steps, 2,000 from 4,000 rows on; at least
-            15. By default training also ends if half of them go by without a better one on the rows that groups of
-            `members` leave out.
+            15.
         batch_size: rows per step; by default 64, 128 from 4,000 rows on and 256 from 8,000. Adjusted so that no batch
             has one row.
         lr: highest learning rate of the cycle, and the constant one of `partial_fit`.
