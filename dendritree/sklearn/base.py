@@ -21,15 +21,7 @@ from ..randomness import own_draws
 from ..training import Callback, EarlyStopping, Examples, FitConfig, Run, Split, fit, make_optimizer
 from ..training.committee import Committee, draw_members
 from .module import EstimatorModule
-from .networks import (
-    auto_batch_size,
-    auto_budget,
-    auto_epochs,
-    auto_members,
-    auto_patience,
-    make_network,
-    no_leftover,
-)
+from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network, no_leftover
 from .scaling import CLIP, Standardizer
 
 Array = NDArray[Any]
@@ -131,8 +123,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             seed=self._seed,
         )
         callbacks: list[Callback] = [_progress(epochs)] if self.verbose else []
-        if self.early_stopping or (committee is not None and self.epochs == "auto"):
-            callbacks.append(EarlyStopping(patience if self.early_stopping else auto_patience(epochs)))
+        if self.early_stopping:
+            callbacks.append(EarlyStopping(patience))
         train_losses, val_losses = self._train(committee or self.network_, split, config, callbacks=callbacks)
         if committee is not None:
             self.network_ = committee.merged()

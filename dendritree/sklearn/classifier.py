@@ -32,8 +32,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
             or `"linear"`.
         image_shape: (channels, height, width) of rows that are the pixels of an image; neurons then read small windows.
         epochs: passes over the rows; by default as many as make about 3,000 steps, 2,000 from 4,000 rows on; at least
-            15. By default training also ends if half of them go by without a better one on the rows that groups of
-            `members` leave out.
+            15.
         batch_size: rows per step; by default 64, 128 from 4,000 rows on and 256 from 8,000. Adjusted so that no batch
             has one row.
         lr: highest learning rate of the cycle, and the constant one of `partial_fit`.

@@ -76,15 +76,6 @@ def auto_epochs(rows: int, batch_size: int) -> int:
     return max(math.ceil(steps / math.ceil(rows / batch_size)), FEWEST_EPOCHS)
 
 
-def auto_patience(epochs: int) -> int:
-    """Epochs without a better one after which a committee ends: half of all (docs/tables.md says why).
-
-    >>> auto_patience(125)
-    63
-    """
-    return math.ceil(epochs / 2)
-
-
 def make_network(
     neurons: str,
     in_features: int,

@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from dendritree import Local, count, load, save
 from dendritree.errors import DendritreeError, OptionError
-from dendritree.sklearn import DendriticClassifier, DendriticRegressor, networks
+from dendritree.sklearn import DendriticClassifier, DendriticRegressor
 from dendritree.sklearn.networks import FAMILIES, auto_budget, make_network, no_leftover
 
 
@@ -215,18 +215,6 @@ def test_early_stopping_stops_and_keeps_the_best(numbers):
     curve = model.validation_loss_curve_
     assert len(curve) == model.n_iter_
     assert int(np.argmin(curve)) == model.n_iter_ - 6
-
-
-def test_by_default_training_ends_if_half_of_the_epochs_bring_nothing(numbers, monkeypatch):
-    monkeypatch.setattr(networks, "FEW_ROWS_STEPS", 500)
-    x = numbers[0]
-    noise = np.random.default_rng(0).normal(size=len(x))
-    ended = quick_regressor(epochs="auto").fit(x, noise)
-    epochs = networks.auto_epochs(len(x), networks.auto_batch_size(len(x)))
-    assert ended.n_iter_ == int(np.argmin(ended.validation_loss_curve_)) + 1 + networks.auto_patience(epochs) < epochs
-    whole = quick_regressor(epochs=epochs).fit(x, noise)  # as asked
-    assert whole.n_iter_ == epochs
-    np.testing.assert_array_equal(ended.predict(x), whole.predict(x))
 
 
 def test_verbose_writes_about_twenty_lines(iris, capsys):

@@ -49,9 +49,7 @@ def reason(keep: str, results: Sequence[FamilyScores]) -> str:
         return f"Kept: {IN_WORDS[keep]}, as asked; the comparison recommends {IN_WORDS[best]}."
     why = "no network is ahead of them by more than one standard error"
     if best == "linear":
-        other = _first_choice(of).family
-        are = "is" if other == "dense" else "are"
-        why = f"{IN_WORDS[other]} {are} not ahead of it by more than one standard error, and it is simpler"
+        why = f"{_are(_first_choice(of).family)} not ahead of it by more than one standard error, and it is simpler"
     elif best != "tree":
         why = f"{_lead(of[best], of['tree'])} ahead of trees, more than one standard error"
     return f"Kept: {IN_WORDS[best]}, trained on all rows: {why}."
@@ -81,6 +79,10 @@ def by_family(results: Sequence[FamilyScores]) -> dict[str, FamilyScores]:
     return {result.family: result for result in results}
 
 
+def _are(family: str) -> str:
+    return f"{IN_WORDS[family]} {'is' if family == 'dense' else 'are'}"
+
+
 def _lead(first: FamilyScores, second: FamilyScores) -> str:
     return f"{first.show(gain_over(first, second).mean)} of {first.metric}"
 
@@ -108,8 +110,10 @@ def _among_networks(of: Mapping[str, FamilyScores], best: str) -> tuple[str, str
         return "No", f"trees are not surely better than guessing here, as are {', '.join(learned)}."
     if simpler == "linear" and best == "linear":
         return "No", f"trees are not surely better than {linear} here. Take that, it is simpler."
-    if simpler == "linear":
+    if simpler == "linear" and best == "tree":
         return "Undecided", f"trees are better than {linear} on average, but not surely."
+    if simpler == "linear":
+        return "No", f"trees are not surely better than {linear} here, and {_are(best)} ahead of both."
     if gains["sparse"] == gains["dense"] == "ahead":
         return "Yes", "trees are better here than every control of the same size."
     if gains["sparse"] == "ahead":

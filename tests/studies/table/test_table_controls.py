@@ -59,6 +59,23 @@ def test_the_verdict_in_plain_words(sparse, dense, linear, baseline, says):
     assert verdict(made(sparse, dense, linear, baseline)).startswith(says)
 
 
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        ({"tree": (0.6,) * 5}, "Undecided: trees are better than one linear unit per output on average, but not"),
+        (
+            {"tree": (0.4,) * 5, "dense": (0.6,) * 5},
+            "No: trees are not surely better than one linear unit per output here, and a dense MLP is ahead of both.",
+        ),
+    ],
+)
+def test_trees_are_not_said_to_be_better_than_linear_where_they_are_worse_on_average(scores, says):
+    everyone = {**dict.fromkeys((*TRAINED, "baseline"), (0.5,) * 5), **scores}
+    gains = {**dict.fromkeys(everyone, OPEN), "tree": None, "baseline": AHEAD}
+    results = [FamilyScores(each, of, 10, 1.0, gains[each], AHEAD) for each, of in everyone.items()]
+    assert verdict(results).startswith(says)
+
+
 def made(sparse, dense, linear, baseline, *, learned=None, splits=5, short=False):
     """Results of which trees are better than guessing as `baseline` says, and the others as `learned` does."""
     gains = {"tree": None, "sparse": sparse, "dense": dense, "linear": linear, "boosting": OPEN, "baseline": baseline}
