@@ -74,8 +74,7 @@ def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[P
     (False, ['notes.txt'])
     """
     target = followed(path)
-    if target.is_char_device() or target.is_block_device():  # root could replace /dev/null, for everybody
-        raise DendritreeError(f"{what} must not be a device: {os.fspath(path)} is one")
+    reject_device(target, what)
     scratch = scratch_beside(target)
     try:
         with writable(path, what):
@@ -85,6 +84,15 @@ def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[P
     finally:
         with contextlib.suppress(OSError):
             scratch.unlink()
+
+
+def reject_device(path: Path, what: str) -> None:
+    """Raise for a device in the place of a file: as root, we could replace /dev/null, for everybody.
+
+    >>> reject_device(Path("nowhere"), "a file")
+    """
+    if path.is_char_device() or path.is_block_device():
+        raise DendritreeError(f"{what} must not be a device: {path} is one")
 
 
 @contextlib.contextmanager

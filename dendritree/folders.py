@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from .errors import DendritreeError
-from .files import Lock, followed, scratch_beside, writable
+from .files import Lock, followed, reject_device, scratch_beside, writable
 
 PREFIX = ".dendritree."
 LOCK, DECIDED = f"{PREFIX}lock", f"{PREFIX}decided"
@@ -55,7 +55,7 @@ def reserved(
         with contextlib.ExitStack() as stack:
             with writable(folder, what):
                 lock = stack.enter_context(_lock(place, patience))
-                _finish(place)
+                _finish(place, ours=False)
                 if lock.held:  # what is there is of a killed process: nobody else writes
                     for path in place.glob(f"{PREFIX}{'[0-9a-f]' * 32}"):
                         shutil.rmtree(path)
@@ -149,6 +149,7 @@ def check_free(place: Path, name: str, ours: Collection[str] = ()) -> None:
     taken = [each for each in between if os.path.lexists(each) and not each.is_dir()]
     if target.is_dir() or (os.path.lexists(target) and name not in ours):
         taken.append(target)
+    reject_device(target, "a file of a folder")
     if taken:
         raise DendritreeError(
             f"files of others stay as they are: {taken[0]} is in the way; move it, or write elsewhere"
@@ -172,13 +173,19 @@ def _files_in(folder: Path) -> list[str]:
     return sorted((path.relative_to(folder).as_posix() for path in found), reverse=True)
 
 
-def _finish(place: Path) -> None:
-    """Move files that are decided to their places. The caller has reserved the folder."""
+def _finish(place: Path, *, ours: bool = True) -> None:
+    """Move files that are decided to their places. The caller has reserved the folder.
+
+    What we have not decided ourselves stays in the folder, whatever its links say: a folder that was made to harm would
+    lead it to any file of the user's.
+    """
     decided = place / DECIDED
-    if not decided.is_dir():
+    if decided.is_symlink() or not decided.is_dir():
         return
     for name in _files_in(decided):
-        target = followed(place / name)
+        target = followed(place / name) if ours else place / name
+        if not ours and not followed(target.parent).is_relative_to(place):
+            raise DendritreeError(f"an unfinished change must stay in its folder: {target.parent} leads out of {place}")
         target.parent.mkdir(parents=True, exist_ok=True)
         _move(decided / name, target)
     shutil.rmtree(decided)

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import stat
 import tempfile
 import threading
 from pathlib import Path
@@ -238,3 +239,47 @@ def test_a_link_to_another_drive_is_followed(folder):
         assert (folder / "config").is_symlink()
         assert files_under(Path(other)) == {"config": b"new"}
     assert list(folder.glob(".*")) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can make a device")
+def test_a_link_to_a_device_is_not_followed(folder, tmp_path):
+    device = tmp_path / "null"
+    os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    (folder / "config").unlink()
+    (folder / "config").symlink_to(device)
+    with pytest.raises(DendritreeError, match="must not be a device"):
+        write(folder, "new")
+    assert device.is_char_device()
+    assert texts(folder / "csv") == {"scores": "old", "mine": "me"}
+
+
+def test_a_change_that_somebody_else_decided_goes_through_no_link(folder, tmp_path):
+    """A folder may come from anywhere: to open it must not write to other places."""
+    (tmp_path / "secret").write_text("mine")
+    (folder / "config").unlink()
+    (folder / "config").symlink_to(tmp_path / "secret")
+    (folder / DECIDED).mkdir()
+    (folder / DECIDED / "config").write_text("new")
+    finish_changes(folder)
+    assert (tmp_path / "secret").read_text() == "mine"
+    assert not (folder / "config").is_symlink()
+    assert (folder / "config").read_text() == "new"
+
+
+def test_a_change_that_somebody_else_decided_stays_in_its_folder(folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "plots").symlink_to(tmp_path / "elsewhere")
+    (folder / DECIDED / "plots").mkdir(parents=True)
+    (folder / DECIDED / "plots" / "key").write_text("new")
+    finish_changes(folder)
+    with pytest.raises(DendritreeError, match="an unfinished change must stay in its folder"), reserved(folder):
+        pass
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_link_is_not_a_change_that_was_decided(folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "letter").write_text("mine")
+    (folder / DECIDED).symlink_to(tmp_path / "elsewhere")
+    finish_changes(folder)
+    assert (tmp_path / "elsewhere" / "letter").read_text() == "mine"
