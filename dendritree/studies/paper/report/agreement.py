@@ -101,7 +101,7 @@ def agreement_charts(rows: Sequence[PaperRow]) -> Iterator[Chart]:
 
 def draws_section(rows: Sequence[DrawnRow]) -> Section:
     """Where the paper's values fall among several draws of images."""
-    points = [(row.expected.row, row.expected.val_acc, row.spread.mean, row.means[0], row.means[-1]) for row in rows]
+    points = [(row.expected.row, row.expected.val_acc, row.spread.mean, min(row.means), max(row.means)) for row in rows]
     bars = "bars from the lowest to the highest of our draws, and of one standard deviation in the paper"
     chart = _agreement("draws-chart", f"Paper against {len(rows[0].means)} draws of ours", bars, points)
     return Section.of(
@@ -118,7 +118,7 @@ def draws_section(rows: Sequence[DrawnRow]) -> Section:
             Column("dropout", "p", "number", digits=1, value="expected.row.dropout"),
             Column("paper_val_acc", "paper", "number", digits=2, value="expected.val_acc.mean"),
             Column("draws", "our draws, mean and sd", "spread", value="spread"),
-            Column("range", "lowest to highest", "interval", value=lambda row: (row.means[0], row.means[-1])),
+            Column("range", "lowest to highest", "interval", value=lambda row: (min(row.means), max(row.means))),
             Column("below", "draws below the paper", value=lambda row: f"{row.rank} of {len(row.means)}"),
             Column("state", "the paper is", "badge", value=lambda row: "inside" if row.inside else "outside"),
             Column("p", "p value", "p", value="test.p"),

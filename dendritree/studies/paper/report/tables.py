@@ -117,7 +117,9 @@ def report_of_run(
         planned: dict[Any, int] = {
             key: trials
             for protocol in PROTOCOLS
-            for key, trials in planned_trials(RunPlan.make(protocol=protocol), store).items()
+            for key, trials in planned_trials(
+                RunPlan.make(protocol=protocol, draw=draw if protocol == PAPER else None), store
+            ).items()
             if (protocol, key[1].table) in begun
         }
         if plan is not None:
