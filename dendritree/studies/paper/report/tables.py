@@ -84,7 +84,7 @@ def build_report(
     paper_rows_shown = {row for rows in shown.values() for model, row in rows.items() if model.protocol == PAPER}
     sections = (
         claims_section(findings.verdicts),
-        paper_section(findings.paper_rows, summaries, paper_rows_shown),
+        paper_section(findings.paper_rows, summaries, paper_rows_shown, draw=draw),
         *([draws_section(findings.drawn)] if findings.drawn else []),
         comparisons_section(findings.comparisons),
         results_section(summaries),
