@@ -16,6 +16,8 @@ from .palette import Looks, looks
 
 LONG_TABLE = 40
 """Rows from which a table is folded."""
+MANY_COLUMNS = 13
+"""More than these are set smaller, so that the table fits on a desk."""
 LONG_TEXT, LONG_NAME = 40, 20
 """Characters from which the text of a cell, or of the first of a row, is folded."""
 
@@ -75,7 +77,8 @@ def _table(section: Section, group: Group) -> str:
     title = f'<h3><a href="#{group.name}">{escape(group.title)}</a></h3>\n' if group.title else ""
     # A box that scrolls must be reachable with the keyboard, and have a name
     label = escape(group.title or section.title)
-    table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table>"
+    size = ' class="many"' if len(columns) > MANY_COLUMNS else ""
+    table = f"<table{size}><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table>"
     scroll = f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">{table}</div>'
     folded = (bool(section.charts) and section.fold) or len(group.rows) > LONG_TABLE
     if folded:  # charts say it at a glance; the numbers wait for a click

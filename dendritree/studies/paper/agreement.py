@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from ..engine.statistics import Difference, Spread, one_more, spread, welch_of
 from .analysis import PaperRow, without_table
@@ -43,7 +44,7 @@ class DrawnRow:
 
     expected: ExpectedRow
     means: tuple[float, ...]
-    """Mean validation accuracy of each draw's trials, sorted."""
+    """Mean validation accuracy of each draw's trials, in the order of the draws."""
 
     @property
     def rank(self) -> int:
@@ -70,7 +71,39 @@ class DrawnRow:
     @property
     def inside(self) -> bool:
         """Whether the paper's value is between the lowest and the highest draw."""
-        return self.means[0] <= self.expected.val_acc.mean <= self.means[-1]
+        return min(self.means) <= self.expected.val_acc.mean <= max(self.means)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far trees are ahead of their controls in a task, over all rows: the luck of a draw is the same for both."""
+
+    task: str
+    paper: float
+    ours: tuple[float, ...]
+    """Of each draw."""
+
+    @property
+    def test(self) -> Difference:
+        """Whether the paper's could be that of one more draw."""
+        return one_more(self.ours, self.paper)
+
+
+def gaps(rows: Sequence[DrawnRow]) -> list[Gap]:
+    """The gap of each task, from the rows that have all draws."""
+    most = max((len(row.means) for row in rows), default=0)
+    found = []
+    for task in dict.fromkeys(row.expected.row.task for row in rows):
+        whole = [row for row in rows if row.expected.row.task == task and len(row.means) == most]
+        kinds = [[row for row in whole if row.expected.row.dendritic == dendritic] for dendritic in (True, False)]
+        if all(kinds):
+            trees, controls = (
+                [fmean(draw) for draw in zip(*(row.means for row in kind), strict=True)] for kind in kinds
+            )
+            paper = [fmean(row.expected.val_acc.mean for row in kind) for kind in kinds]
+            ours = tuple(tree - control for tree, control in zip(trees, controls, strict=True))
+            found.append(Gap(task, paper[0] - paper[1], ours))
+    return found
 
 
 def among_draws(records: Iterable[TrialRecord], expected: Sequence[ExpectedRow]) -> list[DrawnRow]:
@@ -81,7 +114,8 @@ def among_draws(records: Iterable[TrialRecord], expected: Sequence[ExpectedRow])
         draws[without_table(record.row)][draw].append(record.at_best("val_acc"))
     found = []
     for row in expected:
-        whole = [each for each in draws[without_table(row.row)].values() if len(each) == TRIALS_OF_A_DRAW]
+        by_number = sorted(draws[without_table(row.row)].items())
+        whole = [each for _, each in by_number if len(each) == TRIALS_OF_A_DRAW]
         if len(whole) >= 3:
-            found.append(DrawnRow(row, tuple(sorted(sum(each) / len(each) for each in whole))))
+            found.append(DrawnRow(row, tuple(fmean(each) for each in whole)))
     return found

@@ -7,7 +7,7 @@ from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 from scipy import stats
 
 from dendritree.studies.engine.statistics import Spread
-from dendritree.studies.paper.agreement import DrawnRow, among_draws, paper_difference, signs
+from dendritree.studies.paper.agreement import DrawnRow, among_draws, gaps, paper_difference, signs
 from dendritree.studies.paper.analysis import against_paper, summarize
 from dendritree.studies.paper.expected import ExpectedRow, read_expected
 from dendritree.studies.paper.report.tables import build_report
@@ -49,9 +49,17 @@ def test_the_papers_value_is_placed_among_draws_of_ten_trials():
         for index, accuracy in enumerate(np.repeat([0.45, 0.55, 0.4, 0.9], [10, 10, 10, 5]))  # the last is not complete
     ]
     [found] = among_draws(records, [expected])
-    assert found.means == pytest.approx((0.4, 0.45, 0.55))
+    assert found.means == pytest.approx((0.45, 0.55, 0.4))
     assert (found.rank, found.inside) == (2, True)
     assert among_draws(records[:20], [expected]) == []
+
+
+def test_the_gap_of_trees_and_controls_is_taken_draw_by_draw():
+    tree, control = (next(row for row in EXPECTED if row.row.dendritic == dendritic) for dendritic in (True, False))
+    rows = [DrawnRow(tree, (0.5, 0.7, 0.6)), DrawnRow(control, (0.4, 0.6, 0.5)), DrawnRow(tree, (0.1, 0.2))]
+    [gap] = gaps(rows)  # the draws differ by 0.2, the gap does not; a row without all draws does not count
+    assert gap.ours == pytest.approx((0.1, 0.1, 0.1))
+    assert gap.paper == pytest.approx(tree.val_acc.mean - control.val_acc.mean)
 
 
 def test_the_chance_of_one_more_draw_is_that_of_a_draw_like_ours():

@@ -84,7 +84,7 @@ def build_report(
     paper_rows_shown = {row for rows in shown.values() for model, row in rows.items() if model.protocol == PAPER}
     sections = (
         claims_section(findings.verdicts),
-        paper_section(findings.paper_rows, summaries, paper_rows_shown),
+        paper_section(findings.paper_rows, summaries, paper_rows_shown, draw=draw),
         *([draws_section(findings.drawn)] if findings.drawn else []),
         comparisons_section(findings.comparisons),
         results_section(summaries),
@@ -117,7 +117,9 @@ def report_of_run(
         planned: dict[Any, int] = {
             key: trials
             for protocol in PROTOCOLS
-            for key, trials in planned_trials(RunPlan.make(protocol=protocol), store).items()
+            for key, trials in planned_trials(
+                RunPlan.make(protocol=protocol, draw=draw if protocol == PAPER else None), store
+            ).items()
             if (protocol, key[1].table) in begun
         }
         if plan is not None:
