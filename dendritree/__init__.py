@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .budget import count, matched_conv, matched_mlp, summary
+    from .budget import count, matched_mlp, summary
     from .conversion import convert
     from .data import Examples, Split
     from .explanation import explain
@@ -78,7 +78,6 @@ __all__ = [
     "fit",
     "list_models",
     "load",
-    "matched_conv",
     "matched_mlp",
     "prune",
     "pruning_curve",
@@ -88,7 +87,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "budget": "count matched_conv matched_mlp summary",
+    "budget": "count matched_mlp summary",
     "conversion": "convert",
     "data": "Examples Split",
     "explanation": "explain",

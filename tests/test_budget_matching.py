@@ -15,10 +15,9 @@ from dendritree import (
     MLNBinaryClassifier,
     MLNClassifier,
     count,
-    matched_conv,
     matched_mlp,
 )
-from dendritree.budget import matched_mln
+from dendritree.budget import matched_conv, matched_mln
 from dendritree.errors import OptionError
 from dendritree.models import ConvMLP, Perceptrons
 
