@@ -9,12 +9,13 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist work
 # Python keeps what it compiles, whatever the environment says: tests start dozens of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help reproduce test test-all fuzz bench docs lint types pytest package release clean
+.PHONY: help reproduce test test-all test-cuda fuzz bench docs lint types pytest package release clean
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
 	@echo "make test        lint, types, tests, and a package that installs"
 	@echo "make test-all    all tests: also those that kill and restart for minutes, all combinations, and more random examples"
+	@echo "make test-cuda   on a machine with a GPU: tests for CUDA, then a table to paste into an issue; says if there is none"
 	@echo "make fuzz        random layers, command lines, damaged files and kills for MINUTES=10: see docs/reliability.md"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make docs        build the documentation into site/index.html"
@@ -47,6 +48,12 @@ pytest: $(VENV)/dev.stamp
 test-all: $(VENV)/dev.stamp
 	$(PYTEST) --hypothesis-profile=long
 	$(BIN)/python tests/check_package.py --alone
+
+# `constraints.txt` may have installed a torch for CPUs: the script says so, and the tests would all be skipped.
+test-cuda: $(VENV)/dev.stamp
+	@$(BIN)/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "no GPU: torch " + torch.__version__ + " finds no CUDA device; nothing was tested")'
+	$(BIN)/python -m pytest -q -n0 -m cuda
+	$(BIN)/python benchmarks/gpu.py
 
 # ONLY=KIND SEED=S runs one case again.
 fuzz: $(VENV)/dev.stamp
