@@ -196,7 +196,7 @@ def test_what_load_can_build_also_fills_a_model(tmp_path):
         (lambda: Own(hidden=6), r"norm.weight is float32 of shape \(8,\) in the file and float32 of shape \(6,\) here"),
         (lambda: Own().double(), "norm.weight is float32 .* in the file and float64"),
         (lambda: nn.Linear(2, 2), "must have a module 'trees': Linear has none"),
-        (lambda: nn.Sequential(dict_of(trees=nn.Conv2d(1, 2, 3))), "trees must be the DendriticLayer that was saved"),
+        (lambda: nn.Sequential(dict_of(trees=nn.Bilinear(1, 2, 3))), "trees must be the DendriticLayer that was saved"),
         (lambda: with_more(Own()), "more.weight is absent in the file"),
     ],
 )

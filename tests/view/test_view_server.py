@@ -81,7 +81,7 @@ def test_the_tree_of_a_neuron_has_the_models_weights(port, model):
     forest = model.layer.forest
     edges = forest.neuron_of_node[forest.node_of_edge] == 9
     np.testing.assert_allclose(tree["weight"], model.layer.weight.detach().numpy()[edges], atol=1e-4)
-    assert ask(port, "/api/models")[2] == {"title": "one", "models": ["net"]}
+    assert ask(port, "/api/models")[2] == {"title": "one", "models": ["net"], "training": False}
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "0.0.0.0", "[::1]"])

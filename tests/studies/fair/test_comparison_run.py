@@ -207,7 +207,7 @@ def test_interrupted_and_gone_on_is_as_in_one_go(done, expected, tmp_path):
     calls = []
     assert compare(tmp_path / "run", small_plan(), workers=here(), observer=lambda *call: calls.append(call)) is True
     assert trials_in(tmp_path / "run") == expected
-    assert sum(count > 0 for _, count, _ in calls) == TRIALS - done  # nothing is done twice
+    assert sum(count > 0 for _, count, *_ in calls) == TRIALS - done  # nothing is done twice
 
 
 def test_the_order_of_cells_changes_nothing(expected, tmp_path):
@@ -266,7 +266,7 @@ def hours_a_trial(monkeypatch):
     clock = types.SimpleNamespace(now=1000.0)
     monkeypatch.setattr(phases, "time", types.SimpleNamespace(monotonic=lambda: clock.now))
 
-    def observer(_what, done, _total):
+    def observer(_what, done, _total, _note=""):
         clock.now += 3600.0 * (done > 0)
 
     return observer
