@@ -159,8 +159,8 @@ def _tree_conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
     """Filters with dendrites, over all of a patch or a part of it."""
     plain = _conv(random, task)
     patch = _image(task)[0] * plain["kernel_size"] ** 2
-    fan_in = max(4, round(patch * float(_pick(random, 0.3, 0.6, 1.0))))
-    dendrites = int(_pick(random, 2, 3, 4))
+    share, dendrites = float(_pick(random, 0.3, 0.6, 1.0)), int(_pick(random, 2, 3, 4))
+    fan_in = max(2 * dendrites, round(patch * share))  # a dendrite of one synapse would be none
     return plain | {"fan_in": min(fan_in, patch), "branching": [-(-fan_in // dendrites), dendrites]}
 
 

@@ -232,6 +232,17 @@ def test_copies_of_a_dendrite_find_their_places_on_a_small_image():
     assert {options["branching"][1] for options in drawn} == {4, 9, 16}
 
 
+def test_dendrites_of_filters_have_two_synapses_even_in_the_smallest_patch():
+    task = Task.parse("digits")
+    drawn = [FAMILIES["tree-conv"].draw(np.random.default_rng(seed), task) for seed in range(40)]
+    smallest = [options for options in drawn if options["kernel_size"] == 3]
+    assert smallest
+    for options in smallest:
+        synapses, dendrites = options["branching"]
+        assert synapses >= 2
+        assert 2 * dendrites <= options["fan_in"] <= 9
+
+
 def test_the_control_of_tied_dendrites_differs_in_nothing_but_their_activation():
     task = Task.parse("cifar10")
     for seed in range(5):
