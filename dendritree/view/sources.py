@@ -17,6 +17,7 @@ from ..data import Examples, Split, load_dataset
 from ..data.builtin import PAPER
 from ..data.inputs import Inputs
 from ..errors import DendritreeError, FormatError, OptionError, check_index
+from ..files import followed
 from ..models import create_model
 from ..storage import load
 from ..storage.epochs import EPOCH
@@ -93,17 +94,17 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
         folders = sorted(found.parent for found in folder.rglob(CONFIG_FILE))[:MOST_MODELS]
     if not folders:
         raise FormatError(f"there must be a model ({CONFIG_FILE}) or a run ({STORE_FILE}) to view: none in {folder}")
-    names = [str(each.relative_to(folder)) if each != folder else folder.resolve().name for each in folders]
+    names = [str(each.relative_to(folder)) if each != folder else followed(folder).name for each in folders]
 
     def opened(number: int) -> Exhibit:
-        place = folders[number].resolve()
+        place = followed(folders[number])
         model = load(place)
         if not isinstance(model, nn.Module):
             return exhibit_of_estimator(names[number], model, **options)
         inputs = Inputs.read(place) or Inputs.read(place.parent)
         return exhibit_of(names[number], model, inputs=inputs, **options)
 
-    return Gallery(folder.resolve().name, names, opened)
+    return Gallery(followed(folder).name, names, opened)
 
 
 def _run_gallery(folder: Path) -> Gallery:
@@ -129,7 +130,7 @@ def _run_gallery(folder: Path) -> Gallery:
             notes.append(f"No samples: {error}")
         return Exhibit(names[number], model, pixels, classes, samples, notes=notes)
 
-    return Gallery(folder.resolve().name, names, opened)
+    return Gallery(followed(folder).name, names, opened)
 
 
 def demo_gallery(epochs: int = 12) -> Gallery:

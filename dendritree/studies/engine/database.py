@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from ...errors import DendritreeError, FormatError
+from ...files import followed
 from .schema import APPLICATION_ID, FORMAT_VERSION, SCHEMA
 
 PATIENCE_SECONDS = 60.0
@@ -145,7 +146,7 @@ def plain_errors(path: Path) -> Iterator[None]:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(
-        f"{path.resolve().as_uri()}?mode={mode}",
+        f"{followed(path).as_uri()}?mode={mode}",
         uri=True,
         timeout=PATIENCE_SECONDS,
         isolation_level=None,  # transactions are ours to begin

@@ -14,12 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 import torch
 
 from ...errors import DendritreeError, OptionError, check_int, check_one_of, import_extra
+from ...files import followed
 from ...models import MLNBinaryClassifier
 from .provenance import usable_cores
 
@@ -177,7 +177,7 @@ def run_jobs(
         data_dir: where the workers look for data sets first.
         stop: asked before a job is begun; once it says yes no more are.
     """
-    data_dir = None if data_dir is None else str(Path(data_dir).resolve())  # workers may have another folder
+    data_dir = None if data_dir is None else str(followed(data_dir))  # workers may have another folder
     if workers.backend == "here":
         for job in jobs:
             if stop is None or not stop():

@@ -18,6 +18,7 @@ from ...data.inputs import Inputs
 from ...data.kept import read_split, write_split
 from ...data.scaling import CLIP
 from ...errors import FormatError, OptionError, check_int, check_one_of
+from ...files import followed
 from ...wiring.images import check_image_shape
 
 __all__ = ["BATCH_SIZE", "CLIP", "FEWEST_EPOCHS", "MOST_EPOCHS", "Task", "digest", "epochs_for"]
@@ -100,7 +101,7 @@ class Task:
             bounds=None if scaled is None else (round(float(scaled.min()), 3), round(float(scaled.max()), 3)),
             held=split,
             origin=Inputs(
-                str(Path(data).expanduser().resolve()) if isinstance(data, str | os.PathLike) else None,
+                str(followed(Path(data).expanduser())) if isinstance(data, str | os.PathLike) else None,
                 None if target is None else str(target),
                 None if image is None else (image[0], image[1], image[2]),
             ),
@@ -140,7 +141,7 @@ class Task:
         file = folder / f"{self.digest}.npz"
         if not file.exists():
             write_split(self.held, file)
-        return replace(self, held=None, file=str(file.resolve()))
+        return replace(self, held=None, file=str(followed(file)))
 
     def as_fact(self) -> dict[str, Any]:
         """What a run keeps of the user's own data, so that a report needs the data no more; JSON values."""

@@ -129,7 +129,7 @@ def tune(
     folder = None if out is None else _folder(out)
     own = folder if storage is None else None
     if own is not None:
-        storage = f"sqlite:///{(own / DATABASE).resolve()}"
+        storage = f"sqlite:///{followed(own / DATABASE)}"
     with quiet() as optuna, whole_database(), torch.random.fork_rng(devices=[]), contextlib.ExitStack() as stack:
         study = open_study(storage, name, "maximize" if task.metric == "accuracy" else "minimize", plan.settings())
         if own is not None:

@@ -150,6 +150,12 @@ def test_a_truncated_run_is_refused(folder):
         store.trials()
 
 
+def test_a_run_that_is_a_link_to_itself_is_refused(tmp_path):
+    (tmp_path / STORE_FILE).symlink_to(STORE_FILE)
+    with pytest.raises(DendritreeError):
+        RunStore.open_for_reading(tmp_path)
+
+
 def test_a_folder_without_a_run_has_nothing_to_read(tmp_path):
     with pytest.raises(FormatError, match=r"^a run folder must hold trials\.sqlite: none in /.*"):
         RunStore.open_for_reading(tmp_path)

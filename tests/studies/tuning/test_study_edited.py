@@ -60,6 +60,12 @@ def test_an_edited_study_is_rejected_in_a_line(study, sql, message, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+def test_a_database_that_is_a_link_to_itself_is_one_line(tmp_path):
+    (tmp_path / "study.db").symlink_to("study.db")
+    with pytest.raises(DendritreeError, match="storage must be a database that Optuna can open"):
+        tune(made_up(), out=tmp_path, **OPTIONS)
+
+
 def test_a_database_that_goes_away_during_the_search_is_one_line(tmp_path):
     def observer(*_):
         edit(tmp_path / "study.db", "ALTER TABLE trials RENAME TO gone")
