@@ -174,6 +174,7 @@ def _serve(module, connection, scratch, log):
         folder = Path(tempfile.mkdtemp(prefix="case-"))
         try:
             ended = run(seed, folder), None
+            assert Path(os.devnull).is_char_device(), f"{os.devnull} was replaced"
         except BaseException:
             ended = "", traceback.format_exc()
         connection.send(ended)
