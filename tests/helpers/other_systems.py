@@ -30,7 +30,7 @@ NAMES = {
     os: """fchmod fchown fork forkpty getegid geteuid getgid getgroups getloadavg getpgid getpgrp getpriority getsid
         getuid killpg lchown lockf mkfifo mknod nice openpty posix_fadvise posix_fallocate pread preadv pwrite pwritev
         register_at_fork sched_getaffinity sched_setaffinity sched_yield sendfile setpgid setpriority setsid statvfs
-        sync sysconf O_CLOEXEC O_DIRECT O_DIRECTORY O_NOATIME O_NOFOLLOW O_NONBLOCK O_SYNC""",
+        sync sysconf O_CLOEXEC O_DIRECT O_DIRECTORY O_NOATIME O_NOFOLLOW O_SYNC""",
     signal: """alarm getitimer pause pthread_kill pthread_sigmask setitimer siginterrupt sigpending sigwait
         SIGALRM SIGCHLD SIGHUP SIGKILL SIGPIPE SIGQUIT SIGSTOP SIGTSTP SIGUSR1 SIGUSR2""",
 }

@@ -35,7 +35,7 @@ def test_a_file_in_the_place_of_the_folder(tmp_path):
 def test_a_name_that_no_file_can_have(tmp_path):
     rule = "checkpoint must be a file that can be written: got '.*' "
     rejected_before_training(tmp_path / ("n" * 300), rule + r"\(File name too long\)")
-    rejected_before_training(tmp_path / "nu\0ll", rule + r"\(embedded null byte\)")
+    rejected_before_training(tmp_path / "nu\0ll", rule + r"\(.*embedded null .*\)")
     assert names_in(tmp_path) == []
 
 

@@ -131,7 +131,8 @@ def tune(
     if own is not None:
         storage = f"sqlite:///{followed(own / DATABASE)}"
     with quiet() as optuna, whole_database(), torch.random.fork_rng(devices=[]), contextlib.ExitStack() as stack:
-        study = open_study(storage, name, "maximize" if task.metric == "accuracy" else "minimize", plan.settings())
+        direction = "maximize" if task.metric == "accuracy" else "minimize"
+        study = stack.enter_context(open_study(storage, name, direction, plan.settings()))
         if own is not None:
             stack.enter_context(present(own, lambda: fail_left_trials(study)))
         study.enqueue_trial(space.default(), skip_if_exists=True)

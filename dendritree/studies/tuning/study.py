@@ -34,13 +34,29 @@ def quiet() -> Iterator[Any]:
         optuna.logging.set_verbosity(level)
 
 
-def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any]) -> Any:
-    """Create the study or resume it; one of other data, another budget or another seed is rejected."""
+@contextlib.contextmanager
+def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """The study, new or resumed, for a block; one of other data, another budget or another seed is rejected."""
     optuna = import_extra("optuna", extra="tune")
+    with contextlib.ExitStack() as stack:
+        with _plain_errors(storage):
+            database = _connect(optuna, storage)
+            if isinstance(database, optuna.storages.RDBStorage):
+                stack.callback(_close, database)
+        yield _checked_study(optuna, database, storage, name, direction, settings)
+
+
+def _close(database: Any) -> None:
+    """Close what Optuna leaves open until Python finds out that nobody needs it any more."""
+    database.remove_session()
+    database.engine.dispose()
+
+
+def _checked_study(
+    optuna: Any, database: Any, storage: str | None, name: str, direction: str, settings: Mapping[str, Any]
+) -> Any:
     with _plain_errors(storage):
-        study = optuna.create_study(
-            storage=_connect(optuna, storage), study_name=name, direction=direction, load_if_exists=True
-        )
+        study = optuna.create_study(storage=database, study_name=name, direction=direction, load_if_exists=True)
         known, found, trials = study.user_attrs.get(SETTINGS), study.direction.name.lower(), counted(study)
     if (known is None and len(study.trials)) or not isinstance(known, dict | None) or found != direction:
         raise OptionError(f"a study must be one of dendritree's to be resumed: {name!r} is another")
