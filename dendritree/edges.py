@@ -178,6 +178,23 @@ class EdgeList:
         return np.repeat(begin[template] - self.offsets[:-1], self.fan_ins) + np.arange(self.edges, dtype=np.int32)
 
     @cached_property
+    def reads_copy(self) -> BoolArray:
+        """Which edges read a copy: a dendrite that is tied to a sibling, shape (edges,).
+
+        >>> from dendritree.tree import Forest
+        >>> Forest.nested([1, [2], [2]]).tied([0, 0, 2]).reads_copy.tolist()
+        [False, False, False, False, False, True, True]
+        """
+        copies = np.zeros(self.edges, dtype=bool)
+        if self.template is not None:
+            inner = np.flatnonzero(self.source >= self.in_features)
+            pairs = self.node_of_edge[inner].astype(np.int64) * self.nodes
+            pairs += self.template[self.source[inner] - self.in_features]  # one number per parent and template
+            _, group, count = np.unique(pairs, return_inverse=True, return_counts=True)
+            copies[inner] = count[group] > 1
+        return copies
+
+    @cached_property
     def synapse_edges(self) -> IntArray:
         """The edges that read an input, shape (synapses,)."""
         return np.flatnonzero(self.source < self.in_features).astype(np.int32)

@@ -117,13 +117,20 @@ class ForestLayer(PlannedLayer):
         """Draw the weights anew from the paper's law, N(0, 2 / children), and set the biases to 0.
 
         The density gain of the paper's formula reduces to this: a node sees its own children, not the dense row.
+        Copies of one rectified dendrite begin with equal weights, 1 / sqrt(children): the parent first answers
+        wherever in its window the dendrite does, and learns which places matter. On CIFAR-10 that gains one to two
+        points over random signs (docs/comparison.md).
         """
         if self.weight.is_meta:  # torch takes a third of a millisecond to draw nothing
             return
-        fan_ins = self.forest.fan_ins[self.forest.is_template]
-        std = np.repeat(np.sqrt(2.0 / fan_ins), fan_ins)
+        forest, like = self.forest, {"dtype": self.weight.dtype, "device": self.weight.device}
+        fan_ins = np.repeat(forest.fan_ins, forest.fan_ins)[forest.is_template[forest.node_of_edge]]
         self.weight.normal_(generator=generator_on(self.weight.device))
-        self.weight.mul_(torch.as_tensor(std, dtype=self.weight.dtype, device=self.weight.device))
+        self.weight.mul_(torch.as_tensor(np.sqrt(2.0 / fan_ins), **like))
+        if forest.template is not None and isinstance(self.activation, nn.ReLU | nn.LeakyReLU):
+            equal = forest.reads_copy[forest.is_template[forest.node_of_edge]]
+            law = torch.as_tensor(np.sqrt(1.0 / fan_ins), **like)
+            self.weight.copy_(torch.where(torch.as_tensor(equal, device=law.device), law, self.weight))
         if self.bias is not None:
             # NOTE[DIFF]: the authors left PyTorch's default, uniform within 1 / sqrt(full layer width).
             self.bias.zero_()

@@ -14,6 +14,7 @@ from dendritree.errors import OptionError
 from dendritree.layers import trace
 from dendritree.storage.masked import load_masked, to_masked
 from dendritree.training.rewiring import Rewiring, rewire
+from dendritree.tree import Forest
 from dendritree.wiring import Tied
 
 
@@ -93,11 +94,20 @@ def test_shared_weights_are_counted_once():
 
 
 def test_initial_weights_follow_the_law_of_their_nodes():
-    layer = tied_layer(400, (9, 4))
-    weight = layer.weight.detach()
-    synapses, soma = weight[: 400 * 9], weight[400 * 9 :]
-    assert abs(float(synapses.std()) - (2 / 9) ** 0.5) < 0.02
-    assert abs(float(soma.std()) - (2 / 4) ** 0.5) < 0.04
+    rectified = tied_layer(400, (9, 4))
+    assert (rectified.weight[400 * 9 :] == 0.5).all()  # copies of one dendrite: 1 / sqrt(children)
+    others = [tied_layer(400, (9, 4), activation=activation) for activation in (None, "tanh")]
+    for layer in (rectified, *others):
+        assert abs(float(layer.weight[: 400 * 9].std()) - (2 / 9) ** 0.5) < 0.02
+    for layer in others:
+        assert abs(float(layer.weight[400 * 9 :].std()) - (2 / 4) ** 0.5) < 0.04
+
+
+def test_only_copies_begin_with_equal_weights():
+    tree = Forest.nested([1, [2], [2], [2]]).tied([0, 0, 2, 3])  # two copies, another dendrite, a synapse of the soma
+    layer = DendriticLayer.from_forest(tree)
+    assert (layer.weight == 0.5).sum() == 2
+    assert layer.edge_weight[torch.from_numpy(tree.reads_copy)].tolist() == [0.5, 0.5]
 
 
 def test_a_state_dict_brings_its_ties_and_places():

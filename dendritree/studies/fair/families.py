@@ -130,7 +130,7 @@ def _tied(random: np.random.Generator, task: Task) -> dict[str, Any]:
     wiring = Tied(side, int(random.integers(1, 5)), task.image_shape)
     return _common(random) | {
         "shape": (1.0,),
-        "branching": [synapses, min(int(_pick(random, 4, 9, 16)), most)],
+        "branching": [synapses, min(int(_pick(random, 4, 9, 16, 25)), most)],
         "wiring": wiring,
         "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
         "rewired": _pick(random, 0.0, 0.3),

@@ -86,8 +86,8 @@ def parts_section(parts: Sequence[Part]) -> Section:
         "Parts of deep networks",
         "Test accuracy of networks whose feed-forward blocks or convolutions were replaced, trained from scratch, over"
         " fresh seeds; the learning rate is chosen on validation for each. The share is that of the replaced parts'"
-        " parameters. `kept` is the share of the original's score. Times are the fastest epoch's per step, on one"
-        " thread, against the narrower network of the same share.",
+        " parameters. `kept` is the share of the original's score. Times are processor time per step, on one"
+        " thread, validation included, against the narrower network of the same share.",
         (
             Column("kind", "part", value=lambda of: "original" if of.cell.divisor == 1 else of.cell.kind),
             Column("host", value="cell.host"),
