@@ -9,14 +9,13 @@ their values instead.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ..header import PIECEWISE, TANH
+from .exponential import sigmoid, tanh
 from .images import position_keys
 from .masks import FIRST, SECOND, Mask, sample_keys, synapse_key
-from .memory import UINT32, at, call_at, cast, sheet_at, sizes_at
+from .memory import UINT32, at, call_at, sheet_at, sizes_at
 from .parts import loop, part
 from .passes import (
     Tiles,
@@ -203,10 +202,11 @@ def activate(z, linear, kind, slope, trace, zero):
         return choose(trace, zero if slope == 0 else mul(slope, z), z)  # never 0 times infinity
     store(trace, z)
     if not linear:
-        value, one = at(trace, number(zero)), cast(1, number(zero))
-        for j in range(lanes(zero)):
-            if kind == TANH:
-                value[j] = math.tanh(value[j])
-            else:
-                value[j] = one / (one + math.exp(-value[j]))
+        value = at(trace, number(zero))
+        if kind == TANH:
+            for j in range(lanes(zero)):
+                value[j] = tanh(value[j])
+        else:
+            for j in range(lanes(zero)):
+                value[j] = sigmoid(value[j])
     return load(trace, zero)
