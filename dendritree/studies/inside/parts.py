@@ -145,7 +145,8 @@ class Largest(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """One number per neuron."""
-        return x.unflatten(-1, (-1, self.dendrites)).amax(-1)
+        y: Tensor = x.reshape(*x.shape[:-1], -1, self.dendrites).amax(-1)  # (..., neurons)
+        return y
 
 
 def _gated(rows: int, _hidden: int, width: int) -> nn.Module:
