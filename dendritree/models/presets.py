@@ -21,9 +21,9 @@ MANY_OUTPUTS = 50
 MERGED_DENDRITES = 6
 WINDOW = 9
 SMALL_SYNAPSES, LARGE_SYNAPSES, LARGE_BUDGET = 25, 36, 8000
-COLORS = 3
-COLOR_SYNAPSES, COPIES, TIED_WINDOW, STRIDE = 16, 16, 5, 3
-"""Of images in color, whose dendrites share weights: a grid of 4 x 4 copies."""
+TIED_WINDOW = 5
+GRAY, COLOR = (9, 16, 2), (16, 25, 3)
+"""Synapses of a dendrite that shares its weights, its copies in a square, and pixels between them."""
 TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
 
 
@@ -47,9 +47,8 @@ def dendritic_preset(
         out_features: number of outputs.
         budget: most parameters it may have, as 8000 or "8k".
         image_shape: (channels, height, width) where the inputs are the pixels of an image; they are wired locally then,
-            and of color images the dendrites of a tree share their weights (`Tied`).
-        neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did as well on images of ten classes and
-            better on Adult.
+            and the dendrites of a tree share their weights (`Tied`) where the image has room for their copies.
+        neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did better on Adult.
         dropout: probability of silencing a hidden neuron's output while training.
         output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
@@ -77,7 +76,7 @@ def preset_options(
     """The arguments of `DendriticNetwork` that `dendritic_preset` takes.
 
     >>> preset_options(784, 10, budget=2000, image_shape=(1, 28, 28))["branching"]
-    [25, [8]]
+    [9, 16]
     """
     in_features, out_features = check_int("in_features", in_features), check_int("out_features", out_features)
     budget = parse_count("budget", budget)
@@ -107,9 +106,10 @@ def _architecture(
         synapses = max(2, min(in_features, TABLE_SYNAPSES))
         return ([synapses, TABLE_DENDRITES] if neurons == "tree" else [synapses]), Random()
     channels, height, width = shape
-    room = TIED_WINDOW + STRIDE * (math.isqrt(COPIES) - 1)
-    if neurons == "tree" and channels == COLORS and out_features < MANY_OUTPUTS and min(height, width) >= room:
-        return [COLOR_SYNAPSES, COPIES], Tied(TIED_WINDOW, STRIDE, shape)
+    if neurons == "tree" and out_features < MANY_OUTPUTS:
+        for synapses, copies, stride in (GRAY,) if channels == 1 else (COLOR, GRAY):
+            if min(height, width) >= TIED_WINDOW + stride * (math.isqrt(copies) - 1):
+                return [synapses, copies], Tied(TIED_WINDOW, stride, shape)
     window = min(WINDOW, height, width)
     synapses = min(SMALL_SYNAPSES if budget < LARGE_BUDGET else LARGE_SYNAPSES, max(2, channels * window**2))
     wiring = Local(window=window, image_shape=shape)

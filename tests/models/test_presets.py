@@ -60,12 +60,19 @@ def test_pixels_are_read_from_windows():
 
 @pytest.mark.parametrize(
     ("image", "outputs", "tied"),
-    [((3, 32, 32), 10, True), ((3, 14, 14), 1, True), ((3, 13, 40), 10, False), ((3, 32, 32), 100, False)],
+    [
+        ((3, 32, 32), 10, [16, 25]),
+        ((1, 28, 28), 10, [9, 16]),
+        ((3, 14, 14), 1, [9, 16]),
+        ((3, 10, 40), 10, None),
+        ((3, 32, 32), 100, None),
+    ],
 )
-def test_dendrites_share_weights_in_color_images_with_room_for_their_copies(image, outputs, tied):
+def test_dendrites_share_weights_in_images_with_room_for_their_copies(image, outputs, tied):
     inputs = image[0] * image[1] * image[2]
     layer = dendritic_preset(inputs, outputs, budget="9k", image_shape=image).hidden[0]
-    assert (layer.forest.template is not None) == tied
+    assert (layer.forest.template is not None) == (tied is not None)
+    assert tied in (None, list(layer.branching))
     sparse = dendritic_preset(inputs, outputs, budget="9k", image_shape=image, neurons="sparse").hidden[0]
     assert sparse.forest.template is None
 
