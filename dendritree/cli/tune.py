@@ -12,12 +12,13 @@ def run(arguments: Arguments) -> None:
     """Search for the best tree within a budget, and train it."""
     from ..studies.engine.task import Task
     from ..studies.tuning import tune
+    from ..studies.tuning.search import FINAL
     from ..studies.tuning.sections import write_tuning
 
     import_extra("matplotlib", extra="tune")  # what the report needs: now, not after the search
     task = Task.named(arguments.data, target=arguments.target, image=image_shape(arguments))
     say_data(task.held)
-    with resumable("the study"), Progress() as progress:
+    with resumable("the study"), Progress(counted={FINAL: "epochs"}) as progress:
         found = tune(
             task,
             **arguments.only("budget", "trials", "steps", "seed", "out", "storage", "data_dir"),

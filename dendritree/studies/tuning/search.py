@@ -22,7 +22,7 @@ from ...files import followed, present
 from ...interrupts import interrupts_held
 from ...models.sizing import parameters_of, parse_count
 from ...storage import save
-from ...training import Run, evaluate
+from ...training import Callback, Run, evaluate
 from ...wiring.images import check_image_shape
 from ..engine.choice import train
 from ..engine.runner import Observer, silent
@@ -37,6 +37,8 @@ LONGER = 4
 FEWEST_FOR_IMPORTANCE = 8
 FEWEST_RIVALS = 4
 """Whole trials that there must be before one is stopped for being worse than most."""
+FINAL = "final training"
+"""The step in which the best choice is trained again; an observer hears of its epochs."""
 TESTED = "dendritree judged"
 
 
@@ -105,7 +107,8 @@ def tune(
         storage: a database URL as Optuna takes it, instead of `study.db`: processes on many machines that name the
             same one share the trials.
         name: of the study in the database.
-        observer: told after each trial how many are done, those of other processes included, and how it went.
+        observer: called after each trial with how many are done, those of other processes included, and how it went;
+            also after each epoch of the first trial and of the final training.
 
     Example:
         >>> from dendritree.data import load_dataset
@@ -136,11 +139,13 @@ def tune(
         if own is not None:
             stack.enter_context(present(own, lambda: fail_left_trials(study)))
         study.enqueue_trial(space.default(), skip_if_exists=True)
-        while len(counted(study)) < trials:
-            number = _run_trial(optuna, study, plan)
+        done = {trial.number: trial for trial in results(study)}
+        observer("trials", len(done), max(trials, len(done)))
+        while len(done) < trials:
+            number = _run_trial(optuna, study, plan, _first_epochs(task, trials, observer) if not done else [])
             done = {trial.number: trial for trial in results(study)}
             observer("trials", len(done), max(trials, len(done)), _note(task, done, number))
-        found = _test(optuna, study, plan, folder)
+        found = _test(optuna, study, plan, folder, observer)
     if folder is not None:
         inputs.write(folder)
     return found
@@ -157,6 +162,17 @@ def _examples(data: Any, image_shape: Sequence[int] | None, target: Any, data_di
     shape = check_image_shape(split.image_shape if image_shape is None else tuple(image_shape))
     names = {"classes": split.classes, "features": split.features}
     return split, replace(origin, image_shape=shape, scaling=scaling, **names)  # type: ignore[arg-type]
+
+
+def _first_epochs(task: Task, trials: int, observer: Observer) -> list[Callback]:
+    """Report every epoch while no trial is done: on a large data set the first trial takes a minute."""
+
+    def tell(run: Run) -> None:
+        epoch, epochs = run.history.epochs[-1], run.history.config.epochs
+        score = task.score(epoch.val_loss, epoch.val_acc)
+        observer("trials", 0, trials, f"first trial, epoch {epoch.epoch + 1} of {epochs}: {task.metric} {score:.4f}")
+
+    return [tell]
 
 
 def _note(task: Task, done: dict[int, TrialResult], number: int) -> str:
@@ -220,7 +236,7 @@ class Pruning:
         return self.best < statistics.median(reached)
 
 
-def _run_trial(optuna: Any, study: Any, plan: TuningPlan) -> int:
+def _run_trial(optuna: Any, study: Any, plan: TuningPlan, callbacks: Sequence[Callback]) -> int:
     """Choose, train, tell the study; the trial's number.
 
     A trial's seeds depend on its place among those that did not fail: a search that was interrupted makes the same
@@ -234,7 +250,7 @@ def _run_trial(optuna: Any, study: Any, plan: TuningPlan) -> int:
         index = _place(study, trial.number)
         study.sampler = optuna.samplers.TPESampler(seed=_seed(plan, "choice", index))
         chosen = plan.space.suggest(trial)
-        state, score = _train(trial, chosen, plan, _seed(plan, "trial", index))
+        state, score = _train(trial, chosen, plan, _seed(plan, "trial", index), callbacks)
         study.tell(trial, score, state=getattr(optuna.trial.TrialState, state))
     except BaseException as error:
         if trial is None:
@@ -254,13 +270,16 @@ def _place(study: Any, number: int) -> int:
     return number - len(failed)
 
 
-def _train(trial: Any, chosen: dict[str, Any], plan: TuningPlan, seed: int) -> tuple[str, float | None]:
+def _train(
+    trial: Any, chosen: dict[str, Any], plan: TuningPlan, seed: int, callbacks: Sequence[Callback]
+) -> tuple[str, float | None]:
     """The state that the trial ends in, and its score."""
     choice = plan.space.choice(chosen)
     if choice is None:
         return "PRUNED", None  # too dear for the share of the budget that it chose
     start, pruning = time.perf_counter(), Pruning(trial, plan.task, plan.epochs)
-    model, history = train(choice, plan.task, plan.split, epochs=plan.epochs, seed=seed, callbacks=[pruning])
+    told = [pruning, *callbacks]
+    model, history = train(choice, plan.task, plan.split, epochs=plan.epochs, seed=seed, callbacks=told)
     trial.set_user_attr("parameters", parameters_of(model))
     trial.set_user_attr("epochs", len(history.epochs))
     trial.set_user_attr("seconds", time.perf_counter() - start)
@@ -271,7 +290,7 @@ def _train(trial: Any, chosen: dict[str, Any], plan: TuningPlan, seed: int) -> t
 # -------------------------------------------------------------------------------------------------------------- verdict
 
 
-def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None) -> Tuned:
+def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None, observer: Observer) -> Tuned:
     """Train the best choice again and look at the test examples."""
     found = results(study)
     whole = {trial.number: trial for trial in found if trial.whole}
@@ -283,7 +302,12 @@ def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None) -> Tun
         raise FormatError(f"a whole trial must fit its budget: trial {best.number} does not, with {dict(best.chosen)}")
     epochs = epochs_for(len(plan.split.train), LONGER * plan.steps)
     seed = _seed(plan, "best", _place(study, best.number))
-    model, history = train(choice, plan.task, plan.split, epochs=epochs, seed=seed)
+
+    def tell(run: Run) -> None:
+        observer(FINAL, len(run.history.epochs), epochs)
+
+    observer(FINAL, 0, epochs)
+    model, history = train(choice, plan.task, plan.split, epochs=epochs, seed=seed, callbacks=[tell])
     before = study.user_attrs.get(TESTED, [])
     if not isinstance(before, list):
         raise FormatError(f"the choices that were evaluated must be a list of trials: got {before!r:.60}")
