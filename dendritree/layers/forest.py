@@ -123,7 +123,8 @@ class ForestLayer(PlannedLayer):
         """
         if self.weight.is_meta:  # torch takes a third of a millisecond to draw nothing
             return
-        forest, like = self.forest, {"dtype": self.weight.dtype, "device": self.weight.device}
+        forest = self.forest
+        like: dict[str, Any] = {"dtype": self.weight.dtype, "device": self.weight.device}
         fan_ins = np.repeat(forest.fan_ins, forest.fan_ins)[forest.is_template[forest.node_of_edge]]
         self.weight.normal_(generator=generator_on(self.weight.device))
         self.weight.mul_(torch.as_tensor(np.sqrt(2.0 / fan_ins), **like))

@@ -23,6 +23,8 @@ Build = Callable[[int, int, int], nn.Module]
 
 GROUPS = 4
 """Blocks of block-diagonal matrices, and groups of convolutions."""
+UP_SYNAPSES = 16
+"""Inputs that a neuron with a dense layer behind it reads."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Kind:
     images: Build | None
     """A block of two 3 x 3 convolutions."""
     dendritic: bool = False
+    by_default: bool = True
+    """False for one that is compared only where it is asked for."""
 
 
 class Shuffle(nn.Module):
@@ -103,11 +107,68 @@ def _neurons(rows: int, hidden: int, width: int, *, tree: bool) -> nn.Module:
     return nn.Sequential(layer(rows, hidden, min(width, rows)), nn.GELU(), layer(hidden, rows, back))
 
 
-def _up_only(rows: int, hidden: int, width: int) -> nn.Module:
+def _up_only(rows: int, _hidden: int, width: int) -> nn.Module:
     """Trees on the way up, a narrower dense layer on the way down."""
-    del hidden
-    trees = DendriticLayer(rows, width, fan_in=min(16, rows), wiring="random", root_activation=False)
+    trees = DendriticLayer(rows, width, fan_in=min(UP_SYNAPSES, rows), wiring="random", root_activation=False)
     return nn.Sequential(trees, nn.GELU(), nn.Linear(width, rows))
+
+
+def _weighted_sums(rows: int, neurons: int, synapses: int) -> nn.Module:
+    """Neurons that read a few inputs each, without an activation."""
+    synapses = min(synapses, rows)
+    return DendriticLayer(rows, neurons, branching=[synapses], wiring="random", activation=None)
+
+
+class Gated(nn.Module):
+    """value(x) * gelu(gate(x)): of every neuron, one dendrite multiplies another."""
+
+    def __init__(self, value: nn.Module, gate: nn.Module) -> None:
+        super().__init__()
+        self.value, self.gate = value, gate
+
+    def forward(self, x: Tensor) -> Tensor:
+        """One number per neuron."""
+        y: Tensor = self.value(x) * nn.functional.gelu(self.gate(x))
+        return y
+
+
+class Largest(nn.Module):
+    """The maximum of the dendrites of each neuron: `dendrites` inputs in a row.
+
+    >>> Largest(2)(torch.tensor([1.0, 3.0, 5.0, 4.0])).tolist()
+    [3.0, 5.0]
+    """
+
+    def __init__(self, dendrites: int) -> None:
+        super().__init__()
+        self.dendrites = dendrites
+
+    def forward(self, x: Tensor) -> Tensor:
+        """One number per neuron."""
+        y: Tensor = x.reshape(*x.shape[:-1], -1, self.dendrites).amax(-1)  # (..., neurons)
+        return y
+
+
+def _gated(rows: int, _hidden: int, width: int) -> nn.Module:
+    dendrites = [_weighted_sums(rows, width, UP_SYNAPSES // 2) for _ in range(2)]
+    return nn.Sequential(Gated(*dendrites), nn.Linear(width, rows))
+
+
+def _narrow_gated(rows: int, _hidden: int, width: int) -> nn.Module:
+    return nn.Sequential(Gated(nn.Linear(rows, width), nn.Linear(rows, width)), nn.Linear(width, rows))
+
+
+def _largest(rows: int, _hidden: int, width: int) -> nn.Module:
+    dendrites = 2
+    return nn.Sequential(
+        _weighted_sums(rows, dendrites * width, UP_SYNAPSES // dendrites), Largest(dendrites), nn.Linear(width, rows)
+    )
+
+
+def _shared_dendrites(rows: int, _hidden: int, width: int) -> nn.Module:
+    """As many dendrites as somata; every soma reads four of them, wherever they are."""
+    dendrites = [_weighted_sums(rows, width, UP_SYNAPSES), nn.GELU()]
+    return nn.Sequential(*dendrites, _weighted_sums(width, width, 4), nn.GELU(), nn.Linear(width, rows))
 
 
 # ---------------------------------------------------------------------------------------------------- convolutions
@@ -162,6 +223,10 @@ KINDS = {
     "sparse": Kind("sparse neurons", SPARSE, SPARSE_BLOCK),
     "tree": Kind("dendritic trees", TREE, TREE_BLOCK, dendritic=True),
     "tree-up": Kind("dendritic trees on the way up only", _up_only, None, dendritic=True),
+    "gated": Kind("one dendrite multiplies another", _gated, None, dendritic=True, by_default=False),
+    "narrow-gated": Kind("fewer gated units", _narrow_gated, None, by_default=False),
+    "max": Kind("the maximum of two dendrites", _largest, None, dendritic=True, by_default=False),
+    "shared": Kind("somata that share dendrites", _shared_dendrites, None, dendritic=True, by_default=False),
 }
 """Replacements by name; `narrow` at a share of 1 is the original."""
 ORIGINAL = "narrow"

@@ -140,7 +140,7 @@ class InsidePlan:
         Args:
             hosts: names of `HOSTS`.
             datasets: built-in names or paths, as `load_dataset` takes them; by default those of the host.
-            kinds: names of `KINDS`.
+            kinds: names of `KINDS`; by default those that are compared by default.
             divisors: 3 for a third of the original's parameters.
             data_dir: a folder to look for data sets in first.
             options: `seeds` and `steps` of the plan.
@@ -154,7 +154,8 @@ class InsidePlan:
                 known.check(host, task, dataset)
                 cells.append(Cell(host, dataset, ORIGINAL, 1))
                 for divisor in shares or DIVISORS:
-                    own = [kind for kind in KINDS if getattr(KINDS[kind], known.where) and (not asked or kind in asked)]
+                    wanted = asked or [kind for kind in KINDS if KINDS[kind].by_default]
+                    own = [kind for kind in KINDS if getattr(KINDS[kind], known.where) and kind in wanted]
                     found = [Cell(host, dataset, kind, divisor) for kind in own if divisor > 1]
                     with torch.device("meta"):
                         cells += [cell for cell in found if cell.build(task) is not None]

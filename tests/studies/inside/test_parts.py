@@ -7,6 +7,7 @@ from torch import nn
 from dendritree.errors import OptionError
 from dendritree.models.sizing import parameters_of
 from dendritree.studies.inside.parts import KINDS, BlockLinear, Shuffle, make_part
+from dendritree.studies.inside.plan import InsidePlan
 
 PLACES = [(kind, where) for kind in KINDS for where in ("rows", "images") if getattr(KINDS[kind], where)]
 SIZES = {"rows": (32, 128), "images": (16, 16)}
@@ -55,3 +56,19 @@ def test_shuffling_deals_every_block_to_all(dimension):
     x = torch.arange(24.0).reshape(2, 12) if dimension == -1 else torch.arange(24.0).reshape(2, 12, 1, 1)
     y = Shuffle(4, dimension)(x)
     assert y.flatten(1)[0].tolist() == [0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11]
+
+
+def test_one_dendrite_multiplies_another():
+    part = make_part("gated", "rows", 32, 128, 1 / 3)
+    x = torch.randn(4, 32)
+    value, gate = part[0].value, part[0].gate
+    assert len(set(value.forest.synapse_inputs[:8])) == 8  # of the first neuron
+    torch.testing.assert_close(part(x), part[1](value(x) * nn.functional.gelu(gate(x))))
+
+
+def test_ideas_are_compared_only_where_they_are_asked_for():
+    ideas = {"gated", "max", "shared", "narrow-gated"}
+    usual = InsidePlan.make(["vit"], datasets=["digits"], divisors=[3])
+    asked = InsidePlan.make(["vit"], datasets=["digits"], divisors=[3], kinds=sorted(ideas))
+    assert ideas.isdisjoint(cell.kind for cell in usual.cells)
+    assert ideas | {"narrow"} == {cell.kind for cell in asked.cells}
