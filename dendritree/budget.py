@@ -48,7 +48,7 @@ def count(model: Any, input_shape: tuple[int, ...] | None = None) -> Count:
     """Count a model's weights, biases and multiply-adds, each parameter once.
 
     Args:
-        model: any module, or an estimator, a pipeline or a model of a table that holds one. Linear layers and
+        model: any module, or an estimator, a pipeline or a table model that holds one. Linear layers and
             convolutions are known to the multiply-add count; every other layer may state its own, for one sample (a
             convolution, which has `out_channels`, for one position) and all of its parts, as an attribute
             `multiply_adds`.

@@ -144,7 +144,7 @@ def nearest(value: Any, known: Iterable[str]) -> str | None:
 def check_module(model: Any) -> None:
     """Reject anything that is not an `nn.Module`, and say where an estimator keeps its own."""
     if not hasattr(model, "named_parameters"):
-        hint = "; give its network_" if hasattr(model, "get_params") else ""
+        hint = "; pass its network_" if hasattr(model, "get_params") else ""
         raise OptionError(f"the model must be an nn.Module: got {type(model).__name__}{hint}")
 
 

@@ -87,7 +87,7 @@ def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[P
 
 
 def reject_device(path: Path, what: str) -> None:
-    """Raise for a device in the place of a file: as root, we could replace /dev/null, for everybody.
+    """Raise for a device in place of a file: as root, we could replace /dev/null, for everybody.
 
     >>> reject_device(Path("nowhere"), "a file")
     """

@@ -81,7 +81,7 @@ def _tune(arguments: Arguments, plan: ComparisonPlan) -> list[str]:
 
 
 def _inside(arguments: Arguments) -> Study:
-    """What may stand in the place of the parts of deep networks."""
+    """What may stand in place of the parts of deep networks."""
     from ..studies.inside import InsidePlan, compare_inside
 
     if given := [name for name in ("target", "image") if getattr(arguments, name)]:
@@ -103,7 +103,7 @@ def _tables(arguments: Arguments) -> Study:
     from ..studies.tables import TablesPlan, compare_tables
 
     if given := [name for name in OF_OTHERS if getattr(arguments, name) is not None]:
-        raise OptionError(f"compare tables takes estimators as they come, on its own tables: got --{given[0]}")
+        raise OptionError(f"compare tables uses default estimators on its own tables: got --{given[0]}")
     plan = TablesPlan.make(
         arguments.tables or (),
         half=arguments.half or "all",
@@ -117,7 +117,7 @@ def _tables(arguments: Arguments) -> Study:
 def _divisor(share: str) -> int:
     numerator, _, divisor = share.partition("/")
     if numerator != "1" or not (divisor.isdecimal() and divisor.isascii() and int(divisor[:9]) > 0):
-        raise OptionError(f"--budgets takes shares of the parameters with --inside, as 1/3: got {share!r}")
+        raise OptionError(f"--budgets takes shares of the parameters with --inside, such as 1/3: got {share!r}")
     return int(divisor[:9])
 
 

@@ -117,7 +117,7 @@ def _steps(name: str, module: nn.Module) -> Iterator[tuple[str, nn.Module | None
 
 
 def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """Layers with the names of an MLP, in modules with a forward of their own."""
+    """Layers with the names of an MLP, in modules with a custom forward."""
     for name, holder in model.named_modules():
         for block in blocks:
             try:
@@ -133,7 +133,7 @@ def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[s
 
 
 def _chains(model: nn.Module, perceptrons: Mapping[str, Perceptron]) -> Iterator[list[str]]:
-    """Names of two perceptrons or more that a forward of one's own runs as an MLP, whatever they are called."""
+    """Names of two perceptrons or more that a custom forward runs as an MLP, whatever they are called."""
     for name, holder in model.named_modules():
         named = dict.fromkeys(".".join(mention.path) for mention in read(holder).mentions if mention.call)
         below = {child: perceptrons[full] for child in named if (full := f"{name}.{child}".lstrip(".")) in perceptrons}

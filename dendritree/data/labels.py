@@ -43,7 +43,7 @@ def read_labels(y: NDArray[Any], names: Sequence[str] = ()) -> Labels:
     if y.dtype == object and all(isinstance(label, str) for label in y):
         y = y.astype(str)
     if y.dtype.kind not in "biufU":
-        raise OptionError(f"y must be numbers or texts: got {y.dtype}")
+        raise OptionError(f"y must be numbers or strings: got {y.dtype}")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise OptionError(f"y must be finite: got {y[row]} for example {row}")

@@ -46,9 +46,9 @@ def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExp
     Args:
         model: a `DendriticLayer`; an `nn.Sequential` of dendritic and linear layers, norms, `nn.Flatten`, dropout and
             activations; or a model that is a `Chain` of these, as `MLNClassifier`, `DendriticNetwork`, `DenseNetwork`,
-            `MLP` and `Perceptrons` are. Subclasses with a forward of their own and
+            `MLP` and `Perceptrons` are. Subclasses with their own forward and
             modules with forward hooks are rejected. Or what holds a network: a fitted `DendriticClassifier` or
-            `DendriticRegressor`, a pipeline that ends in one, a model of a table. These are explained by column, in
+            `DendriticRegressor`, a pipeline that ends in one, a table model. These are explained by column, in
             the units of the target or, for classes, in log-odds.
         x: inputs, shape (..., in_features), or (batch, ...) with `nn.Flatten`; raw rows, as for `predict`, if the model
             holds a network.

@@ -1,6 +1,6 @@
 """The paper's models: a single dendritic neuron, a layer of class neurons (MLN: multi-layer neuron), and the controls.
 
-The controls are what a dendritic model has to be compared with. Their dense weights start from He's law
+The controls are what a dendritic model has to be compared with. Their dense weights start from He initialization,
 N(0, 2 / fan-in), their biases from 0. Dropout acts on the inputs, as for the trees.
 """
 

@@ -42,7 +42,7 @@ def prune(
 
     Args:
         model: a `DendriticLayer`, or a model that `explain` takes and that uses each dendritic layer once. All of them
-            are pruned. Of an estimator, a pipeline or a model of a table, the network is.
+            are pruned. Of an estimator, a pipeline or a table model, the network is.
         budget: parameters of the whole model to keep at most: a number, as 400 or "2k", or a share as a float.
         threshold: edges up to this importance are removed; 0 removes what contributes nothing.
         examples: inputs on which importance is measured, as `explain` takes them, one per row; required for a model. A

@@ -121,7 +121,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         if known is not None and not np.array_equal(given, known):
             raise OptionError(f"classes must stay those of the first call, {known}: got {given}")
         if len(given) < 2:
-            raise OptionError(f"classes must be at least two to tell apart: got {given}")
+            raise OptionError(f"classes must be at least two: got {given}")
         return given
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, *, partial: bool = False) -> tuple[Array, Array, Array]:  # noqa: N803
@@ -130,7 +130,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         if not partial:
             self.classes_ = np.unique(labels)
             if len(self.classes_) < 2:
-                raise ValueError(f"y must have at least two classes to tell apart: got one class, {self.classes_[0]!r}")
+                raise ValueError(f"y must have at least two classes: got one class, {self.classes_[0]!r}")
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise OptionError(f"y must hold classes of {self.classes_} alone: got {unknown}")

@@ -72,7 +72,7 @@ class Rewiring:
     def after_epoch(
         self, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], epoch: int, epochs: int
     ) -> None:
-        """Move synapses in a training loop of your own, at the end of each epoch.
+        """Move synapses in your own training loop, at the end of each epoch.
 
         Args:
             model: what is trained.

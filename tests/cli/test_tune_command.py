@@ -58,7 +58,7 @@ def test_a_search_says_what_it_found_and_leaves_model_report_and_study(tmp_path,
     assert sum(p.numel() for p in dendritree.load("tuned/model").parameters()) <= 1000
     page = Path("tuned/report.html").read_text(encoding="utf-8")
     assert "Tuned within 1,000 parameters on digits" in page
-    assert "Too few whole trials to tell." in page
+    assert "Too few completed trials to tell." in page
     names = {path.name for path in Path("tuned").iterdir()}
     assert names == {"csv", "inputs.json", "model", "report.html", "report.md", "study.db"}
 

@@ -85,7 +85,7 @@ CASES = {
         lambda: with_spare(torch.ao.nn.quantized.dynamic.Linear(20, 20)),
         r"its weights are quantized \(Linear\)",
     ),
-    "subclass": (lambda: with_spare(Scaled(20, 20)), r"Scaled has a forward of its own"),
+    "subclass": (lambda: with_spare(Scaled(20, 20)), r"Scaled has its own forward"),
     "reader": (Reader, r"Reader reads its \.weight or \.bias directly"),
     "too small": (lambda: with_spare(nn.Linear(2, 1)), r"trees here have at least 3 parameters: its budget is 1"),
 }

@@ -251,7 +251,7 @@ def test_bad_options_are_rejected_when_fitted(options, match, iris):
 
 def test_bad_data_is_rejected(iris):
     x, y = iris
-    with pytest.raises(ValueError, match="at least two classes to tell apart: got one class"):
+    with pytest.raises(ValueError, match="at least two classes: got one class"):
         quick().fit(x, np.zeros(len(x)))
     with pytest.raises(ValueError, match="NaN"):
         quick().fit(x.mask(x > 7), y)

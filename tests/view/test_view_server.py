@@ -121,7 +121,7 @@ def test_pages_of_other_origins_are_not_answered(port, origin):
         status, _, answer = ask(port, path, method, Origin=origin)
         assert (status, answer) == (
             403,
-            {"error": f"a page must be this server's own to ask: got the origin {origin!r}"},
+            {"error": f"requests must come from this server's own page: got the origin {origin!r}"},
         )
     for own in ("127.0.0.1", "localhost"):
         headers = {"Host": f"{own}:{port}", "Origin": f"http://{own}:{port}"}

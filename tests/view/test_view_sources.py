@@ -116,7 +116,7 @@ def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
     assert (exhibit.pixels.scaling, exhibit.pixels.shape) == (PAPER, (1, 32, 32))
     assert exhibit.activity(torch.zeros(1, 784), 0, 3)["reads"][0] == pytest.approx(-0.1307 / 0.3081, abs=1e-4)
     assert "50.0%" in exhibit.notes[0]
-    with pytest.raises(OptionError, match="a run knows how its models were trained: got data"):
+    with pytest.raises(OptionError, match="a run has the settings of its models: got data"):
         open_gallery(tmp_path, data="mnist", image=None)
 
 

@@ -109,7 +109,7 @@ def rebuild(config: dict[str, Any], tensors: Mapping[str, Tensor], device: torch
     """The model of a description."""
     target, task = config.get("target"), check_one_of("task", config.get("task"), TASKS[1:])
     if not isinstance(target, str):
-        raise FormatError(f"target of a model of a table must be a text: got {target!r:.60}")
+        raise FormatError(f"target of a table model must be a string: got {target!r:.60}")
     encoding = TableEncoding.from_dict(config)
     estimator = folders.rebuild(config.get("estimator"), tensors, folders.ESTIMATOR_FORMAT, device=device)
     if estimator.n_features_in_ != len(encoding.features):
@@ -122,7 +122,7 @@ def rebuild(config: dict[str, Any], tensors: Mapping[str, Tensor], device: torch
 
 
 def load_table_model(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> TableModel:
-    """Read a model of a table that `dendritree fit` or `dendritree.save` wrote; other folders raise `FormatError`."""
+    """Read a table model that `dendritree fit` or `dendritree.save` wrote; other folders raise `FormatError`."""
     if not Path(folder).is_dir():
         raise FormatError(f"a model must be a folder that `dendritree fit` wrote: found none at {folder}")
     model: TableModel = folders.read_folder(folder, folders.TABLE_FORMAT, device=device)

@@ -71,7 +71,7 @@ class RunStore:
         >>> RunStore.create_or_open(folder, {"trials": 10, "fit": {"lr": 0.05}}).close()
         >>> RunStore.create_or_open(folder, {"trials": 3, "fit": {"lr": 0.05}})  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        dendritree.errors.FormatError: a run resumes as it was begun: ... differs in trials: 10 -> 3
+        dendritree.errors.FormatError: a run resumes with the settings it was started with: ... in trials: 10 -> 3
         """
         text, folder, environment = _canonical_json(config), Path(folder), current_environment()
         try:
@@ -221,7 +221,9 @@ def _check_same_run(database: Database, config: dict[str, Any], environment: Env
     if lines:
         more = [f"and {len(lines) - SHOWN_DIFFERENCES} more"] if len(lines) > SHOWN_DIFFERENCES else []
         shown = ", ".join(lines[:SHOWN_DIFFERENCES] + more)
-        raise FormatError(f"a run resumes as it was begun: {database.path.parent} differs in {shown}")
+        raise FormatError(
+            f"a run resumes with the settings it was started with: {database.path.parent} differs in {shown}"
+        )
 
 
 def _remember(database: Database, environment: Environment) -> int:

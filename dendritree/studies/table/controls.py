@@ -97,7 +97,7 @@ class FamilyScores:
 
 
 def gain_over(first: FamilyScores, second: FamilyScores) -> Difference:
-    """How much better a family is than another on the same splits, with a 95 % interval.
+    """How much better a family is than another on the same splits, with a 95% interval.
 
     >>> better, worse = (FamilyScores("tree", scores, 10, 1.0, metric="RMSE") for scores in ((1.0, 1.2), (2.0, 2.1)))
     >>> gain_over(better, worse).mean
