@@ -51,13 +51,13 @@ Description = tuple[dict[str, Any], dict[str, Tensor]]
 def save(model: Any, folder: str | os.PathLike[str]) -> None:
     """Write a network, a fitted `DendriticClassifier` or `DendriticRegressor`, or a `TableModel` to a folder.
 
-    `load` reads it back: `load(folder)` if a file can describe it, as it can models and layers of this library and
-    `nn.Sequential`s of these and of layers of `torch.nn`. Your own model that contains layers of this library, and
-    the result of `convert`, keep their weights and those layers: `load(folder, into=model)` fills another one in.
+    `load(folder)` rebuilds models and layers of this library, and any `nn.Sequential` of these and of layers of
+    `torch.nn`. For your own model that contains layers of this library, and for the result of `convert`, the folder
+    holds the weights and those layers: `load(folder, into=model)` fills them into another instance.
 
-    The folder may be new, without files, or a model folder, in which the model is replaced and
-    other files stay as they are; any other existing path raises `FormatError`. A link is followed. The files change
-    together: whenever the process is killed, `load` reads the old model or the new one. Two processes take turns.
+    The folder may be new, empty, or a model folder, in which the model is replaced and other files are left alone; any
+    other existing path raises `FormatError`. A link is followed. The files change together: even if the process is
+    killed, `load` reads either the old model or the new one. Two processes take turns.
 
     >>> import tempfile, dendritree
     >>> net = dendritree.create_model("mln", in_features=16, out_features=3, branching=4)
@@ -78,16 +78,16 @@ def load(
 ) -> Any:
     """Read what `save` wrote: a network in evaluation mode, an estimator, or a table model.
 
-    An estimator predicts as it did; `partial_fit` resumes from its weights, with a new optimizer. Torch's random state
-    is left as it was.
+    An estimator predicts as before; `partial_fit` continues from its weights, with a new optimizer. Torch's random
+    state is not changed.
 
     Args:
-        folder: that `save` wrote.
-        into: a network to be filled, in place, and returned: for a model of your own class, which no file can
-            build. Layers of this library are put in as they were saved: the original of a conversion is converted, a
-            pruned layer is pruned. Everything else must be there, with the same names, shapes and types. After an
-            error the network is as it was.
-        device: to move it to.
+        folder: a folder that `save` wrote.
+        into: a network to fill in place and return, for a model of your own class, which no file can build. Layers of
+            this library are restored as they were saved: the original of a conversion is converted, a pruned layer is
+            pruned. Everything else must exist, with the same names, shapes and types. After an error the network is
+            unchanged.
+        device: the device to load to; the CPU by default.
 
     >>> import tempfile, dendritree
     >>> net = dendritree.create_model("mln", in_features=16, out_features=3, branching=4).eval()

@@ -41,8 +41,8 @@ class Rewiring:
         fraction: share of a neuron's synapses that move after the first epoch.
         until: share of the run's epochs after which nothing moves.
         every: epochs between two moves.
-        where: `"anywhere"`, or `"window"`: to inputs of the dendrite's own window, only in layers of wiring `Local`.
-        seed: of the new inputs.
+        where: `"anywhere"`, or `"window"`: to inputs of the dendrite's own window, only in layers with wiring `Local`.
+        seed: seed of the draw of new inputs.
 
     Example:
         >>> from dendritree import DendriticNetwork, FitConfig, fit
@@ -75,10 +75,10 @@ class Rewiring:
         """Move synapses in your own training loop, at the end of each epoch.
 
         Args:
-            model: what is trained.
-            optimizers: of its weights; their state of the moved synapses is cleared.
-            epoch: that ended, from 0.
-            epochs: of the whole run.
+            model: the model that is trained.
+            optimizers: the optimizers of its weights; their state for the moved synapses is cleared.
+            epoch: the epoch that just ended, from 0.
+            epochs: number of epochs of the whole run.
         """
         layers = self._layers(model)
         share = self.share(epoch, epochs)

@@ -40,11 +40,12 @@ class TableModel:
     def predict(self, frame: Any, *, strict: bool = False) -> Any:
         """The rows with a column `prediction` and, for classes, their probabilities.
 
-        Cells that the model has not seen the like of are taken as missing, with an `UnknownCellsWarning` per column.
+        Unknown cells, such as categories that the model has not seen, count as missing, with one `UnknownCellsWarning`
+        per column.
 
         Args:
             frame: rows with all columns that the model reads.
-            strict: raise an error for such cells.
+            strict: raise an error for unknown cells.
         """
         x = self.encoded(frame, strict=strict)
         classes = self.estimator.classes_ if self.task == "classification" else np.empty(0)
@@ -60,7 +61,7 @@ class TableModel:
         return predicted.assign(**dict(zip(names, probabilities.round(6).T, strict=True)))
 
     def encoded(self, frame: Any, *, strict: bool = False) -> NDArray[np.float64]:
-        """Rows of a table as the estimator takes them; warnings and errors as for `predict`."""
+        """Rows of a table as inputs of the estimator; warnings and errors as in `predict`."""
         encoded = self.encoding.encode(frame)
         notices = list(encoded.notices())
         if strict and notices:

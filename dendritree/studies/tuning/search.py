@@ -86,27 +86,27 @@ def tune(
 ) -> Tuned:
     """Search for the best dendritic network within a parameter budget. Needs the extra `tune`.
 
-    Trials see training and validation examples alone; bad ones are stopped early (the median rule). Then the best
-    choice is trained again, four times as long with a fresh seed, and tested once. In one process the
-    result depends on the data, the seed and the other arguments alone, also if the search was stopped in between:
-    after Ctrl-C, and in a folder of its own also after a kill, the same call resumes where it was.
+    Trials see only training and validation examples; bad ones are stopped early (the median rule). Then the best
+    choice is trained again, four times as long with a fresh seed, and tested once. In one process the result depends
+    only on the data, the seed and the other arguments, even if the search was stopped in between: after Ctrl-C, and in
+    its own folder also after a kill, the same call resumes.
 
     Args:
-        data: a `Split`, used as it is: `y` of whole numbers from 0 for classes, of floats for a quantity. Or a `Task`,
-            or anything that `load_dataset` takes, which is scaled as by `load_dataset(...).scaled()`.
-        budget: most parameters a model may have, as 9000 or `"9k"`.
-        trials: how many choices are tried, those of earlier calls and of other processes included.
-        image_shape: (channels, height, width) of inputs that are pixels, if the data does not say; then neurons may be
-            wired locally. Images of a folder are brought to it.
+        data: a `Split`, used as it is: classes if `y` holds integers from 0, a quantity if it holds floats. Or a
+            `Task`, or anything that `load_dataset` accepts, scaled as by `load_dataset(...).scaled()`.
+        budget: the most parameters that a model may have, such as 9000 or `"9k"`.
+        trials: how many choices are tried, including those of earlier calls and of other processes.
+        image_shape: (channels, height, width) of inputs that are pixels, if the data does not state it; then neurons
+            may be wired locally. Images of a folder are resized to it.
         target: the column of a table to predict.
-        data_dir: a folder to look for built-in data sets in first.
-        steps: training steps of a trial, about.
-        seed: of the whole search.
-        out: a folder for `study.db`, `inputs.json` (what `dendritree view` must know) and `model`, which
-            `dendritree.load` opens. None keeps all in memory.
-        storage: a database URL as Optuna takes it, instead of `study.db`: processes on many machines that name the
+        data_dir: a folder to search for built-in data sets first.
+        steps: approximate number of training steps per trial.
+        seed: seed of the whole search.
+        out: a folder for `study.db`, `inputs.json` (for `dendritree view`) and `model`, which `dendritree.load` opens.
+            None keeps everything in memory.
+        storage: a database URL that Optuna accepts, instead of `study.db`: processes on many machines that name the
             same one share the trials.
-        name: of the study in the database.
+        name: name of the study in the database.
         observer: called after each trial with how many are done, those of other processes included, and how it went;
             also after each epoch of the first trial and of the final training.
 
@@ -295,7 +295,7 @@ def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None, observ
     found = results(study)
     whole = {trial.number: trial for trial in found if trial.whole}
     if not whole:
-        raise OptionError(f"a search needs one whole trial to have a best one: none of {len(found)} is; try more")
+        raise OptionError(f"a search must have at least one completed trial: none of {len(found)} is; try more trials")
     best = whole[study.best_trial.number]
     choice = plan.space.choice(best.chosen)
     if choice is None:

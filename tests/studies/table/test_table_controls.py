@@ -46,7 +46,7 @@ AHEAD, BEHIND, OPEN = Difference(2.0, 1.0, 3.0), Difference(-2.0, -3.0, -1.0), D
     ("sparse", "dense", "linear", "baseline", "says"),
     [
         (AHEAD, AHEAD, AHEAD, AHEAD, "Yes: trees are better here than every control"),
-        (OPEN, OPEN, AHEAD, OPEN, "No: nothing was learned"),
+        (OPEN, OPEN, AHEAD, OPEN, "No: no model is better than guessing"),
         (OPEN, BEHIND, AHEAD, AHEAD, "No: on this table trees are worse than a dense MLP."),
         (BEHIND, OPEN, BEHIND, AHEAD, "No: on this table trees are worse than sparse neurons and one linear unit"),
         (AHEAD, AHEAD, OPEN, AHEAD, "No: trees are not significantly better than one linear unit"),
