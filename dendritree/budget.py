@@ -29,7 +29,7 @@ CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, DendriticConv1d, DendriticConv2
 
 @dataclass(frozen=True)
 class Count:
-    """What a model costs."""
+    """The cost of a model."""
 
     weights: int
     biases: int
@@ -108,7 +108,7 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> dic
 
 
 def _counted(module: nn.Module, name: str, seen: set[nn.Module]) -> Iterator[tuple[str, nn.Module]]:
-    """A module and its parts by name, but for the parts of one that states its multiply-adds."""
+    """A module and its parts by name, except the parts of one that states its multiply-adds."""
     if module not in seen:
         seen.add(module)
         yield name, module

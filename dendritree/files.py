@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and a lock that ends with its holder."""
+"""Files that appear complete or not at all, and a lock that ends with its holder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRATCH_NAME = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}")
 
 
 def followed(path: str | os.PathLike[str]) -> Path:
-    """The absolute path of a file or folder, be it there or not, with all links followed.
+    """The absolute path of a file or folder, whether it exists or not, with all links followed.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())

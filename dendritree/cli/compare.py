@@ -99,7 +99,7 @@ def _inside(arguments: Arguments) -> Study:
 
 
 def _tables(arguments: Arguments) -> Study:
-    """The estimators as they come, beside MLPs and gradient boosting."""
+    """The estimators with default settings, against MLPs and gradient boosting."""
     from ..studies.tables import TablesPlan, compare_tables
 
     if given := [name for name in OF_OTHERS if getattr(arguments, name) is not None]:

@@ -1,7 +1,7 @@
 """Linear-activation-Linear: which perceptrons are the layers of one MLP, so that its hidden width is free.
 
 That is known of an `nn.Sequential`, of names in modules that we know, and where a forward pass hands one layer's output
-on to the next through activations alone. Where it does not, the report says why.
+on to the next only through activations. Where it does not, the report says why.
 """
 
 from __future__ import annotations

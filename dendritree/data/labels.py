@@ -25,7 +25,7 @@ class Labels:
 
 
 def read_labels(y: NDArray[Any], names: Sequence[str] = ()) -> Labels:
-    """Decide what labels mean: texts, truth values and whole numbers are classes, other floats a quantity.
+    """Decide what labels mean: strings, booleans and integers are classes, other floats a quantity.
 
     Args:
         y: one label per example.

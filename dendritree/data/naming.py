@@ -1,4 +1,4 @@
-"""The one way to name data: a built-in name, a file, a folder, or what Python has at hand."""
+"""How data is named: a built-in name, a file, a folder, or Python objects."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def split_to_fit(data: Any) -> Split:
 
 
 def _tensors(x: Array, y: Array) -> Examples:
-    """Tensors as they are, but for float64, which models of float32 do not take."""
+    """Tensors unchanged, except float64, which models in float32 do not accept."""
     tensors = [
         torch.as_tensor(values.astype(np.float32) if values.dtype == np.float64 else values) for values in (x, y)
     ]

@@ -26,7 +26,7 @@ from .dendritic import DendriticLayer
 from .linear import Linear
 
 FIELDS = ("random", "local", "global", "all")
-"""What a dendrite reads: dANN-R, dANN-LRF, dANN-GRF, pdANN."""
+"""Inputs of a dendrite: dANN-R, dANN-LRF, dANN-GRF, pdANN."""
 
 SYNAPSES = 16
 CHUNK = 2048  # fields drawn at once: 2048 x 784 random numbers are 13 MB

@@ -25,7 +25,7 @@ INPUTS_KEY = "inputs"
 
 
 class DENN(PlannedLayer):
-    r"""A layer of neurons that split their inputs by chance into disjoint branches and take the largest branch.
+    r"""A layer of neurons that split their inputs at random into disjoint branches and output the largest branch.
 
     .. math:: y_n = \max_{j=1 \dots d} \Big( c_{nj} + \sum_{i \in B_{nj}} w_{ni} x_i \Big), \qquad
         B_{n1} \cup \dots \cup B_{nd} = \text{all inputs}, \text{ disjoint}

@@ -177,7 +177,7 @@ class ForestLayer(PlannedLayer):
         return {"branching": self.branching, **size, **wiring, **self._changed(repeats=self.repeats)}
 
     def __prepare_scriptable__(self) -> ForestLayer:
-        """Say no to `torch.jit.script`, which would fail with a message about type annotations."""
+        """Reject `torch.jit.script`, which would fail with a message about type annotations."""
         raise OptionError(
             f"torch.jit.script cannot read a {type(self).__name__}: torch.jit.trace, torch.export and to_onnx can"
         )

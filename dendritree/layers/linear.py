@@ -1,4 +1,4 @@
-"""What follows a layer of trees: a linear read-out, batch normalization, dropout."""
+"""Layers that follow trees: a linear read-out, batch normalization, dropout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Linear(nn.Linear):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalization of the last dimension, whatever dimensions lead; `nn.BatchNorm1d` takes the second.
+    """Batch normalization of the last dimension, with any leading dimensions; `nn.BatchNorm1d` normalizes the second.
 
     >>> BatchNorm(8)(torch.randn(5, 7, 8)).shape
     torch.Size([5, 7, 8])

@@ -63,7 +63,7 @@ def register_neuron(
 
         @register_neuron("doubled")
         class Doubled(nn.Linear):
-            "Twice what a linear neuron says."
+            "Twice the output of a linear neuron."
 
             def forward(self, x):
                 return 2 * super().forward(x)

@@ -75,7 +75,7 @@ class MLNClassifier(Chain):
 
 @register("mln-binary", example={"in_features": 16, "branching": 4})
 class MLNBinaryClassifier(MLNClassifier):
-    """One dendritic neuron that answers a yes-or-no question.
+    """One dendritic neuron for binary classification.
 
     Args:
         in_features: number of inputs.
@@ -111,7 +111,7 @@ class Perceptrons(Classifier):
 
     Args:
         in_features: number of inputs.
-        out_features: number of classes; 1 for a yes-or-no question.
+        out_features: number of classes; 1 for binary classification.
         dropout: probability of silencing an input while training.
         output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
@@ -151,7 +151,7 @@ class MLP(Classifier):
 
     Args:
         in_features: number of inputs.
-        out_features: number of classes; 1 for a yes-or-no question.
+        out_features: number of classes; 1 for binary classification.
         hidden: number of hidden units, `h` in the paper.
         dropout: probability of silencing an input while training.
         output: `"logits"` or `"probabilities"`.

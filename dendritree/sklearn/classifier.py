@@ -134,7 +134,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
                 raise ValueError(f"y must have at least two classes: got one class, {self.classes_[0]!r}")
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
-            raise OptionError(f"y must hold classes of {self.classes_} alone: got {unknown}")
+            raise OptionError(f"y must hold only classes of {self.classes_}: got {unknown}")
         if self.class_weight is None:
             return x, labels, weights
         per_class = _class_weight.compute_class_weight(self.class_weight, classes=self.classes_, y=labels)

@@ -1,6 +1,6 @@
 """Rewiring (structural plasticity): while a model trains, its weakest synapses move to other inputs.
 
-The number of parameters never changes. A synapse that moved starts anew: its weight is 0, the optimizer's state of it
+The number of parameters never changes. A synapse that moved starts over: its weight is 0, its optimizer state
 is cleared. The training loops of others, Lightning and the Trainer of transformers, are not needed here: their classes
 are extended where a callback is made.
 """
@@ -235,7 +235,7 @@ def _forget(weight: nn.Parameter, edges: Tensor, optimizer: torch.optim.Optimize
 
 
 def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt.NDArray[np.int64]:
-    """The indices of the weakest synapses of each neuron, but for those that are copies of others."""
+    """The indices of the weakest synapses of each neuron, except those that are copies of others."""
     own = np.flatnonzero(forest.is_template[dendrite_of_synapse(forest)])
     neuron = forest.neuron_of_synapse[own]
     order = np.lexsort((strength[forest.synapse_edges[own]], neuron))

@@ -1,4 +1,4 @@
-"""The one way to name data: names, paths, and Python's own objects."""
+"""How data is named: names, paths, and Python's own objects."""
 
 import numpy as np
 import pandas

@@ -276,7 +276,7 @@ def _train(
     """The state that the trial ends in, and its score."""
     choice = plan.space.choice(chosen)
     if choice is None:
-        return "PRUNED", None  # too dear for the share of the budget that it chose
+        return "PRUNED", None  # too expensive for the share of the budget that it chose
     start, pruning = time.perf_counter(), Pruning(trial, plan.task, plan.epochs)
     told = [pruning, *callbacks]
     model, history = train(choice, plan.task, plan.split, epochs=plan.epochs, seed=seed, callbacks=told)
