@@ -50,8 +50,8 @@ def claims_section(verdicts: Sequence[Verdict]) -> Section:
         "claims",
         "The paper's claims",
         "What the paper concludes, tested on our trials, without dropout and with every model at its best. A claim"
-        " holds if every comparison it makes is won with p < 0.05, and does not hold if one is lost so; p values are"
-        " Welch's, corrected by Holm's method over the comparisons of the claim.",
+        " holds if every comparison it makes is won with p < 0.05, and does not hold if one is lost at that"
+        " level; p values are Welch's, corrected by Holm's method over the comparisons of the claim.",
         (
             Column("claim", "claim", value="statement"),
             PROTOCOL,
