@@ -128,7 +128,7 @@ def _check_target(out: Path, *, force: bool) -> None:
 OPTIONS = [
     Option("table TABLE", "a CSV or Parquet file, one example per row"),
     Option("--target COL", "column to predict", required=True),
-    Option("--out DIR", "new or empty folder of the model and the report", required=True),
+    Option("--out DIR", "new or empty folder for the model and the report", required=True),
     Option("--force", "replace the model there, and what another fit left unfinished"),
     Option("--budget N", "parameters, such as 5k (default: from the table's size)", "auto"),
     Option("--task T", "classification, regression or auto (default)", "auto"),
