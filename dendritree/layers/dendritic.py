@@ -68,7 +68,8 @@ class DendriticLayer(ForestLayer):
 
     Attributes:
         weight: shape `(edges,)`, at first N(0, 2 / children of its node): the paper's density-gain law. Of tied nodes
-            there is one set: shape `(forest.weights,)`; `edge_weight` has one entry per edge.
+            there is one set: shape `(forest.weights,)`; `edge_weight` has one entry per edge. Edges to copies of one
+            rectified dendrite begin with 1 / sqrt(children), all of them.
         bias: shape `(nodes,)`, at first 0, or None. Of tied nodes there is one: shape `(forest.biases,)`.
         forest: the trees and their wiring, a `dendritree.tree.Forest`.
         windows: top, left, height and width of the window that a node's synapses were drawn from, shape `(nodes, 4)`,

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from dendritree import DendriticConv2d, create_model, load, save
 from dendritree.errors import OptionError, ShapeError
+from dendritree.layers.activation import make_activation
 from dendritree.models import ConvNetwork
 
 
@@ -26,10 +27,21 @@ def test_the_maximum_is_taken_in_each_part():
     torch.testing.assert_close(net.hidden[2:](maps), F.max_pool2d(maps, 4).flatten(1))
 
 
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "tanh", "sigmoid", "silu", nn.LeakyReLU(-0.5), None])
+def test_pooling_is_that_of_activations(activation):
+    net = ConvNetwork(64, [4], 3, kernel_size=3, pool=3, activation=activation)  # parts that overlap
+    x = torch.randn(5, 64, requires_grad=True)
+    maps = make_activation(activation)(net.hidden[:2](x))
+    wanted = net.readout(F.adaptive_max_pool2d(maps, 3).flatten(1))
+    torch.testing.assert_close(net(x), wanted)
+    ours, theirs = (torch.autograd.grad(y.square().sum(), x)[0] for y in (net(x), wanted))
+    torch.testing.assert_close(ours, theirs)
+
+
 def test_dropout_and_norm_are_there_if_asked_for():
     net = ConvNetwork(64, [2], 3, norm="batch", dropout=0.2)
     assert [type(m).__name__ for m in net.hidden] == [
-        "Unflatten", "_Convolution", "BatchNorm2d", "ReLU", "AdaptiveMaxPool2d", "Flatten", "Dropout",
+        "Unflatten", "_Convolution", "BatchNorm2d", "AdaptiveMaxPool2d", "ReLU", "Flatten", "Dropout",
     ]  # fmt: skip
 
 
