@@ -129,11 +129,11 @@ def test_where_nothing_can_be_swapped_all_reasons_are_given():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"budget": 0.0}, r"budget must be a share in \(0, 1\] or a whole number of parameters: got 0\.0"),
+        ({"budget": 0.0}, r"budget must be a share in \(0, 1\] or an integer number of parameters: got 0\.0"),
         ({"budget": 1.5}, r"budget must be a share"),
         ({"budget": float("nan")}, r"budget must be a share"),
         ({"budget": -3}, r"budget must be an integer of at least 1: got -3"),
-        ({"budget": "many"}, r"budget must be a whole number of parameters, as 9000, 9k or 1\.5M: got 'many'"),
+        ({"budget": "many"}, r"budget must be an integer number of parameters, such as 9000, 9k or 1\.5M: got 'many'"),
         ({"budget": None}, r"budget must be an integer"),
         ({"budget": True}, r"budget must be an integer"),
         ({"budget": 5}, r"cannot convert 0: trees here have at least 127 parameters: its budget is 5; 2: "),

@@ -233,7 +233,7 @@ def test_verbose_writes_about_twenty_lines(iris, capsys):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"budget": "many"}, "budget must be a whole number of parameters"),
+        ({"budget": "many"}, "budget must be an integer number of parameters"),
         ({"budget": 10}, r"budget must be at least \d+ parameters for these sizes: got 10"),
         ({"neurons": "trees"}, "neurons must be one of 'tree', 'sparse', 'dense', 'linear': got 'trees'; did you mean"),
         ({"epochs": 0}, "epochs must be an integer of at least 1: got 0"),

@@ -178,7 +178,7 @@ def test_an_estimator_and_a_model_of_a_table_are_shown_by_column_on_raw_rows(tmp
     assert gallery[2].class_names == ["no", "yes"]
     assert gallery[1].features == table_model.encoding.features
     assert gallery[1].class_names == ["Delft", "Gouda", "Leiden"]
-    with pytest.raises(OptionError, match="knows its columns and how they were scaled: got data"):
+    with pytest.raises(OptionError, match="has its own columns and scaling: got data"):
         open_gallery(tmp_path / "two", data="digits")[0]
 
 

@@ -121,7 +121,7 @@ def test_a_config_that_is_no_json_is_refused_before_anything_is_made(tmp_path, c
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"No trials at all. " * 100, r"a run must be a whole SQLite file: .* is none"),
+        (b"No trials at all. " * 100, r"a run must be a whole SQLite file: .* is not one"),
         (b"", r"a run must be an SQLite file that dendritree made: .* was not"),
     ],
     ids=["text", "empty"],

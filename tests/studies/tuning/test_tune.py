@@ -218,7 +218,7 @@ def with_y(y):
 
 BAD = {
     "budget too small": (made_up(), {"budget": 20}, "budget must leave room for two neurons: 20 parameters do not"),
-    "budget of words": (made_up(), {"budget": "much"}, "budget must be a whole number of parameters.*'much'"),
+    "budget of words": (made_up(), {"budget": "much"}, "budget must be an integer number of parameters.*'much'"),
     "no trials": (made_up(), {"trials": 0}, "trials must be an integer of at least 1: got 0"),
     "no steps": (made_up(), {"steps": 0}, "steps must be an integer of at least 1: got 0"),
     "a negative seed": (made_up(), {"seed": -1}, "seed must be an integer of at least 0: got -1"),
