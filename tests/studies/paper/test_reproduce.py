@@ -167,7 +167,7 @@ def test_another_draw_is_refused_in_a_folder_begun_per_trial_with_the_difference
     before = records_in(folder)
     with pytest.raises(
         FormatError,
-        match=r"resumes with the settings it was started with: .* differs in protocols\.paper\.draw: .*once",
+        match=r"it was started with: .* differs in protocols\.paper\.draw: .*once",
     ):
         run(folder, specs, draw="once")
     assert records_in(folder) == before
