@@ -122,7 +122,7 @@ def test_attention_keeps_its_projection():
 
 def test_where_nothing_can_be_swapped_all_reasons_are_given():
     model = nn.ModuleDict({f"a{i}": Scaled(20, 20) for i in range(5)})
-    with pytest.raises(OptionError, match=r"cannot convert a0: Scaled has .*; a1: .*; a2: .* own; and 2 more$"):
+    with pytest.raises(OptionError, match=r"cannot convert a0: Scaled has .*; a1: .*; a2: .* own forward; and 2 more$"):
         convert(model)
 
 
