@@ -106,7 +106,7 @@ def main() -> None:
                 rows.append(row)
                 print(
                     f"{name}, {clients:2} clients: {row['answers']} answers, median {row['p50_ms']:.1f} ms, "
-                    f"95 % {row['p95_ms']:.1f} ms, 99 % {row['p99_ms']:.1f} ms, worst {row['worst_ms']:.1f} ms; "
+                    f"95% {row['p95_ms']:.1f} ms, 99% {row['p99_ms']:.1f} ms, worst {row['worst_ms']:.1f} ms; "
                     f"server {row['server_cpu_ms']:.2f} ms of processor time each; load {row['load']:.1f}",
                     flush=True,
                 )

@@ -29,7 +29,7 @@ CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, DendriticConv1d, DendriticConv2
 
 @dataclass(frozen=True)
 class Count:
-    """What a model costs."""
+    """The cost of a model."""
 
     weights: int
     biases: int
@@ -48,7 +48,7 @@ def count(model: Any, input_shape: tuple[int, ...] | None = None) -> Count:
     """Count a model's weights, biases and multiply-adds, each parameter once.
 
     Args:
-        model: any module, or an estimator, a pipeline or a model of a table that holds one. Linear layers and
+        model: any module, or an estimator, a pipeline or a table model that holds one. Linear layers and
             convolutions are known to the multiply-add count; every other layer may state its own, for one sample (a
             convolution, which has `out_channels`, for one position) and all of its parts, as an attribute
             `multiply_adds`.
@@ -108,7 +108,7 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> dic
 
 
 def _counted(module: nn.Module, name: str, seen: set[nn.Module]) -> Iterator[tuple[str, nn.Module]]:
-    """A module and its parts by name, but for the parts of one that states its multiply-adds."""
+    """A module and its parts by name, except the parts of one that states its multiply-adds."""
     if module not in seen:
         seen.add(module)
         yield name, module

@@ -44,7 +44,7 @@ class ShapeError(DendritreeError):
 
 
 class OptionError(DendritreeError):
-    """An option out of range, of the wrong type, or a name nobody knows."""
+    """An option that is out of range or of the wrong type, or an unknown name."""
 
 
 class DeviceError(DendritreeError, RuntimeError):
@@ -64,7 +64,7 @@ class MissingExtraError(DendritreeError, ImportError):
 
 
 def check_int(name: str, value: Any, *, least: int = 1) -> int:
-    """Return `value` as an int, or say that `name` must be an integer of at least `least`.
+    """Return `value` as an int, or raise an error that `name` must be an integer of at least `least`.
 
     >>> check_int("depth", 3)
     3
@@ -79,7 +79,7 @@ def check_int(name: str, value: Any, *, least: int = 1) -> int:
 
 
 def check_index(name: str, value: Any, count: int) -> int:
-    """Return `value` as an int if it is one of 0 ... `count` - 1, or state the rule.
+    """Return `value` as an int if it is one of 0 ... `count` - 1, or raise an error.
 
     >>> check_index("neuron", 2, 3)
     2
@@ -94,7 +94,7 @@ def check_index(name: str, value: Any, count: int) -> int:
 
 
 def check_probability(name: str, value: Any) -> float:
-    """Return `value` as a float in [0, 1), or say the rule.
+    """Return `value` as a float in [0, 1), or raise an error that states the rule.
 
     >>> check_probability("dropout", 0.4)
     0.4
@@ -103,7 +103,7 @@ def check_probability(name: str, value: Any) -> float:
 
 
 def check_float(name: str, value: Any, rule: str, holds: Callable[[float], bool]) -> float:
-    """Return `value` as a float for which the rule holds, or state the rule; it must not hold for NaN.
+    """Return `value` as a float for which the rule holds, or raise an error; it must not hold for NaN.
 
     >>> check_float("scale", 5, "a positive number", lambda number: number > 0)
     5.0
@@ -144,7 +144,7 @@ def nearest(value: Any, known: Iterable[str]) -> str | None:
 def check_module(model: Any) -> None:
     """Reject anything that is not an `nn.Module`, and say where an estimator keeps its own."""
     if not hasattr(model, "named_parameters"):
-        hint = "; give its network_" if hasattr(model, "get_params") else ""
+        hint = "; pass its network_" if hasattr(model, "get_params") else ""
         raise OptionError(f"the model must be an nn.Module: got {type(model).__name__}{hint}")
 
 

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and a lock that ends with its holder."""
+"""Files that appear complete or not at all, and a lock that ends with its holder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRATCH_NAME = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}")
 
 
 def followed(path: str | os.PathLike[str]) -> Path:
-    """The absolute path of a file or folder, be it there or not, with all links followed.
+    """The absolute path of a file or folder, whether it exists or not, with all links followed.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -87,7 +87,7 @@ def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[P
 
 
 def reject_device(path: Path, what: str) -> None:
-    """Raise for a device in the place of a file: as root, we could replace /dev/null, for everybody.
+    """Raise for a device in place of a file: as root, we could replace /dev/null, for everybody.
 
     >>> reject_device(Path("nowhere"), "a file")
     """

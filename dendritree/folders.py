@@ -152,7 +152,7 @@ def check_free(place: Path, name: str, ours: Collection[str] = ()) -> None:
     reject_device(target, "a file of a folder")
     if taken:
         raise DendritreeError(
-            f"files of others stay as they are: {taken[0]} is in the way; move it, or write elsewhere"
+            f"existing files are never replaced: {taken[0]} is in the way; move it, or write elsewhere"
         )
 
 

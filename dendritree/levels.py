@@ -21,7 +21,7 @@ NestedTree: TypeAlias = Sequence[Any]
 
 
 def check_branching(branching: Any) -> int | tuple[int, ...]:
-    """Return a branching as an int or a tuple of ints, each at least 2, or say the rule.
+    """Return a branching as an int or a tuple of ints, each at least 2, or raise an error.
 
     >>> check_branching([16, 8])
     (16, 8)
@@ -63,7 +63,7 @@ def check_shape(branching: Any) -> Any:
 
 
 def auto_branching(fan_in: int) -> tuple[int, ...]:
-    """Two levels near the square root of the fan-in, leaf level first; one level where two would be silly.
+    """Two levels near the square root of the fan-in, leaf level first; one level where two make no sense.
 
     >>> auto_branching(784), auto_branching(50), auto_branching(3)
     ((28, 28), (8, 7), (3,))

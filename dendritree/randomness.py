@@ -30,7 +30,7 @@ _OWN: ContextVar[_Generators | None] = ContextVar("own generators", default=None
 
 @contextlib.contextmanager
 def own_draws(seed: int) -> Iterator[None]:
-    """Let wirings, initial weights and dropout of a block draw from its own generators, in this thread alone.
+    """Let wirings, initial weights and dropout of a block draw from its own generators, only in this thread.
 
     The numbers are those that `torch.manual_seed` would give. Compiled code, convolutions and modules of others draw
     from torch's generator all the same. `torch.utils.checkpoint` cannot draw a mask of dropout a second time here.

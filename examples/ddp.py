@@ -1,6 +1,6 @@
 """Train one network in two processes with DistributedDataParallel, and the same network in one.
 
-Both see the same images in every step, so they end with the same weights. Each process draws a wiring of its own, as
+Both see the same images in every step, so they end with the same weights. Each process draws its own wiring, as
 programs do that seed by rank; `share_wiring` makes it one. Run it: `python examples/ddp.py` (a few seconds).
 """
 

@@ -1,7 +1,7 @@
 """Synapses that move while Lightning, or the Trainer of transformers, trains the model.
 
 Both get `Rewiring` as a callback: after each epoch the weakest synapses move to other pixels, and the optimizer forgets
-what it knew of them. In a loop of your own, call `Rewiring(0.2).after_epoch(model, [optimizer], epoch, epochs)`.
+its state for them. In your own loop, call `Rewiring(0.2).after_epoch(model, [optimizer], epoch, epochs)`.
 
 Run it: `pip install lightning transformers accelerate`, then `python examples/other_trainers.py`.
 """

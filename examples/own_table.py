@@ -1,7 +1,7 @@
 """Your own table: train a model on a CSV file from Python, see whether dendrites help, predict new rows.
 
 What `dendritree fit houses.csv --target sold --out model` and `dendritree predict model new.csv` do, without a folder.
-The table is made up: price, area, town and year, with missing cells; was the house sold within a month? Run it:
+The table is synthetic: price, area, town and year, with missing cells; was the house sold within a month? Run it:
 `python examples/own_table.py`.
 """
 

@@ -25,7 +25,7 @@ BUDGET = 0.1
 
 
 class DigitsCNN(nn.Module):
-    """A convolution and the MLP that everybody puts behind it."""
+    """A convolution and the usual MLP behind it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -62,7 +62,7 @@ def make_server(model: Path, port: int) -> ThreadingHTTPServer:
 
 
 def ask(port: int, images: torch.Tensor) -> list[int]:
-    """What the server makes of some images."""
+    """The server's predictions for some images."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # this machine, whatever proxy there is
     with opener.open(f"http://127.0.0.1:{port}", json.dumps(images.tolist()).encode(), timeout=60) as answer:
         classes: list[int] = json.load(answer)
@@ -70,7 +70,7 @@ def ask(port: int, images: torch.Tensor) -> list[int]:
 
 
 def served_accuracy(server: ThreadingHTTPServer, split: Split) -> float:
-    """Share of the test images that a client is told the right class of."""
+    """Share of the test images for which a client receives the right class."""
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -100,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
                 print(f"exported: {size:,} bytes, within {file.difference:.1g} of the model")
                 with make_server(file.path, options.port or 0) as server:
                     if options.port:
-                        print(f"serving on http://127.0.0.1:{options.port}; Ctrl-C ends it", flush=True)
+                        print(f"serving on http://127.0.0.1:{options.port}; press Ctrl-C to stop", flush=True)
                         server.serve_forever()
                     accuracies.append(served_accuracy(server, split))
     except DendritreeError as error:

@@ -35,7 +35,7 @@ def test_decimals_mean_what_they_say(digits, places, unit):
             parse_count("budget", text)
 
 
-WHOLE = "budget must be a whole number of parameters, as 9000, 9k or 1.5M: got "
+WHOLE = "budget must be an integer number of parameters, such as 9000, 9k or 1.5M: got "
 LEAST = "budget must be an integer of at least 1: got "
 
 

@@ -186,7 +186,7 @@ def test_an_estimator_is_no_module_but_has_one():
         check_module(3)
     for function in (check_module, dendritree.convert):
         with pytest.raises(
-            OptionError, match=r"^the model must be an nn.Module: got DendriticClassifier; give its network_$"
+            OptionError, match=r"^the model must be an nn.Module: got DendriticClassifier; pass its network_$"
         ):
             function(DendriticClassifier())
 

@@ -100,7 +100,7 @@ def test_a_file_of_others_in_the_way_is_an_error(name, make, tmp_path):
     (tmp_path / "model").mkdir()
     make(tmp_path / "model" / name)
     before = files_under(tmp_path)
-    with pytest.raises(DendritreeError, match=r"^files of others stay as they are: .*/m\w+(/config)? is in the way"):
+    with pytest.raises(DendritreeError, match=r"^existing files are never replaced: .*/m\w+(/config)? is in the way"):
         write(tmp_path / "model", "new", **{name: "new"})
     assert files_under(tmp_path) == before
 

@@ -172,7 +172,7 @@ def _end(error: Exception, *, interrupted: bool) -> int:
         case _:
             if os.environ.get(TRACEBACK):
                 raise error
-            tell(f"this is a fault of dendritree: {type(error).__name__}: {error}; {TRACEBACK}=1 shows where it is")
+            tell(f"this is a bug in dendritree: {type(error).__name__}: {error}; {TRACEBACK}=1 shows where it is")
             return FAULT
     return 2
 

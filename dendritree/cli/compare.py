@@ -81,7 +81,7 @@ def _tune(arguments: Arguments, plan: ComparisonPlan) -> list[str]:
 
 
 def _inside(arguments: Arguments) -> Study:
-    """What may stand in the place of the parts of deep networks."""
+    """What may stand in place of the parts of deep networks."""
     from ..studies.inside import InsidePlan, compare_inside
 
     if given := [name for name in ("target", "image") if getattr(arguments, name)]:
@@ -99,11 +99,11 @@ def _inside(arguments: Arguments) -> Study:
 
 
 def _tables(arguments: Arguments) -> Study:
-    """The estimators as they come, beside MLPs and gradient boosting."""
+    """The estimators with default settings, against MLPs and gradient boosting."""
     from ..studies.tables import TablesPlan, compare_tables
 
     if given := [name for name in OF_OTHERS if getattr(arguments, name) is not None]:
-        raise OptionError(f"compare tables takes estimators as they come, on its own tables: got --{given[0]}")
+        raise OptionError(f"compare tables uses default estimators on its own tables: got --{given[0]}")
     plan = TablesPlan.make(
         arguments.tables or (),
         half=arguments.half or "all",
@@ -117,7 +117,7 @@ def _tables(arguments: Arguments) -> Study:
 def _divisor(share: str) -> int:
     numerator, _, divisor = share.partition("/")
     if numerator != "1" or not (divisor.isdecimal() and divisor.isascii() and int(divisor[:9]) > 0):
-        raise OptionError(f"--budgets takes shares of the parameters with --inside, as 1/3: got {share!r}")
+        raise OptionError(f"--budgets takes shares of the parameters with --inside, such as 1/3: got {share!r}")
     return int(divisor[:9])
 
 
@@ -127,14 +127,14 @@ OPTIONS = [
     IMAGE,
     Option("--budgets N ...", "parameters, such as 9k (default: several per data set)"),
     Option("--families F ...", "such as tied conv (default: tree sparse dense linear)"),
-    Option("--inside N ...", "as parts of cnn, vit, mixer, gpt; budgets such as 1/3"),
+    Option("--inside N ...", "replace parts of cnn, vit, mixer or gpt; budgets: 1/3"),
     Option("--trials N", "random configurations tried per family (default: 16)", type=int),
     Option("--seeds N", "final models evaluated (default: 5; 3 with --inside)", type=int),
     Option("--steps N", "steps per trial; x 4 for final models (default: 1000)", type=int),
-    Option("--tables T ...", "of compare tables: iris, adult ... (default: all 47)"),
-    Option("--half H", "of its tables: choose, held-out or all (default: all)"),
-    Option("--folds N", "of each of its tables (default: 5)", type=int),
-    Option("--hours H", "start nothing after this time (default: no limit)", type=float),
+    Option("--tables T ...", "compare tables: such as iris adult (default: all 47)"),
+    Option("--half H", "compare tables: choose, held-out or all (default: all)"),
+    Option("--folds N", "compare tables: folds per table (default: 5)", type=int),
+    Option("--hours H", "start no new work after this time (default: no limit)", type=float),
     Option("--run DIR", "folder of the run", "comparison"),
     DATA_DIR,
     *WORKERS,

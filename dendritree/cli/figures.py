@@ -30,7 +30,7 @@ def run(arguments: Arguments) -> None:
 
 
 OPTIONS = [
-    Option("--out DIR", "folder of the figures", "figures"),
+    Option("--out DIR", "folder for the figures", "figures"),
     Option("--format svg|png|pdf", "file format", "svg"),
     Option("--dark", "on a dark background"),
 ]

@@ -35,7 +35,7 @@ def run(arguments: Arguments) -> None:
 
     if not is_table(arguments.table):
         way = f"dendritree tune {arguments.table} --budget 2k --out {arguments.out}"
-        raise OptionError(f"fit makes models of tables, CSV or Parquet: got {arguments.table}; take `{way}`")
+        raise OptionError(f"fit reads tables, CSV or Parquet: got {arguments.table}; for other data run `{way}`")
     keep = _keep(arguments)
     out = Path(arguments.out)
     unfinished = out / UNFINISHED
@@ -97,13 +97,13 @@ def _keep(arguments: Arguments) -> str:
         return str(arguments.keep)
     if arguments.keep != "best":
         raise OptionError(f"--neurons is the old name of --keep, so give one of them: got {arguments.neurons} too")
-    tell(f"--neurons is now --keep, and the next version knows no other name: --keep {arguments.neurons}")
+    tell(f"--neurons is deprecated, use --keep, its only name from the next version on: --keep {arguments.neurons}")
     return str(arguments.neurons)
 
 
 def _epochs(text: str) -> int | str:
     if text != "auto" and not (text.isdecimal() and text.isascii() and len(text) < 10):
-        raise OptionError(f"--epochs must be a whole number or auto: got {text!r}")
+        raise OptionError(f"--epochs must be an integer or auto: got {text!r}")
     return text if text == "auto" else int(text)
 
 
@@ -116,7 +116,7 @@ def _check_target(out: Path, *, force: bool) -> None:
     if not out.exists() or (out.is_dir() and not files_of_others(out)):
         return
     if not force:
-        raise OptionError(f"--out must be a new folder, or --force be given: {out} exists")
+        raise OptionError(f"--out must be a new or empty folder unless --force is given: {out} exists")
     try:
         folder_format(out)
     except FormatError as error:
@@ -128,7 +128,7 @@ def _check_target(out: Path, *, force: bool) -> None:
 OPTIONS = [
     Option("table TABLE", "a CSV or Parquet file, one example per row"),
     Option("--target COL", "column to predict", required=True),
-    Option("--out DIR", "new or empty folder of the model and the report", required=True),
+    Option("--out DIR", "new or empty folder for the model and the report", required=True),
     Option("--force", "replace the model there, and what another fit left unfinished"),
     Option("--budget N", "parameters, such as 5k (default: from the table's size)", "auto"),
     Option("--task T", "classification, regression or auto (default)", "auto"),

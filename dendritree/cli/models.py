@@ -12,7 +12,7 @@ def run(arguments: Arguments) -> None:
 
     names = list_models(arguments.pattern)
     if not names:
-        raise OptionError(f"no model matches {arguments.pattern!r}: known are {', '.join(list_models())}")
+        raise OptionError(f"no model matches {arguments.pattern!r}: the models are {', '.join(list_models())}")
     width = max(map(len, names))
     for name in names:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 from ..errors import import_extra
@@ -18,14 +18,20 @@ class Progress:
 
     Args:
         items: what is counted.
+        counted: steps that count something else, and what that is.
         on_done: called with the name of a step when all its items are done.
         overall: the name of one more bar, for all steps together; for a study that names all of them at its start.
     """
 
     def __init__(
-        self, items: str = "trials", *, on_done: Callable[[str], object] | None = None, overall: str | None = None
+        self,
+        items: str = "trials",
+        *,
+        counted: Mapping[str, str] | None = None,
+        on_done: Callable[[str], object] | None = None,
+        overall: str | None = None,
     ) -> None:
-        self.items, self.on_done, self.overall = items, on_done, overall
+        self.items, self.counted, self.on_done, self.overall = items, counted or {}, on_done, overall
         self.start = time.monotonic()
         self.counts: dict[str, tuple[int, int]] = {}
         self.finished: set[tuple[str, int]] = set()
@@ -51,7 +57,7 @@ class Progress:
         elif note:
             print(f"{what} {done} of {total}: {note}", file=sys.stderr, flush=True)
         elif is_done:
-            count = f"{total} {self.items}, " if total > 1 else ""
+            count = f"{total} {self._items(what)}, " if total > 1 else ""
             print(f"{what}: {count}{time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
         if is_done:
             self.finished.add((what, total))
@@ -64,7 +70,10 @@ class Progress:
         bar = self.bars[name]
         self.live.update(bar, completed=done, total=total, note=note)
         if speed := self.live.tasks[bar].finished_speed or self.live.tasks[bar].speed:
-            self.live.update(bar, rate=f"{speed:.1f} {self.items}/s")
+            self.live.update(bar, rate=f"{speed:.1f} {self._items(name)}/s")
+
+    def _items(self, step: str) -> str:
+        return self.counted.get(step, self.items)
 
     def __enter__(self) -> Self:
         if self.live is not None:

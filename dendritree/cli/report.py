@@ -25,7 +25,7 @@ def run(arguments: Arguments) -> None:
     with RunStore.open_for_reading(folder) as store:
         kind = next((kind for kind in SHOWN if kind in store.config), None)
         if kind and (arguments.out or arguments.all or arguments.weights):
-            raise OptionError(f"the report of a comparison takes no option but --export: {folder} is one")
+            raise OptionError(f"the report of a comparison takes only --export: {folder} is a comparison")
         if arguments.export:
             store.export(out / "data", arguments.export)
         if arguments.weights:

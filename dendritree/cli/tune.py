@@ -12,12 +12,13 @@ def run(arguments: Arguments) -> None:
     """Search for the best tree within a budget, and train it."""
     from ..studies.engine.task import Task
     from ..studies.tuning import tune
+    from ..studies.tuning.search import FINAL
     from ..studies.tuning.sections import write_tuning
 
     import_extra("matplotlib", extra="tune")  # what the report needs: now, not after the search
     task = Task.named(arguments.data, target=arguments.target, image=image_shape(arguments))
     say_data(task.held)
-    with resumable("the study"), Progress() as progress:
+    with resumable("the study"), Progress(counted={FINAL: "epochs"}) as progress:
         found = tune(
             task,
             **arguments.only("budget", "trials", "steps", "seed", "out", "storage", "data_dir"),
@@ -34,11 +35,11 @@ OPTIONS = [
     Option("data DATA", f"{DATA_HELP}; mnist:128 for 128 examples"),
     TARGET,
     IMAGE,
-    Option("--budget N", "parameters at most, such as 9k", required=True),
-    Option("--trials N", "configurations tried, in all", 50),
+    Option("--budget N", "most parameters of the model, such as 9k", required=True),
+    Option("--trials N", "configurations to try in total", 50),
     Option("--steps N", "training steps per trial", 1000),
     Option("--seed N", "random seed of the search", 0),
-    Option("--out DIR", "folder of model, report and study.db", "tuned"),
+    Option("--out DIR", "folder for model, report and study.db", "tuned"),
     Option("--storage URL", "database shared by several machines"),
     Option("--study NAME", "name in the database (default: data and budget)"),
     DATA_DIR,

@@ -1,7 +1,7 @@
 """Linear-activation-Linear: which perceptrons are the layers of one MLP, so that its hidden width is free.
 
 That is known of an `nn.Sequential`, of names in modules that we know, and where a forward pass hands one layer's output
-on to the next through activations alone. Where it does not, the report says why.
+on to the next only through activations. Where it does not, the report says why.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _steps(name: str, module: nn.Module) -> Iterator[tuple[str, nn.Module | None
 
 
 def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """Layers with the names of an MLP, in modules with a forward of their own."""
+    """Layers with the names of an MLP, in modules with a custom forward."""
     for name, holder in model.named_modules():
         for block in blocks:
             try:
@@ -133,7 +133,7 @@ def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[s
 
 
 def _chains(model: nn.Module, perceptrons: Mapping[str, Perceptron]) -> Iterator[list[str]]:
-    """Names of two perceptrons or more that a forward of one's own runs as an MLP, whatever they are called."""
+    """Names of two perceptrons or more that a custom forward runs as an MLP, whatever they are called."""
     for name, holder in model.named_modules():
         named = dict.fromkeys(".".join(mention.path) for mention in read(holder).mentions if mention.call)
         below = {child: perceptrons[full] for child in named if (full := f"{name}.{child}".lstrip(".")) in perceptrons}

@@ -134,7 +134,7 @@ def _unfit(module: nn.Module) -> str | None:
         return f"its weights are of type {str(weight.dtype).removeprefix('torch.')}, as quantized ones are"
     known: tuple[type[nn.Module], ...] = (Linear, nn.Linear, *CONVOLUTIONS)
     if isinstance(module, known) and type(module).forward not in [kind.forward for kind in known]:
-        return f"{type(module).__name__} has a forward of its own"
+        return f"{type(module).__name__} has its own forward"
     if getattr(module, "groups", 1) > 1:
         return f"its channels are in {module.groups} groups"
     if getattr(module, "padding_mode", "zeros") != "zeros":

@@ -37,7 +37,7 @@ class Trees:
     """A layer of equal trees, not built yet."""
 
     like: Perceptron
-    """What it is called in the place of."""
+    """What it is called in place of."""
     in_features: int
     out_features: int
     branching: Any

@@ -1,4 +1,4 @@
-"""Data sets by name: what each of them is, and how a split is made of its files."""
+"""Data sets by name: what each of them is, and how a split is made from its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images in one folder per class: PNG and JPEG files, brought to one shape. Needs the extra `images`."""
+"""Images in one folder per class: PNG and JPEG files, resized to one shape. Needs the extra `images`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _by_class(folder: Path) -> dict[str, list[Path]]:
         if not path.is_file():  # to open a pipe would wait for somebody to write
             raise FormatError(f"an image must be a whole PNG or JPEG file: {path} is not a file")
     if len(found) == 1:
-        raise FormatError(f"there must be two classes or more, a folder each: {folder} has {classes[0].name!r} alone")
+        raise FormatError(f"there must be two classes or more, a folder each: {folder} has only {classes[0].name!r}")
     return found
 
 

@@ -31,7 +31,7 @@ class Inputs:
     target: str | None = None
     """The column of a table."""
     image: tuple[int, int, int] | None = None
-    """What images were brought to, if that was asked for."""
+    """The shape that images were resized to, if that was requested."""
     image_shape: tuple[int, int, int] | None = None
     classes: tuple[str, ...] = ()
     features: tuple[str, ...] = ()

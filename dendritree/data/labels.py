@@ -25,7 +25,7 @@ class Labels:
 
 
 def read_labels(y: NDArray[Any], names: Sequence[str] = ()) -> Labels:
-    """Decide what labels mean: texts, truth values and whole numbers are classes, other floats a quantity.
+    """Decide what labels mean: strings, booleans and integers are classes, other floats a quantity.
 
     Args:
         y: one label per example.
@@ -43,7 +43,7 @@ def read_labels(y: NDArray[Any], names: Sequence[str] = ()) -> Labels:
     if y.dtype == object and all(isinstance(label, str) for label in y):
         y = y.astype(str)
     if y.dtype.kind not in "biufU":
-        raise OptionError(f"y must be numbers or texts: got {y.dtype}")
+        raise OptionError(f"y must be numbers or strings: got {y.dtype}")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise OptionError(f"y must be finite: got {y[row]} for example {row}")

@@ -1,4 +1,4 @@
-"""The one way to name data: a built-in name, a file, a folder, or what Python has at hand."""
+"""How data is named: a built-in name, a file, a folder, or Python objects."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ def load_dataset(
     data_dir: str | os.PathLike[str] | None = None,
     download: bool = True,
 ) -> Split:
-    """Load data, whatever it is, as examples to train on, to validate and to test with; the same parts every time.
+    """Load data of any supported kind as training, validation and test examples; the same parts every time.
 
     | data | x | y |
     |---|---|---|
-    | a name of `DATASETS`, as `"mnist"` | pixels in [0, 1], or columns | see below |
-    | a `.npz` file with x, y, perhaps x_test, y_test, class_names | rows of numbers, or images | labels |
-    | `x.npy`, with `y.npy` (and `x_test.npy`, `y_test.npy`) beside it | the same | the same |
-    | a folder of PNG and JPEG images, a folder per class, perhaps in `train`, `test` | pixels in [0, 1] | class |
+    | a name in `DATASETS`, such as `"mnist"` | pixels in [0, 1], or columns | see below |
+    | a `.npz` file with x, y, optionally x_test, y_test, class_names | rows of numbers, or images | labels |
+    | `x.npy`, with `y.npy` (and `x_test.npy`, `y_test.npy`) next to it | the same | the same |
+    | a folder of PNG and JPEG images, one per class, optionally in `train`, `test` | pixels in [0, 1] | class |
     | a `.csv` or `.parquet` file, or a data frame, with `target` | its columns, categories as 0 or 1 | the target |
-    | `(x, y)`, arrays or tensors; a mapping of such by `train`, `test` | rows of numbers, or images | labels |
-    | a torch `Dataset` with a length, or a `DataLoader` of one | its items, in their order | labels |
+    | `(x, y)`, arrays or tensors; a mapping of such pairs by `train`, `test` | rows of numbers, or images | labels |
+    | a torch `Dataset` with a length, or a `DataLoader` of one | its items, in order | labels |
 
-    Images are rows of pixels, channel by channel; `image_shape` of the split says which. Labels that are texts or whole
-    numbers are classes, floats a quantity. Parts that are not given are cut at random from the training examples, a
-    fifth of each class for each, with `seed`; `notes` of the split says how.
+    Images are rows of pixels, channel by channel; `image_shape` of the split has their shape. Labels that are strings
+    or integers are classes; floats are a quantity to predict. Parts that are not given are split off the training
+    examples at random, a fifth of each class for each part, with `seed`; `notes` of the split describes how.
 
     The built-in data sets:
 
@@ -80,16 +80,17 @@ def load_dataset(
     | california-housing | 8 columns as they are | median value / 100,000 dollars, a float | 12,384, 4,128, 4,128 |
     | tinyshakespeare | numbers of 32 characters | number of the next one | 892,284, 111,507, 111,507 |
 
-    Their parts that are not official are cut by one fixed permutation (`data.split.fixed_order`, seed 0), whatever
-    `seed` is; those of the text are its beginning, middle and end. Pairs are made of the images of one part each, every
-    image once on the left and once on the right (`data.pairs.pair_images`).
+    Parts without an official split are made by one fixed permutation (`data.split.fixed_order`, seed 0), regardless of
+    `seed`; those of the text are its beginning, middle and end. Pairs are made of images of the same part, every image
+    once on the left and once on the right (`data.pairs.pair_images`).
 
     Args:
         data: the data.
         target: the column of a table to predict.
-        image: (channels, height, width) that images of a folder are brought to, or that rows of numbers are.
-        seed: of the cut into parts.
-        data_dir: a folder to look for built-in data sets in first; by default that of the environment variable
+        image: (channels, height, width) to resize the images of a folder to, or the shape of the images that rows of
+            numbers hold.
+        seed: seed of the split into parts.
+        data_dir: a folder to search for built-in data sets first; by default that of the environment variable
             DENDRITREE_DATA.
         download: whether to fetch built-in data sets that are not on this machine.
 

@@ -43,7 +43,7 @@ def split_object(data: Any, *, image_shape: tuple[int, int, int] | None = None, 
 
 
 def split_to_fit(data: Any) -> Split:
-    """Examples to train on and to validate with, for a model of the user's own: x and y keep their shapes and values.
+    """Examples to train on and to validate with, for a custom model: x and y keep their shapes and values.
 
     Without validation examples a fifth is cut off at random, with seed 0; there is no test part.
 
@@ -70,7 +70,7 @@ def split_to_fit(data: Any) -> Split:
 
 
 def _tensors(x: Array, y: Array) -> Examples:
-    """Tensors as they are, but for float64, which models of float32 do not take."""
+    """Tensors unchanged, except float64, which models in float32 do not accept."""
     tensors = [
         torch.as_tensor(values.astype(np.float32) if values.dtype == np.float64 else values) for values in (x, y)
     ]
@@ -112,7 +112,7 @@ def as_array(values: Any, name: str) -> Array:
 def _items(dataset: Any, collate: Any) -> tuple[Array, Array]:
     """All items in the dataset's own order, whatever order a loader would take."""
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
-        raise OptionError(f"a dataset must have a length and items by number: {type(dataset).__name__} has not")
+        raise OptionError(f"a dataset must have a length and items by number: {type(dataset).__name__} does not")
     if not len(dataset):
         raise ShapeError(f"a dataset must have examples: {type(dataset).__name__} has none")
     xs, ys = [], []

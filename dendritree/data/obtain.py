@@ -1,4 +1,4 @@
-"""Get the files of a data set from the first place that has them; if none has, list all places that were tried."""
+"""Get the files of a data set from the first place that has them; if none does, list all places that were tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How inputs are shifted and scaled before a model sees them, learned from the training examples alone."""
+"""How inputs are shifted and scaled before a model sees them, learned only from the training examples."""
 
 from __future__ import annotations
 

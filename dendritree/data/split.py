@@ -56,7 +56,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Split:
-    """Examples to train on, to select a model by, and to evaluate it on once; and what is known about them."""
+    """Training, validation and test examples, and what is known about them."""
 
     train: Examples
     val: Examples
@@ -68,11 +68,11 @@ class Split:
     classes: tuple[str, ...] = field(default=(), kw_only=True)
     """Names of the classes that y numbers from 0, where they have names."""
     scaling: Scaling | None = field(default=None, kw_only=True)
-    """How studies scale x, where that is fixed; None to learn it from the training examples."""
+    """How studies scale x, if that is fixed; None to learn it from the training examples."""
     name: str = field(default="", kw_only=True)
-    """What a report calls the data."""
+    """The name of the data in reports."""
     notes: tuple[str, ...] = field(default=(), kw_only=True)
-    """How it was cut and what was left out, a sentence each."""
+    """How the data was split and what was left out, one sentence each."""
 
     def __post_init__(self) -> None:
         for name, part in zip(("train", "val", "test"), self.parts, strict=True):
@@ -102,7 +102,7 @@ class Split:
         return self.train, self.val, self.test
 
     def scaled(self) -> Split:
-        """The same split with x as studies train on it: `scaling`, or the one of the training examples.
+        """The same split with x scaled as in studies: by `scaling`, or by that of the training examples.
 
         >>> x = torch.tensor([[1.0], [3.0]])
         >>> Split(*[Examples(x, torch.arange(2))] * 3).scaled().train.x.flatten()

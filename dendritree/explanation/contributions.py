@@ -12,25 +12,25 @@ from ..layers.base import index_of
 from ..tree import Forest
 
 TOLERANCE = 1e-8
-"""What contributions and baseline may miss the output by, relative to the largest output above 1."""
+"""How far contributions and baseline may be off the output, relative to the largest output above 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The outputs of a layer, taken apart. A synapse or dendrite belongs to one neuron, and contributes to that one."""
+    """The outputs of a layer, decomposed. A synapse or dendrite belongs to one neuron, and contributes to that one."""
 
     output: Tensor
-    """What the neurons answer, shape (..., neurons)."""
+    """The outputs of the neurons, shape (..., neurons)."""
     baseline: Tensor
-    """What they answer to the reference input, shape (..., neurons)."""
+    """Their outputs for the reference input, shape (..., neurons)."""
     synapses: Tensor
     """The contribution of each synapse to its neuron, in edge order, shape (..., synapses)."""
     dendrites: Tensor
-    """The contribution of each dendrite to its neuron: that of all synapses above it. Shape (..., nodes); a root
-    contributes all that its output differs from the baseline."""
+    """The contribution of each dendrite to its neuron, that of all its synapses together; shape (..., nodes). The
+    contribution of a root is the whole difference between its output and the baseline."""
     forest: Forest = field(repr=False)
     multipliers: Tensor = field(repr=False)
-    """What a neuron's answer changes by for each unit of what a synapse reads, shape (..., synapses)."""
+    """The change of a neuron's output per unit of a synapse's input, shape (..., synapses)."""
 
     @property
     def inputs(self) -> Tensor:
@@ -42,35 +42,36 @@ class Explanation:
         return total.reshape(*leading, forest.neurons, forest.in_features)
 
     def check(self, tolerance: float = TOLERANCE) -> float:
-        """The largest difference between an output and the sum of its parts; raises if it is over the tolerance."""
+        """The largest difference between an output and the sum of its parts; raises if it exceeds the tolerance."""
         parts = self.baseline + self.inputs.sum(-1)
         return _check(parts, self.output, tolerance)
 
 
 @dataclass(frozen=True, eq=False)
 class ModelExplanation:
-    """The outputs of a whole model, taken apart: of a classifier its logits, before any softmax or sigmoid."""
+    """The outputs of a whole model, decomposed; for a classifier, its logits, before any softmax or sigmoid."""
 
     output: Tensor
-    """What the model answers, shape (..., outputs)."""
+    """The outputs of the model, shape (..., outputs)."""
     baseline: Tensor
-    """What it answers to the reference input, shape (..., outputs)."""
+    """Its outputs for the reference input, shape (..., outputs)."""
     inputs: Tensor
     """The contribution of each input to each output, shape (..., outputs, in_features); with `nn.Flatten` the inputs
     have their shape."""
     layers: tuple[Explanation, ...] = field(repr=False)
-    """Each dendritic layer on its own: contributions to its own neurons."""
+    """Each dendritic layer by itself: contributions to its own neurons."""
     effects: tuple[Tensor, ...] = field(repr=False)
-    """For each dendritic layer, what an output changes by for each unit of a neuron, shape (..., outputs, neurons)."""
+    """For each dendritic layer, the change of an output per unit of a neuron, shape (..., outputs, neurons)."""
     names: tuple[str, ...] = ()
-    """Of the inputs: the columns of an estimator or of a table."""
+    """Names of the inputs: the columns of an estimator or of a table."""
     outputs: tuple[str, ...] = ()
     """Names of the outputs: classes, or the target of a table."""
 
     def contributions(self, output: int | str = 0, example: int = 0) -> dict[str, float]:
-        """The contribution of each column to an output, given by number or name, of one of the rows.
+        """The contribution of each column to an output, given by index or name, for one of the rows.
 
-        They and the baseline add up to the output. Of two classes there is one output, the log-odds of the second.
+        Contributions and baseline add up to the output. With two classes there is one output, the log-odds of the
+        second.
         """
         if not self.names:
             raise OptionError(
@@ -97,7 +98,7 @@ class ModelExplanation:
         return self.layers[layer], self.effects[layer][..., check_index("output", output, self.output.shape[-1]), :]
 
     def check(self, tolerance: float = TOLERANCE) -> float:
-        """The largest difference between an output and its parts, by inputs and by each layer; raises if over it."""
+        """The largest difference between an output and its parts, by input and by layer; raises if it is too large."""
         by_input = self.inputs.flatten(self.output.dim())
         worst = _check(self.baseline + by_input.sum(-1), self.output, tolerance)
         for layer, effect in zip(self.layers, self.effects, strict=True):

@@ -38,23 +38,23 @@ def explain(model: nn.Module, x: Tensor, reference: float | Tensor | None = None
 def explain(model: Any, x: Any, reference: Any = None) -> Any: ...
 @torch.no_grad()
 def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExplanation:
-    """Take the outputs of a layer or a model apart: contributions of inputs, synapses and dendrites, and a baseline.
+    """Decompose the outputs of a layer or a model into contributions of inputs, synapses and dendrites, and a baseline.
 
-    The model is taken in evaluation mode, and left as it is. Anything whose contributions would not add up to its
+    The model is evaluated in evaluation mode, and is not changed. A model whose contributions would not add up to its
     output raises an error.
 
     Args:
         model: a `DendriticLayer`; an `nn.Sequential` of dendritic and linear layers, norms, `nn.Flatten`, dropout and
-            activations; or a model that is a `Chain` of these, as `MLNClassifier`, `DendriticNetwork`, `DenseNetwork`,
-            `MLP` and `Perceptrons` are. Subclasses with a forward of their own and
-            modules with forward hooks are rejected. Or what holds a network: a fitted `DendriticClassifier` or
-            `DendriticRegressor`, a pipeline that ends in one, a model of a table. These are explained by column, in
-            the units of the target or, for classes, in log-odds.
-        x: inputs, shape (..., in_features), or (batch, ...) with `nn.Flatten`; raw rows, as for `predict`, if the model
-            holds a network.
-        reference: the input to compare with: a number, or a tensor that broadcasts to `x`, such as the mean input; by
-            default 0. A row, or as many as `x` has, if the model holds a network; by default the mean training row,
-            but for a pipeline with steps before its last.
+            activations; or a model that is a `Chain` of these, such as `MLNClassifier`, `DendriticNetwork`,
+            `DenseNetwork`, `MLP` and `Perceptrons`. Subclasses with their own forward and modules with forward hooks
+            are rejected. Or an object that holds a network: a fitted `DendriticClassifier` or `DendriticRegressor`, a
+            pipeline that ends in one, a table model. These are explained by column, in the units of the target or,
+            for classes, in log-odds.
+        x: inputs, shape (..., in_features), or (batch, ...) with `nn.Flatten`; for an object that holds a network, raw
+            rows, as for `predict`.
+        reference: the input to compare with: a number, or a tensor that broadcasts to `x`, such as the mean input; 0 by
+            default. For an object that holds a network, one row, or as many as `x`; by default the mean training row,
+            which a pipeline with several steps does not have.
 
     Example:
         >>> layer = DendriticLayer(16, 2, branching=[4, 2], wiring="partition", activation="tanh")

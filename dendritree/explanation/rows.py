@@ -1,4 +1,4 @@
-"""Rows of a user's own table, as the network of an estimator, a pipeline or a model of a table reads them.
+"""Rows of a user's own table, as the network of an estimator, a pipeline or a table model reads them.
 
 Scaling and encoding are functions of single columns, so that what an input of the network contributes is what its
 column contributes. For the steps of a pipeline, which may be anything, that is tried out on the very rows.

@@ -145,7 +145,7 @@ class PlannedLayer(NeuronLayer):
 
 
 def check_number(name: str, value: Any, *, positive: bool = True) -> float:
-    """Return `value` as a finite float, greater than 0 if `positive`, or raise the rule.
+    """Return `value` as a finite float, greater than 0 if `positive`, or raise an error.
 
     >>> check_number("k", 5)
     5.0

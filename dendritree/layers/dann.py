@@ -26,7 +26,7 @@ from .dendritic import DendriticLayer
 from .linear import Linear
 
 FIELDS = ("random", "local", "global", "all")
-"""What a dendrite reads: dANN-R, dANN-LRF, dANN-GRF, pdANN."""
+"""Inputs of a dendrite: dANN-R, dANN-LRF, dANN-GRF, pdANN."""
 
 SYNAPSES = 16
 CHUNK = 2048  # fields drawn at once: 2048 x 784 random numbers are 13 MB
@@ -147,7 +147,7 @@ class DANN(NeuronLayer):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw the weights anew from N(0, 2 / children) and set the biases to 0. The fields stay."""
+        """Redraw the weights from N(0, 2 / children) and set the biases to 0. The fields stay."""
         # Differs from the source, which masks Keras' dense layers, whose uniform law knows nothing of the mask.
         self.trees.reset_parameters()
         self._reset_synapses()

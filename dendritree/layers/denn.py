@@ -25,7 +25,7 @@ INPUTS_KEY = "inputs"
 
 
 class DENN(PlannedLayer):
-    r"""A layer of neurons that split their inputs by chance into disjoint branches and take the largest branch.
+    r"""A layer of neurons that split their inputs at random into disjoint branches and output the largest branch.
 
     .. math:: y_n = \max_{j=1 \dots d} \Big( c_{nj} + \sum_{i \in B_{nj}} w_{ni} x_i \Big), \qquad
         B_{n1} \cup \dots \cup B_{nd} = \text{all inputs}, \text{ disjoint}
@@ -108,7 +108,7 @@ class DENN(PlannedLayer):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw the weights anew from N(0, 1 / size of the branch) and set the biases to 0. The wiring stays."""
+        """Redraw the weights from N(0, 1 / size of the branch) and set the biases to 0. The wiring stays."""
         # Where the source is silent: a law for branches. This one keeps the scale of a maximum of two.
         std = torch.tensor([size**-0.5 for size in self.branch_sizes for _ in range(size)])
         self.weight.normal_(generator=generator_on(self.weight.device)).mul_(std.to(self.weight))

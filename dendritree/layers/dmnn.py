@@ -155,7 +155,7 @@ class DMNN(NeuronLayer):
             raise ShapeError(f"y must have one class for each of {samples} samples: got shape {tuple(y.shape)}")
         labels, classes = y.flatten().long(), max(2, self.out_features)
         if not (labels == y.flatten()).all() or not ((labels >= 0) & (labels < classes)).all():
-            raise OptionError(f"y must hold whole numbers from 0 to {classes - 1}: got {y.flatten()[:9].tolist()} ...")
+            raise OptionError(f"y must hold integers from 0 to {classes - 1}: got {y.flatten()[:9].tolist()} ...")
         return labels
 
     @property

@@ -41,7 +41,7 @@ class SynapseTable:
     """The log of a constant factor of each dendrite."""
 
     def select(self, synapses: Tensor, dendrites: Tensor, log_scale: Tensor) -> SynapseTable:
-        """What is left of it by two masks; the dendrites are numbered anew."""
+        """What is left of it by two masks; the dendrites are renumbered."""
         synapses = synapses & dendrites[self.dendrite]
         number = dendrites.cumsum(0) - 1
         return SynapseTable(

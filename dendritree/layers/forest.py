@@ -114,7 +114,7 @@ class ForestLayer(PlannedLayer):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw the weights anew from the paper's law, N(0, 2 / children), and set the biases to 0.
+        """Redraw the weights from the paper's distribution, N(0, 2 / children), and set the biases to 0.
 
         The density gain of the paper's formula reduces to this: a node sees its own children, not the dense row.
         Copies of one rectified dendrite begin with equal weights, 1 / sqrt(children): the parent first answers
@@ -177,7 +177,7 @@ class ForestLayer(PlannedLayer):
         return {"branching": self.branching, **size, **wiring, **self._changed(repeats=self.repeats)}
 
     def __prepare_scriptable__(self) -> ForestLayer:
-        """Say no to `torch.jit.script`, which would fail with a message about type annotations."""
+        """Reject `torch.jit.script`, which would fail with a message about type annotations."""
         raise OptionError(
             f"torch.jit.script cannot read a {type(self).__name__}: torch.jit.trace, torch.export and to_onnx can"
         )
@@ -202,7 +202,7 @@ class ForestLayer(PlannedLayer):
         self._make_plan(forest)
 
     def regrow(self, forest: Forest, *, bias: bool | None = None, windows: IntArray | None = None) -> None:
-        """Take other trees for the same inputs and neurons, with new weights of the initial law.
+        """Take other trees for the same inputs and neurons, with new initial weights.
 
         `weight` and `bias` are new parameters: make optimizers afterwards. `branching`, `wiring` and `repeats` still
         say what the layer was made with.

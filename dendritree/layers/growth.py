@@ -21,7 +21,7 @@ Wirings: TypeAlias = str | Wiring | Sequence[str | Wiring]
 
 @dataclass
 class Growth:
-    """What a user asks of a layer's trees, checked and completed.
+    """The trees that a user requests for a layer, checked and completed.
 
     >>> growth = Growth(784, 10, "auto", depth=None, fan_in=None, wiring=None, repeats=None, ragged=False)
     >>> growth.wirings, growth.forest()[0].describe()

@@ -96,7 +96,7 @@ class KTree(DendriticLayer):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw the weights anew: the trees' from N(0, 2 / children), the soma's as `nn.Linear` does; biases are 0."""
+        """Redraw the weights: the trees' from N(0, 2 / children), the soma's as `nn.Linear` does; biases are 0."""
         super().reset_parameters()
         # Differs from the source, which leaves the soma's bias to nn.Linear's law too: here all start from 0.
         for soma in self.forest.roots.tolist():

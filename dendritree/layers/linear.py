@@ -1,4 +1,4 @@
-"""What follows a layer of trees: a linear read-out, batch normalization, dropout."""
+"""Layers that follow trees: a linear read-out, batch normalization, dropout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Linear(nn.Linear):
     """`nn.Linear`, two or three times as fast after a layer that gives its output features-major, as trees do."""
 
     def reset_parameters(self) -> None:
-        """Draw the weights and the bias anew from the law of `nn.Linear`."""
+        """Redraw the weights and the bias from the distribution of `nn.Linear`."""
         generator, bound = generator_on(self.weight.device), 1 / math.sqrt(self.in_features)
         nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5), generator=generator)
         if self.bias is not None:
@@ -30,7 +30,7 @@ class Linear(nn.Linear):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalization of the last dimension, whatever dimensions lead; `nn.BatchNorm1d` takes the second.
+    """Batch normalization of the last dimension, with any leading dimensions; `nn.BatchNorm1d` normalizes the second.
 
     >>> BatchNorm(8)(torch.randn(5, 7, 8)).shape
     torch.Size([5, 7, 8])
@@ -54,7 +54,7 @@ class Dropout(nn.Dropout):
 def make_linear(
     in_features: int, out_features: int, device: torch.device | str | None, dtype: torch.dtype | None
 ) -> Linear:
-    """A linear layer with He's law for its weights, N(0, 2 / fan-in), and biases of 0.
+    """A linear layer with He initialization for its weights, N(0, 2 / fan-in), and biases of 0.
 
     >>> make_linear(3, 2, None, None).bias.tolist()
     [0.0, 0.0]

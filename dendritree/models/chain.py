@@ -124,7 +124,7 @@ def _changed(model: nn.Module) -> str:
     else:
         forward = next((kind for kind in KNOWN if isinstance(model, kind)), type(model)).forward
     if type(model).forward is not forward or "forward" in vars(model):
-        return ", which has a forward of its own"
+        return ", which has its own forward"
     if model._forward_hooks or not all(isinstance(hook, WEIGHT_HOOKS) for hook in model._forward_pre_hooks.values()):
         return ", which has forward hooks"
     return ""

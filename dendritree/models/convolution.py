@@ -103,10 +103,10 @@ def _rises(activation: nn.Module) -> bool:
 
 
 class _Convolution(nn.Conv2d):
-    """A convolution with He's law for its weights and biases of 0, as `make_linear` has them."""
+    """A convolution with He initialization for its weights and biases of 0, as `make_linear` has them."""
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew."""
+        """Redraw the weights."""
         if not self.weight.is_meta:
             nn.init.kaiming_normal_(self.weight, nonlinearity="relu", generator=generator_on(self.weight.device))
         nn.init.zeros_(self.bias)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What holds a network and prepares rows for it: estimators, pipelines and searches that end in one, models of tables.
+"""What holds a network and prepares rows for it: estimators, pipelines and searches that end in one, table models.
 
 Asked by attribute, so that neither scikit-learn nor this library's estimators are imported.
 """
@@ -17,7 +17,7 @@ Holder = TypeVar("Holder")
 
 
 def held_by(model: Any) -> Any:
-    """What the last step of a pipeline, the best of a search or a model of a table holds; None for anything else."""
+    """What the last step of a pipeline, the best of a search or a table model holds; None for anything else."""
     if hasattr(model, "steps"):
         return model.steps[-1][1]
     if hasattr(model, "encoding"):
@@ -26,7 +26,7 @@ def held_by(model: Any) -> Any:
 
 
 def network_of(model: Any) -> nn.Module:
-    """The network of a model: itself, or what an estimator, a pipeline, a search or a model of a table holds.
+    """The network of a model: itself, or what an estimator, a pipeline, a search or a table model holds.
 
     >>> network_of(nn.Linear(2, 1))
     Linear(in_features=2, out_features=1, bias=True)
@@ -44,7 +44,7 @@ def network_of(model: Any) -> nn.Module:
     name = type(model).__name__ if inner is model else f"{type(model).__name__} of a {type(inner).__name__}"
     raise OptionError(
         "the model must be an nn.Module, a DendriticClassifier or DendriticRegressor, a pipeline that ends in one or a "
-        f"model of a table: got {name}"
+        f"table model: got {name}"
     )
 
 

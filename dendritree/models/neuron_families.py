@@ -1,4 +1,4 @@
-"""Neurons of one's own, by name: what `NeuronNetwork`, `create_model` and `dendritree compare` need to know of one."""
+"""Custom neurons, by name: what `NeuronNetwork`, `create_model` and `dendritree compare` need to know of one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESERVED = (
     *("tree", "sparse", "dense", "linear", "tied", "tied-linear", "conv", "tree-conv"),
     *("ktree", "denn", "dnm", "dmnn", "dann"),
 )
-"""Families of this library, which a neuron of one's own must not be called."""
+"""Families of this library, whose names a custom neuron must not take."""
 PLACEMENT = ("device", "dtype")
 
 
@@ -63,7 +63,7 @@ def register_neuron(
 
         @register_neuron("doubled")
         class Doubled(nn.Linear):
-            "Twice what a linear neuron says."
+            "Twice the output of a linear neuron."
 
             def forward(self, x):
                 return 2 * super().forward(x)

@@ -99,7 +99,7 @@ class DANNClassifier(Classifier):
 
     Args:
         in_features: number of inputs.
-        out_features: number of classes; 1 for a yes-or-no question.
+        out_features: number of classes; 1 for binary classification.
         somata: number of somata, `S`.
         dendrites: of each soma, `D`.
         synapses, field, image_shape, activation, seed, backend: as in `DANN`; field `"all"` is the source's pdANN.

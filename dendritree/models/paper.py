@@ -1,6 +1,6 @@
 """The paper's models: a single dendritic neuron, a layer of class neurons (MLN: multi-layer neuron), and the controls.
 
-The controls are what a dendritic model has to be compared with. Their dense weights start from He's law
+The controls are what a dendritic model has to be compared with. Their dense weights start from He initialization,
 N(0, 2 / fan-in), their biases from 0. Dropout acts on the inputs, as for the trees.
 """
 
@@ -75,7 +75,7 @@ class MLNClassifier(Chain):
 
 @register("mln-binary", example={"in_features": 16, "branching": 4})
 class MLNBinaryClassifier(MLNClassifier):
-    """One dendritic neuron that answers a yes-or-no question.
+    """One dendritic neuron for binary classification.
 
     Args:
         in_features: number of inputs.
@@ -111,7 +111,7 @@ class Perceptrons(Classifier):
 
     Args:
         in_features: number of inputs.
-        out_features: number of classes; 1 for a yes-or-no question.
+        out_features: number of classes; 1 for binary classification.
         dropout: probability of silencing an input while training.
         output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
@@ -151,7 +151,7 @@ class MLP(Classifier):
 
     Args:
         in_features: number of inputs.
-        out_features: number of classes; 1 for a yes-or-no question.
+        out_features: number of classes; 1 for binary classification.
         hidden: number of hidden units, `h` in the paper.
         dropout: probability of silencing an input while training.
         output: `"logits"` or `"probabilities"`.

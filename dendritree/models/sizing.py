@@ -35,7 +35,9 @@ def parse_count(name: str, text: str | int) -> int:
         found = re.fullmatch(r"([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,12})?([kKM]?)", text.strip())
         number = Decimal(found[1].replace(",", "") + (found[2] or "")) * UNITS[found[3]] if found else None
         if number is None or number != int(number):
-            raise OptionError(f"{name} must be a whole number of parameters, as 9000, 9k or 1.5M: got {text!r:.60}")
+            raise OptionError(
+                f"{name} must be an integer number of parameters, such as 9000, 9k or 1.5M: got {text!r:.60}"
+            )
         text = int(number)
     return check_int(name, text)
 
@@ -48,7 +50,7 @@ def check_budget(budget: float | int | str) -> float | int:
     """
     if isinstance(budget, float):
         if not 0.0 < budget <= 1.0:
-            raise OptionError(f"budget must be a share in (0, 1] or a whole number of parameters: got {budget!r}")
+            raise OptionError(f"budget must be a share in (0, 1] or an integer number of parameters: got {budget!r}")
         return budget
     return parse_count("budget", budget)
 

@@ -32,7 +32,7 @@ class Code(NamedTuple):
     symbol: str
     """Its name within the object."""
     needs: Sequence[str]
-    """Functions of other libraries that it calls, but for those of C that LLVM itself resorts to."""
+    """Functions of other libraries that it calls, except those of C that LLVM itself provides."""
     content: bytes
     """The object, as a linker would take it."""
 

@@ -149,7 +149,7 @@ def plot_efficiency(
     ax: Any = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Any:
-    """Accuracy against parameters on one task, one line per family, with bands for 95 % intervals over seeds.
+    """Accuracy against parameters on one task, one line per family, with bands for 95% intervals over seeds.
 
     Args:
         comparison: the folder of a `dendritree compare` run, its records, or what `summarize` made of them.

@@ -54,7 +54,7 @@ def layer_of(model: Any) -> DendriticLayer:
 
 
 def names_of(model: Any) -> list[str] | None:
-    """Names of the inputs of the network that an estimator or a model of a table holds, if it knows them."""
+    """Names of the inputs of the network that an estimator or a table model holds, if it knows them."""
     encoding = getattr(model, "encoding", None)
     names = getattr(model, "feature_names_in_", None) if encoding is None else encoding.features
     return None if names is None or (held_by(model) is not None and encoding is None) else [str(name) for name in names]

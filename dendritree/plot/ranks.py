@@ -28,7 +28,7 @@ def critical_difference(
 ) -> Any:
     """The critical-difference diagram of Demšar (2006): mean ranks, and which models are not told apart.
 
-    Rank 1 is the best. A bar joins models whose mean ranks differ by less than Nemenyi's critical difference at 5 %.
+    Rank 1 is the best. A bar joins models whose mean ranks differ by less than Nemenyi's critical difference at 5%.
 
     J. Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7 (2006), 1-30.
 

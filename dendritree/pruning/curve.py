@@ -47,13 +47,13 @@ def pruning_curve(
     """Accuracy against size: the model pruned to several budgets by importance on training examples, each evaluated.
 
     Args:
-        model: as `prune` takes it; it is not changed.
-        data: a `Split`, or anything that `load_dataset` takes; importance is measured on its first 1,000 training
+        model: any model that `prune` accepts; it is not changed.
+        data: a `Split`, or anything that `load_dataset` accepts; importance is measured on its first 1,000 training
             examples.
-        budgets: parameters of the points; by default shares of the model's own from all to a tenth, where attainable.
-        part: of the split, for the evaluation: `"val"` or `"test"`.
+        budgets: numbers of parameters; by default shares of the model's own, from all to a tenth, where attainable.
+        part: the part of the split to evaluate on: `"val"` or `"test"`.
         loss: as in `FitConfig`.
-        retrain: train every pruned model like that before it is evaluated.
+        retrain: how to retrain every pruned model before it is evaluated; None does not.
 
     Example:
         >>> from dendritree import MLNClassifier

@@ -41,14 +41,14 @@ def prune(
     and training work as for any other layer.
 
     Args:
-        model: a `DendriticLayer`, or a model that `explain` takes and that uses each dendritic layer once. All of them
-            are pruned. Of an estimator, a pipeline or a model of a table, the network is.
-        budget: parameters of the whole model to keep at most: a number, as 400 or "2k", or a share as a float.
+        model: a `DendriticLayer`, or a model that `explain` accepts and that uses each dendritic layer once. All its
+            dendritic layers are pruned. For an estimator, a pipeline or a table model, its network is pruned.
+        budget: the most parameters that the whole model may keep: a number, such as 400 or "2k", or a share as a float.
         threshold: edges up to this importance are removed; 0 removes what contributes nothing.
-        examples: inputs on which importance is measured, as `explain` takes them, one per row; required for a model. A
-            layer without examples is pruned by its weights.
-        reference: the input to compare with: a number or a tensor of shape (in_features,); a row, for what holds a
-            network. By default the mean of the examples, or 0 without any.
+        examples: inputs on which importance is measured, one per row, as for `explain`; required for a model. Without
+            examples a layer is pruned by its weights.
+        reference: the input to compare with: a number or a tensor of shape (in_features,); one row, for an object that
+            holds a network. By default the mean of the examples, or 0 without examples.
 
     Example:
         >>> layer = DendriticLayer(64, 1, branching=8)

@@ -13,7 +13,7 @@ from ..errors import import_extra
 from .chart import Chart, Line, Panel
 from .palette import FAMILIES, LIGHT, Look, Looks
 from .ranks import RankDiagram, draw_ranks
-from .scaling import label_ends, set_scales
+from .scaling import label_ends, set_scales, shorten_ticks
 
 WIDTH = 340  # pixels: what a phone of 360 shows without scrolling
 LEGEND_LINE, BAR_HEIGHT = 17, 20
@@ -222,6 +222,7 @@ def _add_levels(axes: Any, x_label: str, lines: Sequence[Line], models: Looks) -
         look = models[line.family, line.size]
         axes.plot(line.x, [place], marker=look.mark, markersize=5, markeredgewidth=0, color=look.color)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(4, steps=ROUND_STEPS))
+    shorten_ticks(axes.xaxis, axes.get_xlim())
     _name_rows(axes, x_label, lines)
 
 
@@ -245,12 +246,14 @@ def _label(axes: Any, chart: Chart, y_label: str, *, last: bool) -> None:
     ticker = import_extra("matplotlib.ticker", extra="report")
     axes.set_ylabel(y_label, labelpad=4)
     axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=ROUND_STEPS))
+    shorten_ticks(axes.yaxis, axes.get_ylim())
     if chart.form == "points":
         axes.xaxis.set_major_locator(ticker.MaxNLocator(4, steps=ROUND_STEPS))
         axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
         axes.margins(x=0.1)
     elif chart.form in ("values", "cloud"):
         axes.xaxis.set_major_locator(ticker.MaxNLocator(4, steps=ROUND_STEPS))
+        shorten_ticks(axes.xaxis, axes.get_xlim())
     elif chart.form == "curves":
         axes.margins(x=0.01)
         axes.xaxis.set_major_locator(ticker.MaxNLocator(6, steps=ROUND_STEPS, integer=True))

@@ -21,7 +21,7 @@ FORMS = (*TEXTS, *NUMBERS)
 
 
 BADGES = {
-    "good": ("holds", "within", "inside", "ahead", "whole"),
+    "good": ("holds", "within", "inside", "ahead", "whole", "completed"),
     "bad": ("does not hold", "outside", "behind"),
     "open": ("undecided", "partial"),
 }

@@ -46,6 +46,13 @@ def set_scales(axes: Any, panel: Panel) -> None:
         axes.set_yticks(ticks, [f"{value:g}" for value in ticks])
     else:
         axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=(1, 2, 5, 10)))
+        shorten_ticks(axes.yaxis, axes.get_ylim())
+
+
+def shorten_ticks(axis: Any, limits: tuple[float, float]) -> None:
+    """Write 200k or 1.5M on an axis that reaches 10,000: longer numbers push the name of the axis off the chart."""
+    if max(map(abs, limits)) >= 1e4:
+        axis.set_major_formatter(lambda value, _: show_size(value))
 
 
 def _set_sizes(axes: Any, sizes: Any) -> None:
@@ -87,13 +94,14 @@ def _of_steps(steps: Any) -> Any:
 def show_size(value: float) -> str:
     """A size as axes show it.
 
-    >>> [show_size(value) for value in (128, 2000, 50_000, 1_000_000)]
-    ['128', '2k', '50k', '1M']
+    >>> [show_size(value) for value in (128, 2000, 50_000, 1_000_000, 2_500_000, 3e9)]
+    ['128', '2k', '50k', '1M', '2.5M', '3B']
     """
-    for unit, letter in ((1e6, "M"), (1e3, "k")):
-        if value >= unit:
-            return f"{value / unit:g}{letter}"
-    return f"{value:g}"
+    sign = "\N{MINUS SIGN}" if value < 0 else ""
+    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{sign}{abs(value) / unit:g}{letter}"
+    return f"{sign}{abs(value):g}"
 
 
 def label_ends(axes: Any, lines: Sequence[Line], models: Looks, *, size: float) -> None:

@@ -22,12 +22,12 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
     """A classifier made of dendritic neurons, with defaults that do well on a new table of numbers.
 
     Inputs are standardized and clipped at five standard deviations. Training uses AdamW and a one-cycle learning
-    rate. The result depends on `random_state` alone, in any thread; torch's own generator is neither used nor changed.
+    rate. The result depends only on `random_state`, in any thread; torch's own generator is neither used nor changed.
     Threads may share a fitted estimator.
 
     Args:
-        budget: most parameters the network may have, as 5000 or `"5k"`; by default as many as scikit-learn's
-            `MLPClassifier()` has, up to 15,000.
+        budget: the most parameters that the network may have, such as 5000 or `"5k"`; by default as many as
+            scikit-learn's `MLPClassifier()` has, up to 15,000.
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
         image_shape: (channels, height, width) of rows that are the pixels of an image; neurons then read small windows.
@@ -38,18 +38,18 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         lr: highest learning rate of the cycle, and the constant one of `partial_fit`.
         weight_decay: of AdamW.
         dropout: probability of silencing a hidden neuron while training.
-        members: groups of hidden neurons that each learn to answer without the others (`training.committee`), by
-            default 4. A group leaves a quarter of the rows out, and the epoch is kept in which the groups did best on
-            the rows that they had left out. The trained network is an ordinary one, whose answer is the mean of
-            theirs. 1 for none.
+        members: groups of hidden neurons that each learn to predict without the others (`training.committee`), by
+            default 4. Each group leaves out a quarter of the rows, and the epoch in which the groups did best on the
+            rows they left out is kept. The trained network is an ordinary one, which predicts the mean of the groups.
+            1 trains the network as a whole.
         class_weight: a weight for each class, or `"balanced"` (`fit` only); all equal by default.
         early_stopping: set aside some rows to decide when to stop, and keep the weights of the epoch with the lowest
             loss on them; members then learn from all other rows.
         validation_fraction: share of the rows set aside for that.
         n_iter_no_change: epochs without a lower validation loss after which training stops.
-        random_state: a number for the same result every time.
-        verbose: write a line of progress about twenty times.
-        device: of the network, as in PyTorch.
+        random_state: an integer for reproducible results.
+        verbose: print a line of progress about twenty times.
+        device: the device of the network, as in PyTorch.
 
     Attributes:
         classes_: the classes, in the order of `predict_proba`'s columns.
@@ -57,8 +57,9 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         n_parameters_: number of parameters of the network.
         n_iter_: number of epochs trained.
         loss_curve_: mean training loss of each epoch.
-        validation_loss_curve_: mean loss of each epoch on the rows that were left out or set aside; None without.
-        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+        validation_loss_curve_: mean loss of each epoch on the rows that were left out or set aside; None without such
+            rows.
+        n_features_in_, feature_names_in_: as in all scikit-learn estimators.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -121,7 +122,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         if known is not None and not np.array_equal(given, known):
             raise OptionError(f"classes must stay those of the first call, {known}: got {given}")
         if len(given) < 2:
-            raise OptionError(f"classes must be at least two to tell apart: got {given}")
+            raise OptionError(f"classes must be at least two: got {given}")
         return given
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, *, partial: bool = False) -> tuple[Array, Array, Array]:  # noqa: N803
@@ -130,10 +131,10 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         if not partial:
             self.classes_ = np.unique(labels)
             if len(self.classes_) < 2:
-                raise ValueError(f"y must have at least two classes to tell apart: got one class, {self.classes_[0]!r}")
+                raise ValueError(f"y must have at least two classes: got one class, {self.classes_[0]!r}")
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
-            raise OptionError(f"y must hold classes of {self.classes_} alone: got {unknown}")
+            raise OptionError(f"y must hold only classes of {self.classes_}: got {unknown}")
         if self.class_weight is None:
             return x, labels, weights
         per_class = _class_weight.compute_class_weight(self.class_weight, classes=self.classes_, y=labels)

@@ -94,7 +94,7 @@ def _check_learned(config: Mapping[str, Any]) -> None:
         raise FormatError(f"loss_curve in {folders.CONFIG_FILE} must hold numbers: got {losses!r:.60}")
     names = entry(config, "feature_names", list, type(None))
     if names is not None and not (len(names) == features and all(type(name) is str for name in names)):
-        raise FormatError(f"feature_names must be {features} texts, one per feature: got {names!r:.60}")
+        raise FormatError(f"feature_names must be {features} strings, one per feature: got {names!r:.60}")
 
 
 def _classes(config: Mapping[str, Any]) -> Any:

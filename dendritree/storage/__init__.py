@@ -1,4 +1,4 @@
-"""`save` and `load`: models, the scikit-learn estimators that hold one, and models of tables, without pickle."""
+"""`save` and `load`: models, the scikit-learn estimators that hold one, and table models, without pickle."""
 
 from .epochs import KeepEpochs
 from .folders import load, load_model, save

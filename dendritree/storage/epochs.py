@@ -14,13 +14,14 @@ EPOCH = "epoch-"
 
 
 class KeepEpochs:
-    """A callback of `fit` that saves the model after each epoch, wiring included: moving synapses are seen to move.
+    """A callback for `fit` that saves the model after each epoch, including its wiring.
 
-    Put it after a `Rewiring`. `dendritree view FOLDER` opens the epochs and has a button that plays them.
+    Put it after a `Rewiring`. `dendritree view FOLDER` opens the epochs and has a button that plays them, so you can
+    watch synapses move.
 
     Args:
-        folder: where to, as `FOLDER/epoch-0001`.
-        every: keep every so many epochs, the first one always.
+        folder: where to save them, as `FOLDER/epoch-0001`.
+        every: save every so many epochs, starting with the first.
 
     >>> import tempfile
     >>> from dendritree import FitConfig, MLNClassifier, fit

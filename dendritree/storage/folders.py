@@ -5,7 +5,7 @@
       weights.safetensors  its tensors: the state dict of a network, trees and wiring included
 
 An object is described by a config (plain JSON values) and named tensors. A description may hold another one: that of an
-estimator holds its network's, that of a model of a table its estimator's.
+estimator holds its network's, that of a table model its estimator's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..folders import files_of_others, files_together, finish_changes, reserved
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "weights.safetensors"
 COLUMNS_FILE = "columns.json"
-"""Version 1 only: the columns of a model of a table, beside the config of its estimator."""
+"""Version 1 only: the columns of a table model, beside the config of its estimator."""
 WEIGHTS_DIGEST = "weights_sha256"
 """In the config: which weights it belongs to. Folders of older versions have none, and are read as they are."""
 
@@ -51,13 +51,13 @@ Description = tuple[dict[str, Any], dict[str, Tensor]]
 def save(model: Any, folder: str | os.PathLike[str]) -> None:
     """Write a network, a fitted `DendriticClassifier` or `DendriticRegressor`, or a `TableModel` to a folder.
 
-    `load` reads it back: `load(folder)` if a file can describe it, as it can models and layers of this library and
-    `nn.Sequential`s of these and of layers of `torch.nn`. A model of your own that holds layers of this library, and
-    the result of `convert`, keep their weights and those layers: `load(folder, into=model)` fills another one in.
+    `load(folder)` rebuilds models and layers of this library, and any `nn.Sequential` of these and of layers of
+    `torch.nn`. For your own model that contains layers of this library, and for the result of `convert`, the folder
+    holds the weights and those layers: `load(folder, into=model)` fills them into another instance.
 
-    The folder may be new, without files, or a model folder, in which the model is replaced and
-    other files stay as they are; any other existing path raises `FormatError`. A link is followed. The files change
-    together: whenever the process is killed, `load` reads the old model or the new one. Two processes take turns.
+    The folder may be new, empty, or a model folder, in which the model is replaced and other files are left alone; any
+    other existing path raises `FormatError`. A link is followed. The files change together: even if the process is
+    killed, `load` reads either the old model or the new one. Two processes take turns.
 
     >>> import tempfile, dendritree
     >>> net = dendritree.create_model("mln", in_features=16, out_features=3, branching=4)
@@ -76,18 +76,18 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
 def load(
     folder: str | os.PathLike[str], *, into: nn.Module | None = None, device: torch.device | str | None = None
 ) -> Any:
-    """Read what `save` wrote: a network in evaluation mode, an estimator, or a model of a table.
+    """Read what `save` wrote: a network in evaluation mode, an estimator, or a table model.
 
-    An estimator predicts as it did; `partial_fit` resumes from its weights, with a new optimizer. Torch's random state
-    is left as it was.
+    An estimator predicts as before; `partial_fit` continues from its weights, with a new optimizer. Torch's random
+    state is not changed.
 
     Args:
-        folder: that `save` wrote.
-        into: a network to be filled, in place, and returned: for a model of a class of your own, which no file can
-            build. Layers of this library are put in as they were saved: the original of a conversion is converted, a
-            pruned layer is pruned. Everything else must be there, with the same names, shapes and types. After an
-            error the network is as it was.
-        device: to move it to.
+        folder: a folder that `save` wrote.
+        into: a network to fill in place and return, for a model of your own class, which no file can build. Layers of
+            this library are restored as they were saved: the original of a conversion is converted, a pruned layer is
+            pruned. Everything else must exist, with the same names, shapes and types. After an error the network is
+            unchanged.
+        device: the device to load to; the CPU by default.
 
     >>> import tempfile, dendritree
     >>> net = dendritree.create_model("mln", in_features=16, out_features=3, branching=4).eval()
@@ -101,7 +101,7 @@ def load(
 
 
 def load_model(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> nn.Module:
-    """Read a network that `save` wrote; folders of estimators and of models of tables raise `FormatError`."""
+    """Read a network that `save` wrote; folders of estimators and of table models raise `FormatError`."""
     model: nn.Module = read_folder(folder, MODEL_FORMAT, device=device)
     return model
 
@@ -256,7 +256,7 @@ def _read_pair(folder: Path, *formats: str) -> tuple[Any, bytes, str]:
             return config, weights, ""
         if before == (wanted, found):  # seen twice: not a moment in which another process replaces both
             rule = f"{WEIGHTS_FILE} must be the file that {CONFIG_FILE} was written with"
-            remedy = f"to load it all the same, remove {WEIGHTS_DIGEST} there"
+            remedy = f"to load it anyway, remove {WEIGHTS_DIGEST} there"
             return config, weights, f"{rule}: its SHA-256 is {found}, not {wanted!r:.80}; {remedy}"
         before = wanted, found
 

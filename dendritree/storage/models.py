@@ -193,7 +193,7 @@ def describe_layer(module: nn.Module) -> dict[str, Any]:
     """
     name = type(module).__name__
     if "forward" in vars(module) or module._forward_hooks or module._forward_pre_hooks:
-        raise OptionError(f"{name} has forward hooks, or a forward of its own, which a file does not keep")
+        raise OptionError(f"{name} has forward hooks, or its own forward, which a file does not store")
     if "model_name" in vars(module):
         return describe_model(module)[0]
     if type(module) is nn.Sequential:

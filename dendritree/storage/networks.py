@@ -1,7 +1,7 @@
-"""Networks as descriptions: a registered model, a description of layers, or the parts of a model of one's own.
+"""Networks as descriptions: a registered model, a description of layers, or the parts of a custom model.
 
 A model whose class is not known here is described by its *parts*: the layers in it that are of this library, each with
-its name, and the state dict of all of it. `fill` puts them into a model of that class, in the place of what is there:
+its name, and the state dict of all of it. `fill` puts them into a model of that class, in place of what is there:
 into the original of a conversion, the trees that replaced its perceptrons.
 """
 
@@ -30,7 +30,7 @@ def describe(model: Any) -> Description:
     """What `rebuild` or `fill` makes the model from."""
     if not isinstance(model, nn.Module):
         raise OptionError(
-            f"save takes a network, a DendriticClassifier, a DendriticRegressor or a model of a table: got "
+            f"save takes a network, a DendriticClassifier, a DendriticRegressor or a table model: got "
             f"{type(model).__name__}"
         )
     state = model.state_dict()
@@ -47,7 +47,7 @@ def describe(model: Any) -> Description:
     if not any(isinstance(module, NeuronLayer) for module in model.modules()):
         raise OptionError(
             f"a model to be saved must hold layers of this library, or be made of known layers of torch.nn: {why}; for "
-            "any other there is safetensors.torch.save_model"
+            "any other, use safetensors.torch.save_model"
         )
     return {"class": type(model).__name__, "why": why, "parts": dict(_parts(model))}, state
 
@@ -77,8 +77,8 @@ def rebuild(config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: to
     """The network of a description, in evaluation mode."""
     if "parts" in config:
         raise FormatError(
-            f"{config.get('class')!s:.60} must be built by code of yours, and filled: load(folder, into=model); a "
-            f"file alone cannot build it ({config.get('why')!s:.200})"
+            f"{config.get('class')!s:.60} must be built by your own code and filled in: load(folder, into=model); "
+            f"a file cannot build it ({config.get('why')!s:.200})"
         )
     if "layers" not in config:
         return rebuild_model(config, tensors, device)

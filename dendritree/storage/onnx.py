@@ -44,10 +44,10 @@ class OnnxFile:
     difference: float | None
     """Largest difference between the outputs of onnxruntime and of the model; None if onnxruntime is not installed."""
     inputs: tuple[str, ...] = ()
-    """Names of the numbers of a sample of a model of a table, which are also in the file, as the metadata `inputs` and
+    """Names of the numbers of a sample of a table model, which are also in the file, as the metadata `inputs` and
     `outputs`; of other models none."""
     raw: bool = True
-    """Whether the file takes samples as the model does; not if a table has columns that are no numbers."""
+    """Whether the file takes the same samples as the model; False if a table has columns that are not numeric."""
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = None) -> OnnxFile:
@@ -58,10 +58,10 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
 
     Args:
         model: takes one tensor with the batch first, and returns one. A fitted `DendriticClassifier` or
-            `DendriticRegressor` is written with its scaling: the file takes raw rows, in float64, and gives
-            probabilities, or predictions in the units of the target. So is a model of a table: of columns that are all
-            numbers the file takes those, NaN where they are missing; if there are categories or dates, it takes rows
-            as the model's `encoded` gives them.
+            `DendriticRegressor` is exported with its scaling: the file takes raw rows, in float64, and returns
+            probabilities, or predictions in the units of the target. So is a table model: if all columns are numeric,
+            the file takes them, with NaN for missing cells; with categories or dates it takes rows as the model's
+            `encoded` returns them.
         path: the file, replaced if it exists. Its folder must exist.
         example: a batch of inputs; not needed if the model or its first layer states `in_features` or `input_shape`.
 

@@ -233,7 +233,7 @@ def _shown(values: Mapping[str, Any], key: str) -> str:
 
 
 def _form(value: Any) -> Any:
-    """A JSON value with `float` in the place of every number."""
+    """A JSON value with `float` in place of every number."""
     if isinstance(value, dict):
         return {key: _form(each) for key, each in value.items()}
     if isinstance(value, list):

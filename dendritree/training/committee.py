@@ -16,26 +16,26 @@ from ..models.network import Network
 
 
 class Committee(nn.Module):
-    r"""A network whose hidden neurons form groups, the *members*; each learns to answer without the others.
+    r"""A network whose hidden neurons form groups, the *members*; each learns to predict without the others.
 
-    With the read-out :math:`W h + c`, member :math:`m` of :math:`k` answers :math:`W h_m + c_m`, where :math:`h_m` has
-    the neurons of its own group and 0 elsewhere. The loss is the mean over the members. Their mean answer,
+    With the read-out :math:`W h + c`, member :math:`m` of :math:`k` predicts :math:`W h_m + c_m`, where :math:`h_m` has
+    the neurons of its own group and 0 elsewhere. The loss is the mean over the members. Their mean prediction,
     :math:`\frac{1}{k} W h + \bar c`, is that of an ordinary network with as many parameters, which `merged` returns.
-    So the gain of an ensemble costs nothing once the network is trained, and all tools take it.
+    So the gain of an ensemble costs nothing once the network is trained, and all tools accept it.
 
-    Members share no weight. Each can therefore leave some rows out, and be asked about these: together they tell how
-    well rows are predicted that were not learned from, for all rows.
+    Members share no weights, so each can leave out some rows and be evaluated on them: together they show, for all
+    rows, how well rows are predicted that were not learned from.
 
     Args:
-        network: with hidden layers and a linear read-out. It is trained in place.
+        network: a network with hidden layers and a linear read-out. It is trained in place.
         members: number of groups, at most one per hidden neuron of the last layer.
         held_out: whether rows have one more column, the member that does not learn from the row. The output then has
-            the answers of all other members while training, and that member's answer in evaluation. Without it, the
-            output has all answers while training, and their mean in evaluation.
+            the predictions of all other members in training mode, and that of this member in evaluation mode.
+            Otherwise the output has all predictions in training mode, and their mean in evaluation mode.
 
     Shape:
         - input: (rows, in_features), with `held_out` (rows, in_features + 1)
-        - output: (rows, answers, out_features)
+        - output: (rows, predictions, out_features)
 
     Example:
         >>> from dendritree.models import create_model

@@ -41,7 +41,7 @@ class FitConfig:
     weight_decay: float = 0.0
     """Weight decay of the optimizer."""
     seed: int = 0
-    """Governs the order of examples and dropout."""
+    """Determines the order of examples, and dropout."""
     restore_best: bool = True
     """Leave the model with the weights of its best epoch by validation loss; otherwise with those of the last."""
 

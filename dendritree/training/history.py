@@ -46,7 +46,7 @@ class History:
     def best(self) -> Epoch:
         """The epoch with the lowest validation loss; the earlier one of equals, NaN last."""
         if not self.epochs:
-            raise OptionError("a history must have at least one whole epoch to have a best one: got none")
+            raise OptionError("a history must have at least one completed epoch to have a best one: got none")
         seen, best = self._found or (1, self.epochs[0])
         for epoch in self.epochs[seen:]:
             best = epoch if epoch.better_than(best) else best
@@ -76,9 +76,9 @@ Callback = Callable[[Run], None]
 
 
 class EarlyStopping:
-    """A callback that ends a run whose validation loss has not become lower for some epochs.
+    """A callback that stops a run whose validation loss has not decreased for some epochs.
 
-    With `FitConfig.restore_best` the model is left with its best weights.
+    With `FitConfig.restore_best` the model ends with its best weights.
 
     Args:
         patience: epochs to wait.

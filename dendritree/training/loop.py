@@ -38,19 +38,19 @@ def fit(
     the run between two steps; the history so far is returned with `interrupted` set.
 
     Args:
-        model: returns outputs that fit `config.loss`.
-        data: a `Split`, of which `train` is trained on and `val` evaluated after each epoch; `test` is not used.
-            Weights of examples count in the loss and in all figures. Without validation examples there is no best
+        model: any model whose outputs fit `config.loss`.
+        data: a `Split`: the model is trained on `train` and evaluated on `val` after each epoch; `test` is not used.
+            Example weights count in the loss and in all figures. Without validation examples there is no best
             epoch: they may be absent only with `restore_best=False`, and their figures are NaN. Or a pair (x, y), a
-            dataset or a loader, with x in the shape that the model takes: a fifth is for validation
-            (`data.objects.split_to_fit`). Or a name or a path, as `load_dataset` takes it.
+            dataset or a loader, with x in the shape that the model takes: a fifth is used for validation
+            (`data.objects.split_to_fit`). Or a name or path that `load_dataset` accepts.
         config: how to train.
-        callbacks: called with the `Run` after each epoch, in this order: progress, early stopping.
+        callbacks: called with the `Run` after each epoch, in the given order, for progress, early stopping and so on.
         checkpoint: a file that is written after each epoch. If it exists, the run resumes from it, with the same result
             as an uninterrupted run. A file of another model, other data or another config raises `FormatError`, as does
-            a damaged one, and the model is unchanged. The state of callbacks is not kept. Needs the extra `save`.
+            a damaged one, and the model is unchanged. The state of callbacks is not saved. Needs the extra `save`.
         optimizer: an optimizer of the model's parameters, to continue with its state where an earlier run ended; by
-            default a new one, as `config` says.
+            default a new one, according to `config`.
 
     Example:
         >>> from dendritree import MLNClassifier

@@ -1,6 +1,6 @@
 """Rewiring (structural plasticity): while a model trains, its weakest synapses move to other inputs.
 
-The number of parameters never changes. A synapse that moved starts anew: its weight is 0, the optimizer's state of it
+The number of parameters never changes. A synapse that moved starts over: its weight is 0, its optimizer state
 is cleared. The training loops of others, Lightning and the Trainer of transformers, are not needed here: their classes
 are extended where a callback is made.
 """
@@ -41,8 +41,8 @@ class Rewiring:
         fraction: share of a neuron's synapses that move after the first epoch.
         until: share of the run's epochs after which nothing moves.
         every: epochs between two moves.
-        where: `"anywhere"`, or `"window"`: to inputs of the dendrite's own window, only in layers of wiring `Local`.
-        seed: of the new inputs.
+        where: `"anywhere"`, or `"window"`: to inputs of the dendrite's own window, only in layers with wiring `Local`.
+        seed: seed of the draw of new inputs.
 
     Example:
         >>> from dendritree import DendriticNetwork, FitConfig, fit
@@ -72,13 +72,13 @@ class Rewiring:
     def after_epoch(
         self, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], epoch: int, epochs: int
     ) -> None:
-        """Move synapses in a training loop of your own, at the end of each epoch.
+        """Move synapses in your own training loop, at the end of each epoch.
 
         Args:
-            model: what is trained.
-            optimizers: of its weights; their state of the moved synapses is cleared.
-            epoch: that ended, from 0.
-            epochs: of the whole run.
+            model: the model that is trained.
+            optimizers: the optimizers of its weights; their state for the moved synapses is cleared.
+            epoch: the epoch that just ended, from 0.
+            epochs: number of epochs of the whole run.
         """
         layers = self._layers(model)
         share = self.share(epoch, epochs)
@@ -235,7 +235,7 @@ def _forget(weight: nn.Parameter, edges: Tensor, optimizer: torch.optim.Optimize
 
 
 def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt.NDArray[np.int64]:
-    """The indices of the weakest synapses of each neuron, but for those that are copies of others."""
+    """The indices of the weakest synapses of each neuron, except those that are copies of others."""
     own = np.flatnonzero(forest.is_template[dendrite_of_synapse(forest)])
     neuron = forest.neuron_of_synapse[own]
     order = np.lexsort((strength[forest.synapse_edges[own]], neuron))

@@ -1,4 +1,4 @@
-"""Estimators and models of tables on the page: raw rows go in, by the names of their columns."""
+"""Estimators and table models on the page: raw rows go in, by the names of their columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_COLUMNS = 19
 
 
 def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
-    """A fitted estimator, or a model of a table, to be shown.
+    """A fitted estimator, or a table model, to be shown.
 
     Samples of an estimator are rows around the mean of those it learned; that of a table is its typical row.
 
@@ -29,7 +29,7 @@ def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
     """
     given = ", ".join(option for option, value in options.items() if value is not None)
     if given:
-        raise OptionError(f"an estimator knows its columns and how they were scaled: got {given}")
+        raise OptionError(f"an estimator has its own columns and scaling: got {given}")
     estimator = held_by(model) or model
     module = estimator.as_module(probabilities=False)
     scale, _, _ = estimator.output_units()

@@ -170,7 +170,7 @@ class Exhibit:
         return self._to_probabilities is not None
 
     def describe(self) -> dict[str, Any]:
-        """All that the page has to know of the model, as JSON values."""
+        """Everything the page needs to know about the model, as JSON values."""
         pixels = self.pixels
         return {
             "name": self.name,

@@ -113,7 +113,7 @@ class SameOrigin:
         if origin in (None, b"http://" + headers.get(b"host", b"")):
             await self.app(scope, receive, send)
         else:
-            rule = f"a page must be this server's own to ask: got the origin {origin.decode('latin-1')!r:.80}"
+            rule = f"requests must come from this server's own page: got the origin {origin.decode('latin-1')!r:.80}"
             await _response(_json({"error": rule}), status=403)(scope, receive, send)
 
 
@@ -155,7 +155,7 @@ def _neuron(asked: dict[str, Any]) -> tuple[int, int]:
 def _number(asked: dict[str, Any], name: str) -> int:
     text = str(asked.get(name, "0"))
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise OptionError(f"{name} must be a whole number: got {text!r:.40}")
+        raise OptionError(f"{name} must be an integer: got {text!r:.40}")
     return int(text)
 
 
@@ -238,7 +238,7 @@ def serve(
         app = make_app(gallery)
         url = f"http://{HOST}:{listening.getsockname()[1]}/"
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1, lifespan="off")
-        say(f"{gallery.title}: {url}  (Ctrl-C ends it)")
+        say(f"{gallery.title}: {url}  (press Ctrl-C to stop)")
         if browser and _has_screen():
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         try:

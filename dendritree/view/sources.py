@@ -87,7 +87,7 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
     if (folder / STORE_FILE).is_file():
         given = ", ".join(name for name, value in options.items() if value is not None)
         if given:
-            raise OptionError(f"a run knows how its models were trained: got {given}")
+            raise OptionError(f"a run has the settings of its models: got {given}")
         return _run_gallery(folder)
     folders = [folder]
     if not (folder / CONFIG_FILE).is_file():

@@ -66,7 +66,8 @@ def test_interrupted_and_resumed_it_ends_as_in_one_go(expected, tmp_path, call):
     status, out, errors = call(*command, "--trials", RULE["trials"] + 1)
     assert (status, out) == (2, "")
     assert re.fullmatch(
-        rf"dendritree: a run resumes as it was begun: .* differs in trials: {RULE['trials']} -> {RULE['trials'] + 1}\n",
+        "dendritree: a run resumes with the settings it was started with: .* differs in trials: "
+        rf"{RULE['trials']} -> {RULE['trials'] + 1}\n",
         errors,
     )
     assert trials_in(run) == expected
@@ -111,4 +112,4 @@ def test_out_of_time_is_said_and_is_no_error_and_a_report_can_be_had_of_what_is_
     for option in ("--all", "--weights", "--out=elsewhere"):
         status, out, errors = call("report", run, option)
         assert (status, out) == (2, "")
-        assert errors == f"dendritree: the report of a comparison takes no option but --export: {run} is one\n"
+        assert errors == f"dendritree: the report of a comparison takes only --export: {run} is a comparison\n"

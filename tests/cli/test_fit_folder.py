@@ -126,10 +126,12 @@ def test_another_table_or_other_options_do_not_resume(fit, table, trained, tmp_p
         (table, "--splits=3", "splits: 2 -> 3"),
     ):
         status, _, error = call("fit", given, "--target", "price", "--out", out, *QUICK, option)
-        rule = f"dendritree: a run resumes as it was begun: {out / UNFINISHED} differs in {differs}"
+        rule = (
+            f"dendritree: a run resumes with the settings it was started with: {out / UNFINISHED} differs in {differs}"
+        )
         assert (status, error.count("\n")) == (2, 1)
         assert error.startswith(rule)
-        assert error.endswith("; remove that folder to begin anew\n")
+        assert error.endswith("; remove that folder to start over\n")
         assert files_under(out) == before
     assert trained == []
     assert fit(out, "--seed", "1", "--force")[0] == 0
@@ -210,7 +212,7 @@ def test_a_report_of_the_users_own_is_not_replaced(fit, quiet, trained, tmp_path
     before = files_under(tmp_path)
     status, _, error = fit(tmp_path / "model", "--force")
     assert (status, trained) == (2, [])
-    assert "files of others stay as they are: " in error
+    assert "existing files are never replaced: " in error
     assert files_under(tmp_path) == before
 
 

@@ -29,13 +29,15 @@ def on_terminal(monkeypatch):
 
 
 def test_elsewhere_a_line_tells_of_every_step_that_is_done(capsys):
-    with Progress("models") as progress:
+    with Progress("models", counted={"final training": "epochs"}) as progress:
         for done in range(4):
             progress("comparing", done, 3)
         progress("training on all rows", 1, 1)
+        progress("final training", 20, 20)
     out, errors = capsys.readouterr()
     assert out == ""
-    assert re.fullmatch(r"comparing: 3 models, \d+ s\ntraining on all rows: \d+ s\n", errors)
+    expected = r"comparing: 3 models, \d+ s\ntraining on all rows: \d+ s\nfinal training: 20 epochs, \d+ s\n"
+    assert re.fullmatch(expected, errors)
 
 
 def test_elsewhere_a_note_is_a_line_of_its_own(capsys):

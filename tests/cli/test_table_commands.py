@@ -124,7 +124,9 @@ def test_the_old_name_of_keep_works_and_says_so(models, tmp_path, call):
     fit = ("fit", models / "dear.csv", "--target", "dear", "--out", tmp_path / "model", *QUICK, "--neurons", "sparse")
     status, _, error = call(*fit)
     assert status == 0
-    assert error.startswith("dendritree: --neurons is now --keep, and the next version knows no other name: --keep s")
+    assert error.startswith(
+        "dendritree: --neurons is deprecated, use --keep, its only name from the next version on: --keep s"
+    )
     assert dendritree.load(tmp_path / "model").estimator.neurons == "sparse"
     status, _, error = call(*fit, "--force", "--keep", "tree")
     assert (status, error.count("\n")) == (2, 1)
@@ -136,7 +138,7 @@ def test_fit_says_what_it_found_and_the_same_seed_gives_the_same_model_and_touch
     before = torch.get_rng_state().clone()
     status, out, error = call("fit", models / "price.csv", "--target", "price", "--out", tmp_path / "model", *QUICK)
     assert status == 0
-    for said in ("Do dendrites help?", "trees", "dense MLP", "linear", "95 % interval", str(tmp_path / "model")):
+    for said in ("Do dendrites help?", "trees", "dense MLP", "linear", "95% interval", str(tmp_path / "model")):
         assert said in out
     assert "comparing: 10 models, " in error
     weights = [(folder / "weights.safetensors").read_bytes() for folder in (tmp_path / "model", models / "price")]
@@ -192,7 +194,7 @@ def test_a_loaded_model_predicts_in_python(models):
     ("content", "match"),
     [
         ("", "is empty"),
-        ("a,price\n", "has column names alone"),
+        ("a,price\n", "has only column names"),
         ("a,price\n1,2\n2,3\n", "a table must have at least 20 rows with a target: got 2"),
         ("price\n" + "\n".join(map(str, np.arange(30) / 4)), "a column to learn from besides its target"),
     ],
@@ -213,7 +215,7 @@ def test_a_folder_that_is_there_is_kept_unless_forced(models, table, tmp_path, c
     kept = (models / "price" / "config.json").read_bytes()
     status, _, error = fit(models / "price")
     assert status == 2
-    assert "--out must be a new folder, or --force be given" in error
+    assert "--out must be a new or empty folder unless --force is given" in error
     assert (models / "price" / "config.json").read_bytes() == kept
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")

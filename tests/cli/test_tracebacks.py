@@ -160,7 +160,7 @@ def from_interrupt():
         (from_interrupt(), 130, "interrupted"),
         (FormatError("two\nlines"), 2, "two lines"),
         (FormatError("\x1b[2J" + "long " * 999), 2, r"\x1b[2Jlong long"),
-        (KeyError("weight"), FAULT, "this is a fault of dendritree: KeyError: 'weight'; DENDRITREE_TRACEBACK=1 shows"),
+        (KeyError("weight"), FAULT, "this is a bug in dendritree: KeyError: 'weight'; DENDRITREE_TRACEBACK=1 shows"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )

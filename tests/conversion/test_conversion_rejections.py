@@ -85,7 +85,7 @@ CASES = {
         lambda: with_spare(torch.ao.nn.quantized.dynamic.Linear(20, 20)),
         r"its weights are quantized \(Linear\)",
     ),
-    "subclass": (lambda: with_spare(Scaled(20, 20)), r"Scaled has a forward of its own"),
+    "subclass": (lambda: with_spare(Scaled(20, 20)), r"Scaled has its own forward"),
     "reader": (Reader, r"Reader reads its \.weight or \.bias directly"),
     "too small": (lambda: with_spare(nn.Linear(2, 1)), r"trees here have at least 3 parameters: its budget is 1"),
 }
@@ -122,18 +122,18 @@ def test_attention_keeps_its_projection():
 
 def test_where_nothing_can_be_swapped_all_reasons_are_given():
     model = nn.ModuleDict({f"a{i}": Scaled(20, 20) for i in range(5)})
-    with pytest.raises(OptionError, match=r"cannot convert a0: Scaled has .*; a1: .*; a2: .* own; and 2 more$"):
+    with pytest.raises(OptionError, match=r"cannot convert a0: Scaled has .*; a1: .*; a2: .* own forward; and 2 more$"):
         convert(model)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"budget": 0.0}, r"budget must be a share in \(0, 1\] or a whole number of parameters: got 0\.0"),
+        ({"budget": 0.0}, r"budget must be a share in \(0, 1\] or an integer number of parameters: got 0\.0"),
         ({"budget": 1.5}, r"budget must be a share"),
         ({"budget": float("nan")}, r"budget must be a share"),
         ({"budget": -3}, r"budget must be an integer of at least 1: got -3"),
-        ({"budget": "many"}, r"budget must be a whole number of parameters, as 9000, 9k or 1\.5M: got 'many'"),
+        ({"budget": "many"}, r"budget must be an integer number of parameters, such as 9000, 9k or 1\.5M: got 'many'"),
         ({"budget": None}, r"budget must be an integer"),
         ({"budget": True}, r"budget must be an integer"),
         ({"budget": 5}, r"cannot convert 0: trees here have at least 127 parameters: its budget is 5; 2: "),

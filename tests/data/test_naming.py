@@ -1,4 +1,4 @@
-"""The one way to name data: names, paths, and Python's own objects."""
+"""How data is named: names, paths, and Python's own objects."""
 
 import numpy as np
 import pandas
@@ -185,8 +185,8 @@ class Uneven(Pets):
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        (Endless(), OptionError, "a dataset must have a length and items by number: Endless has not"),
-        (DataLoader(Endless()), OptionError, "Endless has not"),
+        (Endless(), OptionError, "a dataset must have a length and items by number: Endless does not"),
+        (DataLoader(Endless()), OptionError, "Endless does not"),
         (Uneven(), ShapeError, "items of a dataset must be pairs x, y of one shape: those from 0 on are not"),
         (TensorDataset(torch.zeros(0, 3), torch.zeros(0)), ShapeError, "TensorDataset has none"),
         (([[1.0, 2.0], [3.0]], [0, 1]), ShapeError, "x must have examples of one shape: got several"),

@@ -325,7 +325,7 @@ def hooked_inside():
     return model
 
 
-OWN, HOOKS = "which has a forward of its own", "which has forward hooks"
+OWN, HOOKS = "which has its own forward", "which has forward hooks"
 
 
 @pytest.mark.parametrize(

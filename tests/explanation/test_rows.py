@@ -1,4 +1,4 @@
-"""Estimators, pipelines and models of tables, on rows as their users have them: explained, pruned, drawn, exported."""
+"""Estimators, pipelines and table models, on rows as their users have them: explained, pruned, drawn, exported."""
 
 import numpy as np
 import pandas

@@ -134,7 +134,7 @@ def use_data_file(path):
 
 
 def command(*words):
-    """The output of a command on the path in the place of `PATH`; a sentence and status 2 count as an error."""
+    """The output of a command on the path in place of `PATH`; a sentence and status 2 count as an error."""
 
     def use_by_command(path):
         line = [str(path) if word == "PATH" else word for word in words]

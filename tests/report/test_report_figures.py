@@ -119,6 +119,13 @@ def test_a_chart_is_one_well_formed_element_with_a_title(form):
         assert {looks([])["dendritic", 32].color.lower(), looks([])["mlp", 11].color.lower()} <= set(strokes)
 
 
+def test_large_numbers_are_short_so_that_the_name_of_the_axis_stays_in_the_chart():
+    line = Line("trees", "tree", 0, (0.0, 400_000.0), (-25_000.0, 30_000.0))
+    drawn = svg(Chart("errors", "Errors", "Errors", "price", (Panel("predicted minus true", (line,)),), form="values"))
+    texts = {element.text for element in ET.fromstring(drawn).iter("text")}
+    assert {"200k", "400k", "\N{MINUS SIGN}20k", "20k", "0"} <= texts
+
+
 def test_ticks_are_read_as_they_were_written():
     """Coordinates are shortened to keep the page small; numbers that people read are not."""
     line = Line("MLP h=11", "mlp", 11, (0.0, 1.0), (0.9975, 0.99875))

@@ -62,11 +62,13 @@ def test_files_of_others_are_never_replaced_but_a_report_of_ours_is(tmp_path):
     (tmp_path / "report.md").write_text("mine")
     (tmp_path / "notes.txt").write_text("mine")
     before = contents(tmp_path)
-    with pytest.raises(DendritreeError, match=r"files of others stay as they are: .*report\.md is in the way; move it"):
+    with pytest.raises(
+        DendritreeError, match=r"existing files are never replaced: .*report\.md is in the way; move it"
+    ):
         write_report(small_report(()), tmp_path)
     assert contents(tmp_path) == before
     (tmp_path / "report.html").write_text("<h1>mine</h1>")
-    with pytest.raises(DendritreeError, match=r"files of others stay as they are"):
+    with pytest.raises(DendritreeError, match=r"existing files are never replaced"):
         write_report(small_report(()), tmp_path)
     (tmp_path / "report.html").unlink()
     (tmp_path / "report.md").unlink()

@@ -233,7 +233,7 @@ def test_verbose_writes_about_twenty_lines(iris, capsys):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"budget": "many"}, "budget must be a whole number of parameters"),
+        ({"budget": "many"}, "budget must be an integer number of parameters"),
         ({"budget": 10}, r"budget must be at least \d+ parameters for these sizes: got 10"),
         ({"neurons": "trees"}, "neurons must be one of 'tree', 'sparse', 'dense', 'linear': got 'trees'; did you mean"),
         ({"epochs": 0}, "epochs must be an integer of at least 1: got 0"),
@@ -251,7 +251,7 @@ def test_bad_options_are_rejected_when_fitted(options, match, iris):
 
 def test_bad_data_is_rejected(iris):
     x, y = iris
-    with pytest.raises(ValueError, match="at least two classes to tell apart: got one class"):
+    with pytest.raises(ValueError, match="at least two classes: got one class"):
         quick().fit(x, np.zeros(len(x)))
     with pytest.raises(ValueError, match="NaN"):
         quick().fit(x.mask(x > 7), y)

@@ -114,12 +114,12 @@ def test_classes_and_rows_that_do_not_fit_are_rejected():
     with pytest.raises(OptionError, match="classes must be given in the first call of partial_fit"):
         quick().partial_fit(X, Y)
     for classes in ([], [1]):
-        with pytest.raises(OptionError, match="classes must be at least two to tell apart: got "):
+        with pytest.raises(OptionError, match="classes must be at least two: got "):
             quick().partial_fit(X, Y, classes=classes)
     model = quick().partial_fit(X, Y, classes=[0, 1, 2])
     with pytest.raises(OptionError, match="classes must stay those of the first call"):
         model.partial_fit(X, Y, classes=[0, 1])
-    with pytest.raises(OptionError, match=r"y must hold classes of .* alone: got \[7 8 9\]"):
+    with pytest.raises(OptionError, match=r"y must hold only classes of .*: got \[7 8 9\]"):
         model.partial_fit(X, Y + 7)
     with pytest.raises(OptionError, match="at least 2 rows with a weight: got n_samples = 1"):
         model.partial_fit(X[:1], Y[:1])

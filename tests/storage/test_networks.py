@@ -152,7 +152,7 @@ def test_a_model_of_ones_own_is_filled_in_place(activation, tmp_path):
     model = Own(activation=activation).eval()
     save(model, tmp_path / "own")
     with pytest.raises(
-        FormatError, match=r"Own must be built by code of yours, and filled: load\(folder, into=model\)"
+        FormatError, match=r"Own must be built by your own code and filled in: load\(folder, into=model\)"
     ):
         load(tmp_path / "own")
     other = Own(activation=activation)  # another wiring, other weights

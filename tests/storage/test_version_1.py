@@ -145,7 +145,7 @@ def columns(*names):
         "target": "winner",
         "task": "classification",
         "columns": [{"name": name, **number} for name in names],
-        "left_out": [{"name": "land", "why": "has one value alone"}],
+        "left_out": [{"name": "land", "why": "has only one value"}],
     }
 
 
@@ -157,7 +157,7 @@ def test_a_model_of_a_table_opens_with_its_file_of_columns_and_is_replaced_witho
     for loaded in (load(folder), load_table_model(folder)):
         assert isinstance(loaded, TableModel)
         assert loaded.estimator.predict(loaded.encoding.encode(table).x).tolist() == expected
-        assert loaded.encoding.left_out == (("land", "has one value alone"),)
+        assert loaded.encoding.left_out == (("land", "has only one value"),)
     save(loaded, folder)
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "weights.safetensors"]
     again = load(folder)
@@ -170,7 +170,7 @@ def test_a_model_of_a_table_opens_with_its_file_of_columns_and_is_replaced_witho
         ({}, r"columns\.json must have format 'dendritree-table': got {}"),
         ([], r"columns\.json must have format 'dendritree-table': got \[\]"),
         (columns("a"), r"columns must be the inputs of the estimator: got 1 and 2"),
-        (columns("a", "b") | {"target": 3}, r"target of a model of a table must be a text: got 3"),
+        (columns("a", "b") | {"target": 3}, r"target of a table model must be a string: got 3"),
         (columns("a", "b") | {"version": 3}, r"must have version 1 or 2: got 3"),
         (columns("a", "b") | {"columns": [{"name": "a"}]}, r"."),
     ],

@@ -104,7 +104,7 @@ def test_best_is_the_lowest_validation_loss_the_earlier_of_equals_and_nan_last(v
 
 
 def test_an_empty_history_has_no_best_epoch():
-    with pytest.raises(OptionError, match=r"at least one whole epoch .*: got none"):
+    with pytest.raises(OptionError, match=r"at least one completed epoch .*: got none"):
         _ = History(FitConfig()).best
 
 

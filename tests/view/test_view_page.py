@@ -96,7 +96,7 @@ def test_the_mouse_shows_what_a_branch_reads_and_how_much(show):
     page.wait_until(f"{TITLE}.startsWith('Synapse: pixel') || {TITLE}.startsWith('Dendrite')")
     assert page.value(plain) != whole
     facts = "[...document.querySelectorAll('#facts dt')].map((each) => each.textContent)"
-    assert {"weight", "sends on"} <= set(page.value(facts))
+    assert {"weight", "contributes"} <= set(page.value(facts))
     page.mouse("Moved", 5, 5)
     page.wait_until(f"{TITLE} === 'Whole neuron'")
     assert page.complaints == []

@@ -97,8 +97,8 @@ def test_a_name_that_was_pointed_at_this_machine_is_rejected(port, host):
         ("/api/models/7", None, "model must be one of 0 ... 0: got 7"),
         ("/api/models/0/tree?layer=1", None, "layer must be one of 0 ... 0: got 1"),
         ("/api/models/0/tree?neuron=10", None, "neuron must be one of 0 ... 9: got 10"),
-        ("/api/models/0/tree?neuron=-1", None, "neuron must be a whole number: got '-1'"),
-        ("/api/models/0/tree?layer=x", None, "layer must be a whole number: got 'x'"),
+        ("/api/models/0/tree?neuron=-1", None, "neuron must be an integer: got '-1'"),
+        ("/api/models/0/tree?layer=x", None, "layer must be an integer: got 'x'"),
         ("/api/models/0/activity", b"abc", "a drawing must have 12544 bytes, one per pixel: got 3"),
         ("/api/models/0/activity", bytes(3 << 20), "a drawing must have 12544 bytes"),
         ("/api/models/0/activity?sample=400", b"", "sample must be one of 0 ... 39: got 400"),
@@ -121,7 +121,7 @@ def test_pages_of_other_origins_are_not_answered(port, origin):
         status, _, answer = ask(port, path, method, Origin=origin)
         assert (status, answer) == (
             403,
-            {"error": f"a page must be this server's own to ask: got the origin {origin!r}"},
+            {"error": f"requests must come from this server's own page: got the origin {origin!r}"},
         )
     for own in ("127.0.0.1", "localhost"):
         headers = {"Host": f"{own}:{port}", "Origin": f"http://{own}:{port}"}

@@ -116,7 +116,7 @@ def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
     assert (exhibit.pixels.scaling, exhibit.pixels.shape) == (PAPER, (1, 32, 32))
     assert exhibit.activity(torch.zeros(1, 784), 0, 3)["reads"][0] == pytest.approx(-0.1307 / 0.3081, abs=1e-4)
     assert "50.0%" in exhibit.notes[0]
-    with pytest.raises(OptionError, match="a run knows how its models were trained: got data"):
+    with pytest.raises(OptionError, match="a run has the settings of its models: got data"):
         open_gallery(tmp_path, data="mnist", image=None)
 
 
@@ -178,7 +178,7 @@ def test_an_estimator_and_a_model_of_a_table_are_shown_by_column_on_raw_rows(tmp
     assert gallery[2].class_names == ["no", "yes"]
     assert gallery[1].features == table_model.encoding.features
     assert gallery[1].class_names == ["Delft", "Gouda", "Leiden"]
-    with pytest.raises(OptionError, match="knows its columns and how they were scaled: got data"):
+    with pytest.raises(OptionError, match="has its own columns and scaling: got data"):
         open_gallery(tmp_path / "two", data="digits")[0]
 
 

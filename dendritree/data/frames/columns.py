@@ -46,7 +46,7 @@ class TableColumn:
         check_one_of("kind", self.kind, KINDS)
         texts = (self.name, *self.categories, *self.rare)
         if not all(isinstance(text, str) for text in texts) or len(set(texts[1:])) < len(texts) - 1:
-            raise OptionError(f"a column must have a name and different texts as categories: got {texts!r:.80}")
+            raise OptionError(f"a column must have a name and distinct strings as categories: got {texts!r:.80}")
         if not isinstance(self.fill, float) or not abs(self.fill) <= (MOST_DAYS if self.kind == "date" else MOST):
             raise OptionError(f"fill of column {self.name!r:.60} must be a number of its range: got {self.fill!r:.60}")
         if not isinstance(self.missing, bool):
@@ -99,9 +99,9 @@ def learn_column(cells: Any) -> TableColumn | str:
         different = present.nunique()
     except TypeError:
         odd = next((cell for cell in present if not isinstance(cell, Hashable)), present.iloc[0])
-        raise OptionError(f"cells must be numbers, texts or dates: column {name!r} holds {odd!r:.60}") from None
+        raise OptionError(f"cells must be numbers, strings or dates: column {name!r} holds {odd!r:.60}") from None
     if different < (1 if missing else 2):
-        return "is empty" if not len(present) else "has one value alone"
+        return "is empty" if not len(present) else "has only one value"
     categorical = types.is_bool_dtype(cells) or isinstance(cells.dtype, pandas.CategoricalDtype)
     typed = types.is_numeric_dtype(cells) and not categorical
     numbers = np.full(len(present), np.nan) if categorical else as_numbers(present)
@@ -120,7 +120,7 @@ def learn_column(cells: Any) -> TableColumn | str:
     counts = as_text(present).value_counts()
     if len(counts) > UNIQUE_LEAST and len(counts) > UNIQUE_SHARE * len(present):
         found = f" ({finite.sum():,} of {len(present):,} cells are numbers)" if finite.any() else ""
-        return f"has a text of its own in nearly every row, as names and identifiers do{found}"
+        return f"has a different text in nearly every row, like names and identifiers{found}"
     ordered = sorted(counts.index, key=lambda text: (-counts[text], text))
     frequent, rare = ordered[:MOST_CATEGORIES], ordered[MOST_CATEGORIES:]
     return TableColumn(name, "category", categories=tuple(frequent), rare=tuple(rare), missing=missing)

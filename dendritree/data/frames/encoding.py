@@ -49,7 +49,7 @@ class TableEncoding:
         >>> encoding.features
         ['rooms', 'rooms is missing', 'town=Delft', 'town=Gouda']
         >>> encoding.encode(frame).x[1].tolist(), encoding.left_out
-        ([4.0, 0.0, 0.0, 1.0], (('land', 'has one value alone'),))
+        ([4.0, 0.0, 0.0, 1.0], (('land', 'has only one value'),))
         """
         learned = {str(name): learn_column(cells) for name, cells in check_table(frame).items()}
         columns = tuple(column for column in learned.values() if isinstance(column, TableColumn))
@@ -96,5 +96,5 @@ class TableEncoding:
 def _column(values: dict[str, Any]) -> TableColumn:
     texts = {key: values[key] for key in ("categories", "rare")}
     if not all(isinstance(each, list) for each in texts.values()):
-        raise OptionError(f"categories must be lists of texts: got {texts!r:.80}")
+        raise OptionError(f"categories must be lists of strings: got {texts!r:.80}")
     return TableColumn(**values | {key: tuple(each) for key, each in texts.items()})

@@ -60,7 +60,7 @@ def read_table(path: str | os.PathLike[str]) -> Any:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise FormatError(f"{file} cannot be read as a table: {reason:.200}") from None
     if not len(frame):
-        raise FormatError(f"a table must have rows: {file} has column names alone")
+        raise FormatError(f"a table must have rows: {file} has only column names")
     return frame.reset_index(drop=True)
 
 
@@ -110,7 +110,7 @@ def check_table(frame: Any) -> Any:
     named = frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
     twice = named.columns[named.columns.duplicated()]
     if len(twice):
-        raise OptionError(f"columns must have different names: {twice[0]!r} is there twice")
+        raise OptionError(f"columns must have different names: {twice[0]!r} occurs twice")
     return named
 
 

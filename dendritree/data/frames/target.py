@@ -87,7 +87,7 @@ def _task(present: Any, task: str) -> str:
 
 
 def _labels(present: Any) -> NDArray[Any]:
-    """Truth values and whole numbers as they are, whatever the type of their column; anything else as texts."""
+    """Booleans and integers unchanged, whatever the type of their column; anything else as strings."""
     types = import_extra("pandas.api.types", extra="tables")
     cells = present.astype(object)
     kind = types.infer_dtype(cells)

@@ -40,11 +40,12 @@ class TableModel:
     def predict(self, frame: Any, *, strict: bool = False) -> Any:
         """The rows with a column `prediction` and, for classes, their probabilities.
 
-        Cells that the model has not seen the like of are taken as missing, with an `UnknownCellsWarning` per column.
+        Unknown cells, such as categories that the model has not seen, count as missing, with one `UnknownCellsWarning`
+        per column.
 
         Args:
             frame: rows with all columns that the model reads.
-            strict: raise an error for such cells.
+            strict: raise an error for unknown cells.
         """
         x = self.encoded(frame, strict=strict)
         classes = self.estimator.classes_ if self.task == "classification" else np.empty(0)
@@ -60,7 +61,7 @@ class TableModel:
         return predicted.assign(**dict(zip(names, probabilities.round(6).T, strict=True)))
 
     def encoded(self, frame: Any, *, strict: bool = False) -> NDArray[np.float64]:
-        """Rows of a table as the estimator takes them; warnings and errors as for `predict`."""
+        """Rows of a table as inputs of the estimator; warnings and errors as in `predict`."""
         encoded = self.encoding.encode(frame)
         notices = list(encoded.notices())
         if strict and notices:
@@ -109,7 +110,7 @@ def rebuild(config: dict[str, Any], tensors: Mapping[str, Tensor], device: torch
     """The model of a description."""
     target, task = config.get("target"), check_one_of("task", config.get("task"), TASKS[1:])
     if not isinstance(target, str):
-        raise FormatError(f"target of a model of a table must be a text: got {target!r:.60}")
+        raise FormatError(f"target of a table model must be a string: got {target!r:.60}")
     encoding = TableEncoding.from_dict(config)
     estimator = folders.rebuild(config.get("estimator"), tensors, folders.ESTIMATOR_FORMAT, device=device)
     if estimator.n_features_in_ != len(encoding.features):
@@ -122,7 +123,7 @@ def rebuild(config: dict[str, Any], tensors: Mapping[str, Tensor], device: torch
 
 
 def load_table_model(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> TableModel:
-    """Read a model of a table that `dendritree fit` or `dendritree.save` wrote; other folders raise `FormatError`."""
+    """Read a table model that `dendritree fit` or `dendritree.save` wrote; other folders raise `FormatError`."""
     if not Path(folder).is_dir():
         raise FormatError(f"a model must be a folder that `dendritree fit` wrote: found none at {folder}")
     model: TableModel = folders.read_folder(folder, folders.TABLE_FORMAT, device=device)

@@ -1,4 +1,4 @@
-"""A model of a table as one module: rows of numbers in, predictions or probabilities out."""
+"""A table model as one module: rows of numbers in, predictions or probabilities out."""
 
 from __future__ import annotations
 

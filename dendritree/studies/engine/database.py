@@ -128,7 +128,7 @@ def plain_errors(path: Path) -> Iterator[None]:
         if name == "SQLITE_FULL":
             problem = f"the disk must have room for the trials: {path} cannot grow, the last trials were not stored"
         elif name == "SQLITE_READONLY_ROLLBACK":
-            problem = f"a run must be opened anew after its writer was killed: {path}"
+            problem = f"a run must be reopened after its writer was killed: {path}"
         elif name == "SQLITE_CANTOPEN":
             problem = f"a run must be readable, and its folder writable to resume it: {path} ({error})"
         elif name.startswith("SQLITE_READONLY"):
@@ -136,7 +136,7 @@ def plain_errors(path: Path) -> Iterator[None]:
         elif name == "SQLITE_BUSY":
             problem = f"a run file must be free within {PATIENCE_SECONDS:.0f} s: {path} is locked by another program"
         elif name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-            raise FormatError(f"a run must be a whole SQLite file: {path} is none ({error})") from None
+            raise FormatError(f"a run must be a whole SQLite file: {path} is not one ({error})") from None
         else:
             problem = f"a run file must be open, readable and writable: {path} ({error})"
         raise DendritreeError(problem) from None
@@ -158,7 +158,7 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
-        raise FormatError(f"a run must be an SQLite file that dendritree made: {path} is another's")
+        raise FormatError(f"a run must be an SQLite file that dendritree made: {path} was not")
     if version != FORMAT_VERSION:
         older = "an older dendritree: report it with that version, or run the command again in a new folder"
         newer = "a newer dendritree: upgrade to read it"

@@ -26,7 +26,7 @@ SEARCH, TEST = "search", "test"
 
 @dataclass(frozen=True)
 class PhaseJob:
-    """A model to train. It depends on its own fields alone."""
+    """A model to train. It depends only on its own fields."""
 
     study: ClassVar[str]
     phase: str

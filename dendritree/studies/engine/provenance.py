@@ -43,7 +43,7 @@ class Environment:
         for name, value in vars(self).items():
             kinds = int if name in ("cores", "ram") else (str, NoneType) if name == "commit" else str
             if not isinstance(value, kinds):
-                raise OptionError(f"{name} of an environment must be a text or a whole number: got {value!r:.60}")
+                raise OptionError(f"{name} of an environment must be a string or an integer: got {value!r:.60}")
 
     @property
     def machine(self) -> str:

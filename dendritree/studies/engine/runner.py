@@ -44,7 +44,7 @@ class Observer(Protocol):
 
 
 def silent(what: str, done: int, total: int, note: str = "") -> None:
-    """An observer that tells nobody."""
+    """An observer that does nothing."""
 
 
 class WorkersLostError(DendritreeError):

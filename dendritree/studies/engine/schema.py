@@ -61,7 +61,7 @@ def check_trial(trial: Trial) -> None:
     """Reject a trial that the tables could not give back as it is."""
     name = describe(trial)
     if not isinstance(trial.study, str):
-        raise OptionError(f"study of a trial must be a text: got {trial.study!r:.60}")
+        raise OptionError(f"study of a trial must be a string: got {trial.study!r:.60}")
     check_int(f"parameters of {name}", trial.parameters, least=0)
     if set(trial.curves) != set(CURVES):
         raise OptionError(f"a trial must have the curves {', '.join(CURVES)}: {name} has {', '.join(trial.curves)}")
@@ -72,7 +72,7 @@ def check_trial(trial: Trial) -> None:
         raise OptionError(f"seed must fit 64 bits with a sign: {name} has {trial.seed}")
     for key, value in trial.key.items():
         if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
-            raise OptionError(f"a key must hold texts and finite numbers: {name} has {key} {value!r}")
+            raise OptionError(f"a key must hold strings and finite numbers: {name} has {key} {value!r}")
     _config_text(trial)
 
 

@@ -12,7 +12,7 @@ from .store import RunStore
 
 
 def run_info(store: RunStore) -> dict[str, Any]:
-    """When a run was begun, its machines and its settings, as `machine_section` takes them."""
+    """When a run was started, its machines and its settings, as `machine_section` takes them."""
     info: dict[str, Any] = {"begun": store.created}
     for number, machine in enumerate(store.environments, 1):
         info[f"machine {number}"] = asdict(machine) | {"ram": f"{machine.ram / 2**30:.1f} GiB" if machine.ram else None}
@@ -28,7 +28,7 @@ def machine_section(info: Mapping[str, Any]) -> Section:
     return Section.of(
         "machine",
         "Machine and versions",
-        "On one machine and with these versions a trial's result depends on its seed alone.",
+        "On one machine and with these versions a trial's result depends only on its seed.",
         (Column("key", "what", value=itemgetter(2)), Column("value", "value", value=lambda row: str(row[3]))),
         rows,
         by=itemgetter(0, 1),

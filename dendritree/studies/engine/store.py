@@ -59,7 +59,7 @@ class RunStore:
     def create_or_open(cls, folder: str | os.PathLike[str], config: Mapping[str, Any]) -> RunStore:
         """Open the run in `folder` for writing; make it, and the folder, if there is none.
 
-        A run resumes only with the config and the versions of dendritree and torch that it was begun with; anything
+        A run resumes only with the config and the versions of dendritree and torch that it was started with; anything
         else is rejected with the difference, and nothing is changed.
 
         Args:
@@ -71,7 +71,7 @@ class RunStore:
         >>> RunStore.create_or_open(folder, {"trials": 10, "fit": {"lr": 0.05}}).close()
         >>> RunStore.create_or_open(folder, {"trials": 3, "fit": {"lr": 0.05}})  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        dendritree.errors.FormatError: a run resumes as it was begun: ... differs in trials: 10 -> 3
+        dendritree.errors.FormatError: a run resumes with the settings it was started with: ... in trials: 10 -> 3
         """
         text, folder, environment = _canonical_json(config), Path(folder), current_environment()
         try:
@@ -148,13 +148,13 @@ class RunStore:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The config the run was begun with."""
+        """The config the run was started with."""
         with self._database.reading() as connection:
             return read_config(connection)
 
     @property
     def created(self) -> str:
-        """When the run was begun, in UTC."""
+        """When the run was started, in UTC."""
         with self._database.reading() as connection:
             return str(connection.execute("SELECT created FROM run").fetchone()[0])
 
@@ -211,7 +211,7 @@ class RunStore:
 
 
 def _check_same_run(database: Database, config: dict[str, Any], environment: Environment) -> None:
-    """Reject a run that another config or another version began."""
+    """Reject a run that was started with another config or another version."""
     with database.reading() as connection:
         lines = differences(read_config(connection), config)
         first = connection.execute("SELECT dendritree, torch FROM environment ORDER BY id LIMIT 1").fetchall()
@@ -221,7 +221,9 @@ def _check_same_run(database: Database, config: dict[str, Any], environment: Env
     if lines:
         more = [f"and {len(lines) - SHOWN_DIFFERENCES} more"] if len(lines) > SHOWN_DIFFERENCES else []
         shown = ", ".join(lines[:SHOWN_DIFFERENCES] + more)
-        raise FormatError(f"a run resumes as it was begun: {database.path.parent} differs in {shown}")
+        raise FormatError(
+            f"a run resumes with the settings it was started with: {database.path.parent} differs in {shown}"
+        )
 
 
 def _remember(database: Database, environment: Environment) -> int:

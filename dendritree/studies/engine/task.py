@@ -183,7 +183,7 @@ class Task:
 
     @property
     def out_features(self) -> int:
-        """Outputs of a model: one per class; one for a yes-or-no question or a quantity."""
+        """Outputs of a model: one per class; one for binary classification or a quantity."""
         return self.classes if self.classes is not None and self.classes > 2 else 1
 
     @property

@@ -45,7 +45,7 @@ class RowSummary:
     """None unless every trial has one; so is `test_loss`."""
     test_loss: Spread | None
     interval: tuple[float, float]
-    """Bootstrap 95 % interval of the mean accuracy."""
+    """Bootstrap 95% interval of the mean accuracy."""
     best_epoch: float
     """Mean over trials."""
     parameters: int

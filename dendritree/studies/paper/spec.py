@@ -20,7 +20,7 @@ TASKS = ("binary", "multiclass", "cnn")
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model of a table; the table gives it every dropout in turn."""
+    """A model in a table; the table gives it every dropout in turn."""
 
     network: str
     """Its name in the model registry."""
@@ -77,7 +77,7 @@ class TableSpec:
             raise OptionError(f"lr must be a positive number: got {self.lr!r}")
         object.__setattr__(self, "dropouts", tuple(check_probability("dropouts", p) for p in self.dropouts))
         if not self.dropouts or not self.models:
-            raise OptionError(f"a table must have models and dropouts: {self.table} has not")
+            raise OptionError(f"a table must have models and dropouts: {self.table} has none")
         names = [(model.network, model.size) for model in self.models]
         if len(set(names)) < len(names) or len(set(self.dropouts)) < len(self.dropouts):
             raise OptionError(f"models and dropouts of a table must differ: got {names} and {self.dropouts}")

@@ -51,7 +51,7 @@ def reason(keep: str, results: Sequence[FamilyScores]) -> str:
     if best == "linear":
         why = f"{_are(_first_choice(of).family)} not ahead of it by more than one standard error, and it is simpler"
     elif best != "tree":
-        why = f"{_lead(of[best], of['tree'])} ahead of trees, more than one standard error"
+        why = f"{_lead(of[best], of['tree'])} ahead of trees, which is more than one standard error"
     return f"Kept: {IN_WORDS[best]}, trained on all rows: {why}."
 
 
@@ -67,7 +67,7 @@ def verdict(results: Sequence[FamilyScores]) -> str:
     surely = gain.state == "ahead"
     answer = "No" if surely and not best.short else "Undecided"
     when = "after so few epochs " if best.short else ""
-    sure = "" if surely else ", though not surely"
+    sure = "" if surely else ", though not significantly"
     return (
         f"{answer}: {when}gradient boosting is ahead of {IN_WORDS[best.family]} here by {_lead(boosting, best)} "
         f"({boosting.show(boosting.mean)} against {boosting.show(best.mean)}){sure}. Among the networks, {sentence}"
@@ -84,7 +84,7 @@ def _are(family: str) -> str:
 
 
 def _lead(first: FamilyScores, second: FamilyScores) -> str:
-    return f"{first.show(gain_over(first, second).mean)} of {first.metric}"
+    return f"{first.show(gain_over(first, second).mean)} in {first.metric}"
 
 
 def _among_networks(of: Mapping[str, FamilyScores], best: str) -> tuple[str, str]:
@@ -94,33 +94,33 @@ def _among_networks(of: Mapping[str, FamilyScores], best: str) -> tuple[str, str
     learned = [IN_WORDS[family] for family, each in of.items() if family != BOOSTING and _learned(each.learned)]
     behind = " and ".join(IN_WORDS[family] for family in ("sparse", "dense", "linear") if gains[family] == "behind")
     wanted = [f"{ENOUGH_SPLITS} splits or more"] if len(tree.scores) < ENOUGH_SPLITS else []
-    wanted += ["as many epochs as `auto` takes"] if tree.short else []
-    remedy = f" To know more, compare with {' and '.join(wanted)}." if wanted else ""
+    wanted += ["as many epochs as `auto` uses"] if tree.short else []
+    remedy = f" To find out, compare with {' and '.join(wanted)}." if wanted else ""
     linear = IN_WORDS["linear"]
     if not learned and not wanted:
-        return "No", "nothing was learned here that guessing does not know. More rows or other columns are needed."
+        return "No", "no model is better than guessing here. More rows or other columns are needed."
     if behind and tree.short:
         return "Undecided", f"after so few epochs trees are worse than {behind}.{remedy}"
     if behind:
         return "No", f"on this table trees are worse than {behind}."
     simpler = next((each for each in ("baseline", "linear") if gains[each] != "ahead"), None)
     if simpler and wanted:
-        return "Undecided", f"so small a comparison cannot tell trees from {IN_WORDS[simpler]}.{remedy}"
+        return "Undecided", f"so small a comparison cannot distinguish trees from {IN_WORDS[simpler]}.{remedy}"
     if simpler == "baseline":
-        return "No", f"trees are not surely better than guessing here, as are {', '.join(learned)}."
+        return "No", f"trees are not significantly better than guessing here, unlike {', '.join(learned)}."
     if simpler == "linear" and best == "linear":
-        return "No", f"trees are not surely better than {linear} here. Take that, it is simpler."
+        return "No", f"trees are not significantly better than {linear} here. Use that, it is simpler."
     if simpler == "linear" and best == "tree":
-        return "Undecided", f"trees are better than {linear} on average, but not surely."
+        return "Undecided", f"trees are better than {linear} on average, but not significantly."
     if simpler == "linear":
-        return "No", f"trees are not surely better than {linear} here, and {_are(best)} ahead of both."
+        return "No", f"trees are not significantly better than {linear} here, and {_are(best)} ahead of both."
     if gains["sparse"] == gains["dense"] == "ahead":
         return "Yes", "trees are better here than every control of the same size."
     if gains["sparse"] == "ahead":
-        part = "dendrites beat sparse neurons without them here; a dense MLP of the same size may be as good."
+        part = "trees beat sparse neurons without dendrites here; a dense MLP of the same size may be as good."
         return "In part", part + remedy
     if gains["dense"] == "ahead":
-        part = "trees beat the dense MLP of the same size here, but so may sparse neurons without dendrites."
+        part = "trees beat the dense MLP of the same size here, but sparse neurons without dendrites may be as good."
         return "In part", part + remedy
     part = "trees, sparse neurons and a dense MLP of the same size are about equally good here."
     return "Undecided", part + remedy

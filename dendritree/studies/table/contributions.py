@@ -60,7 +60,7 @@ class Importance:
     share: float
     low: float
     high: float
-    """Ends of the 95 % interval of the share, from resampled rows."""
+    """Ends of the 95% interval of the share, from resampled rows."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class EffectPoint:
     low: float
     median: float
     high: float
-    """The 10 %, 50 % and 90 % quantiles of the contributions."""
+    """The 10%, 50% and 90% quantiles of the contributions."""
 
 
 @dataclass(frozen=True)

@@ -88,12 +88,16 @@ class FamilyScores:
 
         >>> FamilyScores("tree", (0.5,), 10, 1.0).show(0.91234)
         '0.9123'
+        >>> FamilyScores("tree", (1.0,), 10, 1.0, metric="RMSE").show(-16971.3)
+        '-16971'
         """
-        return f"{score:.4f}" if self.more_is_better else f"{score:.4g}"
+        if self.more_is_better:
+            return f"{score:.4f}"
+        return f"{score:.4g}" if abs(score) < 1000 else f"{score:.0f}"
 
 
 def gain_over(first: FamilyScores, second: FamilyScores) -> Difference:
-    """How much better a family is than another on the same splits, with a 95 % interval.
+    """How much better a family is than another on the same splits, with a 95% interval.
 
     >>> better, worse = (FamilyScores("tree", scores, 10, 1.0, metric="RMSE") for scores in ((1.0, 1.2), (2.0, 2.1)))
     >>> gain_over(better, worse).mean

@@ -49,7 +49,7 @@ def unit_digits(size: float) -> int:
 
 
 def _held_out(fit: TableFit) -> str:
-    return f"Predictions of {IN_WORDS[fit.kept]} in the comparison: every row by a model that was not trained on it."
+    return f"Predictions of {IN_WORDS[fit.kept]} in the comparison, each by a model that was not trained on the row."
 
 
 # ---------------------------------------------------------------------------------------------------------- how good
@@ -61,8 +61,8 @@ def _class_sections(fit: TableFit) -> Iterator[Section]:
     matrix = confusion(np.searchsorted(classes, fit.y), fit.predicted.values, len(names))
     yield Section.of(
         "quality",
-        "How good it is, class by class",
-        f"{_held_out(fit)} Precision: how often the class is right when it is predicted. Recall: how much of the class "
+        "Accuracy by class",
+        f"{_held_out(fit)} Precision: how often a prediction of the class is right. Recall: how much of the class "
         "is found. F1: the harmonic mean of the two.",
         (
             Column("name", "class"),
@@ -85,7 +85,7 @@ def _class_sections(fit: TableFit) -> Iterator[Section]:
         rows = tuple((names[a], names[b], int(wrong[a, b])) for a, b in order if wrong[a, b])
         text = f"The most frequent mistakes, at most {MISTAKES}."
     group = (Group("confusion-table", "", rows),)
-    yield Section("confusion", "What is taken for what", text, columns, group, empty="No mistakes.", brief=False)
+    yield Section("confusion", "Confusion matrix", text, columns, group, empty="No mistakes.", brief=False)
 
 
 def _number_sections(fit: TableFit) -> Iterator[Section]:
@@ -98,14 +98,14 @@ def _number_sections(fit: TableFit) -> Iterator[Section]:
         Column("mae", "mean absolute error", "number", digits=digits),
         Column("bias", "mean error", "difference", digits=digits),
     )
-    text = f"{_held_out(fit)} R² is 1 if all is right, and 0 if it is no better than the mean."
-    yield Section.of("quality", "How good it is", text, columns, [scores])
+    text = f"{_held_out(fit)} R² is 1 for a perfect model, and 0 for one that is no better than the mean."
+    yield Section.of("quality", "Accuracy of the predictions", text, columns, [scores])
     quantiles = residual_quantiles(fit.y, predicted)
     yield Section(
         "residuals",
         "Errors",
-        "Predicted minus true, on the same rows. First every row, or some of a long table, then errors of rows with "
-        "about the same prediction: their median, and a band that holds the middle 80 %.",
+        "Predicted minus true, on the same rows. The first chart shows every row, or a sample of a long table; the "
+        "second shows the median error of rows with similar predictions, and a band with the middle 80%.",
         (Column("share", "rows below", "number", digits=2), Column("error", "error", "difference", digits=digits)),
         (Group("residuals-table", "Quantiles of the errors", tuple(quantiles)),),
         charts=tuple(_residual_charts(fit)),
@@ -138,7 +138,7 @@ def _residual_charts(fit: TableFit) -> Iterator[Chart]:
     yield Chart(
         "residuals-by-prediction",
         "Error by prediction",
-        f"Median error of rows with about the same predicted {fit.model.target}, and the 10 % and 90 % quantiles.",
+        f"Median error of rows with a similar predicted {fit.model.target}, and the 10% and 90% quantiles.",
         f"predicted {name}",
         (Panel("predicted minus true", (Line(label, fit.kept, 0, x, middle, low, high),)),),
         form="values",
@@ -157,7 +157,7 @@ def _column_sections(fit: TableFit) -> Iterator[Section]:
     found = explain_rows(fit.model, fit.frame, seed=fit.seed)
     importances = column_importances(found, seed=fit.seed)
     target = fit.model.target
-    unit = f"the unit of {target}" if fit.model.task == "regression" else "log-odds"
+    unit = f"the units of {target}" if fit.model.task == "regression" else "log-odds"
     rows = f"{len(found.values):,} of {fit.rows:,} rows" if fit.rows > MOST_ROWS else f"all {fit.rows:,} rows"
     bars = tuple(
         Line(short(each.column), fit.kept, 0, (each.share,), (0.0,), (each.low,), (each.high,))
@@ -167,7 +167,7 @@ def _column_sections(fit: TableFit) -> Iterator[Section]:
     chart = Chart(
         "importances-bars",
         f"Share of all contributions, {shown}",
-        f"Share of {shown} in the sizes of all contributions, with 95 % intervals.",
+        f"Share of {shown} in the magnitude of all contributions, with 95% intervals.",
         "share",
         (Panel("", bars),),
         form="shares",
@@ -176,14 +176,15 @@ def _column_sections(fit: TableFit) -> Iterator[Section]:
     yield Section.of(
         "importances",
         "Which columns matter",
-        "How far each column moves the answer of the model that is kept away from its answer to the mean row: the mean "
-        f"size of exact contributions over {rows}, in {unit}, and its share of all columns. The interval tells what "
-        "other rows from the same source would give. A model trained anew may use other columns that tell the same.",
+        "How far each column moves the prediction of the kept model away from its prediction for the mean row: the "
+        f"mean magnitude of exact contributions over {rows}, in {unit}, and its share of all columns. The interval "
+        "shows what other rows from the same source would give. A retrained model may use other columns with the same "
+        "information.",
         (
             Column("column", "column"),
             Column("share", "share", "number"),
-            Column("interval", "95 % interval", "interval", value=lambda each: (each.low, each.high)),
-            Column("size", "mean size", "number", digits=unit_digits(size)),
+            Column("interval", "95% interval", "interval", value=lambda each: (each.low, each.high)),
+            Column("size", "mean magnitude", "number", digits=unit_digits(size)),
         ),
         importances,
         charts=(chart,) if bars else (),
@@ -198,15 +199,16 @@ def _effect_section(fit: TableFit, effects: list[Effect], unit: str, digits: int
     return Section.of(
         "effects",
         "How the strongest columns act",
-        f"Contributions by value, in {unit}: the median of rows with about that value, the 10 % and the 90 % quantile. "
-        "A band wider than the step to the next value means that the effect depends on other columns. Dates are years.",
+        f"Contributions by value, in {unit}: the median of rows with a similar value, and the 10% and 90% quantiles. "
+        "A band wider than the step to the next value means that the effect depends on other columns. Dates are shown "
+        "as years.",
         (
             Column("column", value=lambda pair: pair[0].column),
             Column("output", value=lambda pair: pair[0].output),
             Column("value", "value", value=lambda pair: _value_text(pair[1])),
             Column("rows", "rows", "count", value=lambda pair: pair[1].rows),
             Column("median", "median", "difference", digits=digits, value=lambda pair: pair[1].median),
-            Column("range", "10 % to 90 %", "interval", digits=digits, value=lambda pair: (pair[1].low, pair[1].high)),
+            Column("range", "10% to 90%", "interval", digits=digits, value=lambda pair: (pair[1].low, pair[1].high)),
         ),
         pairs,
         by=lambda pair: (str(effects.index(pair[0])), f"{pair[0].column}, to {pair[0].output}"),
@@ -228,7 +230,7 @@ def _effect_chart(fit: TableFit, number: int, effect: Effect) -> Chart:
     classifies = fit.model.task == "classification"
     answer = f"log-odds of {short(effect.output, 10)}" if classifies else short(effect.output)
     title, name = f"{effect.column} on {answer}", f"effect-{number}"
-    alt = f"Contributions of {effect.column} to {answer} by its values: medians, 10 % and 90 % quantiles."
+    alt = f"Contributions of {effect.column} to {answer} by its values: medians, 10% and 90% quantiles."
     numbers = [point for point in effect.points if not isinstance(point.value, str)]
     if not numbers:
         points = effect.points[:BARS]
@@ -252,9 +254,9 @@ def _example_section(fit: TableFit) -> Section:
     size = max((abs(part[2]) for each in examples for part in each.parts), default=1.0)
     groups = (Group(f"examples-{place}", _example_title(each), _parts(each)) for place, each in enumerate(examples))
     text = (
-        "What the model gives for three rows, and what each column adds to its answer to the mean training row; "
+        "The output of the model for three rows, and what each column adds to its output for the mean training row; "
         "the parts add up exactly. The prediction is from the comparison, by a model that was not trained on the row; "
-        "the contributions are those of the model that is kept, which was."
+        "the contributions are those of the kept model, which was."
     )
     columns = (
         *(Column(name) for name in ("row", "why", "truth", "predicted")),

@@ -37,7 +37,7 @@ def kept_trials(
             store = RunStore.create_or_open(folder, config)
         except FormatError as error:
             if not anew:
-                raise FormatError(f"{error}; remove that folder to begin anew") from None
+                raise FormatError(f"{error}; remove that folder to start over") from None
             shutil.rmtree(folder)
             store = RunStore.create_or_open(folder, config)
     except NoLocksError:

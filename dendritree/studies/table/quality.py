@@ -1,4 +1,4 @@
-"""How good a model of a table is on rows that it has not seen: by class, or by the size of its errors."""
+"""How good a table model is on rows that it has not seen: by class, or by the size of its errors."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ CATEGORIES_SHOWN = 8
 
 
 def table_report(fit: TableFit, source: str) -> Report:
-    """The report of a model of a table.
+    """The report of a table model.
 
     Args:
         fit: the result of `fit_table`.
@@ -62,7 +62,7 @@ def _sentences(fit: TableFit) -> Iterator[str]:
         assert gain is not None
         yield (
             f"Trees against {LABELS[family]} ({means[family]}): {gain.state}, a gain of {show(gain.mean, change)} "
-            f"(95 % interval {show((gain.low, gain.high), interval)})."
+            f"(95% interval {show((gain.low, gain.high), interval)})."
         )
     yield from (f"Note: {notice}." for notice in fit.notices)
 
@@ -77,16 +77,16 @@ def _scores_section(fit: TableFit) -> Section:
     return _section(
         "scores",
         "Trees, their controls and gradient boosting",
-        f"Mean and standard deviation of the {metric} over {fit.splits} splits, each evaluated on rows not trained on."
-        " A gain is how much better trees are, with a 95 % interval that allows for splits sharing training rows. "
-        "Gradient boosting has scikit-learn's defaults, the nodes of its trees as parameters, and is not kept.",
+        f"Mean and standard deviation of the {metric} over {fit.splits} splits, each evaluated on held-out rows. The"
+        " gain is how much better trees are, with a 95% interval that accounts for training rows that splits share. "
+        "Gradient boosting uses scikit-learn's defaults; its parameters are the nodes of its trees. It is never kept.",
         (
             Column("family"),
             Column("model", "model"),
             Column("parameters", "parameters", "count"),
             Column("score", metric, "spread", digits=digits),
             Column("gain", "gain of trees", "difference", digits=digits, detail=True),
-            Column("interval", "95 % interval", "interval", digits=digits, detail=True),
+            Column("interval", "95% interval", "interval", digits=digits, detail=True),
             Column("state", "trees are", "badge"),
             Column("fit_time", "fit time", "seconds"),
         ),
@@ -139,7 +139,7 @@ def _columns_section(fit: TableFit) -> Section:
     return _section(
         "columns",
         "What the model reads",
-        "Numbers are standardized, a category is an input of 0 or 1, a missing number is the median of the others.",
+        "Numbers are standardized, categories are one-hot encoded, a missing number is replaced by the median.",
         (
             Column("column", "column"),
             Column("kind", "kind"),
@@ -157,7 +157,7 @@ def _details(column: TableColumn) -> str:
         parts += [f"{len(column.rare)} rare ones share an input"] if column.rare else []
     else:
         parts = [f"median {column.fill:.6g}" if column.kind == "number" else "day, month, weekday"]
-    return "; ".join([*parts, "an input tells missing cells"] if column.missing else parts)
+    return "; ".join([*parts, "one input flags missing cells"] if column.missing else parts)
 
 
 def _rule_section(fit: TableFit, source: str) -> Section:
@@ -165,16 +165,16 @@ def _rule_section(fit: TableFit, source: str) -> Section:
     decay = "by the number of rows" if estimator.weight_decay == "auto" else estimator.weight_decay
     return _section(
         "rule",
-        "The rule",
-        "The same for every model; nothing was tuned on this table. The defaults were chosen on others, for trees.",
+        "Settings",
+        "The same for every model; nothing was tuned on this table. The defaults were selected on others, for trees.",
         (Column("what", "what"), Column("value", "value")),
         (
             ("table", source),
             ("target", f"{fit.model.target} ({fit.model.task})"),
             ("budget", f"{fit.budget:,} parameters for trees, sparse neurons and the dense MLP"),
-            ("model that is kept", f"{LABELS[fit.kept]}; asked for: {fit.keep}"),
-            ("training", f"AdamW, weight decay {decay}, one cycle up to a rate of {estimator.lr:g}"),
-            ("epochs", f"{estimator.n_iter_} for the model that is kept, which is trained on all rows"),
+            ("model kept", f"{LABELS[fit.kept]}; requested: {fit.keep}"),
+            ("training", f"AdamW, weight decay {decay}, one-cycle learning rate up to {estimator.lr:g}"),
+            ("epochs", f"{estimator.n_iter_} for the model kept, which is trained on all rows"),
             ("splits", f"{fit.splits}, shuffled with seed {fit.seed}; the same rows for every model"),
         ),
         brief=False,

@@ -1,4 +1,4 @@
-"""`dendritree compare tables`: the estimators as they come against MLPs and gradient boosting, on 47 tables."""
+"""`dendritree compare tables`: default estimators against MLPs and gradient boosting, on 47 tables."""
 
 from .families import FAMILIES
 from .plan import TablesPlan

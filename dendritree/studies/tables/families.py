@@ -1,4 +1,4 @@
-"""The families of the study: estimators as they come, behind the same columns, and their sizes."""
+"""The families of the study: estimators with default settings, on the same columns, and their sizes."""
 
 from __future__ import annotations
 

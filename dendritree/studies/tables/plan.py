@@ -29,7 +29,7 @@ Changes = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class TableJob:
-    """A model to fit on all folds but one and evaluate on that one. It depends on its own fields alone."""
+    """A model to fit on all folds except one and evaluate on that one. It depends only on its own fields."""
 
     table: str
     family: str
@@ -125,7 +125,7 @@ class TablesPlan:
         folds: int = 5,
         changes: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> TablesPlan:
-        """Check and resolve what a user asks for; nothing said means all.
+        """Check and resolve what a user asks for; options that are left out mean all.
 
         Args:
             tables: names of `TABLES`.

@@ -135,14 +135,14 @@ def gains_section(halves: Sequence[Half]) -> Section:
     return Section.of(
         "gains",
         "What trees gain",
-        "Mean over tables of the score of trees less that of another family, in accuracy or R², with a 95 % bootstrap"
+        "Mean over tables of the score of trees less that of another family, in accuracy or R², with a 95% bootstrap"
         " interval over tables.",
         (
             Column("rival", "over", value=lambda of: of[1].rival),
             Column("half", value=lambda of: of[0].name),
             Column("task", "task", value=lambda of: of[1].task),
             Column("gain", "mean gain", "difference", digits=4, value=lambda of: of[1].mean),
-            Column("interval", "95 % interval", "interval", digits=4, value=lambda of: (of[1].low, of[1].high)),
+            Column("interval", "95% interval", "interval", digits=4, value=lambda of: (of[1].low, of[1].high)),
             Column("tables", "tables", "count", value=lambda of: of[1].count),
         ),
         [(half, gain) for half in halves for gain in half.gains()],

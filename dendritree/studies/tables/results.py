@@ -119,7 +119,7 @@ class Gain:
     mean: float
     low: float
     high: float
-    """Ends of the 95 % bootstrap interval of the mean over tables."""
+    """Ends of the 95% bootstrap interval of the mean over tables."""
     count: int
 
 

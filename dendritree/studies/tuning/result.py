@@ -96,13 +96,13 @@ class Tuned:
         sentences = [
             f"The best of {len(self.trials)} trials ({stopped} stopped early) has {self.metric} "
             f"{self._show(self.best.score)} on the validation examples: {self._describe(self.best)}.",
-            f"Trained again for {self.epochs} epochs with a fresh seed it has {self.parameters:,} parameters (budget: "
+            f"Trained again for {self.epochs} epochs with a fresh seed, it has {self.parameters:,} parameters (budget: "
             f"{self.budget:,}) and {self.metric} {self._show(self.test_score)} on the test examples, {looks}.",
         ]
         if self.preset is self.best:
-            sentences.append("No choice was better than the one tried first, which our comparison found.")
+            sentences.append("No choice was better than the first one tried, the best of our comparison.")
         elif self.preset is not None:
-            start = "Over the choice tried first, which our comparison found, the search gains"
+            start = "Over the first choice tried, the best of our comparison, the search gains"
             sentences.append(self._compare(start, self.preset))
         bare = [trial for trial in self.whole if not trial.has_dendrites]
         trees = [trial for trial in self.whole if trial.has_dendrites]

@@ -22,7 +22,7 @@ from ...files import followed, present
 from ...interrupts import interrupts_held
 from ...models.sizing import parameters_of, parse_count
 from ...storage import save
-from ...training import Run, evaluate
+from ...training import Callback, Run, evaluate
 from ...wiring.images import check_image_shape
 from ..engine.choice import train
 from ..engine.runner import Observer, silent
@@ -37,6 +37,8 @@ LONGER = 4
 FEWEST_FOR_IMPORTANCE = 8
 FEWEST_RIVALS = 4
 """Whole trials that there must be before one is stopped for being worse than most."""
+FINAL = "final training"
+"""The step in which the best choice is trained again; an observer hears of its epochs."""
 TESTED = "dendritree judged"
 
 
@@ -84,28 +86,29 @@ def tune(
 ) -> Tuned:
     """Search for the best dendritic network within a parameter budget. Needs the extra `tune`.
 
-    Trials see training and validation examples alone; bad ones are stopped early (the median rule). Then the best
-    choice is trained again, four times as long with a fresh seed, and tested once. In one process the
-    result depends on the data, the seed and the other arguments alone, also if the search was stopped in between:
-    after Ctrl-C, and in a folder of its own also after a kill, the same call resumes where it was.
+    Trials see only training and validation examples; bad ones are stopped early (the median rule). Then the best
+    choice is trained again, four times as long with a fresh seed, and tested once. In one process the result depends
+    only on the data, the seed and the other arguments, even if the search was stopped in between: after Ctrl-C, and in
+    its own folder also after a kill, the same call resumes.
 
     Args:
-        data: a `Split`, used as it is: `y` of whole numbers from 0 for classes, of floats for a quantity. Or a `Task`,
-            or anything that `load_dataset` takes, which is scaled as by `load_dataset(...).scaled()`.
-        budget: most parameters a model may have, as 9000 or `"9k"`.
-        trials: how many choices are tried, those of earlier calls and of other processes included.
-        image_shape: (channels, height, width) of inputs that are pixels, if the data does not say; then neurons may be
-            wired locally. Images of a folder are brought to it.
+        data: a `Split`, used as it is: classes if `y` holds integers from 0, a quantity if it holds floats. Or a
+            `Task`, or anything that `load_dataset` accepts, scaled as by `load_dataset(...).scaled()`.
+        budget: the most parameters that a model may have, such as 9000 or `"9k"`.
+        trials: how many choices are tried, including those of earlier calls and of other processes.
+        image_shape: (channels, height, width) of inputs that are pixels, if the data does not state it; then neurons
+            may be wired locally. Images of a folder are resized to it.
         target: the column of a table to predict.
-        data_dir: a folder to look for built-in data sets in first.
-        steps: training steps of a trial, about.
-        seed: of the whole search.
-        out: a folder for `study.db`, `inputs.json` (what `dendritree view` must know) and `model`, which
-            `dendritree.load` opens. None keeps all in memory.
-        storage: a database URL as Optuna takes it, instead of `study.db`: processes on many machines that name the
+        data_dir: a folder to search for built-in data sets first.
+        steps: approximate number of training steps per trial.
+        seed: seed of the whole search.
+        out: a folder for `study.db`, `inputs.json` (for `dendritree view`) and `model`, which `dendritree.load` opens.
+            None keeps everything in memory.
+        storage: a database URL that Optuna accepts, instead of `study.db`: processes on many machines that name the
             same one share the trials.
-        name: of the study in the database.
-        observer: told after each trial how many are done, those of other processes included, and how it went.
+        name: name of the study in the database.
+        observer: called after each trial with how many are done, those of other processes included, and how it went;
+            also after each epoch of the first trial and of the final training.
 
     Example:
         >>> from dendritree.data import load_dataset
@@ -136,11 +139,13 @@ def tune(
         if own is not None:
             stack.enter_context(present(own, lambda: fail_left_trials(study)))
         study.enqueue_trial(space.default(), skip_if_exists=True)
-        while len(counted(study)) < trials:
-            number = _run_trial(optuna, study, plan)
+        done = {trial.number: trial for trial in results(study)}
+        observer("trials", len(done), max(trials, len(done)))
+        while len(done) < trials:
+            number = _run_trial(optuna, study, plan, _first_epochs(task, trials, observer) if not done else [])
             done = {trial.number: trial for trial in results(study)}
             observer("trials", len(done), max(trials, len(done)), _note(task, done, number))
-        found = _test(optuna, study, plan, folder)
+        found = _test(optuna, study, plan, folder, observer)
     if folder is not None:
         inputs.write(folder)
     return found
@@ -157,6 +162,17 @@ def _examples(data: Any, image_shape: Sequence[int] | None, target: Any, data_di
     shape = check_image_shape(split.image_shape if image_shape is None else tuple(image_shape))
     names = {"classes": split.classes, "features": split.features}
     return split, replace(origin, image_shape=shape, scaling=scaling, **names)  # type: ignore[arg-type]
+
+
+def _first_epochs(task: Task, trials: int, observer: Observer) -> list[Callback]:
+    """Report every epoch while no trial is done: on a large data set the first trial takes a minute."""
+
+    def tell(run: Run) -> None:
+        epoch, epochs = run.history.epochs[-1], run.history.config.epochs
+        score = task.score(epoch.val_loss, epoch.val_acc)
+        observer("trials", 0, trials, f"first trial, epoch {epoch.epoch + 1} of {epochs}: {task.metric} {score:.4f}")
+
+    return [tell]
 
 
 def _note(task: Task, done: dict[int, TrialResult], number: int) -> str:
@@ -220,7 +236,7 @@ class Pruning:
         return self.best < statistics.median(reached)
 
 
-def _run_trial(optuna: Any, study: Any, plan: TuningPlan) -> int:
+def _run_trial(optuna: Any, study: Any, plan: TuningPlan, callbacks: Sequence[Callback]) -> int:
     """Choose, train, tell the study; the trial's number.
 
     A trial's seeds depend on its place among those that did not fail: a search that was interrupted makes the same
@@ -234,7 +250,7 @@ def _run_trial(optuna: Any, study: Any, plan: TuningPlan) -> int:
         index = _place(study, trial.number)
         study.sampler = optuna.samplers.TPESampler(seed=_seed(plan, "choice", index))
         chosen = plan.space.suggest(trial)
-        state, score = _train(trial, chosen, plan, _seed(plan, "trial", index))
+        state, score = _train(trial, chosen, plan, _seed(plan, "trial", index), callbacks)
         study.tell(trial, score, state=getattr(optuna.trial.TrialState, state))
     except BaseException as error:
         if trial is None:
@@ -254,13 +270,16 @@ def _place(study: Any, number: int) -> int:
     return number - len(failed)
 
 
-def _train(trial: Any, chosen: dict[str, Any], plan: TuningPlan, seed: int) -> tuple[str, float | None]:
+def _train(
+    trial: Any, chosen: dict[str, Any], plan: TuningPlan, seed: int, callbacks: Sequence[Callback]
+) -> tuple[str, float | None]:
     """The state that the trial ends in, and its score."""
     choice = plan.space.choice(chosen)
     if choice is None:
-        return "PRUNED", None  # too dear for the share of the budget that it chose
+        return "PRUNED", None  # too expensive for the share of the budget that it chose
     start, pruning = time.perf_counter(), Pruning(trial, plan.task, plan.epochs)
-    model, history = train(choice, plan.task, plan.split, epochs=plan.epochs, seed=seed, callbacks=[pruning])
+    told = [pruning, *callbacks]
+    model, history = train(choice, plan.task, plan.split, epochs=plan.epochs, seed=seed, callbacks=told)
     trial.set_user_attr("parameters", parameters_of(model))
     trial.set_user_attr("epochs", len(history.epochs))
     trial.set_user_attr("seconds", time.perf_counter() - start)
@@ -271,19 +290,24 @@ def _train(trial: Any, chosen: dict[str, Any], plan: TuningPlan, seed: int) -> t
 # -------------------------------------------------------------------------------------------------------------- verdict
 
 
-def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None) -> Tuned:
+def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None, observer: Observer) -> Tuned:
     """Train the best choice again and look at the test examples."""
     found = results(study)
     whole = {trial.number: trial for trial in found if trial.whole}
     if not whole:
-        raise OptionError(f"a search needs one whole trial to have a best one: none of {len(found)} is; try more")
+        raise OptionError(f"a search must have at least one completed trial: none of {len(found)} is; try more trials")
     best = whole[study.best_trial.number]
     choice = plan.space.choice(best.chosen)
     if choice is None:
         raise FormatError(f"a whole trial must fit its budget: trial {best.number} does not, with {dict(best.chosen)}")
     epochs = epochs_for(len(plan.split.train), LONGER * plan.steps)
     seed = _seed(plan, "best", _place(study, best.number))
-    model, history = train(choice, plan.task, plan.split, epochs=epochs, seed=seed)
+
+    def tell(run: Run) -> None:
+        observer(FINAL, len(run.history.epochs), epochs)
+
+    observer(FINAL, 0, epochs)
+    model, history = train(choice, plan.task, plan.split, epochs=epochs, seed=seed, callbacks=[tell])
     before = study.user_attrs.get(TESTED, [])
     if not isinstance(before, list):
         raise FormatError(f"the choices that were evaluated must be a list of trials: got {before!r:.60}")

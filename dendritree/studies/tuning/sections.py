@@ -46,9 +46,9 @@ def _best(found: Tuned) -> Section:
     return Section.of(
         "best",
         "The best choice",
-        "Branching counts the children of a dendrite above the leaf level; the leaf level takes what is left of the "
-        "fan-in. Moving synapses is the share of a neuron's weakest synapses that find other inputs after the first "
-        "epoch. The width is what the share of the budget allows.",
+        "Branching is the number of children of a dendrite above the leaf level; the leaf level takes the rest of the "
+        "fan-in. Moving synapses is the share of a neuron's synapses, the weakest ones, that move to other inputs "
+        "after the first epoch. The width is the largest that the share of the budget allows.",
         (
             Column("parameter", "what", value=PARAMETERS.__getitem__),
             Column("value", "choice", value=lambda name: _shown(found.best.chosen[name])),
@@ -66,15 +66,15 @@ def _importance(found: Tuned) -> Section:
     return Section.of(
         "importance",
         "What mattered",
-        "How much of the difference between whole trials each parameter explains, alone and with the others (fANOVA on "
-        "a random forest). A parameter that all good trials agree on early may look unimportant.",
+        "How much of the difference between completed trials each parameter explains, alone and with the others "
+        "(fANOVA on a random forest). A parameter that all good trials agree on early may look unimportant.",
         (
             Column("parameter", "what", value=itemgetter(0)),
             Column("importance", "share", "number", digits=3, value=itemgetter(1)),
         ),
         shares,
         charts=(chart,) if shares else (),
-        empty="Too few whole trials to tell.",
+        empty="Too few completed trials to tell.",
     )
 
 
@@ -95,8 +95,8 @@ def _pareto(found: Tuned) -> Section:
     return Section.of(
         "pareto",
         "What fewer parameters cost",
-        f"Every whole trial; the line joins those that no other beats with as few parameters. Validation "
-        f"{found.metric} of one short training each, so neighbours differ by chance.",
+        f"Every completed trial; the line joins those that no trial with as few parameters beats. Validation "
+        f"{found.metric} of one short training each, so neighbors differ by chance.",
         (
             TRIAL,
             PARAMETERS_COUNT,
@@ -142,7 +142,7 @@ def _progress(found: Tuned) -> Section:
     return Section.of(
         "progress",
         "Would more trials help?",
-        "A line that has been flat for long says no.",
+        "If the line has been flat for long, probably not.",
         (
             Column("trial", "trial", "count", value=itemgetter(0)),
             Column("best", f"best {found.metric} so far", "number", digits=4, value=itemgetter(1)),
@@ -159,10 +159,11 @@ def _trials(found: Tuned) -> Section:
     return Section.of(
         "trials",
         "All trials",
-        "Validation figures: of the best epoch by validation loss, or of the last epoch before a stop.",
+        "Validation figures are those of the epoch with the lowest validation loss, or of the last epoch of a stopped "
+        "trial.",
         (
             TRIAL,
-            Column("state", "state", "badge", value=lambda trial: "whole" if trial.whole else "stopped"),
+            Column("state", "state", "badge", value=lambda trial: "completed" if trial.whole else "stopped"),
             Column("score", found.metric, "number", digits=4),
             PARAMETERS_COUNT,
             Column("epochs", "epochs", "count"),

@@ -66,7 +66,7 @@ def _checked_study(
         if known is not None and known.get(key) != value:
             raise OptionError(
                 f"a study resumes with the {key} that it has, {known.get(key)}: got {value}; "
-                "take another folder, or another name"
+                "use another folder or another name"
             )
     if known is None:
         study.set_user_attr(SETTINGS, dict(settings))

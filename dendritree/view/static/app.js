@@ -252,18 +252,18 @@ function describe(branch, again = false) {
     : `Dendrite ${node}, level ${layout.height[node]} of ${layout.depth}`;
   $("branch-text").textContent = node < 0
     ? cells.of === "neurons" ? matchMedia("(pointer: coarse)").matches ? "Tap it again to see that neuron." : "Click or press Enter to see that neuron." : ""
-    : `${count(synapses, "synapse")}${branch === null ? "" : "; colored above: weights, multiplied on the way"}.`;
+    : `${count(synapses, "synapse")}${branch === null ? "" : "; colored above: weights, multiplied along the path"}.`;
   const value = !seen ? NaN : node < 0 ? seen.reads[layout.source[branch]] : seen.dendrites[node];
   const facts = [[node < 0 ? `the ${thing}` : "output", show(value)]];
   if (node >= 0 && layout.bias) facts.push(["bias", show(layout.bias[node])]);
-  if (!whole) facts.push(["weight", show(layout.weight[branch])], ["sends on", show(value * layout.weight[branch])]);
+  if (!whole) facts.push(["weight", show(layout.weight[branch])], ["contributes", show(value * layout.weight[branch])]);
   $("facts").replaceChildren(...facts.flat().map((text, i) => Object.assign(document.createElement(i % 2 ? "dd" : "dt"), { textContent: text })));
   for (const part of ["children", "children-text"]) $(part).classList.toggle("away", node < 0);
   if (node < 0) return;
   const weights = layout.weight.slice(layout.offsets[node], layout.offsets[node + 1]);
   const sent = weights.map((weight, i) => weight * (seen ? tree.value[layout.offsets[node] + i] : 0));
   paintBars($("children"), weights, sent);
-  $("children-text").textContent = `It adds up ${weights.length} ${weights.length === 1 ? "branch" : "branches"}: weights in gray, from ${show(Math.min(...weights))} to ${show(Math.max(...weights))}; what each sends, in color.`;
+  $("children-text").textContent = `It sums ${weights.length} ${weights.length === 1 ? "branch" : "branches"}: weights in gray, from ${show(Math.min(...weights))} to ${show(Math.max(...weights))}; contributions in color.`;
 }
 
 function inputName(input) {

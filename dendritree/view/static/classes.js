@@ -4,7 +4,7 @@ import { show } from "./paint.js";
 
 const FEW = 12, SHOWN = 10;
 
-const percent = (chance) => `${(100 * chance).toFixed(chance >= 0.9995 ? 0 : 1)} %`;
+const percent = (chance) => `${(100 * chance).toFixed(chance >= 0.9995 ? 0 : 1)}%`;
 
 export class Classes {
   constructor(list, answer, chosen) {

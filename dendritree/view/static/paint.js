@@ -53,5 +53,5 @@ export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches
 export function show(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2).replace("-", "−");
+  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2).replace(/^-(?=.*[1-9])/, "−").replace("-", "");
 }

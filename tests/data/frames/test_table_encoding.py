@@ -31,8 +31,8 @@ def test_every_kind_of_column_is_known():
     }
     assert dict(encoding.left_out) == {
         "id": "counts the rows",
-        "owner": "has a text of its own in nearly every row, as names and identifiers do",
-        "country": "has one value alone",
+        "owner": "has a different text in nearly every row, like names and identifiers",
+        "country": "has only one value",
     }
 
 
@@ -105,7 +105,7 @@ def test_rare_categories_share_an_input():
     ("values", "why"),
     [
         ([None, None], "is empty"),
-        ([1, 1, 1], "has one value alone"),
+        ([1, 1, 1], "has only one value"),
         (list(range(5, 40)), "counts the rows"),
         ([np.inf, -np.inf, np.inf], "has no finite number"),
     ],
@@ -152,7 +152,7 @@ def test_numbers_as_texts_are_numbers_and_a_few_other_cells_are_missing(shown, b
 def test_texts_that_are_half_numbers_are_left_out_with_their_number():
     mixed = [f"{place / 4}" if place % 2 else f"item {place}" for place in range(100)]
     assert learn_column(column(mixed)) == (
-        "has a text of its own in nearly every row, as names and identifiers do (50 of 100 cells are numbers)"
+        "has a different text in nearly every row, like names and identifiers (50 of 100 cells are numbers)"
     )
 
 

@@ -78,8 +78,8 @@ PACKED = gzip.compress(houses(60).to_csv(index=False).encode())
     ("name", "content", "match"),
     [
         ("empty.csv", b"", "empty.csv is empty"),
-        ("names.csv", b"a;b\n", "a table must have rows: .*names.csv has column names alone"),
-        ("head.csv", b"a,b\n", "a table must have rows: .*head.csv has column names alone"),
+        ("names.csv", b"a;b\n", "a table must have rows: .*names.csv has only column names"),
+        ("head.csv", b"a,b\n", "a table must have rows: .*head.csv has only column names"),
         ("ragged.csv", b"a,b\n1,2\n1,2,3\n", "ragged.csv cannot be read as a table: .*Expected 2 fields"),
         ("broken.parquet", b"nothing", "broken.parquet cannot be read as a table"),
         ("table.xlsx", b"PK", r"a table must end in \.csv, \.tsv, \.txt or \.parquet: got table\.xlsx"),

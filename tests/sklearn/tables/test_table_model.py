@@ -1,4 +1,4 @@
-"""A model of a table in Python: what goes in, what comes out, and the folder that stores it."""
+"""A table model in Python: what goes in, what comes out, and the folder that stores it."""
 
 import contextlib
 import functools
@@ -75,13 +75,13 @@ def test_names_that_are_not_texts_are_read_as_texts():
         (
             frame((0, 1)).set_axis(["x", "x ", "y"], axis=1),
             "y",
-            "columns must have different names: 'x' is there twice",
+            "columns must have different names: 'x' occurs twice",
         ),
         (frame((0, 1)), 7, "the target must be a column of the table: found no '7': its columns are x, more, y"),
         (
             frame((0, 1)).assign(more=[[1, 2]] * 40),
             "y",
-            r"cells must be numbers, texts or dates: column 'more' holds \[1, 2\]",
+            r"cells must be numbers, strings or dates: column 'more' holds \[1, 2\]",
         ),
     ],
 )

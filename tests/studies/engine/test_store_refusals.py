@@ -70,7 +70,9 @@ def test_another_config_is_refused_key_by_key_and_nothing_changes(folder, config
     before = contents(folder)
     with pytest.raises(FormatError) as refusal:
         RunStore.create_or_open(folder, config)
-    assert str(refusal.value) == f"a run resumes as it was begun: {folder} differs in {difference}"
+    assert (
+        str(refusal.value) == f"a run resumes with the settings it was started with: {folder} differs in {difference}"
+    )
     assert contents(folder) == before
     RunStore.create_or_open(folder, CONFIG).close()
 
@@ -119,8 +121,8 @@ def test_a_config_that_is_no_json_is_refused_before_anything_is_made(tmp_path, c
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"No trials at all. " * 100, r"a run must be a whole SQLite file: .* is none"),
-        (b"", r"a run must be an SQLite file that dendritree made: .* is another's"),
+        (b"No trials at all. " * 100, r"a run must be a whole SQLite file: .* is not one"),
+        (b"", r"a run must be an SQLite file that dendritree made: .* was not"),
     ],
     ids=["text", "empty"],
 )
@@ -135,7 +137,7 @@ def test_a_file_that_is_no_run_is_refused_and_left_alone(tmp_path, data, message
 def test_a_database_of_somebody_else_is_refused_and_left_alone(tmp_path):
     change(tmp_path, "CREATE TABLE trial (x)")
     before = (tmp_path / STORE_FILE).read_bytes()
-    with pytest.raises(FormatError, match=r"that dendritree made: .* is another's"):
+    with pytest.raises(FormatError, match=r"that dendritree made: .* was not"):
         RunStore.create_or_open(tmp_path, CONFIG)
     assert (tmp_path / STORE_FILE).read_bytes() == before
 

@@ -74,7 +74,7 @@ def test_rounds_are_all_cells_once_and_families_of_one_size_together():
         ({"tasks": ["mnist:x"]}, "a task must be a data set, or one and a number of examples.*'mnist:x'"),
         ({"tasks": ["digits", "digits"]}, "a comparison must name each data set once: 'digits' is there twice"),
         ({"budgets": ["2k", 2000]}, "a comparison must name each budget once"),
-        ({"budgets": ["9q"]}, "budget must be a whole number of parameters, as 9000, 9k or 1.5M: got '9q'"),
+        ({"budgets": ["9q"]}, "budget must be an integer number of parameters, such as 9000, 9k or 1.5M: got '9q'"),
         ({"budgets": [0]}, "budget must be an integer of at least 1: got 0"),
         ({"budgets": [-5]}, "budget must be an integer of at least 1: got -5"),
         ({"families": ["tre"]}, r"family must be one of 'tree', .*: got 'tre'; did you mean 'tree'\?"),

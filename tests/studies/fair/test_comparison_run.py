@@ -246,14 +246,16 @@ def test_cells_come_later_families_budgets_data_sets_and_seeds(expected, tmp_pat
 )
 def test_another_rule_is_refused_with_the_difference_and_changes_nothing(options, difference, whole):
     before = (whole / STORE_FILE).read_bytes()
-    with pytest.raises(FormatError, match=f"a run resumes as it was begun: .* differs in {difference}"):
+    with pytest.raises(
+        FormatError, match=f"a run resumes with the settings it was started with: .* differs in {difference}"
+    ):
         compare(whole, small_plan(**options), workers=here())
     assert (whole / STORE_FILE).read_bytes() == before
 
 
 def test_the_folder_of_another_kind_of_run_is_refused(tmp_path):
     RunStore.create_or_open(tmp_path / "run", {"trials": 10}).close()
-    with pytest.raises(FormatError, match="a run resumes as it was begun"):
+    with pytest.raises(FormatError, match="a run resumes with the settings it was started with"):
         compare(tmp_path / "run", small_plan(), workers=here())
 
 

@@ -83,4 +83,4 @@ def test_a_report_has_the_chart_and_with_ten_draws_the_section():
     assert "Among our 3 draws of images" in " ".join(report.summary)
     without = build_report(records, {}, EXPECTED, MATCHES)
     assert "draws" not in [section.name for section in without.sections]
-    assert "By Welch's test, not corrected, " in " ".join(without.summary)
+    assert "By Welch's test, uncorrected, " in " ".join(without.summary)

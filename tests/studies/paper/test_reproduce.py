@@ -165,7 +165,10 @@ def test_one_folder_holds_several_tables_one_after_the_other(whole, tmp_path):
 def test_another_draw_is_refused_in_a_folder_begun_per_trial_with_the_difference(whole):
     specs, folder, _ = whole
     before = records_in(folder)
-    with pytest.raises(FormatError, match=r"resumes as it was begun: .* differs in protocols\.paper\.draw: .*once"):
+    with pytest.raises(
+        FormatError,
+        match=r"it was started with: .* differs in protocols\.paper\.draw: .*once",
+    ):
         run(folder, specs, draw="once")
     assert records_in(folder) == before
 

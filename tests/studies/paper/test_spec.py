@@ -220,7 +220,7 @@ def test_two_models_of_one_name_and_size_are_refused(tmp_path):
 
 def test_a_table_without_models_is_refused(tmp_path):
     text = TREES[: TREES.index("[[models]]")]
-    with pytest.raises(FormatError, match="a table must have models and dropouts: binary-dendritic has not"):
+    with pytest.raises(FormatError, match="a table must have models and dropouts: binary-dendritic has none"):
         write_specs(tmp_path / "specs", text)
 
 

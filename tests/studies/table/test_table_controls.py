@@ -46,11 +46,11 @@ AHEAD, BEHIND, OPEN = Difference(2.0, 1.0, 3.0), Difference(-2.0, -3.0, -1.0), D
     ("sparse", "dense", "linear", "baseline", "says"),
     [
         (AHEAD, AHEAD, AHEAD, AHEAD, "Yes: trees are better here than every control"),
-        (OPEN, OPEN, AHEAD, OPEN, "No: nothing was learned"),
+        (OPEN, OPEN, AHEAD, OPEN, "No: no model is better than guessing"),
         (OPEN, BEHIND, AHEAD, AHEAD, "No: on this table trees are worse than a dense MLP."),
         (BEHIND, OPEN, BEHIND, AHEAD, "No: on this table trees are worse than sparse neurons and one linear unit"),
-        (AHEAD, AHEAD, OPEN, AHEAD, "No: trees are not surely better than one linear unit"),
-        (AHEAD, OPEN, AHEAD, AHEAD, "In part: dendrites beat sparse neurons"),
+        (AHEAD, AHEAD, OPEN, AHEAD, "No: trees are not significantly better than one linear unit"),
+        (AHEAD, OPEN, AHEAD, AHEAD, "In part: trees beat sparse neurons"),
         (OPEN, AHEAD, AHEAD, AHEAD, "In part: trees beat the dense MLP"),
         (OPEN, OPEN, AHEAD, AHEAD, "Undecided: trees, sparse neurons and a dense MLP"),
     ],
@@ -65,7 +65,8 @@ def test_the_verdict_in_plain_words(sparse, dense, linear, baseline, says):
         ({"tree": (0.6,) * 5}, "Undecided: trees are better than one linear unit per output on average, but not"),
         (
             {"tree": (0.4,) * 5, "dense": (0.6,) * 5},
-            "No: trees are not surely better than one linear unit per output here, and a dense MLP is ahead of both.",
+            "No: trees are not significantly better than one linear unit per output here, and a dense MLP is ahead of "
+            "both.",
         ),
     ],
 )
@@ -85,22 +86,28 @@ def made(sparse, dense, linear, baseline, *, learned=None, splits=5, short=False
 
 def test_nothing_was_learned_only_if_no_family_learned():
     said = verdict(made(OPEN, OPEN, OPEN, OPEN, learned=AHEAD))
-    assert said.startswith("No: trees are not surely better than guessing here, as are sparse neurons, a dense MLP,")
+    assert said.startswith(
+        "No: trees are not significantly better than guessing here, unlike sparse neurons, a dense MLP,"
+    )
 
 
 @pytest.mark.parametrize(
     ("gains", "options", "says"),
     [
-        ((OPEN, OPEN, OPEN, OPEN), {"splits": 2}, "Undecided: so small a comparison cannot tell trees from guessing."),
+        (
+            (OPEN, OPEN, OPEN, OPEN),
+            {"splits": 2},
+            "Undecided: so small a comparison cannot distinguish trees from guessing.",
+        ),
         (
             (OPEN, OPEN, OPEN, AHEAD),
             {"splits": 2},
-            "Undecided: so small a comparison cannot tell trees from one linear",
+            "Undecided: so small a comparison cannot distinguish trees from one linear",
         ),
         (
             (OPEN, OPEN, OPEN, OPEN),
             {"short": True},
-            "Undecided: so small a comparison cannot tell trees from guessing.",
+            "Undecided: so small a comparison cannot distinguish trees from guessing.",
         ),
         ((OPEN, BEHIND, AHEAD, AHEAD), {"short": True}, "Undecided: after so few epochs trees are worse than a dense"),
         ((OPEN, BEHIND, AHEAD, AHEAD), {"splits": 2}, "No: on this table trees are worse than a dense MLP."),
@@ -111,8 +118,8 @@ def test_a_small_comparison_does_not_say_no_for_want_of_a_gain(gains, options, s
     said = verdict(made(*gains, **options))
     assert said.startswith(says)
     if "Undecided" in says:
-        remedy = "5 splits or more" if "splits" in options else "as many epochs as `auto` takes"
-        assert said.endswith(f" To know more, compare with {remedy}.")
+        remedy = "5 splits or more" if "splits" in options else "as many epochs as `auto` uses"
+        assert said.endswith(f" To find out, compare with {remedy}.")
 
 
 @pytest.mark.parametrize("name", ["price", "dear"])
@@ -201,7 +208,8 @@ def test_ahead_is_by_more_than_one_standard_error_of_the_paired_difference():
 def test_the_reason_says_what_was_asked_for_and_what_is_recommended():
     results = scored(tree=NOISY, dense=(0.95, 0.99, 0.97))
     assert reason("best", results) == (
-        "Kept: a dense MLP, trained on all rows: 0.1200 of accuracy ahead of trees, more than one standard error."
+        "Kept: a dense MLP, trained on all rows: 0.1200 in accuracy ahead of trees, which is more than one standard "
+        "error."
     )
     assert reason("sparse", results) == "Kept: sparse neurons, as asked; the comparison recommends a dense MLP."
     assert reason("best", scored()).endswith(
@@ -224,7 +232,7 @@ def test_trees_do_not_help_where_gradient_boosting_is_ahead(boosting, says):
     results = scored(tree=(0.9, 0.91, 0.92), boosting=boosting)
     results = [replace(each, gain=None if each.family == "tree" else AHEAD, learned=AHEAD) for each in results]
     said = verdict(results)
-    assert said.replace(" of accuracy", "").startswith(says)
+    assert said.replace(" in accuracy", "").startswith(says)
     assert said.endswith("trees are better here than every control of the same size.")
 
 
@@ -235,7 +243,7 @@ def test_a_few_epochs_do_not_decide_for_gradient_boosting():
     results = [replace(each, scores=(20.0, 21.0, 22.5)) if each.family == "boosting" else each for each in results]
     said = verdict([replace(each, short=each.family != "boosting") for each in results])
     assert said.startswith(
-        "Undecided: after so few epochs gradient boosting is ahead of trees here by 9.833 of RMSE (21.17"
+        "Undecided: after so few epochs gradient boosting is ahead of trees here by 9.833 in RMSE (21.17"
     )
 
 

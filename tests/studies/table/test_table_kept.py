@@ -40,7 +40,7 @@ def test_a_call_resumes_from_what_another_has_trained_and_gives_the_same_scores(
         assert one.predicted.values.tobytes() == other.predicted.values.tobytes()
         assert one.predicted.certainty.tobytes() == other.predicted.certainty.tobytes()
     assert seen == [("comparing", 0, 10), ("comparing", 10, 10, "trained before"), ("training on all rows", 1, 1)]
-    with pytest.raises(FormatError, match=r"differs in table: .*; remove that folder to begin anew$"):
+    with pytest.raises(FormatError, match=r"differs in table: .*; remove that folder to start over$"):
         fit_table(houses(40, seed=1), "price", **options)
 
 
@@ -52,7 +52,8 @@ def test_a_folder_from_before_gradient_boosting_is_not_resumed(tmp_path):
         curves = {curve: [1.0] for curve in CURVES}
         store.add([Trial("table", {"split": 0, "family": "tree"}, 0, {}, 300, 1.0, curves, {"test_score": 1.0})])
     with pytest.raises(
-        FormatError, match=r"a run resumes as it was begun: .*differs in families.*; remove that folder"
+        FormatError,
+        match=r"a run resumes with the settings it was started with: .*differs in families.*; remove that folder",
     ):
         fit_table(houses(40), "price", **options, unfinished=tmp_path / "kept")
     assert fit_table(houses(40), "price", **options, unfinished=tmp_path / "kept", anew=True).rows == 40

@@ -248,7 +248,7 @@ def test_the_command_line(tmp_path, call):
     [
         (
             ["tables", "--budgets", "9k"],
-            "compare tables takes estimators as they come, on its own tables: got --budgets",
+            "compare tables uses default estimators on its own tables: got --budgets",
         ),
         (["tables", "--steps", "10"], "got --steps"),
         (["mnist", "--half", "choose"], "--half is for dendritree compare tables: got mnist"),

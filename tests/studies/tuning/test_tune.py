@@ -153,12 +153,25 @@ def test_more_trials_go_on_from_those_that_are_there_and_say_how_often_test_was_
     more = tune(made_up(), out=tmp_path, observer=lambda *told: seen.append(told), **OPTIONS)
     assert tried(more)[:2] == tried(few)
     assert tried(more) == tried(whole[0])
-    assert [told[:3] for told in seen] == [("trials", number + 1, TRIALS) for number in range(2, TRIALS)]
+    notes = [told for told in seen if len(told) == 4]
+    assert [told[:3] for told in notes] == [("trials", number + 1, TRIALS) for number in range(2, TRIALS)]
     assert all(
         re.match(r"accuracy 0\.\d{4}, \d+ parameters(, stopped early)?; best accuracy 0\.\d{4}$", told[3])
-        for told in seen
+        for told in notes
     )
+    assert seen[0] == ("trials", 2, TRIALS)
     assert more.test_looks == 1 + (more.best.number != few.best.number)
+
+
+def test_the_first_result_is_told_before_the_first_trial_is_done_and_the_final_training_epoch_by_epoch():
+    seen = []
+    tune(made_up(), budget=300, trials=1, steps=8, observer=lambda *told: seen.append(told))
+    trials = [told[1:] for told in seen if told[0] == "trials"]
+    assert trials[0] == (0, 1)
+    assert re.fullmatch(r"first trial, epoch 1 of \d+: accuracy [01]\.\d{4}", trials[1][2])
+    assert trials[-1][:2] == (1, 1)
+    final = [told[1:] for told in seen if told[0] == "final training"]
+    assert final == [(done, final[-1][0]) for done in range(len(final))]
 
 
 def test_bad_trials_are_stopped_early_among_those_of_their_share():
@@ -205,7 +218,7 @@ def with_y(y):
 
 BAD = {
     "budget too small": (made_up(), {"budget": 20}, "budget must leave room for two neurons: 20 parameters do not"),
-    "budget of words": (made_up(), {"budget": "much"}, "budget must be a whole number of parameters.*'much'"),
+    "budget of words": (made_up(), {"budget": "much"}, "budget must be an integer number of parameters.*'much'"),
     "no trials": (made_up(), {"trials": 0}, "trials must be an integer of at least 1: got 0"),
     "no steps": (made_up(), {"steps": 0}, "steps must be an integer of at least 1: got 0"),
     "a negative seed": (made_up(), {"seed": -1}, "seed must be an integer of at least 0: got -1"),

@@ -57,10 +57,11 @@ def paper_section(
         "paper",
         "The paper's tables and ours",
         "Mean accuracy and sample standard deviation over trials, at each trial's best epoch by validation loss, with"
-        " the dropout p of the paper's row. A row is within if the means of the validation accuracy differ by no more"
-        " than the tolerance, twice the root of the summed squares of both deviations, which is wide. The p value is"
-        " Welch's for the same means with ten trials each, not corrected; it takes all trials for independent, but the"
-        " paper's share one draw of images, so their deviations lack the luck of the draw and its rows err together."
+        " the dropout p of the paper's row. A row is within if the mean validation accuracies differ by no more than"
+        " the tolerance, twice the square root of the sum of both variances, which is wide. The p value is that of"
+        " Welch's test for the same means with ten trials each, uncorrected; the test assumes independent trials, but"
+        " the paper's share one draw of images, so their standard deviations do not include the variation between draws"
+        " and their errors are correlated."
         " Rows with a CNN vary from machine to machine: processors sum convolutions in different orders, and training"
         " amplifies the rounding. dendritree reproduce --draw ten places the paper's values among ten draws."
         " Rows that are not in the paper are shown without dropout and at their best dropout.",
@@ -84,7 +85,7 @@ def paper_section(
         by=lambda row: (row.row.table, f"{row.row.table}{VARIES if row.row.task == 'cnn' else ''}"),
         charts=tuple(agreement_charts(rows)),
         fold=False,
-        empty="The paper's numbers are not at hand.",
+        empty="The paper's numbers are not available.",
     )
 
 
@@ -105,14 +106,14 @@ def draws_section(rows: Sequence[DrawnRow]) -> Section:
     """Where the paper's values fall among several draws of images."""
     points = [(row.expected.row, row.expected.val_acc, row.spread.mean, min(row.means), max(row.means)) for row in rows]
     bars = "bars from the lowest to the highest of our draws, and of one standard deviation in the paper"
-    chart = _agreement("draws-chart", f"Paper against {len(rows[0].means)} draws of ours", bars, points)
+    chart = _agreement("draws-chart", f"Paper against our {len(rows[0].means)} draws", bars, points)
     return Section.of(
         "draws",
         "The paper's draw among ours",
-        "The authors trained all trials of a task on one draw of images. Here every row was run so with several draws,"
-        " ten trials each. The paper's value is inside if it is between the lowest and the highest draw's mean; the p"
-        " value, not corrected, says whether it could be that of one more draw (Student's test). Rows of one task share"
-        " their draws, so they are not independent of each other.",
+        "The authors trained all trials of a task on one draw of images. Here every row was repeated with several"
+        " draws, ten trials each. The paper's value is inside if it is between the lowest and the highest mean of a"
+        " draw; the p value, uncorrected, says whether it could be that of one more draw (Student's test). Rows"
+        " of one task share their draws, so they are not independent of each other.",
         (
             Column("model", "model", value="expected.row.model"),
             Column("table", value="expected.row.table"),

@@ -35,7 +35,7 @@ TRIALS = Column("trials", "trials", "count", value="n")
 PARAMETERS = Column("parameters", "parameters", "count")
 ACCURACY = (Column("measure", value=_measure), Column("accuracy", "accuracy", "spread"))
 LEARNING_RATE = Column("lr", "learning rate", "number", digits=4, detail=True)
-INTERVAL = Column("interval", "95 % interval of the mean", "interval", detail=True)
+INTERVAL = Column("interval", "95% interval of the mean", "interval", detail=True)
 
 
 def _by_task(item: Any) -> tuple[str, str]:
@@ -50,8 +50,8 @@ def claims_section(verdicts: Sequence[Verdict]) -> Section:
         "claims",
         "The paper's claims",
         "What the paper concludes, tested on our trials, without dropout and with every model at its best. A claim"
-        " holds if every comparison it makes is won with p < 0.05, and does not hold if one is lost so; p values are"
-        " Welch's, corrected by Holm's method over the comparisons of the claim.",
+        " holds if every comparison it makes is won with p < 0.05, and does not hold if one is lost at that"
+        " level; p values are Welch's, corrected by Holm's method over the comparisons of the claim.",
         (
             Column("claim", "claim", value="statement"),
             PROTOCOL,
@@ -70,7 +70,7 @@ def comparisons_section(comparisons: Sequence[Comparison]) -> Section:
     return Section.of(
         "comparisons",
         "Dendritic models against their controls",
-        "Difference of mean accuracies, dendritic minus control, with its 95 % interval and the p value of Welch's t"
+        "Difference of mean accuracies, dendritic minus control, with its 95% interval and the p value of Welch's t"
         " test after Holm's correction; Hedges' g is the difference in units of the pooled standard deviation. Accuracy"
         " is measured on the test set where the protocol has one, otherwise on the validation images.",
         (
@@ -79,11 +79,11 @@ def comparisons_section(comparisons: Sequence[Comparison]) -> Section:
             Column("control_dropout", "its p", "number", digits=1, value="against.dropout"),
             Column("measure", value=lambda pair: MEASURES[pair.measure]),
             Column("difference", "ahead by", "difference"),
-            Column("interval", "95 % interval", "interval", value=lambda pair: (pair.test.low, pair.test.high)),
+            Column("interval", "95% interval", "interval", value=lambda pair: (pair.test.low, pair.test.high)),
             Column("corrected_p", "p value", "p"),
             Column("g", "Hedges' g", "difference", digits=2, detail=True, value="effect.g"),
             Column(
-                "g_interval", "its 95 % interval", "interval", digits=2, detail=True, value=lambda pair: pair.effect[1:]
+                "g_interval", "its 95% interval", "interval", digits=2, detail=True, value=lambda pair: pair.effect[1:]
             ),
             Column("fewer_trials", "trials, at least", "count", detail=True, value=lambda pair: min(pair.n)),
         ),
@@ -120,7 +120,7 @@ def dropout_section(summaries: Sequence[RowSummary], best: Mapping[Model, Row]) 
     return Section.of(
         "dropout",
         "Dropout",
-        "Accuracy at each dropout p: the mean over trials, with a bar for its 95 % bootstrap interval. Best is the p"
+        "Accuracy at each dropout p: the mean over trials, with a bar for its 95% bootstrap interval. Best is the p"
         " above 0 with the lowest mean validation loss, the paper's rule.",
         (
             *ROW,
@@ -145,7 +145,7 @@ def parameters_section(summaries: Sequence[RowSummary], shown: Mapping[str, Mapp
     return Section.of(
         "parameters",
         "Accuracy against parameters",
-        "Every model at its best dropout: the mean over trials, with a bar for its 95 % bootstrap interval.",
+        "Every model at its best dropout: the mean over trials, with a bar for its 95% bootstrap interval.",
         (*ROW, PARAMETERS, *ACCURACY, INTERVAL, TRIALS),
         chosen,
         by=_by_task,
@@ -197,7 +197,7 @@ def _charts_by_task(
                 name=f"{name}-chart-{protocol}-{task}",
                 title=f"{task}, protocol {protocol}",
                 alt=f"Mean {measure} against {x_label} of {len(lines)} models, task {task}, protocol"
-                f" {protocol}, with 95 % intervals: {', '.join(line.label for line in lines)}.",
+                f" {protocol}, with 95% intervals: {', '.join(line.label for line in lines)}.",
                 x_label=x_label,
                 panels=(Panel(measure, lines),),
                 form=form,

@@ -62,7 +62,7 @@ def _missing(found: Findings) -> Iterator[str]:
     planned = sum(found.planned.values())
     have = sum(min(done[key], trials) for key, trials in found.planned.items())
     if have < planned:
-        yield f"The run is not complete: {have:,} of {planned:,} planned trials are there. What follows is of these."
+        yield f"The run is not complete: this report is based on {have:,} of {planned:,} planned trials."
 
 
 def _agreement(rows: Sequence[PaperRow]) -> Iterator[str]:
@@ -93,9 +93,9 @@ def _tests(rows: Sequence[PaperRow]) -> Iterator[str]:
     differ = sum(test.p < SIGNIFICANT for test in tests)
     tables = [f"{below} of {count} rows of {table}" for table, (below, count) in signs(rows).items()]
     yield (
-        f"By Welch's test, not corrected, {differ} of these {len(tests)} rows differ from the paper's (p <"
-        f" {SIGNIFICANT:g}). It takes trials for independent, which the paper's are not: those of a task share one draw"
-        f" of images. Our mean is below the paper's in {listed(tables)}."
+        f"By Welch's test, uncorrected, {differ} of these {len(tests)} rows differ from the paper's (p <"
+        f" {SIGNIFICANT:g}). The test assumes independent trials, which the paper's are not: those of a task share one"
+        f" draw of images. Our mean is below the paper's in {listed(tables)}."
     )
 
 
@@ -105,7 +105,7 @@ def _draws(rows: Sequence[DrawnRow]) -> Iterator[str]:
     yield (
         f"Among our {len(rows[0].means)} draws of images, each with ten trials, the paper's value is between the lowest"
         f" and the highest in {inside} of {len(rows)} rows; in {differ} it is unlikely to be that of one more draw (p <"
-        f" {SIGNIFICANT:g}, not corrected)."
+        f" {SIGNIFICANT:g}, uncorrected)."
     )
 
 
