@@ -34,6 +34,8 @@ def followed(path: str | os.PathLike[str]) -> Path:
         return Path(os.path.realpath(path))
     except ValueError:  # a null character; whoever opens the file says so
         return Path(path)
+    except FileNotFoundError:
+        raise DendritreeError(f"the current folder must be there: it was removed, so there is no {path}") from None
 
 
 def scratch_beside(path: Path) -> Path:

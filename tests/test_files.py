@@ -10,7 +10,7 @@ import pytest
 from full_disk import largest_file
 
 from dendritree.errors import DendritreeError
-from dendritree.files import Lock, scratch_beside, unfinished_files, whole_file, write_whole
+from dendritree.files import Lock, followed, scratch_beside, unfinished_files, whole_file, write_whole
 
 OPEN_FILES = Path("/proc/self/fd")
 
@@ -73,6 +73,17 @@ def test_a_link_is_followed_and_stays_also_one_to_nothing_yet(tmp_path):
         assert (tmp_path / "notes").is_symlink()
         assert (tmp_path / "real" / "notes").read_bytes() == content
     assert names(tmp_path / "real") == ["notes"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not remove the folder that a process is in")
+def test_a_current_folder_that_was_removed_is_said(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for path in (".", "notes.txt"):
+        with pytest.raises(DendritreeError, match="the current folder must be there: it was removed"):
+            followed(path)
+    assert followed(tmp_path) == tmp_path.resolve()
 
 
 def test_unfinished_files_are_told_from_a_users_hidden_ones(tmp_path):

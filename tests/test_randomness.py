@@ -1,5 +1,7 @@
 """Random numbers of a block's own: those of torch's generator with the same seed, which itself stays untouched."""
 
+import threading
+
 import pytest
 import torch
 from checkpoint_cases import Stopped, assert_same, callbacks_of, make_network, outcome, stop_by
@@ -51,6 +53,30 @@ def test_dropout_is_torchs_to_the_last_bit(p, shape):
     with own_draws(3):
         assert [dropout(x, p).equal(expected[0]), dropout(x.T, p).equal(expected[1])] == [True, True]
         assert dropout(x, p, training=False) is x
+
+
+def test_a_block_in_a_thread_draws_what_it_draws_alone():
+    """Two blocks of two seeds take turns, one draw each: neither sees the other's generator."""
+    names, turns, found = [*MAKERS], threading.Barrier(2), {}
+
+    def alone(seed, wait=lambda: None):
+        drawn = []
+        with own_draws(seed):
+            for name in names:
+                wait()
+                drawn.append(MAKERS[name]().state_dict())
+        found[seed, wait.__name__] = drawn
+
+    alone(3)
+    alone(4)
+    threads = [threading.Thread(target=alone, args=(seed, turns.wait)) for seed in (3, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for seed in (3, 4):
+        for ours, expected in zip(found[seed, "wait"], found[seed, "<lambda>"], strict=True):
+            assert all(ours[key].is_meta or ours[key].equal(value) for key, value in expected.items())
 
 
 def test_an_inner_block_leaves_the_outer_one_as_it_was():

@@ -195,13 +195,14 @@ def secant(function: Callable[[Tensor], Tensor], at: Tensor, base: Tensor) -> Te
     >>> secant(torch.relu, torch.tensor([1.0, 2.0, -1.0]), torch.tensor([-1.0, 2.0, -2.0])).tolist()
     [0.5, 1.0, 0.0]
     """
-    step, rise = at - base, function(at) - function(base)
+    value, step = function(at.clone()), at - base  # it may change what it is given
+    rise = value - function(base.clone())
     with torch.enable_grad():
         place = at.detach().clone().requires_grad_()
-        value = function(place)
-        gradient = torch.autograd.grad(value.sum(), place)[0] if value.requires_grad else torch.zeros_like(at)
+        again = function(place.clone())
+        gradient = torch.autograd.grad(again.sum(), place)[0] if again.requires_grad else torch.zeros_like(at)
     gradient = torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
     near = step.abs() <= NEAR * (1 + at.abs())
-    smooth = (rise - gradient * step).abs() <= NEAR * (1 + function(at).abs())  # not where a step function jumps
+    smooth = (rise - gradient * step).abs() <= NEAR * (1 + value.abs())  # not where a step function jumps
     coincide = (step == 0) | (near & smooth)
     return torch.where(coincide, gradient, rise / torch.where(step == 0, torch.ones_like(step), step))

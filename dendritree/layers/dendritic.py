@@ -186,7 +186,7 @@ def trace(layer: DendriticLayer, x: Tensor) -> Trace:
     rows = torch.cat([flat, torch.zeros_like(sums)], dim=-1)  # (batch, inputs and nodes)
     for level, edges, _ in forest.ascend():
         sums.index_add_(1, owner[edges], rows[:, source[edges]] * weight[edges])
-        values = layer.activation(sums[:, level])
+        values = layer.activation(sums[:, level].clone())  # it may change what it is given
         if not layer.root_activation:
             values = torch.where(is_root[level], sums[:, level], values)
         rows[:, forest.in_features + level.start : forest.in_features + level.stop] = values

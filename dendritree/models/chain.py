@@ -52,7 +52,7 @@ def run_chain(steps: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
             rows.append(trace(step, rows[-1]).values[:, step.forest.roots.tolist()])
             continue
         try:
-            rows.append(step(rows[-1]))
+            rows.append(step(rows[-1].clone()))  # an activation may change what it is given
         except RuntimeError as error:
             raise ShapeError(f"x must fit the model: {type(step).__name__} rejects shape {tuple(x.shape)}") from error
     return rows

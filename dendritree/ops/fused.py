@@ -33,6 +33,9 @@ ACTIVATIONS: dict[Any, str] = {
 }
 """Activations the kernels know, by module class or function."""
 
+FORWARDS: dict[Any, Any] = {kind: kind.forward for kind in ACTIVATIONS if hasattr(kind, "forward")}
+"""What the kernels compute instead of calling it: an activation whose class somebody has patched must be called."""
+
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 """Where a module keeps what users attach to it: an activation that has any must really be called."""
 
@@ -78,15 +81,15 @@ def kind_of(activation: Any) -> str | None:
     """The kernels' name of an activation; None for those they do not know or must not replace."""
     if not isinstance(activation, nn.Module):
         return ACTIVATIONS.get(activation)
-    attributes = vars(activation)
-    if "forward" in attributes:
+    attributes, kind = vars(activation), type(activation)
+    if "forward" in attributes or FORWARDS.get(kind) is not kind.forward:
         return None
     for name in HOOKS:
         if attributes[name]:
             return None
-    if type(activation) is nn.LeakyReLU and not activation.negative_slope > 0:
+    if isinstance(activation, nn.LeakyReLU) and not activation.negative_slope > 0:
         return None  # the derivative is read off the output's sign
-    return ACTIVATIONS.get(type(activation))
+    return ACTIVATIONS[kind]
 
 
 def dendritic(

@@ -17,6 +17,7 @@ from dendritree.layers import trace
 from dendritree.layers.activation import NAMED_ACTIVATIONS
 from dendritree.models import NeuronNetwork, Perceptrons
 from dendritree.models.chain import Chain
+from dendritree.pruning import importances
 
 
 class Bump(nn.Module):
@@ -399,6 +400,27 @@ def test_a_trace_ends_in_the_outputs(name):
     assert torch.allclose(found.values[..., inner], found.sums[..., inner].sigmoid())
     with pytest.raises(ShapeError, match="must be in_features"):
         trace(layer, x[..., :-1] if NAMED[name].in_features > 1 else torch.ones(3, 2).double())
+
+
+@pytest.mark.parametrize("root_activation", [True, False])
+@pytest.mark.parametrize("activation", [nn.SiLU, nn.ReLU, nn.ELU])
+def test_activations_that_change_what_they_are_given_are_explained(activation, root_activation):
+    def network(inplace):
+        torch.manual_seed(0)
+        acts = [activation(inplace=inplace) for _ in range(4)]
+        options = {"root_activation": root_activation, "dtype": torch.float64}
+        first = DendriticLayer(16, 6, branching=2, activation=acts[0], **options)
+        second = DendriticLayer(6, 2, branching=2, fan_in=4, wiring="random", activation=acts[1], **options)
+        return nn.Sequential(acts[2], first, acts[3], second)
+
+    x = torch.randn(7, 16, dtype=torch.float64)
+    kept, one, other = x.clone(), network(False), network(True)
+    for found, wanted in ((trace(m[1], x), explain(m, x)) for m in (one, other)):
+        torch.testing.assert_close(found, trace(one[1], kept), rtol=0, atol=0)
+        torch.testing.assert_close(wanted.inputs, explain(one, kept).inputs)
+        assert wanted.check() < 1e-8
+    torch.testing.assert_close(importances(other[1], x), importances(one[1], kept))
+    assert torch.equal(x, kept)
 
 
 @pytest.mark.parametrize("name", MODELS)

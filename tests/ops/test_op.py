@@ -1,15 +1,17 @@
 """The one public op: the choice of the backend, what it refuses, autocast."""
 
 from functools import partial
+from itertools import product
 
 import pytest
 import torch
 from forests import ACTIVATIONS, NAMED, assert_same, forests, leading_shapes, loop, random_case, run, seeds
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from dendritree import ops
-from dendritree.errors import OptionError, ShapeError
+from dendritree.errors import DeviceError, OptionError, ShapeError
 from dendritree.ops import dendritic, make_plan
 from dendritree.tree import Forest
 
@@ -51,7 +53,45 @@ def test_the_default_activates_the_root_drops_nothing_and_takes_any_backend():
     torch.testing.assert_close(found, loop(*case[:3], FOREST, torch.tanh))
 
 
+class HalfInPlace(nn.Module):
+    """Changes what it is given, and returns something else."""
+
+    def forward(self, x):
+        return x.mul_(0.5).tanh()
+
+
+IN_PLACE = {
+    "SiLU": (nn.SiLU(inplace=True), nn.functional.silu),
+    "LeakyReLU": (nn.LeakyReLU(0.1, inplace=True), ACTIVATIONS["leaky_relu"]),
+    "one's own": (HalfInPlace(), lambda x: (x * 0.5).tanh()),
+    "a function": (torch.relu_, torch.relu),
+}
+
+
+@pytest.mark.parametrize("backend", ["auto", "eager", "reference"])
+@pytest.mark.parametrize("activation", IN_PLACE)
+@pytest.mark.parametrize("root_activation", [True, False])
+@pytest.mark.parametrize("name", ["balanced", "unequal", "any order"])
+def test_an_activation_may_change_what_it_is_given(backend, activation, root_activation, name):
+    (in_place, function), forest = IN_PLACE[activation], NAMED[name]
+    case, plan = random_case(forest, (7,)), make_plan(forest)
+    found = run(lambda *t: dendritic(*t, plan, in_place, root_activation=root_activation, backend=backend), case)
+    assert_same(found, run(lambda *t: loop(*t, forest, function, root_activation), case))
+
+
 # ---------------------------------------------------------------------------------------------------------- refusals
+
+
+@backends
+@pytest.mark.parametrize("devices", [d for d in product(["cpu", "meta"], repeat=3) if len(set(d)) > 1], ids="-".join)
+@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize("planned", ["cpu", "meta"])
+def test_tensors_on_several_devices_are_refused(backend, devices, grad, planned):
+    tensors = [t.to(device).requires_grad_(grad) for t, device in zip(random_case(FOREST)[:3], devices, strict=True)]
+    with pytest.raises(
+        DeviceError, match=rf"same device: got the input on {devices[0]}, the parameters on .*{devices[1]}"
+    ):
+        dendritic(*tensors, make_plan(FOREST, planned), torch.tanh, backend=backend)
 
 
 @pytest.mark.parametrize(
