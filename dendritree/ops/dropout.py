@@ -49,7 +49,7 @@ def synapse_scale(seed: Tensor, samples: int, pairs: Tensor, dropout: float, dty
     sample_key = _mix((_mix(sample ^ low) + high) & WORD)
     synapse_key = _mix(_mix(((pairs >> 1) + high + 0x9E3779B9) & WORD) ^ low)
     # A multiplier of the synapse's own: with one for all, masks of synapses whose keys differ in few bits go together.
-    bits = ((synapse_key ^ sample_key[:, None]) * (synapse_key | 1)) & WORD  # (samples, synapses)
+    bits = ((synapse_key ^ sample_key.unsqueeze(1)) * (synapse_key | 1)) & WORD  # (samples, synapses)
     bits ^= bits >> 16
     bits = torch.where((pairs & 1).bool(), bits & 0xFFFF, bits >> 16)
     return (bits >= limit).to(dtype) * scale

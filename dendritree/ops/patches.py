@@ -57,13 +57,17 @@ class PatchGrid(NamedTuple):
         self.counts(x.shape[-2], x.shape[-1])
 
     def copied(self, x: Tensor) -> Tensor:
-        """All patches of images (..., channels, height, width), one per row: (images, patches, features)."""
+        """All patches of images (..., channels, height, width), one per row: (images, patches, features).
+
+        To `unfold` all of them are channels of one image: for each image it would start a kernel of its own on a GPU.
+        """
         left, right, top, bottom = self.padding
         even = left == right and top == bottom
         images = x if x.dim() == 4 else x.reshape(-1, *x.shape[-3:])
-        images = images if even else F.pad(images, self.padding)
-        columns = F.unfold(images, self.kernel, self.dilation, (top, left) if even else 0, self.stride)
-        return columns.transpose(1, 2)
+        image = images.reshape(1, -1, *x.shape[-2:]) if images.shape[0] else images  # it takes no image of no channels
+        image = image if even else F.pad(image, self.padding)
+        columns = F.unfold(image, self.kernel, self.dilation, (top, left) if even else 0, self.stride)
+        return columns.reshape(images.shape[0], self.features, columns.shape[-1]).transpose(1, 2)
 
     def arranged(self, y: Tensor, x: Tensor) -> Tensor:
         """Outputs (images, patches, neurons) as images: (..., neurons, height, width) for images `x`."""

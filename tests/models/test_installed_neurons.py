@@ -12,6 +12,7 @@ from dendritree.cli import main
 from dendritree.errors import OptionError
 from dendritree.models import create_model, list_models, neuron_families, register_neuron, registry
 from dendritree.models.neuron_families import RESERVED, neuron_family
+from dendritree.models.neurons import NEURON_LAYERS
 from dendritree.studies.fair import FAMILIES, ComparisonPlan
 from dendritree.studies.fair.families import OF_THIS_LIBRARY
 
@@ -105,7 +106,8 @@ def test_it_is_summed_up_saved_and_opened_where_the_package_was_not_imported_yet
     assert run_python(site, "-c", code, cwd=tmp_path) == (0, "")
     status, errors = run_python(None, "-c", code, cwd=tmp_path)
     assert status == 1
-    assert "neuron must be one of 'ktree', 'denn', 'dnm', 'dmnn', 'dann': got 'gated'" in errors.splitlines()[-1]
+    known = ", ".join(map(repr, NEURON_LAYERS))
+    assert f"neuron must be one of {known}: got 'gated'" in errors.splitlines()[-1]
 
 
 def run_python(site, *command, cwd):
