@@ -89,7 +89,8 @@ def direct(model: nn.Module, examples: Examples, loss: str) -> Direct | None:
 
 def _is_watched(model: nn.Module) -> bool:
     """Whether hooks, autocast or a search for anomalies want to see autograd at work."""
-    if torch.nn.modules.module._has_any_global_hook() or torch.is_anomaly_enabled() or torch.is_autocast_enabled("cpu"):
+    hooked: bool = torch.nn.modules.module._has_any_global_hook()  # type: ignore[no-untyped-call]
+    if hooked or torch.is_anomaly_enabled() or torch.is_autocast_enabled("cpu"):
         return True
     for module in model.modules():
         own = vars(module)
@@ -147,6 +148,7 @@ def _batch_norm(norm: BatchNorm) -> Run:
     weight, bias, mean, variance = norm.weight, norm.bias, norm.running_mean, norm.running_var
     tracked, momentum, eps = norm.num_batches_tracked, norm.momentum, norm.eps
     assert tracked is not None
+    assert momentum is not None
     backward = torch.ops.aten.native_batch_norm_backward.default
 
     def run(x: Tensor) -> tuple[Tensor, Back]:
