@@ -88,9 +88,17 @@ class Committee(nn.Module):
         answers = answers.reshape(-1, *self.bias.shape) + self.bias  # (rows, members, out)
         if not self.held_out:
             return answers if self.training else answers.mean(1, keepdim=True)
+        asked = self.asked(x, answers.shape[2])
+        assert asked is not None
+        return answers.gather(1, asked)
+
+    def asked(self, x: Tensor, out_features: int) -> Tensor | None:
+        """Whose answers count, as `gather` wants to know it; None for all members."""
+        if not self.held_out:
+            return None
         kept = x[:, -1].long()  # the member that does not learn from the row
         asked = self.others[kept] if self.training else kept[:, None]
-        return answers.gather(1, asked[..., None].expand(-1, -1, answers.shape[2]))
+        return asked[..., None].expand(-1, -1, out_features)
 
     @torch.no_grad()
     def merged(self) -> Network:

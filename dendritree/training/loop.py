@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -18,8 +19,13 @@ from ..models.modes import evaluating, modes_kept
 from ..randomness import seeded
 from .checkpoints import Checkpoint
 from .config import FitConfig, make_optimizer, make_scheduler
+from .direct import direct
 from .history import Callback, Epoch, History, Run
 from .losses import LOSSES, Loss, check_output, check_split, check_targets
+from .updates import quick_step
+
+AT_ONCE = 1 << 18
+"""Numbers of several batches that are copied or counted together: small ones cost more to begin with than to do."""
 
 
 def fit(
@@ -119,18 +125,29 @@ def _train_epoch(
     parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
     # Divided by the mean of all weights, not by the batch's own, so that an example counts the same in any batch.
     mean_weight = 1.0 if train.weight is None else train.weight.mean()
-    for batch in _batches(train, run.history.config.batch_size, order):
-        out = run.model(batch.x)
-        per_example = loss.per_example(out, batch.y)
-        for parameter in parameters:  # `zero_grad` takes ten times as long
-            parameter.grad = None
-        weighted = per_example if batch.weight is None else per_example * batch.weight / mean_weight
-        weighted.mean().backward()  # type: ignore[no-untyped-call]
-        run.optimizer.step()
-        if scheduler is not None:
-            scheduler.step()
-        sums.add(out.detach(), per_example.detach(), batch)
+    known, update = direct(run.model, train, run.history.config.loss), quick_step(run.optimizer)
+    with contextlib.nullcontext() if known is None else torch.no_grad():
+        for batch in _batches(train, run.history.config.batch_size, order):
+            for parameter in parameters:  # `zero_grad` takes ten times as long
+                parameter.grad = None
+            if known is None:
+                out, per_example = _autograd_step(run.model, loss, batch, mean_weight)
+            else:
+                out, per_example = known.step(batch, mean_weight)
+            update()
+            if scheduler is not None:
+                scheduler.step()
+            sums.add(out, per_example, batch)
     return sums.means()
+
+
+def _autograd_step(model: nn.Module, loss: Loss, batch: Examples, mean_weight: Tensor | float) -> tuple[Tensor, Tensor]:
+    """Leave the gradients of the mean loss of a batch at the parameters; outputs and losses per example."""
+    out = model(batch.x)
+    per_example = loss.per_example(out, batch.y)
+    weighted = per_example if batch.weight is None else per_example * batch.weight / mean_weight
+    weighted.mean().backward()  # type: ignore[no-untyped-call]
+    return out.detach(), per_example.detach()
 
 
 @torch.no_grad()
@@ -161,32 +178,53 @@ def evaluate(
 class _Sums:
     """Loss, right answers and weights of all batches so far.
 
-    They stay tensors until `means` reads them: to wait for a device after each step would cost more than the step.
+    Batches are held until there are enough numbers to count at once, and sums stay tensors until `means` reads them: to
+    wait for a device after each step would cost more than the step.
     """
 
     def __init__(self, loss: Loss) -> None:
         self.correct = loss.correct
+        self.held: list[tuple[Tensor, Tensor, Examples]] = []
+        self.numbers = 0
         self.losses: list[Tensor] = []
         self.right: list[Tensor] = []
-        self.weights: list[Tensor | int] = []
+        self.weights: list[Tensor] = []
 
     def add(self, out: Tensor, per_example: Tensor, batch: Examples) -> None:
         """Add a batch, each example by its weight."""
-        weight = None if batch.weight is None else batch.weight.double()
-        self.losses.append(_sum(per_example, weight))
+        self.held.append((out, per_example, batch))
+        self.numbers += out.numel()
+        if self.numbers >= AT_ONCE:
+            self._count()
+
+    def _count(self) -> None:
+        outs, losses, batches = zip(*self.held, strict=True)
+        sizes = [loss.shape[0] for loss in losses]
+        weight = None if batches[0].weight is None else torch.cat([batch.weight for batch in batches]).double()
+        self.losses.append(_sums(torch.cat(losses), weight, sizes))
         if self.correct is not None:
-            self.right.append(_sum(self.correct(out, batch.y), weight))
-        self.weights.append(len(per_example) if weight is None else weight.sum())
+            self.right.append(_sums(self.correct(torch.cat(outs), torch.cat([b.y for b in batches])), weight, sizes))
+        ones = torch.tensor(sizes, dtype=torch.float64)
+        self.weights.append(ones if weight is None else _sums(torch.ones_like(weight), weight, sizes))
+        self.held, self.numbers = [], 0
 
     def means(self) -> tuple[float, float]:
         """Mean loss and accuracy (NaN for regression, and where nothing has a weight)."""
-        total = float(sum(self.weights)) or math.nan
-        loss, right = (sum(torch.stack(sums).tolist()) if sums else math.nan for sums in (self.losses, self.right))
+        if self.held:
+            self._count()
+        loss, right, total = (
+            sum(torch.cat(sums).tolist()) if sums else math.nan for sums in (self.losses, self.right, self.weights)
+        )
+        total = total or math.nan
         return loss / total, right / total
 
 
-def _sum(values: Tensor, weight: Tensor | None) -> Tensor:
-    return values.sum(dtype=torch.float64) if weight is None else (values.double() * weight).sum()
+def _sums(values: Tensor, weight: Tensor | None, sizes: Sequence[int]) -> Tensor:
+    """The sum of each batch, of which all but the last have one size, as if it were alone."""
+    values = values.double() if weight is None else values.double() * weight
+    whole = values.shape[0] // sizes[0] * sizes[0]
+    sums = values[:whole].view(-1, sizes[0]).sum(1)
+    return sums if whole == values.shape[0] else torch.cat([sums, values[whole:].sum()[None]])
 
 
 def _batches(examples: Examples, batch_size: int | None, order: torch.Generator | None) -> Iterator[Examples]:
@@ -196,6 +234,14 @@ def _batches(examples: Examples, batch_size: int | None, order: torch.Generator 
         yield examples
         return
     shuffled = None if order is None else torch.randperm(total, generator=order).to(examples.x.device)
-    for start in range(0, total, batch_size):
-        pick = slice(start, start + batch_size) if shuffled is None else shuffled[start : start + batch_size]
-        yield examples.select(pick)
+    if shuffled is None:
+        step = batch_size
+    else:  # several batches are copied at once, of which each is a slice
+        step = max(1, AT_ONCE * total // max(1, examples.x.numel()) // batch_size) * batch_size
+    for start in range(0, total, step):
+        chunk = examples.select(slice(start, start + step) if shuffled is None else shuffled[start : start + step])
+        if step == batch_size:
+            yield chunk
+            continue
+        for place in range(0, len(chunk), batch_size):
+            yield chunk.select(slice(place, place + batch_size))

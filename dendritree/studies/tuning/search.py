@@ -278,7 +278,7 @@ def _train(
     if choice is None:
         return "PRUNED", None  # too expensive for the share of the budget that it chose
     start, pruning = time.perf_counter(), Pruning(trial, plan.task, plan.epochs)
-    told = [pruning, *callbacks]
+    told: list[Callback] = [pruning, *callbacks]
     model, history = train(choice, plan.task, plan.split, epochs=plan.epochs, seed=seed, callbacks=told)
     trial.set_user_attr("parameters", parameters_of(model))
     trial.set_user_attr("epochs", len(history.epochs))

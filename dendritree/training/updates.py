@@ -1,0 +1,84 @@
+"""The steps of an optimizer, without what torch asks before each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import optimizer as torch_optimizer
+
+UPDATES: dict[type[torch.optim.Optimizer], Callable[..., None]] = {
+    torch.optim.Adam: torch._fused_adam_,
+    torch.optim.AdamW: torch._fused_adamw_,
+}
+"""What `fused=True` calls."""
+
+
+def quick_step(optimizer: torch.optim.Optimizer) -> Callable[[], Any]:
+    """A function that does what `optimizer.step()` does, to the same bits, for as long as its state is not replaced.
+
+    Of a fused Adam or AdamW it calls the fused operation directly: for a few thousand parameters everything around that
+    takes ten times as long. All other optimizers, and those with hooks, step as they are.
+
+    >>> parameter = torch.nn.Parameter(torch.ones(1))
+    >>> parameter.grad = torch.ones(1)
+    >>> step = quick_step(torch.optim.AdamW([parameter], lr=0.5, fused=True))
+    >>> step(), step()
+    (None, None)
+    >>> round(parameter.item(), 3)
+    -0.01
+    """
+    if not _is_plain(optimizer):
+        return optimizer.step
+    group = optimizer.param_groups[0]
+    parameters, update = group["params"], UPDATES[type(optimizer)]
+    (beta1, beta2), held = group["betas"], list[Tensor]()
+    averages, squares, steps = list[Tensor](), list[Tensor](), list[Tensor]()
+
+    def step() -> None:
+        changed = [parameter for parameter in parameters if parameter.grad is not None]
+        if len(changed) != len(held) or any(one is not other for one, other in zip(changed, held, strict=True)):
+            optimizer.step()  # which makes the state of parameters that have none yet
+            held[:] = changed
+            for name, tensors in (("exp_avg", averages), ("exp_avg_sq", squares), ("step", steps)):
+                tensors[:] = [optimizer.state[parameter][name] for parameter in changed]
+            return
+        with torch.no_grad():
+            torch._foreach_add_(steps, 1)
+            update(
+                changed,
+                [parameter.grad for parameter in changed],
+                averages,
+                squares,
+                [],
+                steps,
+                lr=group["lr"],
+                beta1=beta1,
+                beta2=beta2,
+                weight_decay=group["weight_decay"],
+                eps=group["eps"],
+                amsgrad=False,
+                maximize=False,
+            )
+
+    return step
+
+
+def _is_plain(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether it is a fused Adam of dense parameters of one type on the CPU, and nobody watches its steps."""
+    watched = (
+        torch_optimizer._global_optimizer_pre_hooks,
+        torch_optimizer._global_optimizer_post_hooks,
+        optimizer._optimizer_step_pre_hooks,
+        optimizer._optimizer_step_post_hooks,
+    )
+    if type(optimizer) not in UPDATES or len(optimizer.param_groups) != 1 or any(watched):
+        return False
+    group = optimizer.param_groups[0]
+    if not group.get("fused") or group["amsgrad"] or group["maximize"] or isinstance(group["lr"], Tensor):
+        return False
+    decoupled = group.get("decoupled_weight_decay", type(optimizer) is torch.optim.AdamW)
+    kinds = {(parameter.device.type, parameter.dtype) for parameter in group["params"]}
+    return decoupled is (type(optimizer) is torch.optim.AdamW) and len(kinds) == 1 and kinds.pop()[0] == "cpu"
