@@ -83,7 +83,7 @@ def test_a_search_on_a_folder_of_images_and_its_page(call):
         (("compare", "pets", "--image", "big"), "image must be as 28x28 (height, width), 3x32x32, or none: got 'big'"),
         (("tune", "pets", "--budget", "1k", "--target", "price"), "target names a column of a table: got 'pets'"),
         (("tune", "bad.npz", "--budget", "1k"), "x must be finite: example 0 has NaN"),
-        (("fit", "pets", "--target", "kind", "--out", "model"), "take `dendritree tune pets --budget 2k --out model`"),
+        (("fit", "pets", "--target", "kind", "--out", "model"), "run `dendritree tune pets --budget 2k --out model`"),
     ],
 )
 def test_bad_data_gets_one_line_and_leaves_nothing(here, call, arguments, message):

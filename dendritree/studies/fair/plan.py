@@ -98,7 +98,7 @@ class ComparisonPlan:
         named = [Task.named(data, target=target if is_table(data) else None, image=image) for data in tasks]
         named = named or [Task.parse(name) for name in BUDGETS]
         if twice := [name for name, count in Counter(task.name for task in named).items() if count > 1]:
-            raise OptionError(f"a comparison must name each data set once: {twice[0]!r} is there twice")
+            raise OptionError(f"a comparison must name each data set once: {twice[0]!r} occurs twice")
         for task in named:
             if task.image_shape is None and (sharing := [family for family in FOR_IMAGES if family in chosen]):
                 raise OptionError(

@@ -72,7 +72,7 @@ def test_rounds_are_all_cells_once_and_families_of_one_size_together():
     [
         ({"tasks": ["minst"]}, r"data must be a built-in name .*: found no 'minst'; did you mean 'mnist'\?"),
         ({"tasks": ["mnist:x"]}, "a task must be a data set, or one and a number of examples.*'mnist:x'"),
-        ({"tasks": ["digits", "digits"]}, "a comparison must name each data set once: 'digits' is there twice"),
+        ({"tasks": ["digits", "digits"]}, "a comparison must name each data set once: 'digits' occurs twice"),
         ({"budgets": ["2k", 2000]}, "a comparison must name each budget once"),
         ({"budgets": ["9q"]}, "budget must be an integer number of parameters, such as 9000, 9k or 1.5M: got '9q'"),
         ({"budgets": [0]}, "budget must be an integer of at least 1: got 0"),

@@ -83,7 +83,7 @@ def test_two_files_of_one_name_and_a_target_without_a_table_are_rejected(tmp_pat
     (tmp_path / "other").mkdir()
     for folder in (tmp_path, tmp_path / "other"):
         np.savez(folder / "mine.npz", x=blobs(20)[0], y=blobs(20)[1])
-    with pytest.raises(OptionError, match=r"name each data set once: 'mine\.npz' is there twice"):
+    with pytest.raises(OptionError, match=r"name each data set once: 'mine\.npz' occurs twice"):
         ComparisonPlan.make([tmp_path / "mine.npz", tmp_path / "other" / "mine.npz"])
     with pytest.raises(OptionError, match="target names a column of a table: there is no table among the data"):
         ComparisonPlan.make([tmp_path / "mine.npz"], target="price")

@@ -206,7 +206,7 @@ def test_the_verdict_says_what_was_found(whole):
     text = " ".join(found.verdict)
     assert f"accuracy {found.best.score:.4f} on the validation examples" in text
     assert f"accuracy {found.test_score:.4f} on the test examples, which were not used before" in text
-    assert "which our comparison found" in text
+    assert "the best of our comparison" in text
     looked_twice = dataclasses.replace(found, test_looks=2)
     assert "has now used 2 times" in " ".join(looked_twice.verdict)
 
