@@ -206,7 +206,7 @@ def _take(rows: Tensor, select: Selection) -> Tensor:
 def _parts(rows: Tensor, select: Selection, sizes: list[int]) -> tuple[Tensor, ...]:
     """Pick along the last axis, in parts of these sizes. All at once, so that the way back is one operation too."""
     rows = _take(rows, select)
-    return (rows,) if len(sizes) == 1 else rows.split(sizes, dim=-1)
+    return (rows,) if len(sizes) == 1 else rows.split_with_sizes(sizes, dim=-1)
 
 
 def dendritic(
