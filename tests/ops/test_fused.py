@@ -1,5 +1,7 @@
 """The fused backend computes what the plain loop does: forests, activations, types, batches, layouts, NaN."""
 
+from functools import partial
+
 import pytest
 import torch
 from forests import NAMED, Case, assert_same, forests, loop, random_case, run, seeds, share
@@ -234,3 +236,27 @@ def test_nan_and_infinity_go_where_the_loop_takes_them(name, activation, where):
                 equal_nan=True,
                 msg=lambda text, key=key, seed=seed: f"{key}, seed {seed}: {text}",
             )
+
+
+@pytest.mark.parametrize("activation", [torch.tanh, torch.sigmoid, nn.ReLU()], ids=["tanh", "sigmoid", "relu"])
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float32, 1e20), (torch.float64, 1e155)])
+def test_weights_whose_product_overflows_give_the_inputs_no_nan(activation, dropout, dtype, size):
+    """A path that passes nothing on has a gradient of 0, though the product of its weights is infinite."""
+    forest = Forest.grow(3, depth=2, neurons=8)
+    case = random_case(forest, (40,), dtype, bias=False)
+    case.x.div_(size)
+    case.weight.mul_(size)
+    if isinstance(activation, nn.ReLU):
+        case.weight[forest.synapse_edges] = -case.weight[forest.synapse_edges].abs()
+        case.x.abs_()
+    else:
+        case.x.mul_(1e3)
+    found = {}
+    for backend in ("fused", "eager"):
+        torch.manual_seed(0)
+        op = partial(dendritic, plan=make_plan(forest), activation=activation, dropout=dropout, backend=backend)
+        found[backend] = run(op, case)
+    assert found["eager"]["gradient of x"].isfinite().all()
+    for name, wanted in found["eager"].items():
+        torch.testing.assert_close(found["fused"][name], wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()))

@@ -45,6 +45,9 @@ from .tiles import bit_stride, choose, dot, fma, folded, item, load, mul, number
 GATHERED = 8
 """Shares of the inputs' gradients that threads take to add those of the groups."""
 
+LARGEST = 3e38
+"""Of the factors between H and the gradients of inputs: beyond, they are infinite in float32, and 0 times them NaN."""
+
 
 class Sums(NamedTuple):
     """What a share of the tiles sums up."""
@@ -293,7 +296,7 @@ def finish(call, sizes, trees, chunk, products, zero):
     gw, gb, bias = at(call.gw, real), at(call.gb, real), at(call.bias, real)
     first_place, last_place, _, _ = chunk_of(call, sizes, chunk)
     q = at(call.products + sizes.nodes * item(zero), real)
-    check = real  # 0, until 0 times a number that is not finite makes it NaN
+    check, largest = real, real  # 0, until 0 times a number that is not finite makes it NaN
     for p in range(first_place, last_place):
         q[p] = real
     for p in range(first_place, last_place):  # children before parents, so that Q of the children is there
@@ -321,9 +324,13 @@ def finish(call, sizes, trees, chunk, products, zero):
         first, product = place.first, path_product(trees, place, p, products, real)
         dendrites, end = first + place.synapses, first + place.fan_in
         check += real * product
+        if call.gx:  # compared, not multiplied by 0: such a product of three may be taken in any order
+            for e in range(first, end):
+                factor = abs(product * scale * weight[e]) if trees.rows[e] >= 0 else real
+                largest = factor if factor > largest else largest
         gb[place.node] *= product
         for e in range(first, dendrites):
             gw[e] *= product * scale
         for e in range(dendrites, end):
             gw[e] *= product * scale if trees.rows[e] >= 0 else product
-    return check == check
+    return check == check and largest <= cast(LARGEST, real)
