@@ -22,6 +22,9 @@ from ..engine.task import Task
 LEARNING_RATES = (0.002, 0.05)
 """Drawn from here, evenly on a logarithmic scale, for every family."""
 WEIGHT_DECAYS = (0.0, 0.05)
+WIDE_IMAGE = 20
+"""Pixels along a side from which convolutions move by two pixels: at every pixel a step takes four times as long, when
+it already takes about ten times as long as one of tied trees."""
 ATTEMPTS = 200
 
 
@@ -144,7 +147,7 @@ def _tied_linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
 def _conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
     shape = _image(task)
     most = min(shape[1:])
-    stride = int(_pick(random, 1, 2))
+    stride = int(_pick(random, 1, 2)) if most < WIDE_IMAGE else 2
     return _common(random) | {
         "shape": (1.0,),
         "image_shape": list(shape),  # as a file has it
