@@ -1,7 +1,7 @@
 """`dendritree compare --inside`: what trees are worth as parts of deep networks."""
 
 from .hosts import HOSTS, Host
-from .parts import KINDS, Kind, make_part
+from .parts import KINDS, Kind, Place, make_part
 from .plan import Cell, InsidePlan, compare_inside
 from .report import Part, summarize_inside, write_inside
 
@@ -13,6 +13,7 @@ __all__ = [
     "InsidePlan",
     "Kind",
     "Part",
+    "Place",
     "compare_inside",
     "make_part",
     "summarize_inside",

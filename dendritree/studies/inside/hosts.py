@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,9 +13,10 @@ from torch.nn import functional as F
 from ...data import Examples, Split, load_dataset
 from ...errors import OptionError
 from ..engine.task import Task
+from .parts import Place
 
-MakePart = Callable[[str, int, int], nn.Module]
-"""(`"rows"` or `"images"`, size, hidden size) -> what stands there."""
+MakePart = Callable[[Place], nn.Module]
+"""What stands at a place."""
 
 PATCH, WIDTH, HIDDEN, LAYERS, HEADS = 4, 64, 256, 3, 4
 
@@ -27,9 +29,9 @@ class ResidualCNN(nn.Module):
         assert task.image_shape is not None
         self.shape = task.image_shape
         self.stem = _strided(self.shape[0], 32)
-        self.first = part("images", 32, 32)
+        self.first = part(Place("images", 32, 32))
         self.down = _strided(32, 64)
-        self.others = nn.ModuleList(part("images", 64, 64) for _ in range(2))
+        self.others = nn.ModuleList(part(Place("images", 64, 64)) for _ in range(2))
         self.readout = nn.Linear(64, task.out_features)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -54,9 +56,9 @@ class Patches(nn.Module):
         assert task.image_shape is not None
         self.shape = task.image_shape
         channels, height, width = self.shape
-        self.count = (height // PATCH) * (width // PATCH)
+        self.grid = height // PATCH, width // PATCH
         self.project = nn.Conv2d(channels, WIDTH, PATCH, PATCH)
-        self.place = nn.Parameter(0.02 * torch.randn(self.count, WIDTH))
+        self.place = nn.Parameter(0.02 * torch.randn(math.prod(self.grid), WIDTH))
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, patches, width)."""
@@ -80,12 +82,18 @@ class Attention(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Layers of attention and a feed-forward block, which is the part; norms come first."""
+    """Layers of attention and a feed-forward block, which is the part; norms come first.
 
-    def __init__(self, part: MakePart, causal: bool) -> None:
+    Args:
+        part: makes the feed-forward blocks.
+        grid: the places of an image that the rows are; None for a sequence, in which a row sees only those before it.
+    """
+
+    def __init__(self, part: MakePart, grid: tuple[int, int] | None) -> None:
         super().__init__()
-        self.attention = nn.ModuleList(Attention(causal) for _ in range(LAYERS))
-        self.feed_forward = nn.ModuleList(part("rows", WIDTH, HIDDEN) for _ in range(LAYERS))
+        place = Place("rows", WIDTH, HIDDEN, sequence=grid is None, grid=grid)
+        self.attention = nn.ModuleList(Attention(causal=grid is None) for _ in range(LAYERS))
+        self.feed_forward = nn.ModuleList(part(place) for _ in range(LAYERS))
         self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(2 * LAYERS + 1))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -102,7 +110,8 @@ class ViT(nn.Module):
 
     def __init__(self, task: Task, part: MakePart) -> None:
         super().__init__()
-        self.patches, self.body = Patches(task), Transformer(part, causal=False)
+        self.patches = Patches(task)
+        self.body = Transformer(part, self.patches.grid)
         self.readout = nn.Linear(WIDTH, task.out_features)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -117,9 +126,10 @@ class Mixer(nn.Module):
     def __init__(self, task: Task, part: MakePart) -> None:
         super().__init__()
         self.patches = Patches(task)
-        places = self.patches.count
-        self.across_places = nn.ModuleList(part("rows", places, 2 * places) for _ in range(LAYERS))
-        self.across_features = nn.ModuleList(part("rows", WIDTH, HIDDEN) for _ in range(LAYERS))
+        count = math.prod(self.patches.grid)
+        places = Place("rows", count, 2 * count, plane=self.patches.grid)
+        self.across_places = nn.ModuleList(part(places) for _ in range(LAYERS))
+        self.across_features = nn.ModuleList(part(Place("rows", WIDTH, HIDDEN)) for _ in range(LAYERS))
         self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(2 * LAYERS + 1))
         self.readout = nn.Linear(WIDTH, task.out_features)
 
@@ -141,7 +151,7 @@ class CharacterGPT(nn.Module):
         characters, places = task.out_features, task.in_features
         self.embed = nn.Embedding(characters, WIDTH)
         self.place = nn.Parameter(0.02 * torch.randn(places, WIDTH))
-        self.body, self.readout = Transformer(part, causal=True), nn.Linear(WIDTH, characters)
+        self.body, self.readout = Transformer(part, None), nn.Linear(WIDTH, characters)
         nn.init.normal_(self.embed.weight, std=0.02)
 
     def forward(self, x: Tensor) -> Tensor:

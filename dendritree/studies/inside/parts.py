@@ -1,7 +1,7 @@
-"""What may stand in the place of a network's feed-forward blocks and convolutions, and how large it may be.
+"""Replacements for a network's feed-forward blocks and convolutions, and how large they may be.
 
-A *part* maps rows or images to ones of the same size; every kind of it has one number, its width, which is as large as
-a share of the original's parameters allows.
+A *part* maps rows or images to ones of the same size. Every kind of part has one free number, its width, which is as
+large as a share of the original's parameters allows.
 """
 
 from __future__ import annotations
@@ -12,19 +12,44 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ...errors import OptionError
-from ...layers import DendriticConv2d, DendriticLayer
+from ...layers import DendriticConv1d, DendriticConv2d, DendriticLayer
 from ...models.sizing import parameters_of, widest
-
-Build = Callable[[int, int, int], nn.Module]
-"""(size of the rows or channels, hidden size of the original, width) -> the part."""
+from ...wiring import Local
+from .blocks import BlockLinear, Gated, Largest, Nearby, Shift, Shuffle
 
 GROUPS = 4
 """Blocks of block-diagonal matrices, and groups of convolutions."""
 UP_SYNAPSES = 16
 """Inputs that a neuron with a dense layer behind it reads."""
+REACH = 3
+"""Rows of a sequence, or sides of a square of a grid, that a neuron with neighbors reads from."""
+WINDOW = 5
+"""Side of the windows in rows that are images themselves."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a part stands: the sizes of the original, and the order of what it reads."""
+
+    where: str
+    """`"rows"` for a feed-forward block, `"images"` for convolutions."""
+    size: int
+    """Features of the rows, or channels of the images."""
+    hidden: int
+    """Hidden size of the original."""
+    sequence: bool = False
+    """Whether the rows are a sequence, in which a row may see only those before it."""
+    grid: tuple[int, int] | None = None
+    """(height, width) if the rows are the places of an image."""
+    plane: tuple[int, int] | None = None
+    """(height, width) if each row is itself an image."""
+
+
+Build = Callable[[Place, int], nn.Module]
+"""(place, width) -> the part."""
 
 
 @dataclass(frozen=True)
@@ -41,61 +66,25 @@ class Kind:
     """False for one that is compared only where it is asked for."""
 
 
-class Shuffle(nn.Module):
-    """Deal the features of every block to all blocks; a fixed permutation of a dimension.
-
-    >>> Shuffle(2, -1)(torch.arange(6)).tolist()
-    [0, 3, 1, 4, 2, 5]
-    """
-
-    def __init__(self, blocks: int, dimension: int) -> None:
-        super().__init__()
-        self.blocks, self.dimension = blocks, dimension
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The same numbers in another order."""
-        last = x.movedim(self.dimension, -1)
-        blocks = last.reshape(*last.shape[:-1], self.blocks, -1)  # (..., blocks, features of a block)
-        return blocks.transpose(-1, -2).flatten(-2).movedim(-1, self.dimension)
-
-
-class BlockLinear(nn.Linear):
-    """A linear layer whose matrix is block-diagonal, with the law of `nn.Linear`.
-
-    >>> sum(p.numel() for p in BlockLinear(8, 12, blocks=4).parameters())
-    36
-    """
-
-    def __init__(self, in_features: int, out_features: int, *, blocks: int) -> None:
-        super().__init__(in_features // blocks, out_features)
-        self.blocks = blocks
-
-    def forward(self, x: Tensor) -> Tensor:
-        """W x + c, block by block."""
-        weight = self.weight.reshape(self.blocks, -1, self.in_features)  # (blocks, outputs of a block, inputs of it)
-        y = torch.einsum("...bi,boi->...bo", x.reshape(*x.shape[:-1], self.blocks, -1), weight)
-        return y.flatten(-2) + self.bias
-
-
 # ---------------------------------------------------------------------------------------------------- feed-forward
 
 
-def _mlp(rows: int, _hidden: int, width: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(rows, width), nn.GELU(), nn.Linear(width, rows))
+def _mlp(place: Place, width: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(place.size, width), nn.GELU(), nn.Linear(width, place.size))
 
 
-def _low_rank(rows: int, hidden: int, width: int) -> nn.Module:
-    up = [nn.Linear(rows, width, bias=False), nn.Linear(width, hidden)]
-    return nn.Sequential(*up, nn.GELU(), nn.Linear(hidden, width, bias=False), nn.Linear(width, rows))
+def _low_rank(place: Place, width: int) -> nn.Module:
+    up = [nn.Linear(place.size, width, bias=False), nn.Linear(width, place.hidden)]
+    return nn.Sequential(*up, nn.GELU(), nn.Linear(place.hidden, width, bias=False), nn.Linear(width, place.size))
 
 
-def _blocks(rows: int, _hidden: int, width: int) -> nn.Module:
+def _blocks(place: Place, width: int) -> nn.Module:
     hidden = GROUPS * width
-    up, down = BlockLinear(rows, hidden, blocks=GROUPS), BlockLinear(hidden, rows, blocks=GROUPS)
+    up, down = BlockLinear(place.size, hidden, blocks=GROUPS), BlockLinear(hidden, place.size, blocks=GROUPS)
     return nn.Sequential(up, nn.GELU(), Shuffle(GROUPS, -1), down, Shuffle(GROUPS, -1))
 
 
-def _neurons(rows: int, hidden: int, width: int, *, tree: bool) -> nn.Module:
+def _neurons(place: Place, width: int, *, tree: bool) -> nn.Module:
     """As many neurons as the original has; the width is how many inputs one of the hidden layer reads."""
 
     def layer(inputs: int, outputs: int, synapses: int) -> nn.Module:
@@ -103,14 +92,38 @@ def _neurons(rows: int, hidden: int, width: int, *, tree: bool) -> nn.Module:
         options |= {"fan_in": synapses, "wiring": "random", "root_activation": False}
         return DendriticLayer(inputs, outputs, **options)
 
-    back = max(2, min(hidden, round(width * hidden / rows)))
-    return nn.Sequential(layer(rows, hidden, min(width, rows)), nn.GELU(), layer(hidden, rows, back))
+    back = max(2, min(place.hidden, round(width * place.hidden / place.size)))
+    return nn.Sequential(
+        layer(place.size, place.hidden, min(width, place.size)), nn.GELU(), layer(place.hidden, place.size, back)
+    )
 
 
-def _up_only(rows: int, _hidden: int, width: int) -> nn.Module:
-    """Trees on the way up, a narrower dense layer on the way down."""
-    trees = DendriticLayer(rows, width, fan_in=min(UP_SYNAPSES, rows), wiring="random", root_activation=False)
-    return nn.Sequential(trees, nn.GELU(), nn.Linear(width, rows))
+def _up_only(place: Place, width: int, *, tree: bool = True, near: bool = False) -> nn.Module:
+    """Neurons of a few synapses on the way up, a narrower dense layer on the way down.
+
+    With `near`, synapses also read the rows beside a row, or a window of a row that is an image itself.
+    """
+    sequence, grid, plane = (place.sequence, place.grid, place.plane) if near else (False, None, None)
+    window = min(WINDOW, *plane) if plane else 0
+    inputs = window**2 if plane else place.size * (REACH if sequence else REACH**2 if grid else 1)
+    synapses = min(UP_SYNAPSES, inputs)
+    options: dict[str, Any] = {"fan_in": synapses, "branching": "auto" if tree else [synapses]}
+    options |= {"wiring": Local(window=window, per="neuron", image_shape=(1, *plane)) if plane else "random"}
+    options["root_activation"] = False
+    up: nn.Module
+    if sequence:
+        up = Nearby(DendriticConv1d(place.size, width, REACH, **options), None, REACH - 1)
+    elif grid:
+        up = Nearby(DendriticConv2d(place.size, width, REACH, padding=REACH // 2, **options), grid)
+    else:
+        up = DendriticLayer(place.size, width, **options)
+    return nn.Sequential(up, nn.GELU(), nn.Linear(width, place.size))
+
+
+def _shifted(place: Place, width: int) -> nn.Module:
+    """A narrower block that reads half of its features from the rows beside a row."""
+    ordered = place.sequence or place.grid
+    return nn.Sequential(*[Shift(place.grid)] * bool(ordered), *_mlp(place, width))
 
 
 def _weighted_sums(rows: int, neurons: int, synapses: int) -> nn.Module:
@@ -119,56 +132,30 @@ def _weighted_sums(rows: int, neurons: int, synapses: int) -> nn.Module:
     return DendriticLayer(rows, neurons, branching=[synapses], wiring="random", activation=None)
 
 
-class Gated(nn.Module):
-    """value(x) * gelu(gate(x)): of every neuron, one dendrite multiplies another."""
-
-    def __init__(self, value: nn.Module, gate: nn.Module) -> None:
-        super().__init__()
-        self.value, self.gate = value, gate
-
-    def forward(self, x: Tensor) -> Tensor:
-        """One number per neuron."""
-        y: Tensor = self.value(x) * nn.functional.gelu(self.gate(x))
-        return y
+def _gated(place: Place, width: int) -> nn.Module:
+    dendrites = [_weighted_sums(place.size, width, UP_SYNAPSES // 2) for _ in range(2)]
+    return nn.Sequential(Gated(*dendrites), nn.Linear(width, place.size))
 
 
-class Largest(nn.Module):
-    """The maximum of the dendrites of each neuron: `dendrites` inputs in a row.
-
-    >>> Largest(2)(torch.tensor([1.0, 3.0, 5.0, 4.0])).tolist()
-    [3.0, 5.0]
-    """
-
-    def __init__(self, dendrites: int) -> None:
-        super().__init__()
-        self.dendrites = dendrites
-
-    def forward(self, x: Tensor) -> Tensor:
-        """One number per neuron."""
-        y: Tensor = x.reshape(*x.shape[:-1], -1, self.dendrites).amax(-1)  # (..., neurons)
-        return y
-
-
-def _gated(rows: int, _hidden: int, width: int) -> nn.Module:
-    dendrites = [_weighted_sums(rows, width, UP_SYNAPSES // 2) for _ in range(2)]
-    return nn.Sequential(Gated(*dendrites), nn.Linear(width, rows))
-
-
-def _narrow_gated(rows: int, _hidden: int, width: int) -> nn.Module:
-    return nn.Sequential(Gated(nn.Linear(rows, width), nn.Linear(rows, width)), nn.Linear(width, rows))
-
-
-def _largest(rows: int, _hidden: int, width: int) -> nn.Module:
-    dendrites = 2
+def _narrow_gated(place: Place, width: int) -> nn.Module:
     return nn.Sequential(
-        _weighted_sums(rows, dendrites * width, UP_SYNAPSES // dendrites), Largest(dendrites), nn.Linear(width, rows)
+        Gated(nn.Linear(place.size, width), nn.Linear(place.size, width)), nn.Linear(width, place.size)
     )
 
 
-def _shared_dendrites(rows: int, _hidden: int, width: int) -> nn.Module:
+def _largest(place: Place, width: int) -> nn.Module:
+    dendrites = 2
+    return nn.Sequential(
+        _weighted_sums(place.size, dendrites * width, UP_SYNAPSES // dendrites),
+        Largest(dendrites),
+        nn.Linear(width, place.size),
+    )
+
+
+def _shared_dendrites(place: Place, width: int) -> nn.Module:
     """As many dendrites as somata; every soma reads four of them, wherever they are."""
-    dendrites = [_weighted_sums(rows, width, UP_SYNAPSES), nn.GELU()]
-    return nn.Sequential(*dendrites, _weighted_sums(width, width, 4), nn.GELU(), nn.Linear(width, rows))
+    dendrites = [_weighted_sums(place.size, width, UP_SYNAPSES), nn.GELU()]
+    return nn.Sequential(*dendrites, _weighted_sums(width, width, 4), nn.GELU(), nn.Linear(width, place.size))
 
 
 # ---------------------------------------------------------------------------------------------------- convolutions
@@ -182,37 +169,50 @@ def _conv(ins: int, outs: int, kernel: int = 3, **options: Any) -> nn.Module:
     return nn.Conv2d(ins, outs, kernel, padding=kernel // 2, bias=False, **options)
 
 
-def _narrow_block(channels: int, _hidden: int, width: int) -> nn.Module:
-    return _convolutions(_conv(channels, width), _conv(width, channels), width, channels)
+def _narrow_block(place: Place, width: int) -> nn.Module:
+    return _convolutions(_conv(place.size, width), _conv(width, place.size), width, place.size)
 
 
-def _low_rank_block(channels: int, _hidden: int, width: int) -> nn.Module:
-    halves = [nn.Sequential(_conv(channels, width), _conv(width, channels, 1)) for _ in range(2)]
-    return _convolutions(halves[0], halves[1], channels, channels)
+def _low_rank_block(place: Place, width: int) -> nn.Module:
+    halves = [nn.Sequential(_conv(place.size, width), _conv(width, place.size, 1)) for _ in range(2)]
+    return _convolutions(halves[0], halves[1], place.size, place.size)
 
 
-def _grouped_block(channels: int, _hidden: int, width: int) -> nn.Module:
+def _grouped_block(place: Place, width: int) -> nn.Module:
     middle = GROUPS * width
-    first = nn.Sequential(_conv(channels, middle, groups=GROUPS), Shuffle(GROUPS, 1))
-    second = nn.Sequential(_conv(middle, channels, groups=GROUPS), Shuffle(GROUPS, 1))
-    return _convolutions(first, second, middle, channels)
+    first = nn.Sequential(_conv(place.size, middle, groups=GROUPS), Shuffle(GROUPS, 1))
+    second = nn.Sequential(_conv(middle, place.size, groups=GROUPS), Shuffle(GROUPS, 1))
+    return _convolutions(first, second, middle, place.size)
 
 
-def _separable_block(channels: int, _hidden: int, width: int) -> nn.Module:
-    first = nn.Sequential(_conv(channels, channels, groups=channels), _conv(channels, width, 1))
-    second = nn.Sequential(_conv(width, width, groups=width), _conv(width, channels, 1))
-    return _convolutions(first, second, width, channels)
+def _separable_block(place: Place, width: int) -> nn.Module:
+    first = nn.Sequential(_conv(place.size, place.size, groups=place.size), _conv(place.size, width, 1))
+    second = nn.Sequential(_conv(width, width, groups=width), _conv(width, place.size, 1))
+    return _convolutions(first, second, width, place.size)
 
 
-def _neuron_block(channels: int, _hidden: int, width: int, *, tree: bool) -> nn.Module:
+def _neuron_block(place: Place, width: int, *, tree: bool) -> nn.Module:
     """Filters that read `width` of their patch's numbers."""
     options: dict[str, Any] = {"branching": "auto"} if tree else {"branching": [width]}
     options |= {"fan_in": width, "wiring": "random", "root_activation": False, "padding": 1}
-    layers = [DendriticConv2d(channels, channels, 3, **options) for _ in range(2)]
-    return _convolutions(layers[0], layers[1], channels, channels)
+    layers = [DendriticConv2d(place.size, place.size, 3, **options) for _ in range(2)]
+    return _convolutions(layers[0], layers[1], place.size, place.size)
+
+
+def _shared_block(place: Place, width: int) -> nn.Module:
+    """Dendrites of one channel each, as many as channels, which all filters share; a filter reads `width` of them."""
+
+    def layer() -> nn.Module:
+        dendrites = nn.Conv2d(place.size, place.size, 3, padding=1, groups=place.size)
+        somata = DendriticConv2d(place.size, place.size, 1, branching=[width], wiring="random", activation=None)
+        return nn.Sequential(dendrites, nn.LeakyReLU(), somata)
+
+    return _convolutions(layer(), layer(), place.size, place.size)
 
 
 TREE, SPARSE = functools.partial(_neurons, tree=True), functools.partial(_neurons, tree=False)
+TREE_NEAR = functools.partial(_up_only, near=True)
+SPARSE_NEAR = functools.partial(_up_only, tree=False, near=True)
 TREE_BLOCK, SPARSE_BLOCK = functools.partial(_neuron_block, tree=True), functools.partial(_neuron_block, tree=False)
 
 KINDS = {
@@ -223,43 +223,53 @@ KINDS = {
     "sparse": Kind("sparse neurons", SPARSE, SPARSE_BLOCK),
     "tree": Kind("dendritic trees", TREE, TREE_BLOCK, dendritic=True),
     "tree-up": Kind("dendritic trees on the way up only", _up_only, None, dendritic=True),
+    "tree-near": Kind("the same, reading neighbors too", TREE_NEAR, None, dendritic=True),
+    "sparse-near": Kind("sparse neurons on the way up, reading neighbors too", SPARSE_NEAR, None),
+    "narrow-shift": Kind("fewer hidden units, half of the features from neighbors", _shifted, None),
     "gated": Kind("one dendrite multiplies another", _gated, None, dendritic=True, by_default=False),
     "narrow-gated": Kind("fewer gated units", _narrow_gated, None, by_default=False),
     "max": Kind("the maximum of two dendrites", _largest, None, dendritic=True, by_default=False),
-    "shared": Kind("somata that share dendrites", _shared_dendrites, None, dendritic=True, by_default=False),
+    "shared": Kind("somata that share dendrites", _shared_dendrites, _shared_block, dendritic=True, by_default=False),
 }
 """Replacements by name; `narrow` at a share of 1 is the original."""
 ORIGINAL = "narrow"
 
 
-def make_part(kind: str, where: str, size: int, hidden: int, share: float) -> nn.Module | None:
-    """A part of at most a share of the original's parameters; None if even the least of its kind is larger.
+def make_part(kind: str, place: Place, share: float) -> nn.Module | None:
+    """A part of at most a share of the original's parameters; None if even the smallest of its kind is larger.
 
     Args:
         kind: a name of `KINDS`.
-        where: `"rows"` or `"images"`.
-        size: of rows, or channels of images.
-        hidden: size between the two layers of the original.
+        place: where it stands.
         share: of the original's parameters.
 
-    >>> part = make_part("tree", "rows", 64, 256, share=0.1)
-    >>> parameters_of(part) <= 0.1 * parameters_of(make_part("narrow", "rows", 64, 256, share=1.0))
+    >>> place = Place("rows", 64, 256)
+    >>> part = make_part("tree", place, share=0.1)
+    >>> parameters_of(part) <= 0.1 * parameters_of(make_part("narrow", place, share=1.0))
     True
     """
-    build: Build | None = getattr(KINDS[kind], where)
+    build: Build | None = getattr(KINDS[kind], place.where)
     if build is None:
-        raise OptionError(f"kind {kind!r} has no {where}: give one of {[k for k in KINDS if getattr(KINDS[k], where)]}")
+        known = [name for name in KINDS if getattr(KINDS[name], place.where)]
+        raise OptionError(f"kind {kind!r} has no {place.where}: give one of {known}")
     if kind == ORIGINAL and share == 1.0:
-        return build(size, hidden, hidden)
+        return build(place, place.hidden)
     with torch.device("meta"):
-        original = parameters_of(getattr(KINDS[ORIGINAL], where)(size, hidden, hidden))
-    most = {"rows": size, "images": 9 * size}[where]
+        original = parameters_of(getattr(KINDS[ORIGINAL], place.where)(place, place.hidden))
+    most = _most_synapses(kind, place)
 
     def parameters(width: int) -> int:
-        if kind in ("tree", "sparse") and width > most:
+        if most is not None and width > most:
             return original + 1  # no neuron reads more than there is
         with torch.device("meta"):
-            return parameters_of(build(size, hidden, width))
+            return parameters_of(build(place, width))
 
     width = widest(parameters, int(share * original), least=2)
-    return None if width is None else build(size, hidden, width)
+    return None if width is None else build(place, width)
+
+
+def _most_synapses(kind: str, place: Place) -> int | None:
+    """The inputs there are, for kinds whose width is a number of synapses; None for the others."""
+    if kind in ("tree", "sparse"):
+        return place.size if place.where == "rows" else 9 * place.size
+    return place.size if (kind, place.where) == ("shared", "images") else None

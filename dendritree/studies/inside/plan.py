@@ -22,7 +22,7 @@ from ..engine.runner import Observer, Workers, alone_on_one_thread, silent
 from ..engine.store import RunStore
 from ..engine.trial import Trial, Value, seed_of
 from .hosts import HOSTS, load_for
-from .parts import KINDS, ORIGINAL, make_part
+from .parts import KINDS, ORIGINAL, Place, make_part
 
 STUDY = "inside"
 RATES = (0.001, 0.003, 0.01)
@@ -51,9 +51,9 @@ class Cell:
         """The network; None if no part of the kind is small enough."""
         missing = False
 
-        def part(where: str, size: int, hidden: int) -> nn.Module:
+        def part(place: Place) -> nn.Module:
             nonlocal missing
-            made = make_part(self.kind, where, size, hidden, 1 / self.divisor)
+            made = make_part(self.kind, place, 1 / self.divisor)
             missing = missing or made is None
             return nn.Identity() if made is None else made
 

@@ -26,7 +26,7 @@ WORDS = Task(16, 7, dataset=TEXT)
 
 def built(host, kind="narrow", share=1.0):
     task = WORDS if host == "gpt" else IMAGES
-    return HOSTS[host].build(task, lambda where, size, hidden: make_part(kind, where, size, hidden, share))
+    return HOSTS[host].build(task, lambda place: make_part(kind, place, share))
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -41,14 +41,22 @@ def test_a_host_gives_logits_and_its_parts_alone_get_smaller(host):
     assert parameters_of(small) < parameters_of(whole)
 
 
-def test_the_language_model_looks_back_only():
+@pytest.mark.parametrize("kind", ["narrow", "tree-near", "sparse-near", "narrow-shift"])
+def test_the_language_model_looks_back_only(kind):
     torch.manual_seed(0)
-    model, x = built("gpt").eval(), torch.randint(0, 7, (2, 16))
+    model, x = built("gpt", kind, 0.5).eval(), torch.randint(0, 7, (2, 16))
     changed = x.clone()
     changed[:, 9] = (changed[:, 9] + 1) % 7
     first, second = model(x), model(changed)
     assert torch.equal(first[:, :9], second[:, :9])
     assert not torch.equal(first[:, 9:], second[:, 9:])
+
+
+@pytest.mark.parametrize("host", ["vit", "mixer", "gpt"])
+@pytest.mark.parametrize("kind", ["tree-near", "sparse-near", "narrow-shift"])
+def test_parts_that_read_neighbors_stand_in_every_host_with_rows(host, kind):
+    x = torch.randint(0, 7, (5, 16)) if host == "gpt" else torch.randn(5, 3072)
+    assert built(host, kind, 0.1)(x).isfinite().all()
 
 
 def test_sequences_do_not_overlap_and_end_with_the_next_character():
