@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from typing import Any, Protocol, Self, TypeVar
@@ -95,6 +96,8 @@ class Workers:
     def _start(self) -> Executor:
         if self.backend == "loky":
             loky = import_extra("loky", extra="experiments")
+            # To loky a worker that has loaded a data set looks like one that leaks: it takes another, and no job is lost.
+            warnings.filterwarnings("ignore", "A worker was restarted", UserWarning)
             executor: Executor = loky.ProcessPoolExecutor(
                 self.count, initializer=_begin_worker, initargs=(os.getpid(),), env={"OMP_NUM_THREADS": "1"}
             )

@@ -121,6 +121,27 @@ def test_an_error_in_the_callback_is_not_taken_for_a_lost_worker():
         run_jobs(some_jobs(1), pool, full, work=run_job)
 
 
+KEPT = []
+"""What a worker holds on to."""
+
+
+def keep_400_megabytes(job, data_dir):
+    if job == 1:
+        KEPT.append(bytearray(os.urandom(1)) * 400_000_000)
+    time.sleep(0.6)  # loky looks at a worker's memory once per second
+    return os.getpid()
+
+
+@pytest.mark.slow
+def test_a_worker_that_holds_data_is_replaced_without_a_warning(recwarn):
+    done = []
+    with Workers("loky", count=1) as workers:
+        run_jobs(range(8), workers, lambda job, pid: done.append((job, pid)), work=keep_400_megabytes)
+    assert sorted(job for job, _ in done) == list(range(8))
+    assert len({pid for _, pid in done}) > 1
+    assert not recwarn.list
+
+
 def test_nothing_to_do_starts_nothing():
     with Workers("loky") as pool:
         run_jobs([], pool, Collected(), work=run_job)
