@@ -96,7 +96,7 @@ class Workers:
     def _start(self) -> Executor:
         if self.backend == "loky":
             loky = import_extra("loky", extra="experiments")
-            # To loky a worker that has loaded a data set looks like one that leaks: it takes another, and no job is lost.
+            # loky takes a worker that has loaded a data set for one that leaks, and replaces it; no job is lost.
             warnings.filterwarnings("ignore", "A worker was restarted", UserWarning)
             executor: Executor = loky.ProcessPoolExecutor(
                 self.count, initializer=_begin_worker, initargs=(os.getpid(),), env={"OMP_NUM_THREADS": "1"}

@@ -125,7 +125,7 @@ KEPT = []
 """What a worker holds on to."""
 
 
-def keep_400_megabytes(job, data_dir):
+def keep_400_megabytes(job, _data_dir):
     if job == 1:
         KEPT.append(bytearray(os.urandom(1)) * 400_000_000)
     time.sleep(0.6)  # loky looks at a worker's memory once per second
