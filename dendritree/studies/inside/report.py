@@ -24,6 +24,8 @@ from .plan import Cell, cell_of, read_inside_trial
 TITLE = "Trees and other replacements inside deep networks"
 KEPT = 0.99
 """The share of the original's score that a good replacement keeps."""
+LEVEL = 0.05
+"""A part is level with the first of its share if Welch's test, uncorrected, gives a p value above this."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +95,12 @@ def parts_section(parts: Sequence[Part]) -> Section:
             Column("host", value="cell.host"),
             Column("task", value="cell.dataset"),
             Column("share", "share", value=lambda of: "1" if of.cell.divisor == 1 else f"1/{of.cell.divisor}"),
-            Column("parameters", "parameters of all", "count"),
+            Column("parameters", "parameters", "count"),
             Column("score", "test accuracy", "spread", digits=4, value="spread"),
-            Column("kept", "kept", "ratio"),
+            Column("kept", "kept", "number", digits=3),
             Column("gain", "over narrow", "difference", digits=4, value="over_narrow.mean"),
             Column("p", "p value", "p", value="over_narrow.p", detail=True),
-            Column("slower", "time against narrow", "ratio"),
+            Column("slower", "time", "number", digits=2),
             Column("lr", "learning rate", "number", digits=4, detail=True),
             Column("seeds", "seeds", "count", value=lambda of: len(of.scores), detail=True),
         ),
@@ -109,13 +111,17 @@ def parts_section(parts: Sequence[Part]) -> Section:
 
 
 def verdicts(parts: Sequence[Part]) -> Iterator[str]:
-    """The first of each share, and the smallest of each kind that keeps 99 % of the score."""
+    """The first of each share, the kinds level with it, and the smallest of each kind that keeps 99% of the score."""
     for host, dataset in dict.fromkeys((part.cell.host, part.cell.dataset) for part in parts):
         own = [part for part in parts if (part.cell.host, part.cell.dataset) == (host, dataset)]
         firsts = []
         for divisor in sorted({part.cell.divisor for part in own} - {1}):
-            best = max((part for part in own if part.cell.divisor == divisor), key=lambda part: part.spread.mean)
-            firsts.append(f"{best.cell.kind} at 1/{divisor} ({best.spread.mean:.3f})")
+            best, *others = sorted(
+                (part for part in own if part.cell.divisor == divisor), key=lambda part: part.spread.mean, reverse=True
+            )
+            level = [part.cell.kind for part in others if welch(part.scores, best.scores).p > LEVEL]
+            beside = f", level with {listed(level)}" if level else ""
+            firsts.append(f"{best.cell.kind} at 1/{divisor} ({best.spread.mean:.3f}{beside})")
         smallest = []
         for kind in KINDS:
             found = [p.cell.divisor for p in own if p.cell.kind == kind and p.kept >= KEPT and p.cell.divisor > 1]

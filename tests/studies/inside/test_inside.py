@@ -153,6 +153,16 @@ def test_a_share_of_the_score_that_no_part_keeps():
     assert sentence.endswith("first are tree at 1/3 (0.450); no part keeps 99% of the original's score.")
 
 
+def test_parts_within_noise_of_the_first_are_named_beside_it():
+    plain = Part(Cell("vit", "digits", "narrow", 1), 900, (0.9, 0.9), 0.1, 0.01, 1.0, 1.0, Difference(0.0, 0.0, 0.0))
+    scores = {"narrow": (0.80, 0.81, 0.80), "tree": (0.86, 0.88, 0.87), "sparse": (0.87, 0.89, 0.88)}
+    parts = [
+        dataclasses.replace(plain, cell=Cell("vit", "digits", k, 3), scores=v, kept=0.9) for k, v in scores.items()
+    ]
+    (sentence,) = verdicts([plain, *parts])
+    assert "first are sparse at 1/3 (0.880, level with tree);" in sentence
+
+
 def test_the_command_line(run, capsys):
     words = [
         "compare",
