@@ -76,7 +76,7 @@ def sentences(halves: Sequence[Half]) -> Iterator[str]:
     """What the figures say."""
     for half in halves:
         for bar in half.bars():
-            yield f"On {half.title}, {bar.what}: {bar.found} (the bar is {bar.needed}: {bar.state})."
+            yield f"On {half.title}, {bar.what}: {bar.found} (needed: {bar.needed}; {bar.state})."
 
 
 def bars_section(halves: Sequence[Half]) -> Section:
