@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import warnings
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # importing `typing` takes milliseconds in which Ctrl-C ends the command with a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from .budget import count, matched_mlp, summary
     from .conversion import convert
     from .data import Examples, Split
@@ -125,6 +123,9 @@ _MOVED = {
 
 
 def __getattr__(name: str) -> Any:
+    import importlib.util
+    import warnings
+
     if home := _home(name, _HOMES):
         value = globals()[name] = getattr(importlib.import_module(home), name)
         return value
@@ -142,4 +143,4 @@ def _home(name: str, homes: dict[str, str]) -> str | None:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__} - {"TYPE_CHECKING"})

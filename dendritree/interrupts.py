@@ -9,7 +9,7 @@ import importlib.machinery
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
@@ -20,8 +20,10 @@ AGAIN_SECONDS = 0.02
 
 
 @contextlib.contextmanager
-def interrupts_held() -> Iterator[None]:
+def interrupts_held(leave: Callable[[], NoReturn] | None = None) -> Iterator[None]:
     """Let Ctrl-C wait until the block is done: in the middle of it nobody could say what is done and what is not.
+
+    With `leave` it ends the process instead, and no exception passes through the block.
 
     >>> with interrupts_held():
     ...     pass
@@ -30,7 +32,7 @@ def interrupts_held() -> Iterator[None]:
         yield
         return
     held: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    before = signal.signal(signal.SIGINT, lambda number, _: leave() if leave else held.append(number))
     try:
         yield
     finally:
@@ -40,7 +42,10 @@ def interrupts_held() -> Iterator[None]:
 
 
 class _WholeImports(importlib.abc.MetaPathFinder):
-    """Finds brittle packages as ever, and lets Ctrl-C wait while they are imported."""
+    """Finds brittle packages as ever, and lets Ctrl-C wait, or end the process, while they are imported."""
+
+    def __init__(self, leave: Callable[[], NoReturn] | None) -> None:
+        self.leave = leave
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         """The spec of a brittle package; None for others, which are for the finders after us."""
@@ -49,7 +54,7 @@ class _WholeImports(importlib.abc.MetaPathFinder):
             execute = spec.loader.exec_module
 
             def execute_whole(module: ModuleType) -> None:
-                with interrupts_held():
+                with interrupts_held(self.leave):
                     execute(module)
 
             spec.loader.exec_module = execute_whole  # type: ignore[method-assign]
@@ -57,9 +62,10 @@ class _WholeImports(importlib.abc.MetaPathFinder):
 
 
 @contextlib.contextmanager
-def interrupts_remembered() -> Iterator[list[int]]:
+def interrupts_remembered(leave: Callable[[], NoReturn] | None = None) -> Iterator[list[int]]:
     """The interrupts so far, within a block that each of them ends, and in which brittle packages are imported whole.
 
+    Importing torch takes seconds. A process of our own need not wait for them: `leave` says so, and ends it.
     Another package that is being imported may swallow one and fail later. Python itself drops one in a finalizer or a
     callback from C, of which Numba's compiler is full, and complains: that one is raised once more.
     """
@@ -77,7 +83,7 @@ def interrupts_remembered() -> Iterator[list[int]]:
         yield seen
         return
     signal.signal(signal.SIGINT, interrupt)
-    finder = _WholeImports()
+    finder = _WholeImports(leave)
     sys.meta_path.insert(0, finder)
     try:
         with _lost_ones_again():

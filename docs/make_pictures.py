@@ -1,5 +1,6 @@
 """The pictures of docs/pictures.md and docs/explain.md: `python docs/make_pictures.py [FOLDER] [--gallery]`.
 
+With `--page` it takes docs/view.png instead, the screenshot of the live page; this needs Chromium.
 Those of the gallery are drawn by the code on its page. The others need two small models (digits and MNIST, one seed),
 which takes less than a minute on two quiet cores.
 """
@@ -10,10 +11,13 @@ import argparse
 import contextlib
 import csv
 import re
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from PIL import Image
 
 from dendritree import FitConfig, Local, MLNClassifier, count, explain, fit, pruning_curve
 from dendritree.data import Examples, Split, load_dataset, normalize
@@ -25,6 +29,7 @@ from dendritree.plot import (
 )
 from dendritree.pruning import PruningPoint
 from dendritree.report.chart import Chart, Line, Panel
+from dendritree.view import demo_gallery
 
 DOCS = Path(__file__).parent
 SHARES = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1)
@@ -90,12 +95,36 @@ def draw_gallery(folder: Path) -> None:
         exec(compile(code, "docs/pictures.md", "exec"), {"__name__": "gallery"})
 
 
+def photograph_page() -> None:
+    """Draw a four on the page of `dendritree view --demo`, in the browser of the tests, and keep what it shows."""
+    sys.path.insert(0, str(DOCS.parent / "tests" / "helpers"))
+    from browser import Browser
+    from view_page import ANSWER, DESK, FOUR, READY, on_sheet
+    from view_server import serving
+
+    with serving(demo_gallery()) as port, Browser() as browser:
+        page = browser.open(f"http://127.0.0.1:{port}/", DESK)
+        page.wait_until(READY)
+        for stroke in on_sheet(page, FOUR):
+            page.drag(stroke)
+        page.wait_until(f"{ANSWER} === '4'")
+        time.sleep(1)  # the tree has settled
+        page.screenshot(DOCS / "view.png")
+    with Image.open(DOCS / "view.png") as picture:
+        small = picture.convert("RGB").quantize(256)
+    small.save(DOCS / "view.png", optimize=True)
+
+
 def main() -> None:
     """Draw the gallery, then train, and draw the rest."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", default=DOCS / "pictures", type=Path)
     parser.add_argument("--gallery", action="store_true", help="only the pictures of the gallery")
+    parser.add_argument("--page", action="store_true", help="only the screenshot of the live page")
     arguments = parser.parse_args()
+    if arguments.page:
+        photograph_page()
+        return
     out = arguments.folder
     draw_gallery(out)
     charts = comparison_charts()

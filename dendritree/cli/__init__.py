@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn, Protocol
 
@@ -127,8 +127,8 @@ def make_parser() -> Parser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; return its exit status.
+def main(argv: Sequence[str] | None = None, *, leave: Callable[[], NoReturn] | None = None) -> int:
+    """Run a command; return its exit status. `leave` ends a process of our own where Ctrl-C would have to wait.
 
     >>> main(["models", "conv-*"])
     conv-dnm          The appendix CNN with DNM neurons as its classifier.
@@ -138,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     conv-perceptrons  The appendix CNN with one linear unit per class as its classifier.
     0
     """
-    with interrupts_remembered() as interrupts:
+    with interrupts_remembered(leave) as interrupts:
         try:
             return _run(argv)
         except DendritreeError as error:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 from ..errors import import_extra
+
+WIDE = 110
+"""Columns of a terminal from which there is room for a note beside a long bar, the rate and the time taken."""
+BESIDE_STEP = 58
+"""Columns that a narrower one keeps for the count, the time to go and the note."""
 
 
 class Progress:
@@ -68,6 +74,8 @@ class Progress:
         if name not in self.bars:
             self.bars[name] = self.live.add_task(name, completed=done, total=total, rate="", note="")
         bar = self.bars[name]
+        if note and self.live.console.width < WIDE:
+            self.live.columns = _columns(self.live.console.width)
         self.live.update(bar, completed=done, total=total, note=note)
         if speed := self.live.tasks[bar].finished_speed or self.live.tasks[bar].speed:
             self.live.update(bar, rate=f"{speed:.1f} {self._items(name)}/s")
@@ -87,20 +95,32 @@ class Progress:
 
 
 def _live() -> Any:
-    """Bars on standard error: done, rate, time taken, time to go, note."""
+    """Bars on standard error."""
     progress = import_extra("rich.progress", extra="experiments")
     return progress.Progress(
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TextColumn("{task.fields[rate]}"),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("to go"),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[note]}"),
+        *_columns(WIDE),
         console=progress.Console(stderr=True),
         speed_estimate_period=600,  # seconds: a trial may take minutes
     )
+
+
+def _columns(width: int) -> list[Any]:
+    """Step, bar, done, rate, time taken, time to go, note; without rate and time taken where a note needs the room."""
+    progress = import_extra("rich.progress", extra="experiments")
+    column = functools.partial(import_extra("rich.table", extra="experiments").Column, no_wrap=True)
+    wide = width >= WIDE
+    step = column() if wide else column(max_width=max(12, width - BESIDE_STEP))
+    columns = [
+        progress.TextColumn("{task.description}", table_column=step),
+        progress.BarColumn(bar_width=40 if wide else 10),
+        progress.MofNCompleteColumn(table_column=column()),
+        wide and progress.TextColumn("{task.fields[rate]}"),
+        wide and progress.TimeElapsedColumn(table_column=column()),
+        progress.TextColumn("to go"),
+        progress.TimeRemainingColumn(table_column=column()),
+        progress.TextColumn("{task.fields[note]}"),
+    ]
+    return list(filter(None, columns))
 
 
 @contextlib.contextmanager

@@ -72,3 +72,8 @@ class Chart:
 
     def __post_init__(self) -> None:
         check_one_of("form", self.form, FORMS)
+
+    @property
+    def square(self) -> bool:
+        """Whether its panels are as high as wide."""
+        return self.form == "agreement"

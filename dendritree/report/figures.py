@@ -16,6 +16,7 @@ from .ranks import RankDiagram, draw_ranks
 from .scaling import label_ends, set_scales, shorten_ticks
 
 WIDTH = 340  # pixels: what a phone of 360 shows without scrolling
+WIDE = 760  # pixels: of a chart that has the width of a desk to itself
 LEGEND_LINE, BAR_HEIGHT = 17, 20
 PANEL = (170, 58, 10)  # height of a panel, and room at its left and right, in pixels
 SCALING_PANEL = (220, 58, 56)  # with labels at the ends of its lines
@@ -52,17 +53,19 @@ SETTINGS = {
 }
 
 
-def draw(chart: Chart, models: Looks) -> str:
+def draw(chart: Chart, models: Looks, width: int = WIDTH) -> str:
     """A chart as an `<svg>` element, with its title and its own ids, to stand in a page among others.
+
+    Its class is `narrow` or `wide`, by its width in pixels before the page scales it.
 
     >>> from dendritree.report.chart import Panel
     >>> from dendritree.report.palette import looks
     >>> line = Line("dendritic b=2", "dendritic", 2, (0.0, 0.1), (0.6, 0.7))
     >>> chart = Chart("sweep", "Dropout", "Accuracy against dropout", "dropout", (Panel("accuracy", (line,)),))
-    >>> draw(chart, looks([chart]))[:37]
-    '<svg class="chart" role="img" viewBox'
+    >>> draw(chart, looks([chart]))[:44]
+    '<svg class="chart narrow" role="img" viewBox'
     """
-    return _drawn(chart, _used(chart, models))
+    return _drawn(chart, _used(chart, models), width)
 
 
 def draw_png(chart: Chart, models: Looks) -> bytes:
@@ -73,7 +76,7 @@ def draw_png(chart: Chart, models: Looks) -> bytes:
     b'PNG'
     """
     options = {"dpi": 2 * DOTS_PER_INCH, "facecolor": "white", "metadata": {"Software": None}}
-    return _rendered(chart, dict(_used(chart, models)), format="png", **options)
+    return _rendered(chart, dict(_used(chart, models)), WIDTH, format="png", **options)
 
 
 def _used(chart: Chart, models: Looks) -> tuple[tuple[tuple[str, int], Look], ...]:
@@ -82,12 +85,12 @@ def _used(chart: Chart, models: Looks) -> tuple[tuple[tuple[str, int], Look], ..
 
 
 @functools.lru_cache(maxsize=256)  # a report is rewritten after every table, and most of its charts are as they were
-def _drawn(chart: Chart, models: tuple[tuple[tuple[str, int], Look], ...]) -> str:
+def _drawn(chart: Chart, models: tuple[tuple[tuple[str, int], Look], ...], width: int) -> str:
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    return _as_element(_rendered(chart, dict(models), format="svg", metadata=metadata).decode(), chart)
+    return _as_element(_rendered(chart, dict(models), width, format="svg", metadata=metadata).decode(), chart, width)
 
 
-def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
+def _rendered(chart: Chart, models: Looks, width: int, **options: Any) -> bytes:
     """The bytes of a file; options as for matplotlib's `savefig`."""
     matplotlib = import_extra("matplotlib", extra="report")
     figures = import_extra("matplotlib.figure", extra="report")
@@ -100,8 +103,8 @@ def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
     if barred:
         bars = max((len(panel.lines) for panel in chart.panels), default=0)
         panel_height, left = BAR_HEIGHT * max(1, bars), BARS_LEFT
-    if chart.form == "agreement":
-        panel_height = WIDTH - left - right
+    if chart.square:
+        panel_height = width - left - right
     if ranks:
         lines = max((diagram_of(panel).lines for panel in chart.panels), default=1)
         panel_height, left, right = round(RANKS_LINE * lines), 4, 4
@@ -111,12 +114,12 @@ def _rendered(chart: Chart, models: Looks, **options: Any) -> bytes:
     bottom = TOP if ranks else BOTTOM
     height = TOP + count * panel_height + (count - 1) * BETWEEN + bottom + legend_height
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": chart.name}):
-        figure = figures.Figure(figsize=(WIDTH / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
+        figure = figures.Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
         for place, panel in enumerate(chart.panels):
             top = TOP + place * (panel_height + BETWEEN)
             # Placed by hand: automatic layout draws every chart twice, and moves with the tick labels
-            box = (left / WIDTH, 1 - (top + panel_height) / height)
-            axes = figure.add_axes((*box, (WIDTH - left - right) / WIDTH, panel_height / height))
+            box = (left / width, 1 - (top + panel_height) / height)
+            axes = figure.add_axes((*box, (width - left - right) / width, panel_height / height))
             if barred:
                 (_add_bars if chart.form == "shares" else _add_levels)(axes, chart.x_label, panel.lines, models)
                 continue
@@ -282,19 +285,20 @@ def _add_legend(figure: Any, labels: Sequence[str]) -> None:
     )
 
 
-def _as_element(text: str, chart: Chart) -> str:
+def _as_element(text: str, chart: Chart, width: int) -> str:
     """The `<svg>` element alone: scaled by the page, ids made unique by the chart's name, and a title for readers."""
+    name, form = (chart.name, "narrow") if width == WIDTH else (f"{chart.name}-wide", "wide")
     start = text.index("<svg")
     body = text[text.index(">", start) + 1 :]
     (box,) = re.findall(r'viewBox="([^"]+)"', text[start : text.index(">", start)])
     body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # it would apply to the whole page
     body = re.sub(r'<g id="[^"]*"', "<g", body)  # nothing refers to groups
-    body = body.replace(' id="', f' id="{chart.name}-').replace("url(#", f"url(#{chart.name}-")
-    body = body.replace('xlink:href="#', f'href="#{chart.name}-')
+    body = body.replace(' id="', f' id="{name}-').replace("url(#", f"url(#{name}-")
+    body = body.replace('xlink:href="#', f'href="#{name}-')
     # A hundredth of a point is less than a pixel, and half the bytes; numbers that people read are not in tags
     body = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), body)
     body = re.sub(r"\s+", " ", body).replace("> <", "><").strip()
     # Matplotlib names the font that it measured with; the page's own is calmer and never wider
     body = re.sub(r"font: ([0-9.]+px) [^;\"]*", r"font-size: \1", body)
-    title = f'<title id="{chart.name}-title">{html.escape(chart.alt)}</title>'
-    return f'<svg class="chart" role="img" viewBox="{box}" aria-labelledby="{chart.name}-title">{title}{body}'
+    title = f'<title id="{name}-title">{html.escape(chart.alt)}</title>'
+    return f'<svg class="chart {form}" role="img" viewBox="{box}" aria-labelledby="{name}-title">{title}{body}'

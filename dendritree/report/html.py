@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from html import escape
 from importlib import resources
@@ -10,7 +11,7 @@ from itertools import groupby
 from string import Template
 from typing import Any
 
-from .figures import draw
+from .figures import WIDE, draw
 from .layout import Group, Report, Section, mood, show
 from .palette import Looks, looks
 
@@ -32,7 +33,7 @@ def html_page(report: Report) -> str:
     models = looks(chart for section in report.sections for chart in section.charts)
     links = "".join(f'<li><a href="#{part.name}">{escape(part.title)}</a></li>' for part in report.sections)
     facts = "".join(f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>" for value, what in report.facts)
-    sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.summary)
+    sentences = "".join(f"<li>{_prose(sentence)}</li>" for sentence in report.summary)
     return Template(_resource("page.html")).substitute(
         title=escape(report.title),
         style=_resource("page.css"),
@@ -49,17 +50,29 @@ def _resource(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
+def _prose(text: str) -> str:
+    """Text in which code stands between backticks.
+
+    >>> _prose("see `a < b`")
+    'see <code>a &lt; b</code>'
+    """
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def _section(section: Section, models: Looks) -> str:
     parts = [f'<h2><a href="#{section.name}">{escape(section.title)}</a></h2>']
     if section.text:
-        parts.append(f"<p>{escape(section.text)}</p>")
-    for title, charts in groupby(section.charts, key=lambda chart: chart.group):
+        parts.append(f"<p>{_prose(section.text)}</p>")
+    for title, group in groupby(section.charts, key=lambda chart: chart.group):
         if title:
             parts.append(f"<h3>{escape(title)}</h3>")
         parts.append('<div class="charts">')
+        charts = list(group)
         for chart in charts:
             caption = f"<figcaption>{escape(chart.title)}</figcaption>"
-            parts.append(f'<figure id="{chart.name}">{caption}{draw(chart, models)}</figure>')
+            # One that stands alone has all the width of a desk: the page shows the drawing that fits
+            wide = draw(chart, models, WIDE) if len(charts) == 1 and not chart.square else ""
+            parts.append(f'<figure id="{chart.name}">{caption}{draw(chart, models)}{wide}</figure>')
         parts.append("</div>")
     if any(section.rows):
         parts += [_table(section, group) for group in section.groups]

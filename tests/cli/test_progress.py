@@ -84,8 +84,18 @@ def test_a_bar_ends_with_the_last_part_of_a_note(monkeypatch):
         progress("trials", 1, 50, "accuracy 0.9123, 850 parameters, stopped early; best accuracy 0.9000")
         progress("trials", 2, 50, "does not fit")
     shown = "\n".join(line.rstrip() for line in terminal.lines())
-    assert re.search(r"(?m)^trials \S+ +2/50 .* to go .* does not fit$", shown)
+    assert re.search(r"(?m)^trials \S+ +2/50 to go .* does not fit$", shown)
     assert "stopped early" not in shown
+
+
+def test_a_note_leaves_room_for_the_count_on_80_columns(monkeypatch):
+    terminal = on_terminal(monkeypatch)
+    with Progress() as progress:
+        progress("mnist, one size, search", 16, 16)
+        progress("mnist, 4,000 parameters, search", 1, 48, "sparse, validation accuracy 0.9123")
+    last = [line for line in terminal.lines() if line.strip()][-1]
+    assert re.fullmatch(r"mnist, 4,000 paramete… ━+ +1/48 to go -:--:-- sparse, validation accuracy 0.9123", last)
+    assert len(last) <= 80
 
 
 def test_ctrl_c_says_what_is_kept():

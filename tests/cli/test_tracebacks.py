@@ -62,7 +62,7 @@ def test_ctrl_c_while_packages_are_imported_is_one_line(module, swallowed):
 
 
 ABORTING = """
-import importlib.machinery, os, signal, sys, types
+import importlib.machinery, os, signal, sys, time, types
 
 class Loader:
     def create_module(self, spec):
@@ -73,6 +73,7 @@ class Loader:
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:
             os.abort()  # as C++ code does that an exception of Python crosses
+        time.sleep(600)
 
 def find_spec(name, path=None, target=None, ever=importlib.machinery.PathFinder.find_spec):
     return importlib.machinery.ModuleSpec(name, Loader()) if name == "torch" else ever(name, path, target)
@@ -85,11 +86,17 @@ sys.exit(main())
 """
 
 
-def test_ctrl_c_waits_while_torch_is_imported_which_would_abort():
+def test_ctrl_c_while_torch_is_imported_ends_the_command_at_once_and_does_not_abort():
     done = subprocess.run(
         [sys.executable, "-c", ABORTING], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "dendritree: interrupted\n")
+
+
+def test_nothing_slow_is_imported_before_ctrl_c_is_answered():
+    code = "import os, sys; before = set(sys.modules); import dendritree.__main__; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == {"__future__", "dendritree", "dendritree.__main__"}
 
 
 class Interrupting:

@@ -183,6 +183,21 @@ class Page:
         )
 
     @property
+    def tables_that_scroll(self):
+        """The names of tables that are wider than their boxes, folded ones included."""
+        self.value("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
+        too_wide = "[...document.querySelectorAll('.scroll')].filter((box) => box.scrollWidth > box.clientWidth)"
+        return self.value(f"{too_wide}.map((box) => box.ariaLabel)")
+
+    @property
+    def chart_widths(self):
+        """For every chart of a report that is shown: its width, and that of the row it stands in."""
+        return self.value(
+            """[...document.querySelectorAll('figure svg')].filter((svg) => svg.getClientRects().length)
+                .map((svg) => [svg.getBoundingClientRect().width, svg.closest('.charts').clientWidth])"""
+        )
+
+    @property
     def requests(self):
         """The addresses that were asked for, the page itself the first."""
         self.value("0")

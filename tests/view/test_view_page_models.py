@@ -58,22 +58,23 @@ def test_training_is_played_from_the_first_epoch_to_the_last_on_the_same_drawing
     first, last = (load(tmp_path / gallery.names[number]) for number in (0, 3))
     assert first.layer.forest != last.layer.forest  # synapses have moved
     with serving(gallery) as port:
-        page = show(DESK, port)
-        model = "document.getElementById('model').value"
-        assert page.value(model) == "3"
-        draw(page, FOUR)
-        drawn = page.value("document.getElementById('drawing').toDataURL()")
-        page.value(
-            "(() => { window.seen = []; new MutationObserver(() => window.seen.push(document.getElementById('model')"
-            ".value)).observe(document.getElementById('about'), {childList: true, subtree: true}) })()"
-        )
-        page.click("#play")
-        page.wait_until("document.getElementById('play').textContent === 'Stop'")
-        page.wait_until("document.getElementById('play').textContent === 'Play training'")
-        assert sorted(set(page.value("window.seen"))) == ["0", "1", "2", "3"]
-        assert page.value(model) == "3"
-        assert page.value("document.getElementById('drawing').toDataURL()") == drawn
-        assert page.complaints == []
+        for width, move in ((DESK, "drag"), (PHONE, "touch")):
+            page = show(width, port)
+            model = "document.getElementById('model').value"
+            assert page.value(model) == "3"
+            draw(page, FOUR, move)
+            drawn = page.value("document.getElementById('drawing').toDataURL()")
+            page.value(
+                "(() => { window.seen = []; new MutationObserver(() => window.seen.push(document.getElementById("
+                "'model').value)).observe(document.getElementById('about'), {childList: true, subtree: true}) })()"
+            )
+            page.touch([page.centre_of("#play")]) if width == PHONE else page.click("#play")
+            page.wait_until("document.getElementById('play').textContent === 'Stop'")
+            page.wait_until("document.getElementById('play').textContent === 'Play training'")
+            assert sorted(set(page.value("window.seen"))) == ["0", "1", "2", "3"]
+            assert page.value(model) == "3"
+            assert page.value("document.getElementById('drawing').toDataURL()") == drawn
+            assert page.complaints == []
 
 
 def test_models_that_are_not_epochs_have_no_button_to_play(show):
@@ -177,6 +178,21 @@ def test_the_tree_follows_the_answer_unless_it_is_told_to_stay(show):
     page.wait_until(f"document.querySelectorAll('.strip').length === 2 && {READY}")
     page.click("#follow")
     page.wait_until(f"{TREE} === 'Neuron of class 4' && document.getElementById('layer').value === '1'")
+    assert page.complaints == []
+
+
+def test_a_finger_turns_following_off_and_clears_the_sheet(show):
+    page = show(PHONE)
+    draw(page, FOUR, "touch")
+    page.wait_until(f"{TREE} === 'Neuron of class 4'")
+    page.touch([page.centre_of("#follow")])
+    page.wait_until("!document.getElementById('follow').checked")
+    page.touch([page.centre_of("#clear")])
+    page.wait_until(f"!{ANSWER}")
+    draw(page, ONE, "touch")
+    page.wait_until(f"{ANSWER} === '1'")
+    time.sleep(0.5)
+    assert page.value(TREE) == "Neuron of class 4"
     assert page.complaints == []
 
 

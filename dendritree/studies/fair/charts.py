@@ -74,7 +74,7 @@ def _chart(task: Task, name: str, heading: str, x_label: str, lines: Sequence[Li
         name=anchor(name),
         title=heading,
         alt=f"Mean {metric} against {x_label}, {heading}: {', '.join(line.label for line in lines)};"
-        " with bands for 95 % bootstrap intervals over seeds.",
+        " with bands for 95% bootstrap intervals over seeds.",
         x_label=x_label,
         panels=(Panel(metric, tuple(lines), scale="errors" if task.metric == "accuracy" else "linear"),),
         form="scaling",

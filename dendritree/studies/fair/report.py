@@ -46,13 +46,16 @@ RULE_SEEDS = 5
 FACTOR = Column("factor", "factor", "bounded")
 DIFFERENCE = Column("gain", "gain", "difference", digits=2)
 KINDS = {
-    "tree": ("Tree gain: trees against sparse perceptrons of the same budget are", ""),
-    "tied-tree": ("Tree gain of tied dendrites: nonlinear against linear ones of the same budget are", ""),
-    "tying": ("Tying gain: trees with tied dendrites against untied trees of the same budget are", ""),
-    "tied-sparse": ("Tied trees against sparse neurons of the same budget are", ""),
-    "tied-conv": ("Tied trees against a convolution of the same budget are", ""),
-    "tree-conv": ("Tree gain of convolutions: filters with dendrites against plain ones of the same budget are", ""),
-    "wiring": ("Wiring gain: sparse perceptrons against dense MLPs of the same budget are", NOT_A_TREE_GAIN),
+    "tree": ("Tree gain: compared with sparse perceptrons of the same budget, trees are", ""),
+    "tied-tree": ("Tree gain of tied dendrites: compared with linear ones of the same budget, nonlinear ones are", ""),
+    "tying": ("Tying gain: compared with untied trees of the same budget, trees with tied dendrites are", ""),
+    "tied-sparse": ("Compared with sparse neurons of the same budget, tied trees are", ""),
+    "tied-conv": ("Compared with a convolution of the same budget, tied trees are", ""),
+    "tree-conv": (
+        "Tree gain of convolutions: compared with plain filters of the same budget, filters with dendrites are",
+        "",
+    ),
+    "wiring": ("Wiring gain: compared with dense MLPs of the same budget, sparse perceptrons are", NOT_A_TREE_GAIN),
 }
 
 
@@ -168,6 +171,10 @@ def _partial(found: Sequence[Coverage]) -> Iterator[str]:
     yield text
 
 
+def _cells(number: int) -> str:
+    return f"{number} cell{'' if number == 1 else 's'}"
+
+
 def _gains(gains: Sequence[Gain], kind: str) -> Iterator[str]:
     gains = [gain for gain in gains if not math.isnan(gain.test.mean)]
     if not gains:
@@ -175,7 +182,7 @@ def _gains(gains: Sequence[Gain], kind: str) -> Iterator[str]:
     start, end = KINDS[kind]
     states = [gain.test.state for gain in gains]
     text = (
-        f"{start} ahead in {states.count('ahead')} of {len(gains)} cells and behind in {states.count('behind')}"
+        f"{start} ahead in {states.count('ahead')} of {_cells(len(gains))} and behind in {states.count('behind')}"
         f" (corrected p < {SIGNIFICANT:g}; the rest is undecided)."
     )
     ranges = []

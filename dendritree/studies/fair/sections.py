@@ -120,11 +120,11 @@ def cells_section(comparison: Comparison) -> Section:
     return Section.of(
         "cells",
         "Scores against parameters",
-        "Mean over fresh seeds on the test set, with a band for its 95 % bootstrap interval. Sizes are on a logarithmic"
-        " scale; on the axis of accuracies half the errors are the same step everywhere. Multiply-adds are those of one"
-        " example. Several models were trained at once on the machine, so compare seconds with care. The expected best"
-        " is the score on validation that a search of as many choices finds on average, and the standard deviation"
-        " that is its luck, from all choices that were tried (Dodge et al. 2019).",
+        "Mean over fresh seeds on the test set, with a band for its 95% bootstrap interval. Sizes are on a logarithmic"
+        " scale; on the axis of accuracies, halving the errors is the same distance everywhere. Multiply-adds are those"
+        " of one example. Several models were trained at once, so compare seconds with care. The expected"
+        " best is the validation score that a search of that many choices finds on average, and its standard deviation,"
+        " estimated from all choices that were tried (Dodge et al. 2019).",
         (
             FAMILY,
             TASK,
@@ -132,7 +132,7 @@ def cells_section(comparison: Comparison) -> Section:
             Column("metric", value=lambda of: METRICS[of.cell.task.metric]),
             Column("parameters", "parameters", "count"),
             Column("score", "score", "spread", digits=4, value="spread"),
-            Column("interval", "95 % interval of the mean", "interval", digits=4),
+            Column("interval", "95% interval of the mean", "interval", digits=4),
             Column("multiply_adds", "multiply-adds", "count"),
             Column("seconds", "training, per model", "seconds"),
             Column("choices", "choices tried", "count", value=lambda of: len(of.searched)),
@@ -164,7 +164,7 @@ def efficiency_section(comparison: Comparison) -> Section:
             BUDGET,
             Column("parameters", "parameters", "count", value=lambda of: parameters[of.cell]),
             Column("factor", "factor", "bounded", value=lambda of: (of.factor, of.bounds[0])),
-            Column("low", "95 % interval from", "bounded", value=lambda of: (of.low, of.bounds[1])),
+            Column("low", "95% interval from", "bounded", value=lambda of: (of.low, of.bounds[1])),
             Column("high", "to", "bounded", value=lambda of: (of.high, of.bounds[2])),
         ),
         comparison.efficiencies,
@@ -192,7 +192,7 @@ def gains_section(comparison: Comparison) -> Section:
             Column("unit", "unit"),
             Column("gain", "ahead by", "difference", digits=2, value="in_units.mean"),
             Column(
-                "interval", "95 % interval", "interval", digits=2, value=lambda of: (of.in_units.low, of.in_units.high)
+                "interval", "95% interval", "interval", digits=2, value=lambda of: (of.in_units.low, of.in_units.high)
             ),
             Column("p", value="raw_p"),
             Column("corrected_p", "p value", "p", value="test.p"),

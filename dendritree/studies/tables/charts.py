@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ...report.chart import Chart, Line, Panel
 from ..engine.ranks import Ranking
 from ..engine.statistics import show_p
@@ -18,9 +20,11 @@ def rank_chart(half: Half) -> Chart | None:
     if ranking is None:
         return None
     order = ", ".join(f"{name} {rank:.2f}" for name, rank in zip(ranking.names, ranking.ranks, strict=True))
+    tables = f"{ranking.count} table{'' if ranking.count == 1 else 's'}"
+    friedman = "too few for Friedman's test" if math.isnan(ranking.p) else f"Friedman's test {show_p(ranking.p)}"
     return Chart(
         f"ranks-{half.name}",
-        f"{half.title[0].upper()}{half.title[1:]}: {ranking.count} tables, Friedman's test {show_p(ranking.p)}",
+        f"{half.title[0].upper()}{half.title[1:]}: {tables}, {friedman}",
         f"Mean ranks on {half.title}: {order}; the critical difference is {ranking.critical:.2f}.",
         "mean rank",
         (Panel("", rank_lines(ranking), critical=ranking.critical),),

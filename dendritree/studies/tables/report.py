@@ -76,7 +76,7 @@ def sentences(halves: Sequence[Half]) -> Iterator[str]:
     """What the figures say."""
     for half in halves:
         for bar in half.bars():
-            yield f"On {half.title}, {bar.what}: {bar.found} (the bar is {bar.needed}: {bar.state})."
+            yield f"On {half.title}, {bar.what}: {bar.found} (needed: {bar.needed}; {bar.state})."
 
 
 def bars_section(halves: Sequence[Half]) -> Section:
@@ -105,7 +105,7 @@ def ranks_section(halves: Sequence[Half]) -> Section:
         "Ranks",
         "Mean rank over the tables that have every family, 1 being the best, and the number of tables on which trees"
         " are ahead of each family, level with it, or behind it. In the diagrams (Demšar 2006) bars join families whose"
-        " mean ranks differ by less than Nemenyi's critical difference at 5 %: the study does not tell them apart. The"
+        " mean ranks differ by less than Nemenyi's critical difference at 5%: the study does not tell them apart. The"
         " p value is that of Friedman's test, in Iman and Davenport's form, that all families are equally good.",
         (
             Column("family", "family", value=lambda of: of[1].family),

@@ -19,7 +19,7 @@ TREE = "tree"
 AHEAD, LEVEL, BEHIND = "ahead", "level", "behind"
 MOST_PARAMETERS = 15_000
 """Of trees that are to hold gradient boosting."""
-TITLES = {CHOOSE: "the half that chooses", HELD_OUT: "the half that is held out", ALL: "all tables"}
+TITLES = {CHOOSE: "the half for choosing defaults", HELD_OUT: "the held-out half", ALL: "all tables"}
 
 
 @dataclass(frozen=True)

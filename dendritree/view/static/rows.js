@@ -73,6 +73,6 @@ export class Rows {
   text({ kind, step }, cell) {
     if (kind === "date") return new Date(Math.floor(cell) * DAY).toISOString().slice(0, 10);
     const digits = Math.max(0, Math.min(6, -Math.floor(Math.log10(step))));
-    return Math.abs(cell) < 1e7 && step > 1e-7 ? cell.toLocaleString("en", { maximumFractionDigits: digits }).replace("-", "−") : cell.toPrecision(3);
+    return Math.abs(cell) < 1e7 && step > 1e-7 ? cell.toLocaleString("en", { maximumFractionDigits: digits, useGrouping: Math.abs(cell) >= 1e4 }).replace("-", "−") : cell.toPrecision(3);
   }
 }

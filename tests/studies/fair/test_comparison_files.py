@@ -42,7 +42,7 @@ def test_the_command_prints_budgets_and_families_and_says_what_it_wrote(run):
     folder, printed = run
     assert "digits: test accuracy" in printed
     assert [line.split()[0] for line in printed.splitlines() if line.split()[:1] in (["1,000"], ["2,000"])] != []
-    assert "Tree gain: trees against sparse perceptrons" in " ".join(printed.split())
+    assert "Tree gain: compared with sparse perceptrons" in " ".join(printed.split())
     assert f"wrote {folder / 'comparison.html'}, {folder / 'comparison.md'}, {folder / 'csv'}, " in printed
 
 

@@ -218,7 +218,7 @@ def test_the_report_has_every_table_the_bars_and_a_diagram_per_half(run):
     text = files.markdown.read_text(encoding="utf-8")
     assert "Nadeau and Bengio 2003" in text
     page = files.html.read_text(encoding="utf-8")
-    assert page.count('class="chart"') == 3
+    assert page.count("<figure") == 3
     assert "critical difference" in page
 
 
