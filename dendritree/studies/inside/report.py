@@ -131,7 +131,7 @@ def verdicts(parts: Sequence[Part]) -> Iterator[str]:
             share = f"{KEPT:.0%} of the original's score"
             kept = f"{share} is kept by {listed(smallest)}" if smallest else f"no part keeps {share}"
             title = HOSTS[host].title.replace("a", "A", 1)
-            yield f"{title} on {dataset}: first are {listed(firsts)}; {kept}."
+            yield f"{title} on {dataset}: first {'is' if len(firsts) == 1 else 'are'} {listed(firsts)}; {kept}."
 
 
 def write_inside(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:

@@ -140,7 +140,7 @@ def test_a_run_tries_all_rates_then_fresh_seeds_with_the_best(run):
 
 def test_its_report_names_the_first_of_each_share(run):
     report, files = write_inside(run)
-    assert "A vision transformer on digits: first are" in report.summary[0]
+    assert "A vision transformer on digits: first is" in report.summary[0]
     assert "1/3" in files.markdown.read_text(encoding="utf-8")
     assert files.html.exists()
     assert main(["report", str(run)]) == 0
@@ -150,7 +150,7 @@ def test_a_share_of_the_score_that_no_part_keeps():
     first = Part(Cell("vit", "digits", "narrow", 1), 900, (0.9, 0.9), 0.1, 0.01, 1.0, 1.0, Difference(0.0, 0.0, 0.0))
     small = dataclasses.replace(first, cell=Cell("vit", "digits", "tree", 3), scores=(0.4, 0.5), kept=0.5)
     (sentence,) = verdicts([first, small])
-    assert sentence.endswith("first are tree at 1/3 (0.450); no part keeps 99% of the original's score.")
+    assert sentence.endswith("first is tree at 1/3 (0.450); no part keeps 99% of the original's score.")
 
 
 def test_parts_within_noise_of_the_first_are_named_beside_it():
@@ -160,7 +160,7 @@ def test_parts_within_noise_of_the_first_are_named_beside_it():
         dataclasses.replace(plain, cell=Cell("vit", "digits", k, 3), scores=v, kept=0.9) for k, v in scores.items()
     ]
     (sentence,) = verdicts([plain, *parts])
-    assert "first are sparse at 1/3 (0.880, level with tree);" in sentence
+    assert "first is sparse at 1/3 (0.880, level with tree);" in sentence
 
 
 def test_the_command_line(run, capsys):
