@@ -9,6 +9,18 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist work
 # Python keeps what it compiles, whatever the environment says: tests start dozens of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
+# An environment is of one Python: another one that is asked for must not be passed over in silence.
+ifneq ($(origin PYTHON),file)
+ifneq ($(wildcard $(BIN)/python),)
+VERSION := -c 'import sys; print(*sys.version_info[:2], sep=".")'
+ASKED := $(shell $(PYTHON) $(VERSION))
+FOUND := $(shell $(BIN)/python $(VERSION))
+ifneq ($(ASKED),$(FOUND))
+$(error $(VENV) must have the Python that is asked for: it has $(FOUND), $(PYTHON) is $(ASKED). Run `make clean`, or add VENV=.venv-$(ASKED) to keep both)
+endif
+endif
+endif
+
 .PHONY: help reproduce test test-all test-cuda fuzz bench docs lint types pytest package release clean
 
 help:
@@ -94,4 +106,4 @@ $(VENV)/docs.stamp: pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,7 @@
 """Build the sdist and from it the wheel, install it in a fresh environment, and use it from outside the source tree.
 
 The environment sees the packages of ours: copying torch and compiling it takes a minute. With `--alone` it sees nothing
-else than what pip installs for the wheel, and then for the sdist.
+else than what pip installs for the wheel, and then for the sdist; after that each extra is installed alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import sysconfig
 import tempfile
 import venv
 from pathlib import Path
+
+from check_extras import check_extras
 
 ROOT = Path(__file__).parent.parent
 PROBE = """
@@ -49,7 +51,10 @@ def main(*, alone: bool) -> None:
             run(python, "-c", PROBE.format(environment=str(environment)), cwd=folder)
             run(environment / "bin" / "dendritree", "--version", cwd=folder)
             run(*pip, "uninstall", "-y", "dendritree", cwd=folder)
-            print(f"ok: {archive.name} installs and works")  # noqa: T201
+            print(f"ok: {archive.name} installs and works", flush=True)  # noqa: T201
+        if alone:
+            (wheel,), (core,) = (folder / "dist").glob("*.whl"), environment.glob("lib/python*/site-packages")
+            check_extras(wheel, core, folder)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ OF_TABLES, OF_OTHERS = ("tables", "half", "folds"), ("target", "image", "budgets
 
 def run(arguments: Arguments) -> None:
     """Compare trees with other models of the same size, tuned alike."""
-    folder, workers = arguments.run, make_workers(arguments)
+    workers = make_workers(arguments, extra="tables" if arguments.tasks == [TABLES] else "report")
+    folder = arguments.run
     study, show, items, following = _study(arguments)
     with resumable(folder), Progress(items) as progress:
         whole = study(folder, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)

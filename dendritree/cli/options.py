@@ -85,10 +85,15 @@ def say_data(split: Split | None) -> None:
         print(describe(split), file=sys.stderr, flush=True)
 
 
-def make_workers(arguments: Arguments) -> Workers:
-    """What the options `WORKERS` ask for, once it is sure that the report can be made after their work."""
+def make_workers(arguments: Arguments, extra: str = "report") -> Workers:
+    """What the options `WORKERS` ask for, once it is sure that the report can be made after their work.
+
+    Args:
+        arguments: of the command.
+        extra: what has all that the command needs.
+    """
     from ..studies.engine.runner import Workers
 
-    import_extra("scipy", extra="experiments")
-    import_extra("matplotlib", extra="report")
+    for package in ("scipy", "matplotlib"):
+        import_extra(package, extra=extra)
     return Workers(arguments.backend, count=arguments.workers, address=arguments.address)

@@ -103,7 +103,7 @@ def one_sided(theme: Theme) -> Any:
 
 
 def _color_map(name: str, *colors: str) -> Any:
-    return import_extra("matplotlib.colors", extra="plot").LinearSegmentedColormap.from_list(name, colors)
+    return import_extra("matplotlib.colors", extra="plot").LinearSegmentedColormap.from_list(name, list(colors))
 
 
 def color_bar(axes: Any, drawn: Any, theme: Theme, *, size: float = SMALL - 1, **options: Any) -> Any:

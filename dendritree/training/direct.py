@@ -89,7 +89,7 @@ def direct(model: nn.Module, examples: Examples, loss: str) -> Direct | None:
 
 def _is_watched(model: nn.Module) -> bool:
     """Whether hooks, autocast or a search for anomalies want to see autograd at work."""
-    hooked: bool = torch.nn.modules.module._has_any_global_hook()  # type: ignore[no-untyped-call]
+    hooked = any(getattr(nn.modules.module, f"_global{hooks}") for hooks in fused.HOOKS)
     if hooked or torch.is_anomaly_enabled() or torch.is_autocast_enabled("cpu"):
         return True
     for module in model.modules():

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.optim import optimizer as torch_optimizer
 
+NAMES = {torch.optim.Adam: "_fused_adam_", torch.optim.AdamW: "_fused_adamw_"}
 UPDATES: dict[type[torch.optim.Optimizer], Callable[..., None]] = {
-    torch.optim.Adam: torch._fused_adam_,
-    torch.optim.AdamW: torch._fused_adamw_,
+    kind: getattr(torch, name) for kind, name in NAMES.items() if hasattr(torch, name)
 }
-"""What `fused=True` calls."""
+"""What `fused=True` calls. The names are torch's own: where a version has them no more, optimizers step as they are."""
 
 
 def quick_step(optimizer: torch.optim.Optimizer) -> Callable[[], Any]:

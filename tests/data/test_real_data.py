@@ -25,6 +25,7 @@ IN_FEATURES = {
     "california-housing": 8,
     "tinyshakespeare": 32,
 }
+NAMED_COLUMNS = ("adult", "california-housing")
 SIZES = {
     **dict.fromkeys(("mnist", "mnist-pairs", "fashion-mnist", "fashion-pairs"), (50_000, 10_000, 10_000)),
     "cifar10": (40_000, 10_000, 10_000),
@@ -55,7 +56,7 @@ def test_every_listed_data_set_loads_with_its_sizes(loaded):
     assert split.train.x.shape[1] == DATASETS[name].in_features == IN_FEATURES[name]
     assert all(part.x.dtype == (torch.int64 if name == "tinyshakespeare" else torch.float32) for part in split.parts)
     assert all(torch.stack(part.x.aminmax()).isfinite().all() for part in split.parts)
-    assert len(split.features) == (split.train.x.shape[1] if name in ("adult", "california-housing") else 0)
+    assert len(split.features) == (split.train.x.shape[1] if name in NAMED_COLUMNS else 0)
     shape, classes = DATASETS[name].image_shape, DATASETS[name].classes
     if shape is not None:
         assert split.train.x.shape[1] == math.prod(shape)

@@ -122,21 +122,33 @@ def test_a_search_that_was_killed_goes_on_and_ends_the_same(whole, tmp_path):
     assert (found.test_score, found.test_looks) == (whole[0].test_score, 1)
 
 
+@contextlib.contextmanager
+def optunas_own(file, name):
+    """A study as Optuna alone makes or opens it, closed in the end: Python 3.13 warns of a database that is not."""
+    with quiet():
+        storage = optuna.storages.RDBStorage(f"sqlite:///{file}")
+        try:
+            yield optuna.create_study(storage=storage, study_name=name, load_if_exists=True)
+        finally:
+            storage.remove_session()
+            storage.engine.dispose()
+
+
 def test_trials_of_a_process_that_is_at_work_are_left_alone(tmp_path):
     """A search that shares the folder finds a trial that runs: of another process, or a rest of one that was killed."""
     tune(made_up(), out=tmp_path, **OPTIONS | {"trials": 1})
 
     def left_running():
-        with quiet() as optuna:
-            study = optuna.load_study(study_name="tune", storage=f"sqlite:///{tmp_path / 'study.db'}")
-            return study, [trial.number for trial in study.get_trials() if trial.state.name == "RUNNING"]
+        with optunas_own(tmp_path / "study.db", "tune") as study:
+            return [trial.number for trial in study.get_trials() if trial.state.name == "RUNNING"]
 
-    number = left_running()[0].ask().number
+    with optunas_own(tmp_path / "study.db", "tune") as study:
+        number = study.ask().number
     with present(tmp_path, lambda: None):
         tune(made_up(), out=tmp_path, **OPTIONS | {"trials": 2})
-        assert left_running()[1] == [number]
+        assert left_running() == [number]
     tune(made_up(), out=tmp_path, **OPTIONS | {"trials": 2})
-    assert left_running()[1] == []
+    assert left_running() == []
 
 
 def test_a_preset_that_was_stopped_before_its_values_were_known_is_tried_again(whole, tmp_path, monkeypatch):
@@ -261,11 +273,10 @@ def test_a_study_is_not_mixed_with_another(whole, change, message):
 
 
 def test_a_study_of_others_is_left_alone(tmp_path):
-    url = f"sqlite:///{tmp_path}/theirs.db"
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    optuna.create_study(storage=url, study_name="theirs").optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=1)
+    with optunas_own(tmp_path / "theirs.db", "theirs") as study:
+        study.optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=1)
     with pytest.raises(OptionError, match="must be one of dendritree's to be resumed: 'theirs' is another"):
-        tune(made_up(), storage=url, name="theirs", **OPTIONS)
+        tune(made_up(), storage=f"sqlite:///{tmp_path}/theirs.db", name="theirs", **OPTIONS)
 
 
 @pytest.mark.parametrize(
