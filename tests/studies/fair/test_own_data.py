@@ -85,7 +85,7 @@ def test_two_files_of_one_name_and_a_target_without_a_table_are_rejected(tmp_pat
         np.savez(folder / "mine.npz", x=blobs(20)[0], y=blobs(20)[1])
     with pytest.raises(OptionError, match=r"name each data set once: 'mine\.npz' occurs twice"):
         ComparisonPlan.make([tmp_path / "mine.npz", tmp_path / "other" / "mine.npz"])
-    with pytest.raises(OptionError, match="target names a column of a table: there is no table among the data"):
+    with pytest.raises(OptionError, match="target must name a column of a table: there is no table among the data"):
         ComparisonPlan.make([tmp_path / "mine.npz"], target="price")
 
 
@@ -141,7 +141,7 @@ def test_data_that_has_changed_is_noticed(run, change):
     np.savez(run / "mine.npz", x=x[:rows], y=y[:rows])
     before = trials_in(run / "run")
     shown = r"trained 36 -> 30" if change == "rows" else "its content"
-    message = rf"resumes with the data it began with: mine\.npz has changed \({shown}\); take another folder"
+    message = rf"resumes with the data it was started with: mine\.npz has changed \({shown}\); use another folder"
     try:
         with pytest.raises(FormatError, match=message):
             run_here(run / "run", small_plan(run / "mine.npz", **TINY))
