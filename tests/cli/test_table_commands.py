@@ -114,7 +114,7 @@ def test_the_family_that_is_asked_for_is_kept_predicts_and_opens(keep, models, t
     status, said, error = call("fit", models / "dear.csv", "--target", "dear", "--out", out, "--keep", keep, *QUICK)
     assert status == 0
     assert dendritree.load(out).estimator.neurons == keep
-    assert "as asked" in said or f"{LABELS[keep]} (kept)" in said
+    assert "as requested" in said or f"{LABELS[keep]} (kept)" in said
     assert "--neurons" not in error
     assert call("predict", out, models / "price.csv", "--out", tmp_path / "p.csv")[0] == 0
     assert open_gallery(out)[0].samples[0].label == "the typical row"

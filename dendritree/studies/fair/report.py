@@ -70,7 +70,7 @@ def write_comparison(
     with RunStore.open_for_reading(folder) as store:
         info, config = run_info(store), store.config
         if "comparison" not in config:
-            raise FormatError(f"the folder must be one that `dendritree compare` made: {folder} holds another run")
+            raise FormatError(f"the folder must be made by `dendritree compare`: {folder} holds another run")
         check_config(config)
         trials, tasks = trials_in(store), tasks_in(store)
     comparison = summarize(trials, tasks)
