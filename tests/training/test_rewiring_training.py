@@ -164,7 +164,7 @@ def test_windows_in_the_first_layer_of_several():
 
 def test_a_model_without_layers_to_rewire_is_rejected():
     net = MLNClassifier(16, 3, branching=4, output="logits", dtype=torch.float64)
-    rule = r"a model that is rewired must have layers wired 'random', 'local' or custom: got none"
+    rule = r"a model to be rewired must have layers wired 'random', 'local' or custom: got none"
     with pytest.raises(OptionError, match=rule):
         fit(net, make_split(), FitConfig(epochs=2), callbacks=[Rewiring(0.5)])
 
