@@ -218,7 +218,7 @@ def describe_layer(module: nn.Module) -> dict[str, Any]:
 
 
 def _arguments(module: nn.Module) -> dict[str, Any]:
-    """The arguments that build a layer: sizes and options of one of ours, otherwise attributes named like parameters."""
+    """The arguments that build a layer: sizes and options of our layers, attributes named like parameters of others."""
     if isinstance(module, NeuronLayer):
         options = {**{name: getattr(module, name) for name in module.SIZES}, **module._options()}
         trees = module.trees if isinstance(module, DANN) else module

@@ -133,7 +133,7 @@ def with_tensor(name, value):
         (without("model."), "a run resumes with the model it was started with: .* -> "),
         (
             without("best."),
-            "a checkpoint must contain everything that its run needs to resume: .*run has no valid tensors, best state$",
+            "a checkpoint must contain everything that its run needs to resume: .* has no valid tensors, best state$",
         ),
         (without("optimizer."), "has no valid tensors$"),
         (without("optimizer.0.exp_avg"), "has no valid tensors$"),
