@@ -232,7 +232,7 @@ def test_a_port_that_is_taken_is_rejected():
         ("", "view takes the folder of a model or of a run, or --demo"),
         ("a --demo", "view takes the folder of a model or of a run, or --demo"),
         ("no/such/folder", "there must be a model .* or a run .* to view: none in no/such/folder"),
-        ("a --image 3", "image must be as 28x28"),
+        ("a --image 3", "image must be given as 28x28"),
         ("a --pixels grey", "--pixels"),
         ("a --port x", "--port"),
     ],
