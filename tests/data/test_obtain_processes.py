@@ -96,8 +96,8 @@ def test_a_read_only_cache_is_told_once_and_the_data_is_used_all_the_same(start,
     assert process.returncode == 0, error
     assert server.asked == dict.fromkeys(NAMES, 1)
     assert out.splitlines()[-1] == "[False, False, False, False]"
-    told = f"dendritree: {NAME} cannot be stored in {bare_machine / NAME} (Permission denied) and is downloaded each time\n"
-    assert error == told
+    told = f"{NAME} cannot be stored in {bare_machine / NAME} (Permission denied) and is downloaded each time"
+    assert error == f"dendritree: {told}\n"
     assert list(bare_machine.iterdir()) == []
 
 

@@ -275,7 +275,7 @@ def test_a_comparison_is_read_from_its_folder(tmp_path):
     plot_efficiency(tmp_path / "run", path=tmp_path / "picture.png")
     assert (tmp_path / "picture.png").is_file()
     RunStore.create_or_open(tmp_path / "other", {"protocol": "paper"}).close()
-    with pytest.raises(OptionError, match="the folder must be of a comparison"):
+    with pytest.raises(OptionError, match="the folder must be made by `dendritree compare`"):
         plot_comparison(tmp_path / "other")
 
 
