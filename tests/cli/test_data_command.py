@@ -87,7 +87,7 @@ def test_get_fails_where_nothing_can_be_kept(bare_machine, data):
     status, out, error = data("get", "mnist")
     assert (status, out) == (2, [])
     assert error[-1].startswith(
-        "dendritree: mnist must be kept in the cache, which cannot be written: lost train-images"
+        "dendritree: mnist must be stored in the cache, which is not writable: lost train-images"
     )
 
 

@@ -89,6 +89,6 @@ def test_a_bar_ends_with_the_last_part_of_a_note(monkeypatch):
 
 
 def test_ctrl_c_says_what_is_kept():
-    message = "stopped; runs/a keeps what is done, and the same command resumes it"
+    message = "stopped; runs/a keeps the finished work, and the same command resumes it"
     with pytest.raises(KeyboardInterrupt, match=f"^{message}$"), resumable("runs/a"):
         raise KeyboardInterrupt

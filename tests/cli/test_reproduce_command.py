@@ -112,7 +112,7 @@ def test_ctrl_c_second_process_another_draw_and_resuming_with_a_live_bar(install
         assert first.reaches(4)
         status, out, errors = first.interrupt()
         assert (status, out) == (130, "")
-        assert f"dendritree: stopped; {run} keeps what is done" in errors
+        assert f"dendritree: stopped; {run} keeps the finished work" in errors
         assert wait_until(lambda: not first.processes(), 15)
     kept = count_trials(run)
     assert 4 <= kept < TRIALS
