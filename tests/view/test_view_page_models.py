@@ -225,6 +225,6 @@ def test_models_of_other_inputs_are_not_compared(show, other_port):
     draw(page, FOUR)
     page.wait_until(f"{ANSWER} && {SECOND}")
     choose(page, "#beside", "2")
-    page.wait_until("document.getElementById('trouble').innerText.includes('vectors takes others')")
+    page.wait_until("document.getElementById('trouble').innerText.includes('vectors takes different ones')")
     assert not page.value(seen("#beside-tree"))
     assert page.value("document.getElementById('beside').value") == ""

@@ -1,4 +1,4 @@
-// Talking to the server: plain questions, and activity, of which only the newest matters.
+// Requests to the server: plain ones, and activity, of which only the latest matters.
 
 export async function ask(path, options) {
   const response = await fetch(path, options);

@@ -1,4 +1,4 @@
-// The page: what is shown, and who is told when something changes.
+// The page: its state, and which parts are updated when something changes.
 
 import { ask, Newest } from "./api.js";
 import { alike, Beside } from "./beside.js";
@@ -12,7 +12,7 @@ import { tonesOf, Tree } from "./tree.js";
 
 const $ = (id) => document.getElementById(id);
 const state = { model: 0, layer: 0, neuron: 0, sample: null, about: null, activity: null, wave: false, asked: 0, opened: 0, playing: false };
-const EPOCH_MILLISECONDS = 500; // at least, while training is played
+const EPOCH_MILLISECONDS = 500; // minimum per epoch while training is played
 
 readColors();
 const drawing = new Drawing($("drawing"), drawn);
@@ -83,7 +83,7 @@ async function showModel(number, { layer, neuron } = { layer: 0, neuron: 0 }) {
   $("about").textContent = "opening …";
   const about = await ask(`/api/models/${number}`);
   const found = about.samples.length ? await ask(`/api/models/${number}/samples`) : [];
-  if (opened !== state.opened) return; // another one was chosen meanwhile
+  if (opened !== state.opened) return; // another model was chosen in the meantime
   const before = state.about, kept = before !== null && alike(before, about), { cells } = rows;
   const sample = kept && state.sample !== null && same(found[state.sample], samples.all[state.sample]) ? state.sample : null;
   Object.assign(state, { model: number, about, sample, activity: null });
@@ -160,7 +160,7 @@ function choose(layer, neuron) {
 async function showNeuron(layer, neuron) {
   const asked = ++state.asked;
   const found = await ask(`/api/models/${state.model}/tree?layer=${layer}&neuron=${neuron}`);
-  if (asked !== state.asked) return; // another one was chosen meanwhile
+  if (asked !== state.asked) return; // another neuron was chosen in the meantime
   const about = state.about.layers[layer], last = layer === state.about.layers.length - 1;
   Object.assign(state, { layer, neuron });
   const name = last && state.about.classes.length === about.neurons ? state.about.classes[neuron] : "";
@@ -217,7 +217,7 @@ async function send({ model, layer, neuron, query, body }) {
 
 function received({ model, layer, neuron, answer }) {
   $("trouble").hidden = true;
-  if (model !== state.model || layer !== state.layer || neuron !== state.neuron) return; // of a neuron that is gone
+  if (model !== state.model || layer !== state.layer || neuron !== state.neuron) return; // for a neuron that is no longer shown
   state.activity = answer;
   const of = state.about.layers[layer].grid.of, last = state.about.layers.length - 1;
   classes.update(answer, blank(), layer === last ? neuron : -1);
@@ -234,7 +234,7 @@ function received({ model, layer, neuron, answer }) {
 
 function trouble(error) {
   $("trouble").hidden = false;
-  $("trouble").textContent = error instanceof TypeError ? "The server does not answer: was it stopped?" : error.message;
+  $("trouble").textContent = error instanceof TypeError ? "The server does not respond: was it stopped?" : error.message;
 }
 
 // --------------------------------------------------------------------------------------------------------------- details
@@ -313,7 +313,7 @@ const guard = (action) => (...given) => Promise.resolve(action(...given)).catch(
 $("clear").addEventListener("click", () => drawing.clear());
 $("center").addEventListener("change", () => refresh("wave"));
 $("follow").addEventListener("change", () => {
-  if (!$("follow").checked) state.asked++; // a tree that is on its way does not come
+  if (!$("follow").checked) state.asked++; // ignore a tree that is being loaded
   refresh();
 });
 $("model").addEventListener("change", guard((event) => showModel(Number(event.target.value))));

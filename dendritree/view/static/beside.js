@@ -25,10 +25,10 @@ export class Beside {
     const asked = ++this.asked;
     if (number === null) return void (this.about = null);
     const about = await ask(`/api/models/${number}`), layer = about.layers.length - 1;
-    if (!alike(first, about)) throw new Error(`Two models must take the same inputs to be compared: ${about.name} takes others.`);
+    if (!alike(first, about)) throw new Error(`Two models must take the same inputs to be compared: ${about.name} takes different ones.`);
     const samples = about.samples.length ? await ask(`/api/models/${number}/samples`) : [];
     const found = await ask(`/api/models/${number}/tree?layer=${layer}&neuron=0`);
-    if (asked !== this.asked) return; // another one was chosen meanwhile
+    if (asked !== this.asked) return; // another model was chosen in the meantime
     Object.assign(this, { about, samples, number, layer });
     this.classes.setup(about.classes);
     this.show(found, 0);
@@ -58,7 +58,7 @@ export class Beside {
   }
 
   received({ answer, about, neuron }) {
-    if (about !== this.about || neuron !== this.neuron) return; // of a neuron that is gone
+    if (about !== this.about || neuron !== this.neuron) return; // for a neuron that is no longer shown
     const { layer } = this, { grid, neurons } = about.layers[layer];
     this.classes.update(answer, this.page.blank(), neuron);
     if (this.page.follows() && neurons === about.classes.length && (this.classes.best ?? neuron) !== neuron) return void this.go(this.classes.best);
@@ -69,7 +69,7 @@ export class Beside {
   /** Show the neuron of a class. */
   async go(wanted) {
     const { about, number, layer } = this, neuron = Math.min(wanted, about.layers[layer].neurons - 1);
-    const wish = ++this.wish; // the last one counts, whichever answer comes first
+    const wish = ++this.wish; // the last request counts, whichever response arrives first
     try {
       const found = await ask(`/api/models/${number}/tree?layer=${layer}&neuron=${neuron}`);
       if (about !== this.about || wish !== this.wish) return;

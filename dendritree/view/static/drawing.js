@@ -1,4 +1,4 @@
-// A sheet to draw on, with mouse, finger, pen or keys. Strokes are kept in shares of the sheet's shorter side.
+// A canvas to draw on, with mouse, finger, pen or keyboard. Strokes are stored as fractions of its shorter side.
 
 import { color, fit, pixel } from "./paint.js";
 

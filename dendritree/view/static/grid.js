@@ -1,4 +1,4 @@
-// Inputs as cells: the pixels of an image, or neurons; with the weights of a branch over them.
+// Inputs as cells: the pixels of an image, or neurons, overlaid with the weights of a branch.
 
 import { color, fit, gray, signal, tint } from "./paint.js";
 

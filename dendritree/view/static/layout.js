@@ -1,4 +1,4 @@
-// Where the branches of a tree are: the root in the middle, the synapses on the rim.
+// The layout of a tree: the root in the middle, the synapses on the outer circle.
 
 /** A branch is an edge of the tree: it leads from a synapse or a dendrite to the dendrite that adds it up. */
 export class Layout {

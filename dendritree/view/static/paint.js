@@ -1,4 +1,4 @@
-// Colors from the style sheet, and canvases as sharp as the screen.
+// Colors from the style sheet, and canvases at the resolution of the screen.
 
 const names = ["ink", "quiet", "rule", "paper", "idle", "plus", "minus", "tree"];
 export const color = {};
