@@ -7,7 +7,7 @@ export async function ask(path, options) {
   return answer;
 }
 
-/** One question at a time. While it is answered only the newest of those that follow is kept: strokes never queue up. */
+/** One request at a time. While it is pending only the latest of the next ones is kept, so strokes never queue up. */
 export class Newest {
   constructor(send, receive, fail) {
     Object.assign(this, { send, receive, fail, waiting: null, busy: false });

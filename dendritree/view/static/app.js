@@ -57,7 +57,7 @@ async function start() {
   await showModel(Number($("model").value));
 }
 
-/** Show one epoch after the other on the same input, until the last one or until somebody stops it. */
+/** Show one epoch after another on the same input, until the last one or until the user stops it. */
 async function play() {
   if (state.playing) return void (state.playing = false);
   state.playing = true;
@@ -76,7 +76,7 @@ async function play() {
   }
 }
 
-/** Show a model on what is drawn, or on the row that is set, as far as it takes the same. */
+/** Show a model for the current drawing or row, if it takes the same inputs. */
 async function showModel(number, { layer, neuron } = { layer: 0, neuron: 0 }) {
   const opened = ++state.opened;
   document.body.setAttribute("aria-busy", "true");
@@ -116,7 +116,7 @@ async function showModel(number, { layer, neuron } = { layer: 0, neuron: 0 }) {
   if (!about.pixels && !kept && found.length) chooseSample(0);
 }
 
-/** The neuron of the last layer that stands for a class; null if there is none of its own. */
+/** The neuron of the last layer that represents a class; null if there is none. */
 function readOut(number) {
   const { layers, classes: names } = state.about;
   return names.length && layers[layers.length - 1].neurons === names.length ? number : null;
@@ -129,7 +129,7 @@ function layerName(number) {
   return `${layers.length > 2 ? `hidden ${number + 1}` : "hidden"}, ${size}`;
 }
 
-/** A second model beside the first; null for none. */
+/** Show a second model next to the first; null for none. */
 async function compare(number) {
   try {
     await beside.open(number, state.about);
@@ -151,7 +151,7 @@ function nameBoth() {
   $("beside-name").textContent = beside.about?.name ?? "";
 }
 
-/** A neuron that somebody asked for stays. */
+/** Keep a neuron that the user has chosen. */
 function choose(layer, neuron) {
   $("follow").checked = false;
   return showNeuron(layer, neuron);
@@ -185,7 +185,7 @@ function drawn(what) {
   refresh(what === "draw" ? "" : "wave");
 }
 
-/** Ask what the input does, when the server has answered what was asked before. */
+/** Request the activity for the input, once the server has responded to the previous request. */
 function refresh(wave) {
   if (wave) state.wave = true;
   activity.push(() => {
@@ -197,7 +197,7 @@ function refresh(wave) {
   beside.refresh(wave);
 }
 
-/** What is drawn or set, as a model takes it: a sample only if it is one of its own. */
+/** The current drawing, row or sample in the form that a model takes; a sample only if it is one of the model's. */
 function question(about, own) {
   const query = new URLSearchParams();
   if (state.sample !== null && same(own[state.sample], samples.all[state.sample])) {
@@ -274,7 +274,7 @@ function inputName(input) {
   return `pixel ${place % width}, ${Math.floor(place / width)}`;
 }
 
-/** A synapse on another layer's neuron leads there. */
+/** Go to the neuron of another layer that a synapse reads. */
 function follow(branch) {
   const { layout } = tree;
   if (branch < 0 || layout.child(branch) >= 0 || state.about.layers[state.layer].grid.of !== "neurons") return;

@@ -3,7 +3,7 @@
 import { ask, Newest } from "./api.js";
 import { tonesOf, Tree } from "./tree.js";
 
-/** Whether two models can be shown the same thing. */
+/** Whether two models take the same inputs. */
 export function alike(one, other) {
   if (one.pixels || other.pixels) return Boolean(one.pixels && other.pixels);
   const names = ({ columns }) => JSON.stringify(columns.map(({ name, kind, options }) => [name, kind, options]));
@@ -11,7 +11,7 @@ export function alike(one, other) {
 }
 
 export class Beside {
-  /** `page` has what both models share: `question(about, samples)`, `blank()`, `follows()`, `trouble(error)`. */
+  /** `page` provides what both models share: `question(about, samples)`, `blank()`, `follows()`, `trouble(error)`. */
   constructor(parts, classes, page) {
     Object.assign(this, { ...parts, classes, page, about: null, samples: [], neuron: 0, asked: 0, wish: 0, wave: false });
     this.tree = new Tree(this.canvas, () => {}, () => {});
@@ -20,7 +20,7 @@ export class Beside {
 
   get on() { return this.about !== null; }
 
-  /** Open a model; null closes it. `first` is the description of the one that it is shown beside. */
+  /** Open a model; null closes it. `first` is the description of the model that it is compared with. */
   async open(number, first) {
     const asked = ++this.asked;
     if (number === null) return void (this.about = null);
@@ -41,7 +41,7 @@ export class Beside {
     this.tree.show(found, named ? about.classes[neuron] : String(neuron));
   }
 
-  /** Ask what the input does in it. */
+  /** Request its activity for the input. */
   refresh(wave) {
     if (!this.on) return;
     if (wave) this.wave = true;

@@ -17,7 +17,7 @@ export class Rows {
     this.render();
   }
 
-  /** Cells of a row; those beyond the controls are kept, and not shown. */
+  /** Set the cells of a row; those beyond the controls are kept but not shown. */
   place(cells) {
     this.cells = [...cells];
     this.render();
@@ -53,7 +53,7 @@ export class Rows {
     return { row, input, value, missing };
   }
 
-  /** To whole steps from zero, so that numbers are round. */
+  /** Round to whole steps from zero, so that numbers are round. */
   rounded({ step }, value) {
     return Number((Math.round(value / step) * step).toPrecision(12));
   }

@@ -3,7 +3,7 @@
 import { Layout } from "./layout.js";
 import { calm, color, fit, gray, signal } from "./paint.js";
 
-/** The tone of each input's dot: from paper to ink for pixels, of its sign for others. */
+/** The color of each input's dot: from paper to ink for pixels, by its sign for others. */
 export function tonesOf(kind, { image, reads }) {
   const most = reads.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-6);
   return kind === "pixels" ? (input) => image[input] : (input) => ({ sign: reads[input] / most });
@@ -38,7 +38,7 @@ export class Tree {
     this.resize();
   }
 
-  /** New activity: `reads` of the layer's inputs, `dendrites` of the nodes, and the tone of each input for its dot. */
+  /** New activity: `reads` of the layer's inputs, `dendrites` of the nodes, and the color of each input's dot. */
   update(reads, dendrites, tones, pulse) {
     const { layout } = this;
     this.dendrites = dendrites;
@@ -94,7 +94,7 @@ export class Tree {
     requestAnimationFrame(frame);
   }
 
-  /** Branches near the rim follow at once, those near the root a little later. */
+  /** Branches near the outer circle respond immediately, those near the root a little later. */
   step(passed) {
     const { layout, sent, goal } = this, still = calm();
     const share = Array.from({ length: layout.depth }, (_, h) => (still ? 1 : 1 - Math.exp(-passed / (45 + (90 * h) / layout.depth))));
@@ -155,7 +155,7 @@ export class Tree {
     }
   }
 
-  /** Beads that run from the synapses to the root, where something is sent. */
+  /** Draw beads that run from the synapses to the root along branches that send a signal. */
   paintPulse(context) {
     const { layout } = this;
     for (let edge = 0; edge < layout.edges; edge++) {
