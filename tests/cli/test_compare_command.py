@@ -1,4 +1,4 @@
-"""`dendritree compare` as a person meets it: Ctrl-C, a kill, out of time, and at last a report."""
+"""`dendritree compare` as a user runs it: Ctrl-C, a kill, a time limit, and finally a report."""
 
 import re
 

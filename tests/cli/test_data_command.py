@@ -1,4 +1,4 @@
-"""`dendritree data`: what it lists, fetches and verifies, and the status it ends with."""
+"""`dendritree data`: what it lists, fetches and verifies, and its exit status."""
 
 import gzip
 import re

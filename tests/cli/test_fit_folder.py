@@ -1,4 +1,4 @@
-"""The folder of `dendritree fit`: made sure of first, resumed after a stop, shared with nobody, and files of others."""
+"""The folder of `dendritree fit`: checked first, resumed after a stop, used by one process, with files of others."""
 
 import os
 import shutil
@@ -56,7 +56,7 @@ def trained(monkeypatch):
 
 @pytest.fixture(scope="module")
 def quiet(table, tmp_path_factory):
-    """The folder of a fit that nobody disturbed."""
+    """The folder of an undisturbed fit."""
     out = tmp_path_factory.mktemp("quiet") / "model"
     assert main(["fit", str(table), "--target", "price", "--out", str(out), *QUICK]) == 0
     return out

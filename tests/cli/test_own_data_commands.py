@@ -1,4 +1,4 @@
-"""compare, tune and view on what users bring, from the command line; and the help that says so."""
+"""compare, tune and view on users' own data, from the command line; and the help that describes it."""
 
 import shlex
 

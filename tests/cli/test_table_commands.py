@@ -1,4 +1,4 @@
-"""`dendritree fit` and `dendritree predict` as a user meets them."""
+"""`dendritree fit` and `dendritree predict` as a user runs them."""
 
 import json
 import shutil

@@ -206,7 +206,7 @@ def test_output_that_cannot_be_written_is_one_line(words, unbuffered, monkeypatc
 @pytest.mark.skipif(not LINUX, reason="no /dev/full")
 @pytest.mark.parametrize("words", ["models", "params --paper"])
 def test_what_a_command_cannot_write_is_one_line(words, monkeypatch, capsys):
-    """In this process: a process of its own takes two seconds to import torch."""
+    """In this process: a separate process takes two seconds to import torch."""
     with open("/dev/full", "w") as full, monkeypatch.context() as patch:  # noqa: PTH123
         patch.setattr(sys, "stdout", full)
         status = main(words.split())

@@ -1,4 +1,4 @@
-"""Convolutions become dendritic ones where a user asks for them, with their contract and within the budget."""
+"""Convolutions become dendritic ones on request, with their contract and within the budget."""
 
 import pytest
 import torch

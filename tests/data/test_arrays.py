@@ -194,5 +194,5 @@ def test_a_kept_split_is_read_back_to_the_same_bits(tmp_path, images):
         assert torch.equal(ours.y, theirs.y)
         assert (ours.x.dtype, ours.y.dtype) == (theirs.x.dtype, theirs.y.dtype)
     assert (kept.classes, kept.image_shape) == (split.classes, split.image_shape)
-    if images:  # a byte a pixel
+    if images:  # one byte per pixel
         assert (tmp_path / "kept.npz").stat().st_size < 2 * x.size + 4000

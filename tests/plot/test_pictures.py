@@ -1,4 +1,4 @@
-"""Pictures: what they show, files, both themes, nobody else's state touched, and errors."""
+"""Pictures: what they show, files, both themes, no global state changed, and errors."""
 
 import matplotlib as mpl
 import numpy as np

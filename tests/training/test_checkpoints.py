@@ -194,7 +194,7 @@ def test_another_config_is_rejected_and_the_difference_told(change, difference, 
         make_model,
         lambda: make_network("batch norm"),
         lambda: torch.nn.Linear(16, 3, dtype=torch.float64),
-        lambda: make_network("plain").float(),  # a run of doubles that went on in floats would not end as it had to
+        lambda: make_network("plain").float(),  # a float64 run resumed in float32 would give another result
     ],
     ids=["of another class", "of other sizes", "of torch", "of another precision"],
 )

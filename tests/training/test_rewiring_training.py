@@ -1,4 +1,4 @@
-"""Rewiring as a callback of fit: how much moves when, what it needs, and that training goes on."""
+"""Rewiring as a callback of fit: how much moves when, what it needs, and that training continues."""
 
 import math
 
@@ -142,7 +142,7 @@ def test_every_backend_trains_the_same_with_rewiring(backend):
 
 
 def test_nothing_moves_once_training_is_over():
-    """A synapse that moved after the last epoch would stay at weight 0 for ever."""
+    """A synapse that moved after the last epoch would stay at weight 0 forever."""
     net = make_net()
     fit(net, make_split(), FitConfig(epochs=3, restore_best=False), callbacks=[Rewiring(0.5, until=1.0)])
     assert (net.hidden[0].weight != 0).all()

@@ -35,7 +35,7 @@ def draw(page, strokes, move="drag"):
 
 @pytest.fixture(scope="module")
 def other_port():
-    """A quantity of images, one tree a model; ten classes of larger images; and one of plain vectors."""
+    """A regression on images, one tree per model; ten classes of larger images; and one of plain vectors."""
     torch.manual_seed(0)
     exhibits = [
         Exhibit(

@@ -1,4 +1,4 @@
-"""From a drawing to the model's input: the same steps as in training, and MNIST's way of centring."""
+"""From a drawing to the model's input: the same steps as in training, and MNIST's way of centering."""
 
 import numpy as np
 import pytest

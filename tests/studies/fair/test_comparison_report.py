@@ -21,7 +21,7 @@ def report_of(records, plan=None):
 
 
 def values(report, section, *names):
-    """The columns of those names, a tuple a row."""
+    """The columns with these names, a tuple per row."""
     table = report.section(section)
     places = [[column.name for column in table.columns].index(name) for name in names]
     return [tuple(row[place] for place in places) for row in table.rows]
@@ -81,7 +81,7 @@ def test_factors_say_where_they_are_bounds(whole):
     assert rows["mnist", "trees", 36_000][1] == ">"  # no dense MLP comes to 0.9852
     assert rows["mnist", "trees", 36_000][0] == pytest.approx(144_000 / 36_000, rel=0.02)
     assert rows["mnist", "trees", 9000][1] == ""
-    assert not [key for key in rows if key[0] == "mnist:128"]  # one dense MLP alone is no curve
+    assert not [key for key in rows if key[0] == "mnist:128"]  # one dense MLP alone is not a curve
     column = next(column for column in report.section("efficiency").columns if column.name == "factor")
     assert show(rows["mnist", "trees", 36_000], column) == ">\N{NO-BREAK SPACE}4.0\N{MULTIPLICATION SIGN}"
 

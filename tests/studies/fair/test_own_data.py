@@ -1,4 +1,4 @@
-"""Comparisons on what users bring: kept with the run, noticed when it changes, answered in plain words."""
+"""Comparisons on users' own data: stored with the run, checked for changes, answered in plain words."""
 
 import json
 

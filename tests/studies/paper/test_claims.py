@@ -1,4 +1,4 @@
-"""The paper's claims, judged on trials that were made to say yes, no, perhaps, or nothing."""
+"""The paper's claims, evaluated on trials that were made to say yes, no, perhaps, or nothing."""
 
 import pytest
 from made_trials import scored_trials

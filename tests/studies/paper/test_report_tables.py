@@ -38,7 +38,7 @@ def small_run():
 
 
 def values(report, section, *names):
-    """The columns of those names, a tuple a row."""
+    """The columns with these names, a tuple per row."""
     table = report.section(section)
     places = [[column.name for column in table.columns].index(name) for name in names]
     return [tuple(row[place] for place in places) for row in table.rows]
