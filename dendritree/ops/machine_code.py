@@ -110,7 +110,7 @@ class CodeFile:
 
 
 def file_of(kernel: str) -> CodeFile:
-    """The file of a kernel: in `NUMBA_CACHE_DIR` if it is set, else next to the package or in the user's cache."""
+    """The file of a kernel: in `NUMBA_CACHE_DIR` if it is set, else in `kernels/__pycache__` or the user's cache."""
     about, machine = _about()
     return CodeFile(_folders(), f"{kernel}-{machine}", about)
 

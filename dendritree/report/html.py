@@ -15,11 +15,11 @@ from .layout import Group, Report, Section, mood, show
 from .palette import Looks, looks
 
 LONG_TABLE = 40
-"""Number of rows from which a table is folded."""
+"""Number of rows above which a table is folded."""
 MANY_COLUMNS = 13
 """Tables with more columns have smaller text, to fit a desktop screen."""
 LONG_TEXT, LONG_NAME = 40, 20
-"""Number of characters from which the text of a cell, or of the first cell of a row, is wrapped."""
+"""Number of characters above which the text of a cell, or of the first cell of a row, is wrapped."""
 
 
 def html_page(report: Report) -> str:
