@@ -1,4 +1,4 @@
-# Two commands: `make reproduce` and `make test`. Each makes .venv and installs what it needs.
+# The main commands are `make reproduce` and `make test`. Each creates .venv and installs what it needs.
 PYTHON ?= python3
 VENV := .venv
 WORKERS ?= auto
@@ -6,7 +6,7 @@ MINUTES ?= 10
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
-# Python keeps what it compiles, whatever the environment says: tests start dozens of interpreters.
+# Let Python cache bytecode, whatever the environment says: tests start dozens of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
 # An environment is of one Python: another one that is asked for must not be passed over in silence.
@@ -25,7 +25,7 @@ endif
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
-	@echo "make test        lint, types, tests, and a package that installs"
+	@echo "make test        lint, types, tests, and a check that the package installs"
 	@echo "make test-all    all tests: also those that kill and restart for minutes, all combinations, and more random examples"
 	@echo "make test-cuda   on a machine with a GPU: tests for CUDA, then a table to paste into an issue; says if there is none"
 	@echo "make fuzz        random layers, command lines, damaged files and kills for MINUTES=10: see docs/reliability.md"
@@ -52,8 +52,8 @@ lint: $(VENV)/dev.stamp
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
-# One thread of torch per worker, because there is one worker per core. A worker takes a run of neighboring tests, so that
-# a fixture of their file is made once, and helps the others when it has no more.
+# One torch thread per worker, because there is one worker per core. A worker takes a run of neighboring tests, so that
+# the fixtures of a file are created once, and takes over tests from others when it has none left.
 pytest: $(VENV)/dev.stamp
 	$(PYTEST) -m "not slow" --durations=15
 
@@ -61,7 +61,7 @@ test-all: $(VENV)/dev.stamp
 	$(PYTEST) --hypothesis-profile=long
 	$(BIN)/python tests/check_package.py --alone
 
-# `constraints.txt` may have installed a torch for CPUs: the script says so, and the tests would all be skipped.
+# `constraints.txt` may have installed a CPU build of torch: then the command says so, since all tests would be skipped.
 test-cuda: $(VENV)/dev.stamp
 	@$(BIN)/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "no GPU: torch " + torch.__version__ + " finds no CUDA device; nothing was tested")'
 	$(BIN)/python -m pytest -q -n0 -m cuda
@@ -77,9 +77,9 @@ package: $(VENV)/dev.stamp
 release: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_release.py
 
-# `pip install` in one go with the constraints, so that torch is the pinned build for every package that asks for it.
-# Python compiles what it imports: compiling all 20,000 files here would take a minute. So would resolving with the pip
-# of an older Python.
+# One `pip install` with the constraints, so that torch is the pinned build for every package that requires it.
+# Python compiles what it imports: compiling all 20,000 files here would take a minute. So would resolving with the old
+# pip of an older Python, hence the upgrade.
 define venv
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dendritree needs Python 3.11 or newer")'
 test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -98,7 +98,7 @@ $(VENV)/run.stamp: pyproject.toml constraints.txt
 $(VENV)/dev.stamp: pyproject.toml constraints.txt
 	$(call install,dev)
 
-# Only the packages of the extra `docs`: the site is made from the text of the modules, so it needs neither them nor torch.
+# Only the packages of the extra `docs`: the site is built from the source of the modules, without importing them.
 $(VENV)/docs.stamp: pyproject.toml constraints.txt
 	$(venv)
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' > $(VENV)/docs.txt

@@ -1,8 +1,8 @@
-"""How fast are dendritic convolutions, against `nn.Conv2d`s with the same multiply-adds?
+"""How fast are dendritic convolutions, compared with `nn.Conv2d`s with the same multiply-adds?
 
-Times both in one interleaved run, forward and forward + backward: trees that read whole patches beside the convolution
-of the same channels, and trees that read a few inputs of a patch beside the convolution of fewer channels that has as
-many multiply-adds. Ratios are of 25th percentiles. Writes one CSV row per measurement.
+Times both in one interleaved run, forward and forward + backward: trees that read whole patches against the convolution
+with the same channels, and trees that read a few inputs of a patch against the convolution with fewer channels that has
+as many multiply-adds. Ratios are of 25th percentiles. Writes one CSV row per measurement.
 
     python benchmarks/conv_speed.py    about two minutes
 """
@@ -24,7 +24,7 @@ STOCK = "nn.Conv2d"
 
 
 def cases() -> dict[str, tuple[dict[str, nn.Module], Tensor, bool]]:
-    """Convolutions beside each other, their images, and whether gradients of the images are wanted."""
+    """Convolutions to compare, their images, and whether gradients of the images are computed."""
     images, photos = torch.randn(64, 64, 16, 16), torch.randn(64, 3, 32, 32)
     return {
         "64 -> 64 channels, 3x3, 16x16 images": (

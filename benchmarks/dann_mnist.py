@@ -1,7 +1,7 @@
-"""Does our dANN reach on MNIST what Chavlis and Poirazi (2025) report?
+"""Does our dANN reach the accuracy that Chavlis and Poirazi (2025) report on MNIST?
 
-Their Table 1 has the best of each kind of receptive field over many sizes; this is one size for all, at most 64
-dendrites a soma and 512 somata. Adam, pixels in [0, 1], 50,000 images to train on, 10,000 to choose the epoch by
+Their Table 1 has the best result of each kind of receptive field over many sizes; this is one size for all, at most 64
+dendrites per soma and 512 somata. Adam, pixels in [0, 1], 50,000 images for training, 10,000 to choose the epoch
 (lowest loss), 10,000 to test once.
 
     python benchmarks/dann_mnist.py --fields random local global
@@ -26,7 +26,7 @@ PUBLISHED = {"random": 0.9809, "local": 0.9847, "global": 0.9858}
 
 
 def show(run: Run) -> None:
-    """One line an epoch."""
+    """Print one line per epoch."""
     epoch = run.history.epochs[-1]
     print(f"    epoch {epoch.epoch:2d}: val loss {epoch.val_loss:.4f}, acc {epoch.val_acc:.4f}, {epoch.seconds:.0f} s")
 
@@ -41,9 +41,9 @@ def main() -> None:
     parser.add_argument("--dendrites", type=int, default=16, help="D (default: 16)")
     parser.add_argument("--epochs", type=int, default=12, help="passes over the training images (default: 12)")
     parser.add_argument("--lr", type=float, default=0.004, help="highest learning rate of one cycle (default: 0.004)")
-    parser.add_argument("--batch-size", type=int, default=256, help="images a step (default: 256)")
-    parser.add_argument("--dropout", type=float, default=0.0, help="of the somata (default: 0)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="one model a seed (default: 0)")
+    parser.add_argument("--batch-size", type=int, default=256, help="images per step (default: 256)")
+    parser.add_argument("--dropout", type=float, default=0.0, help="dropout of the somata (default: 0)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="one model per seed (default: 0)")
     parser.add_argument("--out", type=Path, default=RESULTS / "dann_mnist.csv", help="where the CSV goes")
     options = parser.parse_args()
     split, rows = load_dataset("mnist"), list[dict[str, object]]()
@@ -89,7 +89,7 @@ def main() -> None:
                 }
             )
             print(f"{field}, seed {seed}: {count(model).total:,} parameters, test {accuracy:.4f}, paper {published}")
-            write_csv(options.out, rows)  # so that a stopped run leaves what it has
+            write_csv(options.out, rows)  # so that an interrupted run keeps its results
     print(f"wrote {options.out}")
 
 

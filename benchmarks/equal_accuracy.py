@@ -1,7 +1,7 @@
-"""What does a training step cost against that of the dense MLP of the same accuracy?
+"""What does a training step cost compared with that of the dense MLP of the same accuracy?
 
-Takes the models that a comparison chose. For each tree, the dense MLP is as large as the comparison's efficiency factor
-says, in the shape that was chosen at the nearest size. A step is forward, loss, backward and Adam, interleaved.
+Uses the models that a comparison chose. For each tree, the size of the dense MLP follows from the comparison's
+efficiency factor, in the shape chosen at the nearest size. A step is forward, loss, backward and Adam, interleaved.
 
     python benchmarks/equal_accuracy.py comparison
 """
@@ -44,7 +44,7 @@ def stepper(model: torch.nn.Module, task: Task, inputs: int) -> Callable[[], Non
 
 
 def dense_of_equal_accuracy(comparison: Comparison, tree: CellResult) -> dict[str, Any] | None:
-    """Arguments of the dense MLP that is as good as a tree, None if none was found."""
+    """Arguments of the dense MLP that is as good as a tree; None if none was found."""
     found = [e for e in comparison.efficiencies if e.cell == tree.cell]
     if not found or math.isnan(found[0].factor):
         return None
@@ -59,7 +59,7 @@ def dense_of_equal_accuracy(comparison: Comparison, tree: CellResult) -> dict[st
 def main() -> None:
     """Measure, write the CSV, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="folder of a `dendritree compare`")
+    parser.add_argument("run", type=Path, help="folder of a `dendritree compare` run")
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each pair (default: 2)")
     parser.add_argument("--out", type=Path, default=RESULTS / "equal_accuracy.csv", help="where the CSV goes")
     options = parser.parse_args()

@@ -1,7 +1,8 @@
 """What does the first call of a layer cost: compiling the kernels, and loading them in a later process?
 
-Each measurement is a process of its own, with a cache of its own that is empty for the first. Times are of a forward
-and a backward pass, after `import dendritree`; the second pass of the same process is taken off.
+Each measurement is a separate process; a cache that is empty for the first call is used again by the second. Times are
+those of a forward and a backward pass, after `import dendritree`; the time of a second pass in the same process is
+subtracted.
 
     python benchmarks/first_call.py
 """
@@ -42,7 +43,7 @@ def first_call(dtype: str, cache: str) -> float:
 def main() -> None:
     """Measure, write the CSV, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=3, help="processes for each figure (default: 3)")
+    parser.add_argument("--repeats", type=int, default=3, help="processes per measurement (default: 3)")
     parser.add_argument("--out", type=Path, default=RESULTS / "first_call.csv", help="where the CSV goes")
     options = parser.parse_args()
     rows: list[dict[str, object]] = []

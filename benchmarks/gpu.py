@@ -1,7 +1,7 @@
-"""How fast are dendritic layers on a GPU? Nobody has measured that: run this and paste the table into an issue.
+"""How fast are dendritic layers on a GPU? This has not been measured: run it and paste the table into an issue.
 
-Compares numbers with the CPU first, then times a training step's forward + backward of trees beside the matched MLP, as
-written, compiled, and as a CUDA graph; checks that nothing waits for the device. Without a GPU it says so and ends.
+Compares results with the CPU first, then times forward + backward of trees against the matched MLP: eager, compiled,
+and as a CUDA graph; checks that nothing synchronizes with the device. Without a GPU it says so and exits.
 
     python benchmarks/gpu.py          about five minutes
 """
@@ -42,7 +42,7 @@ def step_of(module: nn.Module, x: Tensor) -> Callable[[], None]:
 
 
 def as_graph(step: Callable[[], None]) -> Callable[[], None]:
-    """The step recorded once and replayed: impossible if anything in it waits for the device."""
+    """The step recorded once and replayed: impossible if anything in it synchronizes with the device."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -71,7 +71,7 @@ def milliseconds(step: Callable[[], None]) -> float:
 
 
 def attempt(measure: Callable[[], float]) -> str:
-    """A figure, or the kind of error in its place: the other rows still count."""
+    """A measurement, or the kind of error instead, so that the other rows are still measured."""
     try:
         return f"{measure():.3f}"
     except Exception as error:
@@ -90,7 +90,7 @@ def difference(options: dict[str, object], inputs: int, neurons: int) -> float:
 
 
 def waits(step: Callable[[], None]) -> str:
-    """Whether a step waits for the device; torch reports that as a warning."""
+    """Whether a step synchronizes with the device, which torch reports as a warning."""
     step()
     torch.cuda.set_sync_debug_mode("warn")
     try:

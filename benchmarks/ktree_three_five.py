@@ -1,11 +1,11 @@
-"""Do our k-trees do on MNIST 3 against 5 what those of Jones and Kording (2021) do?
+"""Do our k-trees perform on MNIST 3 against 5 like those of Jones and Kording (2021)?
 
-Their protocol, as their code has it: images padded with zeros to 32 x 32, pixels in [0, 1]; of the 11,552 training
-images 1,902 (as many as the test images) are set apart to validate; both parts are cut into ten, one for each trial, so
+Their protocol, as in their code: images padded with zeros to 32 x 32, pixels in [0, 1]; of the 11,552 training images
+1,902 (as many as the test images) are held out for validation; both parts are divided into ten, one for each trial, so
 that a trial trains on 965 images and validates on 190. Adam at 0.001, batches of 256, binary cross-entropy. Training
 stops when the mean of ALL validation losses so far has not fallen for 60 epochs (their list of losses is never
 emptied), or after 2,000; the last weights are tested, not the best. The control is their two-layer network with 2k
-hidden units, which is smaller than the k-tree: beside it stands the one that matches the true number of parameters.
+hidden units, which is smaller than the k-tree; another one matches the true number of parameters.
 
     python benchmarks/ktree_three_five.py --trees 1 32
 """
@@ -34,14 +34,14 @@ PATIENCE, EPOCHS, PARTS = 60, 2000, 10
 
 
 class StopOnRunningMean:
-    """Stop when the mean of all validation losses so far has made no new low for `PATIENCE` epochs."""
+    """Stop when the mean of all validation losses so far has not reached a new low for `PATIENCE` epochs."""
 
     def __init__(self) -> None:
         self.losses: list[float] = []
         self.best, self.waited = float("inf"), 0
 
     def __call__(self, run: Run) -> None:
-        """Look at the epoch that has just ended."""
+        """Check the epoch that has just ended."""
         self.losses.append(run.history.epochs[-1].val_loss)
         mean = statistics.fmean(self.losses)
         self.best, self.waited = (self.best, self.waited + 1) if mean > self.best else (mean, 0)
@@ -102,8 +102,8 @@ def main() -> None:
     """Measure, write the CSV, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trees", type=int, nargs="+", default=[1, 32], help="values of k (default: 1 32)")
-    parser.add_argument("--trials", type=int, default=PARTS, help="trials of each, at most ten (default: 10)")
-    parser.add_argument("--seed", type=int, default=0, help="of the split into tenths (default: 0)")
+    parser.add_argument("--trials", type=int, default=PARTS, help="trials per model, at most ten (default: 10)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the split into tenths (default: 0)")
     parser.add_argument("--out", type=Path, default=RESULTS / "ktree_three_five.csv", help="where the CSV goes")
     options = parser.parse_args()
     splits, rows = trial_splits(options.seed), list[dict[str, object]]()
@@ -119,7 +119,7 @@ def main() -> None:
             epochs = statistics.median(int(str(row["epochs"])) for row in found)
             print(f"k={trees} {name} ({size}): {mean:.4f} +- {error:.4f} (s.e.){published}; {epochs:.0f} epochs")
             print("   ", " ".join(f"{a:.3f}" for a in accuracies), flush=True)
-            write_csv(options.out, rows)  # so that a stopped run leaves what it has
+            write_csv(options.out, rows)  # so that an interrupted run keeps its results
     print(f"wrote {options.out}")
 
 

@@ -1,7 +1,7 @@
 """How do time and memory grow with the number of inputs?
 
-One neuron over 2^10 ... 2^22 inputs, forward + backward, each size in a process of its own so that its peak memory is
-its own. Writes one CSV row per size: milliseconds, nanoseconds per synapse and sample, peak memory.
+One neuron over 2^10 ... 2^22 inputs, forward + backward, each size in a separate process, to measure its peak memory.
+Writes one CSV row per size: milliseconds, nanoseconds per synapse and sample, peak memory.
 
     python benchmarks/layer_scaling.py            2^10 ... 2^22
     python benchmarks/layer_scaling.py --short    2^10 ... 2^16
@@ -26,7 +26,7 @@ BATCH = 128
 
 
 def one(exponent: int, branching: int) -> dict[str, float]:
-    """Time one size; peak memory includes torch itself, which is measured apart."""
+    """Time one size; peak memory includes torch itself, which is measured separately."""
     torch.manual_seed(0)
     small = DendriticLayer(branching, 1, branching=branching, backend="fused")
     small(torch.randn(2, branching)).sum().backward()  # compile or load the kernels first

@@ -1,8 +1,9 @@
-"""How fast is a dendritic layer, against other ways to compute it and against the MLP of its size?
+"""How fast is a dendritic layer, compared with other ways to compute it and with the MLP of its size?
 
 Times the masked reference, eager, compiled eager, fused, three stock formulations and the parameter-matched MLP in one
-interleaved run: forward, forward + backward, and a whole optimizer step; then wide layers and networks beside the dense
-ones they replace, and inference beside onnxruntime. Ratios are of 25th percentiles. Writes one CSV row per measurement.
+interleaved run: forward, forward + backward, and a whole optimizer step; then wide layers and networks against the
+dense ones they replace, and inference against onnxruntime. Ratios are of 25th percentiles. Writes one CSV row per
+measurement.
 
     python benchmarks/layer_speed.py            the full run, about 15 minutes
     python benchmarks/layer_speed.py --short    the table of the README, about two minutes
@@ -27,7 +28,7 @@ from dendritree.tree import Forest
 RESULTS = Path(__file__).parent / "results"
 PASSES = ("forward", "forward+backward", "step")
 CONTROLLED = ("fused", "fused, dropout 0.4", "MLP")
-"""Timed by themselves: the reference moves hundreds of megabytes, and whoever comes next would find its cache empty."""
+"""Timed separately: the reference moves hundreds of megabytes and would evict the cache of whatever runs next."""
 PAPER = [(1024, 1, 2), (1024, 1, 4), (1024, 1, 32), (1024, 10, 2), (1024, 10, 4), (1024, 10, 32)]
 PAPER += [(256, 10, 2), (256, 10, 4), (256, 10, 16)]  # the heads behind the CNN
 
@@ -77,7 +78,7 @@ def implementations(ins: int, outs: int, branching: int, *, short: bool) -> dict
 
 
 def wide() -> dict[str, dict[str, nn.Module]]:
-    """Wide layers beside the dense layer of the same inputs and outputs."""
+    """Wide layers and the dense layers with the same inputs and outputs."""
     forest = Forest.grow([8, 8], neurons=4096)
     inputs = np.random.default_rng(0).permuted(np.tile(np.arange(4096), (4096, 1)), axis=1)[:, :64]
     return {
@@ -93,7 +94,7 @@ def wide() -> dict[str, dict[str, nn.Module]]:
 
 
 def networks() -> dict[str, tuple[dict[str, nn.Module], Tensor]]:
-    """Networks beside the dense ones they replace, each pair with its inputs."""
+    """Networks and the dense ones they replace, each pair with its inputs."""
     tree = create_model("dendritic", in_features=784, out_features=10, image_shape=(1, 28, 28), budget=9000)
     dense = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256))
     converted, _ = convert(dense, budget=0.33)
@@ -109,7 +110,7 @@ def networks() -> dict[str, tuple[dict[str, nn.Module], Tensor]]:
 
 
 class OnnxLayer(nn.Module):
-    """A layer as onnxruntime runs it, on as many threads as torch has."""
+    """A layer run by onnxruntime, with as many threads as torch uses."""
 
     def __init__(self, layer: nn.Module, ins: int) -> None:
         super().__init__()
@@ -117,7 +118,7 @@ class OnnxLayer(nn.Module):
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or it slows what is beside it
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or it slows down what runs next
         with tempfile.TemporaryDirectory() as folder:
             file = to_onnx(layer, Path(folder) / "layer.onnx", example=torch.randn(2, ins))
             self.session = onnxruntime.InferenceSession(file.path, options)
@@ -128,7 +129,7 @@ class OnnxLayer(nn.Module):
 
 
 def inference(ins: int, outs: int) -> dict[str, nn.Module]:
-    """Trained layers, dense and dendritic, and the latter in onnxruntime."""
+    """Layers for inference, dense and dendritic, the latter also in onnxruntime."""
     found: dict[str, nn.Module] = {"nn.Linear": nn.Linear(ins, outs)}
     for branching in (2, 4, 32):
         layer = DendriticLayer(ins, outs, branching=branching)

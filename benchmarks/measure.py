@@ -1,4 +1,4 @@
-"""Timing several callables in one interleaved run, and writing what was measured beside what measured it."""
+"""Time several callables in one interleaved run, and write the measurements with a description of the machine."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = ["machine", "timed", "write_csv"]
 
 WARM_UP = 3
 WINDOW = 0.5
-"""Seconds of turns between two looks at what else the machine does."""
+"""Seconds of measurements between two checks of the load from other programs."""
 QUIET = 0.1
-"""The share of the machine that others may use."""
+"""The share of the machine that other programs may use."""
 PATIENCE = 6
-"""How many times as long as planned a measurement waits for quiet windows."""
+"""How many times longer than planned a measurement may wait for quiet windows."""
 
 
 def machine() -> dict[str, str]:
-    """What a figure depends on: processor, threads, versions, date."""
+    """What a measurement depends on: processor, threads, versions, date."""
     model = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -47,11 +47,11 @@ def machine() -> dict[str, str]:
 
 
 def timed(callables: Mapping[str, Callable[[], object]], *, seconds: float = 2.0) -> dict[str, dict[str, float]]:
-    """Quartiles in milliseconds of callables that take turns, in random order, for about so many seconds.
+    """Quartiles in milliseconds of callables that take turns, in random order, for about `seconds`.
 
-    Taking turns spreads what the machine does besides over all of them. A callable that would use up more than its
-    share of the time takes fewer turns. Turns are taken in windows; one in which other programs were busy is left out,
-    as long as there is patience, and `busy` says how much of the machine others used in those that count.
+    Taking turns spreads the load from other programs over all of them. A callable that would use more than its share of
+    the time takes fewer turns. Turns are taken in windows; a window in which other programs were busy is discarded,
+    within the limits of `PATIENCE`, and `busy` is the share of the machine that others used in those that count.
     """
     once = {}
     for name, call in callables.items():
@@ -60,7 +60,7 @@ def timed(callables: Mapping[str, Callable[[], object]], *, seconds: float = 2.0
             call()
             once[name] = time.perf_counter() - start
             if once[name] > seconds / 4:
-                break  # slow enough for a first call to tell
+                break  # slow enough that one call is sufficient
     share = seconds / len(callables)
     turns = {name: max(3, min(2000, int(share / max(spent, 1e-7)))) for name, spent in once.items()}
     rounds, times = max(turns.values()), {name: list[float]() for name in callables}
@@ -92,20 +92,20 @@ def timed(callables: Mapping[str, Callable[[], object]], *, seconds: float = 2.0
 
 
 class Load:
-    """How much of the machine others use, since the last question; 0 where the system does not tell."""
+    """How much of the machine other programs used since the last call; 0 if the system does not report it."""
 
     def __init__(self) -> None:
         self.last = self._now()
 
     def of_others(self) -> float:
-        """Their share of all cores, other virtual machines on the same processor included."""
+        """Their share of all cores, including other virtual machines on the same processor."""
         before, self.last = self.last, self._now()
         busy, own, wall = (now - then for now, then in zip(self.last, before, strict=True))
         return max(0.0, busy - own) / max(wall, 1e-9) / (os.cpu_count() or 1)
 
     @staticmethod
     def _now() -> tuple[float, float, float]:
-        """Seconds that all cores were busy, that this process was, and that have passed."""
+        """Busy seconds of all cores, busy seconds of this process, and elapsed seconds."""
         busy = 0.0
         if Path("/proc/stat").exists():
             user, nice, system, _idle, _waiting, *more = map(int, Path("/proc/stat").read_text().split()[1:9])

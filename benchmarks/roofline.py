@@ -1,7 +1,7 @@
-"""How near is the kernel to what this machine can do?
+"""How close is the kernel to the limits of this machine?
 
-Measures the machine's own limits on one thread: multiply-adds a second of a large matmul, bytes a second from caches
-and from memory of the simplest loop. Then the forward pass of ten neurons on 1024 shared inputs.
+Measures the machine's limits on one thread: multiply-adds per second of a large matmul, and bytes per second from
+caches and from memory in the simplest loop. Then the forward pass of ten neurons on 1024 shared inputs.
 
     python benchmarks/roofline.py
 """
@@ -60,7 +60,7 @@ def main() -> None:
         add_rows(out, x, 1)
         seconds = best_seconds(lambda x=x, out=out, turns=turns: add_rows(out, x, turns))  # type: ignore[misc]
         add(f"bytes moved, {where} (2 x {kilobytes} kB)", 3 * kilobytes * 1024 * turns / seconds / 1e9, "GB/s")
-    x = torch.randn(1024, 128).t()  # features-major already: no transpose in the figure
+    x = torch.randn(1024, 128).t()  # features-major already, so no transpose is timed
     for branching in (2, 4, 32):
         layer = DendriticLayer(1024, 10, branching=branching, wiring="shared", backend="fused")
         forest = layer.forest

@@ -1,8 +1,8 @@
-"""What is the nonlinear dendrite worth, with nothing else changed? Pairs of networks with tied dendrites.
+"""What does the nonlinearity of dendrites add, with nothing else changed? Pairs of networks with tied dendrites.
 
 Every choice that a comparison tried for `tied` and `tied-linear` is trained once more with the other kind of dendrites,
-from the same seed: wiring, first weights and batches are the same. So the difference on validation owes nothing to the
-luck of a search.
+from the same seed: wiring, initial weights and batches are the same. So the difference on validation is not affected by
+the noise of a search.
 
     dendritree compare cifar10 --budgets 18k --families tied tied-linear
     python benchmarks/tied_pairs.py comparison
@@ -26,7 +26,7 @@ FAMILIES = ("tied", "tied-linear")
 
 
 def main() -> None:
-    """Train the partners of all tries in a run; print the pairs and write them as CSV."""
+    """Train the counterparts of all choices in a run; print the pairs and write them as CSV."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path, help="folder of a comparison with both families")
     parser.add_argument("--out", type=Path, default=RESULTS / "tied_pairs.csv")

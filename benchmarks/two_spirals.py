@@ -1,6 +1,6 @@
-"""Can ONE neuron tell two spirals apart? A DNM and a DMNN neuron with 128 dendrites, on points they have not seen.
+"""Can ONE neuron separate two spirals? A DNM and a DMNN neuron with 128 dendrites, on points they have not seen.
 
-Two spirals of one turn and a half, 200 points a class to train on, 1,000 a class to test on, five seeds for points and
+Two spirals of one and a half turns, 200 training points and 1,000 test points per class, five seeds for points and
 weights. Writes one CSV row per neuron and seed.
 
     python benchmarks/two_spirals.py
@@ -26,7 +26,7 @@ DENDRITES, TRAIN_POINTS, TEST_POINTS, BAR = 128, 200, 1000, 0.98
 
 
 def spirals(points: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """So many points of each class, uniform in the square of the radius, and their classes."""
+    """Points of each class, uniform in the square of the radius, and their classes."""
     radius, y = torch.rand(2 * points, generator=generator).sqrt(), torch.arange(2 * points) % 2
     angle = 2 * math.pi * 1.5 * radius + math.pi * y
     return torch.stack([radius * angle.cos(), radius * angle.sin()], -1), y
@@ -44,10 +44,10 @@ def train(layer: nn.Module, x: Tensor, y: Tensor, *, steps: int, lr: float) -> N
 
 
 def dnm(x: Tensor, y: Tensor) -> nn.Module:
-    """One DNM neuron by gradient.
+    """One DNM neuron, trained by gradient descent.
 
-    A dendrite of two inputs is a soft quadrant, and quadrants only add up. The complement of one is a half-plane and
-    another, so any shape can be built, if the threshold is that of many dendrites and not of one.
+    A dendrite with two inputs is a soft quadrant, and quadrants can only be added. The complement of a quadrant is a
+    half-plane plus another quadrant, so any shape can be built if the threshold counts many dendrites instead of one.
     """
     layer = DNM(2, 1, dendrites=DENDRITES, soma="logit", soma_threshold=DENDRITES / 4)
     train(layer, x, y, steps=800, lr=0.1)
@@ -55,7 +55,7 @@ def dnm(x: Tensor, y: Tensor) -> nn.Module:
 
 
 def boxes(x: Tensor, y: Tensor) -> nn.Module:
-    """One DMNN neuron with boxes from the data and no training."""
+    """One DMNN neuron with boxes from the data, without training."""
     layer = DMNN(2, 1, dendrites=DENDRITES)
     layer.fit_boxes(x, y)
     return layer

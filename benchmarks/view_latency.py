@@ -1,9 +1,9 @@
-"""How long does the live page wait for an answer to a stroke, with ten people drawing at once?
+"""How long does the live page wait for a response to a stroke, with ten people drawing at once?
 
-Each client sends a drawing, reads the whole answer, and sends the next a thirtieth of a second later, as a browser does
-while a pen moves. The server is `dendritree view` in a process of its own; the paper's models, 1024 synapses a neuron.
-Writes one CSV row per model and number of clients: percentiles as clients see them, and the server's own processor time
-for an answer, which does not depend on what else the machine does.
+Each client sends a drawing, reads the whole response, and sends the next a thirtieth of a second later, as a browser
+does while a pen moves. The server is `dendritree view` in a separate process, with the paper's models, 1024 synapses
+per neuron. Writes one CSV row per model and number of clients: percentiles as clients see them, and the server's
+processor time per response, which does not depend on the load of the machine.
 
     python benchmarks/view_latency.py
 """
@@ -40,7 +40,7 @@ def cpu_seconds(process: int) -> float:
 
 
 def draw(port: int, number: int, until: float, waits: list[float]) -> None:
-    """One client: answers to drawings until the time is up."""
+    """One client: request responses to drawings until the time is up."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     random = np.random.default_rng(number)
     while time.perf_counter() < until:
@@ -57,14 +57,14 @@ def draw(port: int, number: int, until: float, waits: list[float]) -> None:
 
 
 def measure(folder: Path, clients: int, seconds: float) -> dict[str, float]:
-    """Percentiles of what clients wait, in milliseconds."""
+    """Percentiles of the waiting time of clients, in milliseconds."""
     command = [sys.executable, "-m", "dendritree", "view", str(folder), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         found = re.search(r"http://127.0.0.1:(\d+)/", server.stdout.readline())
         assert found is not None
         waits: list[float] = []
-        draw(int(found[1]), 0, time.perf_counter() + 0.5, [])  # the first answers make the trees ready
+        draw(int(found[1]), 0, time.perf_counter() + 0.5, [])  # the first responses prepare the trees
         before, until = cpu_seconds(server.pid), time.perf_counter() + seconds
         threads = [threading.Thread(target=draw, args=(int(found[1]), n, until, waits)) for n in range(clients)]
         for thread in threads:

@@ -1,6 +1,6 @@
-"""What does a wiring cost? Layers with the same trees and as many synapses, wired in different ways.
+"""What does a wiring cost? Layers with the same trees and number of synapses, wired in different ways.
 
-Forward + backward, batch 128, interleaved. Writes one CSV row per layer and wiring, with its time against `shared`.
+Forward + backward, batch 128, interleaved. Writes one CSV row per layer and wiring, with its time relative to `shared`.
 
     python benchmarks/wiring_speed.py
 """
@@ -37,7 +37,7 @@ WIRINGS: dict[str, Wiring] = {
 
 
 def trainer(layer: DendriticLayer, x: torch.Tensor) -> Callable[[], None]:
-    """Forward and backward of a layer."""
+    """Forward and backward pass of a layer."""
 
     def train() -> None:
         layer.zero_grad()

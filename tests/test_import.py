@@ -1,4 +1,4 @@
-"""The import is fast, needs torch alone and changes nothing; the command line needs not even that for its help.
+"""The import is fast, needs only torch and changes nothing; the help of the command line needs not even that.
 
 Each claim in a fresh interpreter.
 """

@@ -1,4 +1,4 @@
-"""The notebook for newcomers runs from top to bottom, as somebody would run it who has just cloned this."""
+"""The notebook for newcomers runs from top to bottom, as in a fresh clone."""
 
 import ast
 import os

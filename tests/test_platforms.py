@@ -1,4 +1,4 @@
-"""The core runs where what only Linux has is missing; this is no test on those systems themselves."""
+"""The core runs where what only Linux has is missing; this is not a test on those systems themselves."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The README and the other pages keep their word: code runs, commands work, files exist."""
+"""The README and the other pages are correct: code runs, commands work, files exist."""
 
 import re
 import shlex
@@ -110,7 +110,7 @@ def test_refusals_shown_in_the_readme_are_the_real_ones():
 
 
 def commands_of(page, program):
-    """Command lines of a program, in inline code and in blocks that are no Python, without comments."""
+    """Command lines of a program, in inline code and in blocks that are not Python, without comments."""
     text = "\n".join(block.text for block in blocks_of(page) if block.language not in RUNNABLE)
     inline = re.findall(rf"`({program} [^`]+)`", prose_of(page))
     return [*inline, *re.findall(rf"(?m)^(?:\$ )?({program} .*?)(?:\s+#.*)?$", text)]

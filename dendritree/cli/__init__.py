@@ -23,13 +23,13 @@ __all__ = ["COMMANDS", "main", "make_parser"]
 TRACEBACK = "DENDRITREE_TRACEBACK"
 """The environment variable that shows the traceback of an unexpected error."""
 FAULT = 70
-"""The exit status after such an error, as sysexits.h has it; 2 is a mistake of the user or of a file."""
+"""The exit status after such an error, as in sysexits.h; 2 is for mistakes of the user or in a file."""
 OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory")
-"""What torch says in a RuntimeError."""
+"""Messages of torch's RuntimeError."""
 
 
 class Command(Protocol):
-    """What the file of a command defines; the file's name is the command's."""
+    """What the file of a command defines; the name of the file is that of the command."""
 
     __name__: str
     OPTIONS: list[Option]
@@ -37,7 +37,7 @@ class Command(Protocol):
     """Command lines, one per line."""
 
     def run(self, arguments: Arguments, /) -> int | None:
-        """Its docstring is the help. Returns an exit status; None is 0."""
+        """Run the command. Its docstring is the help text. Returns an exit status; None is 0."""
 
 
 _FILES: list[Command] = [params, models, data, reproduce, report, compare, view, fit, predict, tune, export, figures]
@@ -45,13 +45,13 @@ COMMANDS = {file.__name__.rpartition(".")[2]: file for file in _FILES}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and name the command or the option that was probably meant."""
+    """A parser whose errors are one line and suggest the command or option that was probably meant."""
 
     commands: Sequence[str] = ()
     """The names of its commands; a command's own parser has none."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Reject an unknown word here, where its command is known, before argparse asks for what else is missing."""
+        """Reject an unknown word here, where its command is known, before argparse reports missing arguments."""
         words = list(sys.argv[1:] if args is None else args)
         if self.commands and words and not words[0].startswith("-"):
             self._check_command(words[0])
@@ -75,11 +75,11 @@ class Parser(argparse.ArgumentParser):
             self.error(f"no option {word!r}{f'; did you mean {near}?' if near else ''}")
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and where help is; exit with 2."""
+        """Print what is wrong and how to get help; exit with status 2."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Write a help text or an error; argparse says nothing, and ends with 0, where a help text has no room."""
+        """Write a help text or an error; argparse itself would ignore a full disk and exit with status 0."""
         if file is sys.stderr:
             write_error(message)
         else:
@@ -87,17 +87,17 @@ class Parser(argparse.ArgumentParser):
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help with room for the longest name of a command: argparse forgets that the list of commands is indented."""
+    """Help with room for the longest command name: argparse does not account for the indented list of commands."""
 
     def add_argument(self, action: argparse.Action) -> None:
-        """Measure an argument, and the names of the commands if it is theirs."""
+        """Measure an argument, and the names of the commands if it is the list of commands."""
         super().add_argument(action)
         if action.nargs == argparse.PARSER:
             self._action_max_length = max(self._action_max_length, 4 + max(map(len, COMMANDS)))
 
 
 def usage_of(name: str) -> str:
-    """How a command is called.
+    """The usage line of a command.
 
     >>> usage_of("report")
     'dendritree report RUN [options]'
@@ -144,10 +144,10 @@ def main(argv: Sequence[str] | None = None, *, leave: Callable[[], NoReturn] | N
         except DendritreeError as error:
             tell(error)
             return 2
-        except KeyboardInterrupt as stop:  # a command that can be resumed says so
+        except KeyboardInterrupt as stop:  # commands that can be resumed say so
             tell(str(stop) or "interrupted")
             return 130
-        except BrokenPipeError:  # the reader of our output went away, as `head` does
+        except BrokenPipeError:  # the reader of our output has exited, as `head` does
             discard(sys.stdout)
             discard(sys.stderr)
             return 1
@@ -156,7 +156,7 @@ def main(argv: Sequence[str] | None = None, *, leave: Callable[[], NoReturn] | N
 
 
 def _end(error: Exception, *, interrupted: bool) -> int:
-    """The exit status after an error that is not one of ours, and a line that says whose it is."""
+    """Report an error that is not one of ours in one line; return the exit status."""
     if interrupted or was_interrupted(error):
         tell("interrupted")
         return 130
@@ -168,7 +168,7 @@ def _end(error: Exception, *, interrupted: bool) -> int:
         case OSError():
             discard(sys.stdout)
             where = "the output" if error.filename is None else f"{os.fsdecode(error.filename)!r:.300}"
-            tell(f"a path must be one that the system lets us use: {where} ({error.strerror or error})")
+            tell(f"a path must be usable: {where} ({error.strerror or error})")
         case _:
             if os.environ.get(TRACEBACK):
                 raise error
@@ -189,4 +189,4 @@ def _run(argv: Sequence[str] | None) -> int:
             return 0
         return COMMANDS[arguments.command].run(arguments) or 0
     finally:
-        sys.stdout.flush()  # here, where a closed pipe is caught, and not at exit
+        sys.stdout.flush()  # here, where a closed pipe is caught, not at exit

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..studies.fair import ComparisonPlan
 
 TABLES = "tables"
-"""The word that asks for the study of tables; a folder of that name is ./tables."""
+"""The argument that selects the study on tables; a folder of that name is ./tables."""
 OF_TABLES, OF_OTHERS = ("tables", "half", "folds"), ("target", "image", "budgets", "inside", "trials", "seeds", "steps")
 
 
@@ -28,13 +28,13 @@ def run(arguments: Arguments) -> None:
     with resumable(folder), Progress(items) as progress:
         whole = study(folder, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
     if not whole:
-        tell(f"out of time; {folder} keeps what is done, and the same command resumes it")
+        tell(f"out of time; {folder} keeps the finished work, and the same command resumes it")
     show(folder)
     print_next(*following)
 
 
 Study = tuple[Callable[..., bool], Callable[[str], None], str, Sequence[str]]
-"""What runs in a folder, what shows its report, what its progress counts, and the command to run next."""
+"""The function that runs in a folder, the one that shows its report, what progress counts, and the next command."""
 
 
 def _study(arguments: Arguments) -> Study:
@@ -74,7 +74,7 @@ def _comparison(arguments: Arguments) -> Study:
 
 
 def _tune(arguments: Arguments, plan: ComparisonPlan) -> list[str]:
-    """The search for a better tree on the same data, at the first budget; one linear unit per output has none."""
+    """The command that searches for a better tree on the same data, at the first budget; linear models have none."""
     budget = next((cell.budget for cell in plan.cells if cell.budget), 2000)
     given = {"--target": arguments.target, "--image": arguments.image, "--data-dir": arguments.data_dir}
     options = [word for option in given.items() if option[1] for word in option]
@@ -82,11 +82,11 @@ def _tune(arguments: Arguments, plan: ComparisonPlan) -> list[str]:
 
 
 def _inside(arguments: Arguments) -> Study:
-    """What may stand in place of the parts of deep networks."""
+    """Replacements for parts of deep networks."""
     from ..studies.inside import InsidePlan, compare_inside
 
     if given := [name for name in ("target", "image") if getattr(arguments, name)]:
-        raise OptionError(f"--inside takes images and text as they are: got --{given[0]}")
+        raise OptionError(f"--inside uses images and text unchanged: got --{given[0]}")
     plan = InsidePlan.make(
         arguments.inside,
         datasets=arguments.tasks,

@@ -1,4 +1,4 @@
-"""Completion of command lines by the shell, which asks us: `complete -o default -C dendritree dendritree` in bash."""
+"""Shell completion: `complete -o default -C dendritree dendritree` in bash makes the shell call this command."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from .options import Option
 
 
 class HasOptions(Protocol):
-    """A command, as far as completion is concerned."""
+    """The part of a command that completion needs."""
 
     OPTIONS: list[Option]
 
 
 def asked_line() -> str | None:
-    """The line up to the cursor, if a shell asks for its completions; the variables are bash's."""
+    """The line up to the cursor, if a shell requests completions; the variables are set by bash."""
     line, point = os.environ.get("COMP_LINE"), os.environ.get("COMP_POINT", "")
     return line[: int(point)] if line and point.isdecimal() else None
 
 
 def completions(line: str, commands: Mapping[str, HasOptions]) -> Sequence[str]:
-    """The words that may end a line; none where only a file or a value of the user's can, as shells complete those.
+    """The words that may complete a line; none where a file or a free value is expected, which shells complete.
 
     >>> from dendritree.cli import COMMANDS
     >>> completions("dendritree re", COMMANDS), completions("dendritree figures --format ", COMMANDS)

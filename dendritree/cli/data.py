@@ -33,7 +33,7 @@ def _list(names: list[str], data_dir: str | None) -> int:
 
 
 def _get(names: list[str], data_dir: str | None) -> int:
-    """Fetch the missing data sets; one that cannot be fetched does not stop the others."""
+    """Fetch the missing data sets; a failure does not stop the others."""
     from ..data.survey import whereabouts
 
     status = 0
@@ -59,7 +59,7 @@ def _get_one(name: str, data_dir: str | None) -> None:
         return
     files = obtain(FILE_SETS[name], data_dir=data_dir)
     if lost := [file for file, found in files.items() if found.path is None]:
-        raise MissingDataError(f"{name} must be kept in the cache, which cannot be written: lost {', '.join(lost)}")
+        raise MissingDataError(f"{name} must be stored in the cache, which is not writable: lost {', '.join(lost)}")
 
 
 def _verify(names: list[str], data_dir: str | None) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from .options import Arguments, Option
 
 MOST_NAMES = 12
-"""Of inputs that are printed."""
+"""Maximum number of input names that are printed."""
 
 
 def run(arguments: Arguments) -> None:
@@ -20,7 +20,7 @@ def run(arguments: Arguments) -> None:
     inputs, outputs = (", ".join(["batch", *map(str, shape)]) for shape in (file.input_shape, file.output_shape))
     print(f"{file.path}: input ({inputs}) -> output ({outputs}), opset {file.opset}")
     if file.inputs:
-        what = "the columns, NaN where a cell is missing" if file.raw else "rows as `TableModel.encoded` gives them"
+        what = "the columns, with NaN for missing cells" if file.raw else "rows as returned by `TableModel.encoded`"
         print(f"inputs: {what}: {first_few(file.inputs, MOST_NAMES)} (names are in the file's metadata)")
     if file.difference is None:
         print("not compared with the model: onnxruntime is not installed")

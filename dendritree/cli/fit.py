@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from ..sklearn.tables import TableModel
 
 UNFINISHED = ".dendritree.unfinished"
-"""In the folder of a model: what is trained of the comparison, until the model is there."""
+"""In the folder of a model: the trials of the comparison, until the model is written."""
 
 
 def run(arguments: Arguments) -> None:
     """Train a model on your own table, with its controls."""
     for package in ("pandas", "sklearn", "scipy", "matplotlib", "safetensors", "rich"):
-        import_extra(package, extra="tables")  # all that is needed: now, not after the training
+        import_extra(package, extra="tables")  # fail now, not after the training
     from ..data.naming import is_table
     from ..folders import files_together, reserved
     from ..report import print_report
@@ -42,13 +42,13 @@ def run(arguments: Arguments) -> None:
     _check_target(out, force=arguments.force)
     source = Path(arguments.table).name
     with resumable(str(out), kept=unfinished.is_dir), reserved(out, "--out", patience=0) as place:
-        _check_target(place, force=arguments.force)  # again, now that nobody else writes there
-        ours = own_model_files(place)  # before others may put files there
+        _check_target(place, force=arguments.force)  # again, now that no other process writes there
+        ours = own_model_files(place)  # before other processes may write files there
         frame = read_table(arguments.table)
         with Progress("models") as progress:
 
             def observe(what: str, done: int, total: int, note: str = "") -> None:
-                if what == "comparing" and not done:  # nothing can be rejected any more
+                if what == "comparing" and not done:  # all checks have passed
                     print(f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", file=sys.stderr, flush=True)
                 progress(what, done, total, note)
 
@@ -78,7 +78,7 @@ def run(arguments: Arguments) -> None:
 
 
 def _rescue(model: TableModel, contents: Mapping[str, bytes]) -> str:
-    """Keep a model and its report that could not be written where they should be; says where they are."""
+    """Save a model and its report to another folder if they could not be written; return where they are."""
     from ..report.files import put_contents
     from ..storage import save
 
@@ -87,12 +87,12 @@ def _rescue(model: TableModel, contents: Mapping[str, bytes]) -> str:
         save(model, folder)
         put_contents(contents, folder)
     except (OSError, DendritreeError) as error:
-        return f"nor could the model be kept elsewhere ({error})"
+        return f"nor could the model be saved elsewhere ({error})"
     return f"the model and its report are in {folder}"
 
 
 def _keep(arguments: Arguments) -> str:
-    """What to keep, also by the old name of the option."""
+    """The model to keep, also from the old name of the option."""
     if arguments.neurons is None:
         return str(arguments.keep)
     if arguments.keep != "best":
@@ -108,7 +108,7 @@ def _epochs(text: str) -> int | str:
 
 
 def _check_target(out: Path, *, force: bool) -> None:
-    """Reject a folder that has files, before anything is trained; with `force`, one that is not a model folder."""
+    """Before training, reject a folder that has files or, with `force`, one that is not a model folder."""
     from ..folders import check_free, files_of_others
     from ..report.files import own_report_files
     from ..storage.folders import folder_format
@@ -120,7 +120,7 @@ def _check_target(out: Path, *, force: bool) -> None:
     try:
         folder_format(out)
     except FormatError as error:
-        raise OptionError(f"--force replaces model folders only: {error}") from None
+        raise OptionError(f"--force only replaces model folders: {error}") from None
     for name in (names := ("report.html", "report.md")):
         check_free(out, name, own_report_files(out, names))
 

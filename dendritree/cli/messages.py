@@ -1,4 +1,4 @@
-"""Lines for the user on standard error: each is one line, whatever text it is made of."""
+"""Messages for the user on standard error, each on one line whatever its text contains."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import sys
 from typing import TextIO
 
 MOST_CHARACTERS = 600
-"""Of a line, at most: about eight on a narrow screen, and room for a rule, a value and two paths."""
+"""Maximum length of a message: about eight lines on a narrow screen, enough for a rule, a value and two paths."""
 
 
 def tell(message: object) -> None:
-    """Print one line of ours on standard error.
+    """Print one line, with the prefix `dendritree: `, on standard error.
 
-    A message may hold anything that is in a file: line ends, codes that a terminal obeys, names without end.
+    A message may contain anything from a file: line ends, terminal escape codes, very long names.
 
     >>> one_line("rows must be\\nnumbers: got \\x1b[2J")
     'rows must be numbers: got \\\\x1b[2J'
@@ -24,7 +24,7 @@ def tell(message: object) -> None:
 
 
 def print_next(*words: object) -> None:
-    """Print the command that makes sense after a long one has ended, ready to be copied.
+    """Print the sensible next command after a long one, ready to be copied.
 
     >>> print_next("view", "my models/tuned")
     next:   dendritree view 'my models/tuned'
@@ -33,7 +33,7 @@ def print_next(*words: object) -> None:
 
 
 def one_line(message: object) -> str:
-    """A text on one line, of characters that print, cut off where it is too long."""
+    """A text on one line, with only printable characters, truncated if it is too long."""
     text = " ".join(str(message).split())
     if len(text) > MOST_CHARACTERS:
         text = f"{text[: MOST_CHARACTERS - 4]} ..."
@@ -41,7 +41,7 @@ def one_line(message: object) -> str:
 
 
 def write_error(text: str) -> None:
-    """Write to standard error. Where that cannot be, the exit status has to say it all."""
+    """Write to standard error. If that fails, only the exit status remains."""
     try:
         print(text, end="", file=sys.stderr, flush=True)
     except OSError:
@@ -49,6 +49,6 @@ def write_error(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Drop what is still buffered: it cannot be written, and Python would try again at its end and complain."""
+    """Drop buffered output: it cannot be written, and Python would try again at exit and report an error."""
     with contextlib.suppress(OSError, ValueError):  # in a notebook there may be no file behind it
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -17,7 +17,7 @@ def run(arguments: Arguments) -> None:
     for name in names:
         try:
             summary = model_entry(name).summary
-        except OptionError as error:  # of another package; the others are listed all the same
+        except OptionError as error:  # from another package; the others are still listed
             summary = str(error)
         print(f"{name:{width}}  {summary}")
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Arguments(argparse.Namespace):
-    """The values that a command line gives to the options of its command."""
+    """The values of a command's options from the command line."""
 
     def only(self, *names: str) -> dict[str, Any]:
-        """Some of them, as keyword arguments."""
+        """Some of the values, as keyword arguments."""
         return {name: getattr(self, name) for name in names}
 
 
@@ -55,7 +55,7 @@ class Option:
         self.settings |= more
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
-        """Let a parser take this argument."""
+        """Add this argument to a parser."""
         parser.add_argument(self.name, **self.settings)
 
 
@@ -71,14 +71,14 @@ WORKERS = (
 
 
 def image_shape(arguments: Arguments) -> tuple[int, int, int] | None:
-    """What the option `IMAGE` asks for."""
+    """The image shape from the option `IMAGE`."""
     from ..data.naming import parse_image_shape
 
     return None if arguments.image is None else parse_image_shape(arguments.image)
 
 
 def say_data(split: Split | None) -> None:
-    """Say on standard error what the user's own data is, and how it was cut; of built-in data there is no need."""
+    """Print on standard error what the user's own data is and how it was split; nothing for built-in data."""
     from ..data.naming import describe
 
     if split is not None:
@@ -86,11 +86,11 @@ def say_data(split: Split | None) -> None:
 
 
 def make_workers(arguments: Arguments, extra: str = "report") -> Workers:
-    """What the options `WORKERS` ask for, once it is sure that the report can be made after their work.
+    """The workers from the options `WORKERS`, after checking that the packages for the report are installed.
 
     Args:
         arguments: of the command.
-        extra: what has all that the command needs.
+        extra: the extra that has everything the command needs.
     """
     from ..studies.engine.runner import Workers
 

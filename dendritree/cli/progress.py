@@ -1,4 +1,4 @@
-"""What a command shows while it works: bars where standard error is a terminal, lines elsewhere."""
+"""Progress of a command: bars if standard error is a terminal, otherwise lines."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ BESIDE_STEP = 58
 
 
 class Progress:
-    """An observer of studies, to be called with a step, how many of its items are done, and how many there are.
+    """An observer of studies, called with a step, how many of its items are done, and how many there are.
 
-    On a terminal every step has a bar. Elsewhere a step that is done is a line, and so is every call with a note.
+    On a terminal, every step has a bar. Otherwise a finished step is a line, and so is every call with a note.
 
     Args:
         items: what is counted.
         counted: steps that count something else, and what that is.
         on_done: called with the name of a step when all its items are done.
-        overall: the name of one more bar, for all steps together; for a study that names all of them at its start.
+        overall: the name of an additional bar for all steps together, for a study that names all steps at its start.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Progress:
             what: the step.
             done: how many of its items are done.
             total: how many it has; may grow.
-            note: a short text on the last item. A line has all of it, a bar only what follows the last semicolon:
+            note: a short text on the last item. A line shows all of it, a bar only the part after the last semicolon:
                 `accuracy 0.9, 850 parameters; best accuracy 0.92`.
         """
         self.counts[what] = done, total
@@ -131,4 +131,4 @@ def resumable(what: str, kept: Callable[[], bool] = lambda: True) -> Iterator[No
     except KeyboardInterrupt:
         if not kept():
             raise
-        raise KeyboardInterrupt(f"stopped; {what} keeps what is done, and the same command resumes it") from None
+        raise KeyboardInterrupt(f"stopped; {what} keeps the finished work, and the same command resumes it") from None

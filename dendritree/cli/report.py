@@ -71,7 +71,7 @@ SHOWN: dict[str, Callable[[str], None]] = {
     "inside": show_inside,
     "collection": show_tables,
 }
-"""How each kind of comparison is shown, by the word in its config."""
+"""The function that shows each kind of comparison, by the key in its config."""
 
 
 def show_reproduction(report: Report, files: ReportFiles, *, whole: bool = False) -> None:

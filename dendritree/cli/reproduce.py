@@ -9,7 +9,7 @@ from .report import show_reproduction
 
 
 def run(arguments: Arguments) -> None:
-    """Run the paper's experiments and report them beside its tables."""
+    """Run the paper's experiments and report them next to its tables."""
     from ..studies.paper.report import report_of_run
     from ..studies.paper.reproduce import RunPlan, reproduce
 

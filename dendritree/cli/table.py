@@ -1,4 +1,4 @@
-"""Rows of text and numbers, in columns."""
+"""Print rows of text and numbers in columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns of text to the left and of numbers, with thousands separators, to the right."""
+    """Print columns: text left-aligned, numbers right-aligned with thousands separators."""
     cells = [[f"{c:,}" if isinstance(c, int) else str(c) for c in row] for row in rows]
     numeric = [any(isinstance(row[i], int) for row in rows) for i in range(len(header))]
     widths = [max(len(line[i]) for line in [header, *cells]) for i in range(len(header))]

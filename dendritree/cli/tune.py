@@ -15,7 +15,7 @@ def run(arguments: Arguments) -> None:
     from ..studies.tuning.search import FINAL
     from ..studies.tuning.sections import write_tuning
 
-    import_extra("matplotlib", extra="tune")  # what the report needs: now, not after the search
+    import_extra("matplotlib", extra="tune")  # needed for the report: fail now, not after the search
     task = Task.named(arguments.data, target=arguments.target, image=image_shape(arguments))
     say_data(task.held)
     with resumable("the study"), Progress(counted={FINAL: "epochs"}) as progress:

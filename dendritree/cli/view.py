@@ -12,7 +12,7 @@ PIXELS = {None: None, "unit": False, "normalized": True}
 
 def run(arguments: Arguments) -> None:
     """Look into a model's neurons on a live page; draw digits for it."""
-    import_extra("uvicorn", extra="view")  # before anything is trained or read
+    import_extra("uvicorn", extra="view")  # fail before anything is trained or read
     import_extra("starlette", extra="view")
     from ..data.naming import parse_image_shape
     from ..view import demo_gallery, open_gallery, serve

@@ -1,7 +1,7 @@
-"""Linear-activation-Linear: which perceptrons are the layers of one MLP, so that its hidden width is free.
+"""Find MLPs, Linear-activation-Linear: perceptrons that are the layers of one MLP, whose hidden width can change.
 
-That is known of an `nn.Sequential`, of names in modules that we know, and where a forward pass hands one layer's output
-on to the next only through activations. Where it does not, the report says why.
+They are recognized in an `nn.Sequential`, by name in known modules, and where a forward pass hands one layer's output
+to the next only through activations. Otherwise the report says why not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .perceptrons import Perceptron
 from .report import TakenApart
 
 Block: TypeAlias = tuple[Perceptron, ...]
-"""What is swapped as one: a perceptron layer, or the layers of an MLP in their order."""
+"""What is replaced as a unit: a perceptron layer, or the layers of an MLP in their order."""
 
 BLOCKS: tuple[tuple[str, ...], ...] = (
     ("fc1", "fc2", "fc3"),
@@ -34,10 +34,10 @@ BLOCKS: tuple[tuple[str, ...], ...] = (
     ("wi", "wo"),
     ("hidden", "readout"),
 )
-"""Names that the layers of an MLP often have below the module that holds them; longest first."""
+"""Common names of the layers of an MLP, relative to the module that holds them; longest first."""
 
 TRUSTED = ("torch.nn.modules.transformer", "transformers.")
-"""Where modules with the names of `BLOCKS` are MLPs, whatever their forward looks like."""
+"""Packages in which modules with the names in `BLOCKS` are MLPs, whatever their forward looks like."""
 
 PASSES = (nn.Dropout, nn.AlphaDropout, nn.Identity)
 ACTIVATIONS = (
@@ -48,7 +48,7 @@ ACTIVATIONS = (
 
 
 def _functions(*names: str) -> list[object]:
-    """All that PyTorch has under these names, in place or not."""
+    """All functions of PyTorch with these names, including in-place variants."""
     endings, homes = ("", "_"), (F, torch, Tensor)
     found = (getattr(home, f"{name}{end}", None) for home in homes for name in names for end in endings)
     return [function for function in found if function is not None]
@@ -61,7 +61,7 @@ PASS_FUNCTIONS = _functions("dropout", "alpha_dropout")
 def group(
     model: nn.Module, perceptrons: Mapping[str, Perceptron], blocks: Sequence[Sequence[str]] = BLOCKS
 ) -> list[Block]:
-    """The perceptrons as blocks, in the model's order: MLPs where they form one, the others one by one.
+    """Group the perceptrons into blocks, in the model's order: MLPs where they form one, the others one by one.
 
     >>> from .perceptrons import find_perceptrons
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 5))
@@ -83,7 +83,7 @@ def group(
 
 
 def _sequences(model: nn.Module) -> Iterator[list[str]]:
-    """Runs of two linear layers or more with activations between, in `nn.Sequential`s; also in nested ones."""
+    """Runs of two or more linear layers with activations between them, in (nested) `nn.Sequential`s."""
     inside: set[int] = set()
     for name, module in model.named_modules():
         if not _is_plain_sequential(module) or id(module) in inside:
@@ -99,7 +99,7 @@ def _sequences(model: nn.Module) -> Iterator[list[str]]:
             elif isinstance(step, nn.Linear) and activated and run:
                 run.append(place)
                 activated = False
-            elif not isinstance(step, PASSES):  # also a linear layer right after another: they are not an MLP
+            elif not isinstance(step, PASSES):  # also for two linear layers in a row, which are not an MLP
                 if len(run) > 1:
                     yield run
                 run = [place] if isinstance(step, nn.Linear) else []
@@ -107,11 +107,11 @@ def _sequences(model: nn.Module) -> Iterator[list[str]]:
 
 
 def _steps(name: str, module: nn.Module) -> Iterator[tuple[str, nn.Module | None]]:
-    """The modules that a sequence runs, one after the other."""
+    """The modules that a sequence runs, one after another."""
     if not _is_plain_sequential(module):
         yield name, module
         return
-    for child, inner in module._modules.items():  # `named_children` leaves out an activation that is used again
+    for child, inner in module._modules.items():  # `named_children` skips an activation that is used again
         assert inner is not None
         yield from _steps(f"{name}.{child}".lstrip("."), inner)
 
@@ -124,7 +124,7 @@ def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[s
                 layers = [holder.get_submodule(child) for child in block]
             except AttributeError:
                 continue
-            is_known = tuple(block) in BLOCKS  # elsewhere, `_chains` reads whether they are an MLP
+            is_known = tuple(block) in BLOCKS  # otherwise `_chains` determines whether they are an MLP
             if type(holder).__module__.startswith(TRUSTED) or not (is_known or _uses_hidden_size(holder, layers)):
                 yield [f"{name}.{child}".lstrip(".") for child in block]
 
@@ -133,7 +133,7 @@ def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[s
 
 
 def _chains(model: nn.Module, perceptrons: Mapping[str, Perceptron]) -> Iterator[list[str]]:
-    """Names of two perceptrons or more that a custom forward runs as an MLP, whatever they are called."""
+    """Names of two or more perceptrons that a custom forward runs as an MLP, whatever their names."""
     for name, holder in model.named_modules():
         named = dict.fromkeys(".".join(mention.path) for mention in read(holder).mentions if mention.call)
         below = {child: perceptrons[full] for child in named if (full := f"{name}.{child}".lstrip(".")) in perceptrons}
@@ -163,7 +163,7 @@ def _why_apart(holder: nn.Module, first: str, second: str) -> str:
     calls = begin.call, end.call
     passed = function.between(*calls) if function is other and calls[0] and calls[1] else None
     if passed is None:
-        return f"the output of {first} goes to more than one place, or through something else than functions"
+        return f"the output of {first} goes to more than one place, or through something other than functions"
     steps = [
         (step, getattr(Tensor, step, None) if isinstance(step, str) else function.meaning(step, holder))
         for step in passed
@@ -181,7 +181,7 @@ def _uses(forward: Forward, name: str) -> list[tuple[Any, Mention]]:
 
 
 def taken_apart(model: nn.Module, blocks: Sequence[Sequence[Perceptron]]) -> tuple[TakenApart, ...]:
-    """Pairs of layers that were taken one by one and look like an MLP: one widens, the next one narrows."""
+    """Pairs of layers that were converted one by one but look like an MLP: one widens, the next one narrows."""
     single = {block[0].name: block[0] for block in blocks if len(block) == 1 and not block[0].is_convolution}
     found = []
     for first, second in itertools.combinations(single.values(), 2):
@@ -196,13 +196,13 @@ def taken_apart(model: nn.Module, blocks: Sequence[Sequence[Perceptron]]) -> tup
         beside = _uses_hidden_size(holder, [first.module, second.module])
         why = _why_apart(holder, one, two) or "code around them reaches into the module that holds them"
         if beside:
-            why = f"something else beside them has their hidden size, {hidden}"
+            why = f"something else next to them has their hidden size, {hidden}"
         found.append(TakenApart((first.name, second.name), why, () if beside else (one, two)))
     return tuple(found)
 
 
 def _is_plain_sequential(module: nn.Module) -> bool:
-    """Whether it is an `nn.Sequential` that runs its modules one after the other."""
+    """Whether it is an `nn.Sequential` that runs its modules one after another."""
     return isinstance(module, nn.Sequential) and getattr(module.forward, "__func__", None) is nn.Sequential.forward
 
 
@@ -218,7 +218,7 @@ def _is_pass(step: Any) -> bool:
 
 
 def _is_opened(model: nn.Module, name: str, layers: Sequence[nn.Module]) -> bool:
-    """Whether code around the module of these layers reaches into it, and may use what is hidden there."""
+    """Whether code around the module of these layers reaches into it, and may use their hidden outputs."""
     parts = name.split(".") if name else []
     may_be_handed_on = not isinstance(model.get_submodule(name), nn.Sequential)  # it has a forward, and no indices
     for length in range(len(parts)):
@@ -235,7 +235,7 @@ def _is_opened(model: nn.Module, name: str, layers: Sequence[nn.Module]) -> bool
 
 
 def _uses_hidden_size(holder: nn.Module, layers: Sequence[nn.Module]) -> bool:
-    """Whether something else in the holder has a hidden size of the layers: a norm or a gate between them, perhaps."""
+    """Whether something else in the holder has a hidden size of the layers, such as a norm or gate between them."""
     own = {id(parameter) for layer in layers for parameter in layer.parameters()}
     hidden = {getattr(layer, "out_features", None) or getattr(layer, "nf", None) for layer in layers[:-1]}
     return any(not hidden.isdisjoint(p.shape) for p in holder.parameters() if id(p) not in own)

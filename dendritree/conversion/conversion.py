@@ -99,7 +99,7 @@ def convert(
 
 
 def _check_skipped(where: Where, left_alone: Sequence[LeftAlone], *, everything: bool) -> None:
-    """Raise an error if nothing can be converted, or not what was asked for by its full name."""
+    """Raise an error if nothing can be converted, or if a module requested by its full name cannot."""
     spelled_out = [condition for condition in _conditions(where) if isinstance(condition, str)]
     asked = [each for each in left_alone if each.module in spelled_out] or (list(left_alone) if everything else [])
     if asked:
@@ -127,7 +127,7 @@ def _select(model: nn.Module, where: Where, candidates: Collection[str]) -> list
         found = {name for name, module in modules if matches(name, module)}
         if not any(_is_in(name, found) for name in candidates):
             missed = any(isinstance(module, tuple(CONVOLUTIONS)) and name not in candidates for name, module in modules)
-            hint = "; convolutions=True takes convolutions too" if missed else ""
+            hint = "; convolutions=True also converts convolutions" if missed else ""
             raise OptionError(_nothing(condition, found, candidates) + hint)
         matched |= found
     return [name for name, _ in modules if name in candidates and _is_in(name, matched)]
@@ -157,7 +157,7 @@ def _matcher(condition: Any) -> Callable[[str, nn.Module], bool]:
 
 
 def _nothing(condition: Any, found: Collection[str], candidates: Collection[str]) -> str:
-    """The error where nothing is selected, with similar names."""
+    """The error message if nothing is selected, with similar names."""
     if not candidates:
         return "the model must have an nn.Linear or a Conv1D of transformers to convert: it has none"
     is_name = isinstance(condition, str)
@@ -171,7 +171,7 @@ def _nothing(condition: Any, found: Collection[str], candidates: Collection[str]
 
 
 def _near(pattern: str, candidates: Collection[str]) -> list[str]:
-    """The up to three names that are most similar to a pattern, part by part, without numbers and wildcards."""
+    """Up to three names that are most similar to a pattern, part by part, ignoring numbers and wildcards."""
     wanted = [part for part in re.split(r"[.*?\[\]]+", pattern) if part and not part.isdigit()]
 
     def similarity(name: str) -> float:

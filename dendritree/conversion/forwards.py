@@ -37,18 +37,18 @@ class Function:
 
     @functools.cached_property
     def mentions(self) -> tuple[Mention, ...]:
-        """All that it names below `self`."""
+        """Everything that it names below `self`."""
         return tuple(_mentions(self.tree))
 
     @functools.cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        """The node around each node of the source."""
+        """The parent of each node of the source."""
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def between(self, first: ast.Call, last: ast.Call) -> list[ast.expr | str] | None:
         """The functions, and methods by name, through which a call's value becomes the only argument of another call.
 
-        None if it goes anywhere else, or if the source does not tell.
+        None if it also goes elsewhere, or if that cannot be determined from the source.
         """
         node: ast.AST = first
         passed: list[ast.expr | str] = []
@@ -80,7 +80,7 @@ class Function:
         for later in body[body.index(statement) + 1 :]:
             uses += self._reads(later, name)
             if _variable(later) == name:
-                break  # set again: what follows reads something else
+                break  # set again: later code reads another value
         else:
             if around is not self.tree:  # code after or around the body may read it
                 uses = self._reads(self.tree, name)
@@ -109,11 +109,11 @@ class Forward:
 
     functions: tuple[Function, ...]
     complete: bool
-    """Whether that is all of it: the source is in files, and the module has no other forward than its class."""
+    """Whether this is all of the code: the source is available, and the module has no forward besides its class's."""
 
     @property
     def mentions(self) -> Iterator[Mention]:
-        """All that the code names below `self`."""
+        """Everything that the code names below `self`."""
         return (mention for function in self.functions for mention in function.mentions)
 
 
@@ -155,7 +155,7 @@ def _self(tree: ast.FunctionDef) -> str:
 
 
 def _variable(statement: ast.AST) -> str | None:
-    """The one variable that a statement sets."""
+    """The variable that a statement sets, if there is exactly one."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return name
@@ -190,9 +190,9 @@ def _mentions(tree: ast.FunctionDef) -> Iterator[Mention]:
                 for target in ast.walk(loop.target):
                     if isinstance(target, ast.Name):
                         names[target.id].add(elements)
-                if isinstance(node, ast.Name):  # a loop over what another loop gives
+                if isinstance(node, ast.Name):  # a loop over the variable of another loop
                     yield Mention(elements, None)
     for statement in tree.body:
         for node, path, call in places(statement):
-            if call is not None or not isinstance(node, ast.Name):  # what a loop gives was named by the loop
+            if call is not None or not isinstance(node, ast.Name):  # the loop itself was already counted
                 yield Mention(path, call)

@@ -1,4 +1,4 @@
-"""The perceptrons of any model, and why some of them cannot be swapped."""
+"""The perceptrons of any model, and why some of them cannot be replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..layers.linear import Linear
 from .forwards import read
 
 CONVOLUTIONS: dict[type[nn.Module], Any] = {nn.Conv1d: DendriticConv1d, nn.Conv2d: DendriticConv2d}
-"""Layers whose filters are perceptrons over patches, and what takes their place."""
+"""Layers whose filters are perceptrons over patches, and their replacements."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +48,26 @@ class Perceptron:
 
     @property
     def in_features(self) -> int:
-        """Inputs."""
+        """Number of inputs."""
         return self.weight.shape[1]
 
     @property
     def out_features(self) -> int:
-        """Neurons."""
+        """Number of neurons."""
         return self.weight.shape[0]
 
     @property
     def parameters(self) -> int:
-        """Weights and biases."""
+        """Number of weights and biases."""
         return self.out_features * (self.in_features + (self.bias is not None))
 
     @property
     def multiply_adds(self) -> int:
-        """For one input vector, or one position of a convolution."""
+        """Multiply-adds for one input vector, or one position of a convolution."""
         return self.in_features * self.out_features
 
     def dendritic(self, in_features: int, out_features: int, **options: Any) -> ForestLayer:
-        """A layer of trees that is called as this module is; `in_features` of a convolution are those of its patch."""
+        """A layer of trees with the interface of this module; for a convolution, `in_features` is the patch size."""
         if not self.is_convolution:
             return DendriticLayer(in_features, out_features, **options)
         kind = next(new for old, new in CONVOLUTIONS.items() if isinstance(self.module, old))
@@ -77,11 +77,11 @@ class Perceptron:
 
 
 def find_perceptrons(model: nn.Module, *, convolutions: bool = False) -> tuple[dict[str, Perceptron], dict[str, str]]:
-    """The perceptrons of a model that can be swapped, by name; and why the others cannot, by name.
+    """The perceptrons of a model that can be replaced, by name; and the reasons why others cannot, by name.
 
     Args:
         model: any model.
-        convolutions: whether convolutions are looked at too.
+        convolutions: whether to include convolutions.
 
     >>> layer = nn.Linear(2, 2)
     >>> find_perceptrons(nn.Sequential(layer, layer))[1]
@@ -89,7 +89,7 @@ def find_perceptrons(model: nn.Module, *, convolutions: bool = False) -> tuple[d
     """
     found: dict[str, Perceptron] = {}
     reasons: dict[str, str] = {}
-    names, owners = defaultdict(list), defaultdict(set)  # of modules and parameters that are the same
+    names, owners = defaultdict(list), defaultdict(set)  # of identical modules and parameters
     for name, module in model.named_modules(remove_duplicate=False):
         names[id(module)].append(name)
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -118,13 +118,13 @@ def find_perceptrons(model: nn.Module, *, convolutions: bool = False) -> tuple[d
 
 
 def is_perceptron(module: nn.Module, *, convolutions: bool = False) -> bool:
-    """Whether it is an `nn.Linear`, a `Conv1D` of transformers, which need not be installed, or a convolution."""
+    """Whether it is an `nn.Linear`, a `Conv1D` of transformers (which need not be installed), or a convolution."""
     conv1d = type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils"
     return isinstance(module, (nn.Linear, *CONVOLUTIONS) if convolutions else nn.Linear) or conv1d
 
 
 def _unfit(module: nn.Module) -> str | None:
-    """Why a linear layer cannot be swapped, whatever the model does with it; None if it can."""
+    """Why a linear layer cannot be replaced in any model; None if it can."""
     weight = module._parameters.get("weight")
     if weight is None:
         return "its weight is computed from others (a parametrization, weight norm or pruning)"
@@ -145,19 +145,19 @@ def _unfit(module: nn.Module) -> str | None:
 
 
 def _memory(parameter: Tensor) -> tuple[str, int]:
-    """Equal for two tensors that are one: their memory, or where there is none, their identity."""
+    """A key that is equal for tensors that share memory; for tensors without memory, their identity."""
     if parameter.is_meta or is_lazy(parameter) or not parameter.numel():
         return "object", id(parameter)
     return "memory", parameter.untyped_storage().data_ptr()
 
 
 def _readers(model: nn.Module) -> Iterator[tuple[str, str]]:
-    """Modules whose `.weight` or `.bias` the forward pass of a module around them reads, and the class of that one.
+    """Modules whose `.weight` or `.bias` is read in the forward pass of an enclosing module, and the class of that one.
 
-    Code that is not in a file is not looked at; nor are constructors, which set weights, where reading is harmless.
+    Code without source is skipped, and so are constructors, where reading weights is harmless.
     """
     for name, module in model.named_modules():
-        if isinstance(module, nn.TransformerEncoderLayer):  # only its fast path, which `put_in` switches off
+        if isinstance(module, nn.TransformerEncoderLayer):  # only its fast path, which `put_in` disables
             continue
         for path in (mention.path for mention in read(module).mentions):
             for place, part in enumerate(path):

@@ -1,6 +1,6 @@
-"""What takes the place of perceptrons: from a budget to widths and fan-ins, built, and put into the model.
+"""Replacements of perceptrons: choose widths and fan-ins for a budget, build them, and put them into the model.
 
-Sizes are counted before anything is built. What is built is on the scale of what was there.
+Sizes are computed before anything is built. New weights have the scale of those they replace.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .perceptrons import Perceptron
 from .report import Change
 
 SYNAPSES, DENDRITES = 8, 4
-"""Of a hidden neuron's tree if the user does not choose its shape: the best for tables in docs/comparison.md."""
+"""Default shape of a hidden neuron's tree: the best one for tables in docs/comparison.md."""
 
 
 @dataclass(frozen=True)
@@ -37,26 +37,26 @@ class Trees:
     """A layer of equal trees, not built yet."""
 
     like: Perceptron
-    """What it is called in place of."""
+    """The perceptron it replaces."""
     in_features: int
     out_features: int
     branching: Any
     fan_in: int | None
-    """None if it follows from the wiring or from the tree's own shape."""
+    """Synapses per neuron; None if it follows from the wiring or from the shape of the tree."""
     wiring: Wiring
     shape: str
-    """The tree for people: children of a node at every level, leaf level first, or for all levels."""
+    """A readable form of the branching: children per node at each level, leaf level first, or for all levels."""
     edges: int
-    """Of all trees."""
+    """Edges of all trees."""
     nodes: int
 
     @property
     def parameters(self) -> int:
-        """Weights and biases."""
+        """Number of weights and biases."""
         return self.edges + self.nodes * (self.like.bias is not None)
 
     def build(self, norms: Tensor) -> ForestLayer:
-        """The layer, of the type and on the device of the old weights; outputs have about these norms.
+        """Build the layer, with the dtype and device of the old weights; `norms` sets the scale of its outputs.
 
         Its roots are linear: the activation that follows in the model is that of the somas.
         """
@@ -85,7 +85,7 @@ class Trees:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What takes the place of a block: trees, and the read-out of an MLP."""
+    """The replacement of a block: trees, and for an MLP its read-out."""
 
     block: Block
     trees: tuple[Trees, ...]
@@ -97,14 +97,14 @@ class Replacement:
 
     @property
     def parameters(self) -> int:
-        """Of the new modules."""
+        """Parameters of the new modules."""
         last = self.block[-1]
         biases = last.out_features if self.readout_inputs and last.bias is not None else 0
         return sum(trees.parameters for trees in self.trees) + last.out_features * self.readout_inputs + biases
 
     @property
     def multiply_adds(self) -> int:
-        """Of the new modules for one input vector."""
+        """Multiply-adds of the new modules for one input vector."""
         return sum(trees.edges for trees in self.trees) + self.block[-1].out_features * self.readout_inputs
 
     def change(self) -> Change:
@@ -122,10 +122,10 @@ class Replacement:
         )
 
     def build(self) -> dict[str, nn.Module]:
-        """The new modules by name, with the type and device of the old ones; random, from torch's seed.
+        """The new modules by name, with the dtype and device of the old ones; random, from torch's seed.
 
-        They begin on the scale of what they replace. For inputs of independent N(0, 1), an output of trees has the
-        variance that it had before: the squared norm of its row of weights. The biases of the block's outputs are kept.
+        They start on the scale of what they replace. For independent N(0, 1) inputs, an output of trees has the same
+        variance as before: the squared norm of its row of weights. The biases of the block's outputs are kept.
         """
         modules: dict[str, nn.Module] = {}
         for perceptron, trees in zip(self.block, self.trees, strict=False):
@@ -157,7 +157,7 @@ def _readout(perceptron: Perceptron, inputs: int) -> nn.Linear:
 
 
 def put_in(model: nn.Module, modules: dict[str, nn.Module]) -> nn.Module:
-    """The model with new modules under these names; the model itself may be one of them."""
+    """Return the model with new modules under these names; the model itself may be one of them."""
     for name, module in modules.items():
         if not name:
             return module
@@ -165,7 +165,7 @@ def put_in(model: nn.Module, modules: dict[str, nn.Module]) -> nn.Module:
         parent = model.get_submodule(".".join(parts[:-1]))
         setattr(parent, parts[-1], module)
         if isinstance(parent, nn.TransformerEncoderLayer):
-            # In evaluation it passes its weight matrices to one fused kernel, unless that lacks the activation
+            # In evaluation mode it passes its weight matrices to one fused kernel, unless that lacks the activation
             parent.activation_relu_or_gelu = 0
         for length in range(len(parts)):
             # A model of ours is no longer what its name and arguments build: `save` must not write them
@@ -173,7 +173,7 @@ def put_in(model: nn.Module, modules: dict[str, nn.Module]) -> nn.Module:
                 vars(model.get_submodule(".".join(parts[:length]))).pop(key, None)
     for encoder in (module for module in model.modules() if isinstance(module, nn.TransformerEncoder)):
         if not all(getattr(layer, "activation_relu_or_gelu", 1) for layer in encoder.layers):
-            encoder.use_nested_tensor = False  # nested tensors are for layers that all have their fast path
+            encoder.use_nested_tensor = False  # nested tensors require the fast path in all layers
     return model
 
 
@@ -185,8 +185,8 @@ def fit_blocks(
 ) -> tuple[list[Replacement], dict[str, str]]:
     """The largest replacements within the budget, which is divided in proportion to the blocks' parameters.
 
-    Also why the other blocks cannot be that small, by the names of their layers. If the budget is a number, their share
-    goes to the rest.
+    Also returns the reasons why other blocks cannot be that small, by layer name. If the budget is a number, their
+    share goes to the rest.
     """
     reasons: dict[str, str] = {}
     while True:
@@ -209,7 +209,7 @@ def _parameters(block: Block) -> int:
 
 
 def _fit(block: Block, allowance: int, wiring: Wiring, branching: Branching) -> Replacement:
-    """The largest replacement of at most `allowance` parameters."""
+    """The largest replacement with at most `allowance` parameters."""
     least, most = 2, None
     if len(block) == 1:
         inputs = block[0].in_features
@@ -219,7 +219,7 @@ def _fit(block: Block, allowance: int, wiring: Wiring, branching: Branching) -> 
 
 
 def _replacement(block: Block, wiring: Wiring, branching: Branching, size: int) -> Replacement:
-    """A replacement of a size: the fan-in of a single layer, which keeps its neurons, or the hidden width of an MLP."""
+    """A replacement of a given size: the fan-in of a single layer, or the hidden width of an MLP."""
     inputs = block[0].in_features
     if len(block) == 1:
         fan_in = size if _fan_in_is_free(wiring, branching) else None
@@ -245,7 +245,7 @@ def _fan_in_is_free(wiring: Wiring, branching: Branching) -> bool:
 
 
 def _largest(build: Callable[[int], Replacement], allowance: int, *, least: int, most: int | None) -> Replacement:
-    """The largest replacement within an allowance, by a search over a size that it grows with."""
+    """The largest replacement within an allowance, found by a search over its size."""
     smallest = build(least)
     if smallest.parameters > allowance:
         raise OptionError(f"trees here have at least {smallest.parameters:,} parameters: its budget is {allowance:,}")
@@ -253,7 +253,7 @@ def _largest(build: Callable[[int], Replacement], allowance: int, *, least: int,
     def fits(size: int) -> bool:
         try:
             return build(size).parameters <= allowance
-        except ShapeError:  # `partition` takes only numbers of neurons that divide the inputs
+        except ShapeError:  # with `partition`, the number of neurons must divide the inputs
             return False
 
     low, high = least, 2 * least if most is None else most + 1

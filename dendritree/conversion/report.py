@@ -1,4 +1,4 @@
-"""What a conversion changed, what it left alone and why: data first, a table for people second."""
+"""What a conversion changed, and what it left alone and why: as data, and as a printed table."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 WIDTH = 100
-"""Columns of the printed table, at most."""
+"""Maximum width of the printed table, in characters."""
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Change:
-    """A perceptron layer, or the layers of an MLP, and what took their place."""
+    """A perceptron layer, or the layers of an MLP, and what replaced them."""
 
     modules: tuple[str, ...]
-    """Their names, which are those of the new modules too; an empty one is the model itself."""
+    """Their names, which the new modules have too; an empty name is the model itself."""
     before: str
-    """The sizes, inputs first: `64-256-64`."""
+    """The sizes before, inputs first: `64-256-64`."""
     after: str
     """The sizes now, and the branching of the trees: `64-85-64 [8, 4]`."""
     parameters_before: int
@@ -54,14 +54,14 @@ class ConversionReport:
 
     changes: tuple[Change, ...]
     left_alone: tuple[LeftAlone, ...]
-    """Selected, and not converted."""
+    """Layers that were selected but not converted."""
     not_selected: int
     """Perceptron layers of the model that were not selected."""
     parameters_before: int
-    """Of the whole model."""
+    """Parameters of the whole model."""
     parameters_after: int
     taken_apart: tuple[TakenApart, ...] = ()
-    """Converted one by one, although they look like an MLP."""
+    """Layers that were converted one by one although they look like an MLP."""
 
     def rows(self) -> list[dict[str, Any]]:
         """The changes as plain values, one row each; the modules of an MLP joined by a plus."""
@@ -100,7 +100,7 @@ _paragraph = textwrap.TextWrapper(
 
 
 def _grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
-    """Items of the same key together: layers of a transformer differ only in numbers in their names."""
+    """Group items by key: layers of a transformer differ only in the numbers in their names."""
     groups: dict[Hashable, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -119,7 +119,7 @@ def _totals(changes: Sequence[Change]) -> tuple[str, str]:
 
 
 def _joined(modules: Sequence[str]) -> str:
-    """`h.0.mlp.(c_fc, c_proj)` for the two."""
+    """A short form of several names, such as `h.0.mlp.(c_fc, c_proj)`."""
     if len(modules) == 1:
         return modules[0]
     parts = [name.split(".") for name in modules]
@@ -142,7 +142,7 @@ def _short(names: Sequence[str]) -> str:
 
 
 def _number(number: int) -> str:
-    """Exact below a million, then four digits.
+    """Format a number: exact below a million, then four digits.
 
     >>> _number(987654), _number(4722432)
     ('987,654', '4.722M')
@@ -154,7 +154,7 @@ def _number(number: int) -> str:
 
 
 def _columns(table: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table: text to the left, numbers to the right, names as long as there is room."""
+    """The lines of a table: text left-aligned, numbers right-aligned, names shortened to the available width."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     room = WIDTH - 2 * (len(widths) - 1) - sum(widths[1:])
     widths[0] = min(widths[0], max(room, 16))
@@ -163,7 +163,7 @@ def _columns(table: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _elided(name: str, width: int) -> str:
-    """A name in a narrow column: its end, which tells most, and how many modules it stands for.
+    """A name shortened for a narrow column: its end, which is most specific, and how many modules it stands for.
 
     >>> _elided("12 x encoder.layer.*.output.dense", 24)
     '12 x ...r.*.output.dense'

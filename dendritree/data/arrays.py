@@ -1,4 +1,4 @@
-"""Examples in arrays: numbers or images of any common layout, cut into parts; .npz and .npy files."""
+"""Examples in arrays: numbers or images in any common layout, split into parts; .npz and .npy files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .split import Examples, Split, cut
 
 Array = NDArray[Any]
 Parts = dict[str, tuple[Array, Array]]
-"""x and y by `train`, `val` and `test`; `train` is there."""
+"""x and y by `train`, `val` and `test`; `train` is always present."""
 GRAY, COLOR, COLOR_ALPHA = 1, 3, 4
 FULL = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
-"""The lightest pixel of images in whole numbers; they become 0 to 1."""
+"""The lightest pixel of integer images, which are scaled to 0 to 1."""
 X_NAMES, Y_NAMES = ("x", "images", "data", "inputs"), ("y", "labels", "targets")
 PART_NAMES = {"": "train", "train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 OTHERS = {"class_names": "class_names", "classes": "class_names", "image_shape": "image_shape", "features": "features"}
-"""What a file may have besides x and y."""
+"""What a file may contain besides x and y."""
 
 
 def image_layout(shape: Sequence[int]) -> tuple[tuple[int, int, int] | None, bool]:
@@ -52,11 +52,11 @@ def image_layout(shape: Sequence[int]) -> tuple[tuple[int, int, int] | None, boo
 
 
 def read_inputs(x: Array, image_shape: tuple[int, int, int] | None = None) -> tuple[Array, Any]:
-    """Rows of float32, and the shape of the image in each; pixels in bytes become 0 to 1.
+    """Rows of float32, and the shape of the image in each; integer pixels are scaled to 0 to 1.
 
     Args:
         x: one example per row: numbers, or an image.
-        image_shape: (channels, height, width) of the image that a row of numbers is.
+        image_shape: (channels, height, width) if rows of numbers are images.
 
     >>> rows, shape = read_inputs(np.full((5, 4, 6), 255, np.uint8))
     >>> rows.shape, rows.max(), shape
@@ -98,15 +98,15 @@ def split_arrays(
     features: Sequence[str] = (),
     name: str = "",
 ) -> Split:
-    """The split of examples in arrays; whatever part is missing is cut from the training examples, a fifth each.
+    """The split of examples in arrays; missing parts are split off the training examples, a fifth each.
 
     Args:
-        parts: x and y of `train`, and of `val` and `test` where there are any.
-        names: of the classes, where y numbers them from 0.
-        image_shape: (channels, height, width) of the image that a row of x is, if the shape of x does not tell.
-        seed: of the cut.
+        parts: x and y of `train`, and of `val` and `test` if there are any.
+        names: names of the classes, if y numbers them from 0.
+        image_shape: (channels, height, width) if rows of x are images and the shape of x does not show it.
+        seed: seed of the split.
         features: names of the columns of x.
-        name: what reports call the data.
+        name: the name of the data in reports.
 
     >>> split = split_arrays({"train": (np.random.rand(50, 8, 8), np.arange(50) % 2)})
     >>> split.image_shape, split.classes, [len(part) for part in split.parts]
@@ -145,7 +145,7 @@ def split_arrays(
 
 
 def how_cut(sizes: Sequence[int], absent: Sequence[str], seed: int) -> str:
-    """The sizes of the parts and where they are from, in words."""
+    """The sizes of the parts and where they come from, in words."""
     train, val, test = sizes
     text = f"{train:,} examples to train on, {val:,} for validation and {test:,} for the test"
     match list(absent):
@@ -162,7 +162,7 @@ def how_cut(sizes: Sequence[int], absent: Sequence[str], seed: int) -> str:
 
 
 def place_of(name: str) -> tuple[str, str] | None:
-    """The part and the array, x or y, that a key of a file or the name of a .npy file stands for; None for others.
+    """The part and the array (x or y) that a key in a file, or the name of a .npy file, denotes; None for others.
 
     >>> place_of("x"), place_of("X_train"), place_of("test_labels"), place_of("notes")
     (('train', 'x'), ('train', 'x'), ('test', 'y'), None)
@@ -177,7 +177,7 @@ def place_of(name: str) -> tuple[str, str] | None:
 
 
 def parts_of(arrays: Mapping[str, Any], where: str) -> tuple[Parts, dict[str, Any]]:
-    """The parts among named arrays, and what else there is: `class_names`, `image_shape`, `features`."""
+    """The parts among named arrays, and other entries: `class_names`, `image_shape`, `features`."""
     found: dict[str, dict[str, Array]] = {}
     rest: dict[str, Any] = {}
     for key, value in arrays.items():
@@ -189,7 +189,7 @@ def parts_of(arrays: Mapping[str, Any], where: str) -> tuple[Parts, dict[str, An
     if "train" not in found or lacking:
         lacks = lacking[0] if lacking else "x and y"
         raise FormatError(
-            f"arrays must be named x and y, and x_test, y_test (or val) where there are others: {where} lacks {lacks}, "
+            f"arrays must be named x and y, and x_test, y_test (or val) if there are more: {where} lacks {lacks}, "
             f"it has {', '.join(arrays) or 'nothing'}"
         )
     return {part: (pair["x"], pair["y"]) for part, pair in found.items()}, rest
@@ -203,7 +203,7 @@ def split_named_arrays(
     seed: int = 0,
     name: str = "",
 ) -> Split:
-    """The split of arrays by name, as .npz files have them: x, y, x_test, class_names, image_shape, features.
+    """The split of named arrays, as in .npz files: x, y, x_test, class_names, image_shape, features.
 
     >>> arrays = {"x": np.random.rand(20, 3), "y": np.arange(20) % 2, "class_names": ["no", "yes"]}
     >>> split_named_arrays(arrays, "a mapping").classes
@@ -219,13 +219,13 @@ def split_named_arrays(
 
 
 def read_array_file(path: Path) -> dict[str, Array]:
-    """The arrays of an .npz file; of a .npy file also those beside it that belong to it, as y.npy to x.npy."""
+    """The arrays of an .npz file, or of a .npy file and those next to it that belong to it, such as y.npy to x.npy."""
     files = [path]
-    if path.suffix == ".npy":  # and all of the same data set: those named x, y, x_train, y_test and so on
+    if path.suffix == ".npy":  # and all others of the data set, named x, y, x_train, y_test and so on
         files = sorted({path, *(each for each in path.parent.glob("*.npy") if place_of(each.stem))})
     found: dict[str, Array] = {}
     for file in files:
-        if not file.is_file():  # to open a pipe would wait for somebody to write
+        if not file.is_file():  # opening a pipe would block
             raise FormatError(f"{file} must be a whole file of numpy.savez or numpy.save: it is not a file")
         try:
             with file.open("rb") as stream:
@@ -233,9 +233,9 @@ def read_array_file(path: Path) -> dict[str, Array]:
                 found |= {file.stem: loaded} if file.suffix == ".npy" else {key: loaded[key] for key in loaded.files}
         except MemoryError:
             raise
-        except Exception as error:  # NumPy, zipfile and zlib each have their own for a file that is damaged
+        except Exception as error:  # NumPy, zipfile and zlib raise different errors for a damaged file
             objects = "pickle" in str(error) and file.stat().st_size > 0
-            reason = "Python objects, as arrays of several sizes are, cannot be read" if objects else str(error)
+            reason = "Python objects, such as arrays of several sizes, cannot be read" if objects else str(error)
             raise FormatError(
                 f"{file} must be a whole file of numpy.savez or numpy.save: {reason.partition(chr(10))[0]:.200}"
             ) from None

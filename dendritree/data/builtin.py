@@ -1,4 +1,4 @@
-"""Data sets by name: what each of them is, and how a split is made from its files."""
+"""Built-in data sets by name: a description of each, and how a split is made from its files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .tables import split_adult, split_california
 from .text import CONTEXT, SHAKESPEARE_CHARACTERS, split_text
 
 PAPER = Scaling((MEAN,), (SD,))
-"""MNIST's mean and deviation, by which the paper scales; for every gray data set, as in our published comparisons."""
+"""MNIST's mean and standard deviation, as in the paper; used for all gray data sets in our published comparisons."""
 DIGITS = tuple("0123456789")
 CLOTHES = (
     *("T-shirt", "trousers", "pullover", "dress", "coat"),
@@ -28,7 +28,7 @@ SQUARE, PAIR = (1, 28, 28), (1, 28, 56)
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a data set is, and the function that makes a split of the content of its files.
+    """A description of a data set, and the function that makes a split from the content of its files.
 
     >>> DATASETS["mnist-pairs"].image_shape, DATASETS["mnist-pairs"].in_features, DATASETS["mnist-pairs"].classes
     ((1, 28, 56), 1568, 100)
@@ -36,24 +36,24 @@ class DataSet:
 
     summary: str
     build: Callable[..., Split]
-    """Takes the content of each file, in the order of the catalog."""
+    """Called with the content of each file, in the order of the catalog."""
     in_features: int
-    """Columns of x."""
+    """Number of columns of x."""
     class_names: tuple[str, ...] = ()
-    """Of the classes in y, numbered from 0; none where y is a quantity, for regression."""
+    """Names of the classes in y, numbered from 0; empty for regression."""
     image_shape: tuple[int, int, int] | None = None
-    """(channels, height, width) of the image in each row of x, pixels row by row; None where x is not an image."""
+    """(channels, height, width) of the image in each row of x, pixels row by row; None if x is not an image."""
     package: str = ""
-    """The Python package that contains it, for a data set without files of its own."""
+    """The Python package that contains the data set, if it has no files of its own."""
 
     @property
     def classes(self) -> int | None:
-        """Number of classes; None where y is a quantity."""
+        """Number of classes; None for regression."""
         return len(self.class_names) or None
 
     @property
     def scaling(self) -> Scaling | None:
-        """How studies scale x, where that does not depend on the training examples."""
+        """How studies scale x, if that does not depend on the training examples."""
         return PAPER if self.image_shape is not None and self.image_shape[0] == 1 else None
 
 
@@ -107,7 +107,7 @@ DATASETS: dict[str, DataSet] = {
 
 
 def load_builtin(name: str, *, data_dir: str | os.PathLike[str] | None = None, download: bool = True) -> Split:
-    """Load a data set of `DATASETS` from this machine, or fetch it.
+    """Load a data set of `DATASETS` from this machine, or download it.
 
     >>> load_builtin("digits").classes
     ('0', '1', '2', '3', '4', '5', '6', '7', '8', '9')

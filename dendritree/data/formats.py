@@ -1,4 +1,4 @@
-"""The binary formats of image data sets: IDX, that of MNIST, and the batches of CIFAR-10."""
+"""The binary formats of image data sets: IDX, used by MNIST, and the batches of CIFAR-10."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CIFAR_PIXELS = 3 * 32 * 32
 
 
 def read_idx(content: bytes) -> Bytes:
-    """The array in an IDX file of unsigned bytes; a copy of its own, so that it can be written to.
+    """The array in an IDX file of unsigned bytes, as a copy that can be written to.
 
-    The file has a magic number that says type and dimensions, the sizes, then the bytes.
+    The file consists of a magic number with the type and number of dimensions, the sizes, and the bytes.
 
     >>> read_idx(write_idx(np.array([[1, 2, 3]], dtype=np.uint8)))
     array([[1, 2, 3]], dtype=uint8)

@@ -17,11 +17,11 @@ from .split import Split
 
 ENDINGS = (".png", ".jpg", ".jpeg")
 LONGEST_SIDE = 64
-"""Images of one size keep it up to here: trees read single pixels, and more of them cost parameters, not insight."""
+"""Maximum side of images of one size that are not resized: trees read single pixels, and more cost parameters."""
 SIDE = 32
-"""Height and width of images that come in several sizes, or in a larger one."""
+"""Height and width to which images of several sizes, or larger ones, are resized."""
 ON_ITS_SIDE = (5, 6, 7, 8)
-"""Orientations of EXIF by which height and width change places."""
+"""EXIF orientations that swap height and width."""
 IMAGE_MODES_16 = ("I", "I;16", "I;16B", "I;16L", "I;16N")
 
 
@@ -33,7 +33,7 @@ def has_images(folder: Path) -> bool:
 def split_image_folder(
     folder: Path, *, image_shape: tuple[int, int, int] | None = None, seed: int = 0, name: str = ""
 ) -> Split:
-    """The images under a folder, their class the name of the folder they are in.
+    """The images under a folder; the class of an image is the name of its folder.
 
     There may be one folder per class, or `train` and `test` (and `val`) with one folder per class each. The images keep
     their size if they have the same one, up to 64 pixels; otherwise they are resized to 32 x 32 pixels. They are gray
@@ -41,9 +41,9 @@ def split_image_folder(
 
     Args:
         folder: the folder.
-        image_shape: (channels, height, width) to bring them to: 1 channel for gray, 3 for color.
-        seed: of the cut into parts.
-        name: what reports call the data.
+        image_shape: (channels, height, width) to convert them to: 1 channel for gray, 3 for color.
+        seed: seed of the split into parts.
+        name: the name of the data in reports.
     """
     import_extra("PIL.Image", extra="images")
     if image_shape is not None and image_shape[0] not in (1, 3):
@@ -57,7 +57,7 @@ def split_image_folder(
             raise FormatError(f"every class must be in {parts['train']}: {parts[part]} also has {unknown[0]!r}")
     arrays: Parts = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's, of metadata: pixels that cannot be read are errors
+        warnings.simplefilter("ignore")  # Pillow's, about metadata: unreadable pixels are errors
         size, note = _size([path for found in files.values() for each in found.values() for path in each], image_shape)
         for part, found in files.items():
             named = [(path, number) for number, each in enumerate(classes) for path in found.get(each, [])]
@@ -80,7 +80,7 @@ def _images(folder: Path) -> Iterator[Path]:
 
 
 def _by_class(folder: Path) -> dict[str, list[Path]]:
-    """The images of each class, all in the order of their names."""
+    """The images of each class, sorted by name."""
     classes = _folders(folder)
     if not classes:
         raise FormatError(f"images must be in one folder per class: {folder} has no folders")
@@ -88,10 +88,10 @@ def _by_class(folder: Path) -> dict[str, list[Path]]:
     if empty := [name for name, images in found.items() if not images]:
         raise FormatError(f"every class must have PNG or JPEG images: there are none in {folder / empty[0]}")
     for path in (path for images in found.values() for path in images):
-        if not path.is_file():  # to open a pipe would wait for somebody to write
+        if not path.is_file():  # opening a pipe would block
             raise FormatError(f"an image must be a whole PNG or JPEG file: {path} is not a file")
     if len(found) == 1:
-        raise FormatError(f"there must be two classes or more, a folder each: {folder} has only {classes[0].name!r}")
+        raise FormatError(f"there must be at least two classes, one folder each: {folder} has only {classes[0].name!r}")
     return found
 
 
@@ -111,18 +111,18 @@ def _open(path: Path) -> Any:
 
 
 def _size(paths: list[Path], image_shape: tuple[int, int, int] | None) -> tuple[tuple[int, int], str]:
-    """Height and width for all, and how that was decided, in words."""
+    """Common height and width, and how they were determined, in words."""
     image = import_extra("PIL.Image", extra="images")
     if image_shape is not None:
-        return image_shape[1:], ", resized as asked"
+        return image_shape[1:], ", resized as requested"
     sizes: Counter[tuple[int, int]] = Counter()
     for path in paths:
         try:
-            with path.open("rb") as file, image.open(file, formats=("PNG", "JPEG")) as opened:  # reads the header alone
+            with path.open("rb") as file, image.open(file, formats=("PNG", "JPEG")) as opened:  # reads only the header
                 turned = opened.getexif().get(0x0112) in ON_ITS_SIDE
                 sizes[opened.size if turned else opened.size[::-1]] += 1
         except (OSError, SyntaxError, ValueError, image.DecompressionBombError):
-            _open(path)  # says what is wrong
+            _open(path)  # raises with the reason
             raise
     (most, _), *others = sizes.most_common()
     if not others and max(most) <= LONGEST_SIDE:
@@ -133,7 +133,7 @@ def _size(paths: list[Path], image_shape: tuple[int, int, int] | None) -> tuple[
 
 
 def _pixels(path: Path, size: tuple[int, int]) -> Array:
-    """(height, width, 3) in bytes. Whatever is transparent is white, as on a page."""
+    """The pixels as bytes, (height, width, 3). Transparent areas become white."""
     image = import_extra("PIL.Image", extra="images")
     opened = _open(path)
     if opened.mode in IMAGE_MODES_16:
@@ -154,7 +154,7 @@ def _is_gray(x: Array) -> bool:
 
 
 def _to_gray(x: Array) -> Array:
-    """(images, 1, height, width): luminance (ITU-R 601) as Pillow has it; gray images keep their values."""
+    """Luminance (ITU-R 601) as in Pillow, (images, 1, height, width); gray images keep their values."""
     if _is_gray(x):
         return x[:, :1]
     red, green, blue = np.moveaxis(x.astype(np.int64), 1, 0)

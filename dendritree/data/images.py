@@ -1,4 +1,4 @@
-"""Images in ten classes: MNIST, Fashion-MNIST, CIFAR-10 and scikit-learn's digits; what is done to their pixels."""
+"""Images in ten classes: MNIST, Fashion-MNIST, CIFAR-10 and scikit-learn's digits, and transforms of their pixels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .split import Examples, Split, fixed_order
 
 SIDE = 28
 VALIDATION = 10_000
-MEAN, SD = 0.1307, 0.3081  # of MNIST's training pixels, rounded as the paper has them
+MEAN, SD = 0.1307, 0.3081  # of MNIST's training pixels, rounded as in the paper
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +36,12 @@ class Images:
 
 
 def read_images(name: str, *, data_dir: str | os.PathLike[str] | None = None, download: bool = True) -> Images:
-    """Read "mnist" or "fashion-mnist" as they are in their files; the arrays are yours to change.
+    """Read "mnist" or "fashion-mnist" as stored in their files; the arrays are copies that may be modified.
 
     Args:
         name: which of the two.
-        data_dir: a folder to look in first; by default the one that the environment variable DENDRITREE_DATA names.
-        download: whether to fetch files that are not on this machine.
+        data_dir: a folder to look in first; by default that of the environment variable DENDRITREE_DATA.
+        download: whether to download files that are not on this machine.
 
     >>> read_images("mnist").train_labels[:10].tolist()  # doctest: +SKIP
     [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
@@ -57,9 +57,9 @@ def parse_images(train_images: bytes, train_labels: bytes, test_images: bytes, t
 
 
 def split_images(images: Images, *, validation: int = VALIDATION) -> Split:
-    """Rows of pixels in [0, 1] with classes: validation is the first `validation` training images in a fixed order.
+    """Rows of pixels in [0, 1] with classes; the first `validation` training images in a fixed order are held out.
 
-    The order is `fixed_order` (seed 0) of the training images; the rest of them, in that order, is trained on.
+    The order is `fixed_order` (seed 0) of the training images; the rest of them, in that order, are for training.
     """
     order = fixed_order(len(images.train_labels))
     chosen, rest = order[:validation], order[validation:]
@@ -78,7 +78,7 @@ def split_four_nine(images: Images, *, validation: int = VALIDATION) -> Split:
 
 
 def split_cifar(*batches: bytes, validation: int = VALIDATION) -> Split:
-    """The split of five training batches of CIFAR-10 and, the last one, the test batch."""
+    """The split of the five training batches of CIFAR-10 and, as the last argument, the test batch."""
     *train, test = (read_batch(batch) for batch in batches)
     images, labels = (np.concatenate(arrays) for arrays in zip(*train, strict=True))
     return split_images(Images(images, labels, *test), validation=validation)
@@ -92,7 +92,7 @@ def _examples(images: Bytes, labels: Bytes) -> Examples:
 def load_digits() -> Split:
     """Scikit-learn's handwritten digits: 1,797 images of 8x8 pixels, in [0, 1], without a download.
 
-    They are shuffled once by a fixed seed: in the file, neighbors come from the same writer.
+    They are shuffled once with a fixed seed: in the file, neighbors come from the same writer.
 
     >>> split = load_digits()
     >>> len(split.train), len(split.val), len(split.test)

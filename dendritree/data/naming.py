@@ -24,10 +24,10 @@ from .split import Examples, Split
 SHOWN_CLASSES = 10
 ARRAY_ENDINGS = (".npz", ".npy")
 FORMS = (
-    "a built-in name (dendritree data list), a .npz file with x and y, x.npy with y.npy beside it, a folder of PNG or"
-    " JPEG images with a folder per class, or a CSV or Parquet table with a target"
+    "a built-in name (dendritree data list), a .npz file with x and y, x.npy with y.npy next to it, a folder of PNG or"
+    " JPEG images with one folder per class, or a CSV or Parquet table with a target"
 )
-"""What data can be, in words."""
+"""The supported kinds of data, for messages."""
 
 
 def is_table(data: Any) -> bool:
@@ -105,7 +105,7 @@ def load_dataset(
     seed = check_int("seed", seed, least=0)
     if target is not None and not is_table(data):
         shown = repr(os.fspath(data)) if isinstance(data, str | os.PathLike) else type(data).__name__
-        raise OptionError(f"target names a column of a table: got {shown}, which is not one")
+        raise OptionError(f"target must name a column of a table: got {shown}, which is not one")
     if isinstance(data, Split):
         return data if shape is None else replace(data, image_shape=shape)
     if isinstance(data, str) and data in DATASETS:
@@ -125,7 +125,7 @@ def load_dataset(
 
 
 def _load_path(path: Path, text: str, target: Any, shape: tuple[int, int, int] | None, seed: int) -> Split:
-    """The data at a path, by what is there."""
+    """The data at a path, whatever kind it is."""
     name = os.path.basename(os.path.realpath(path))  # noqa: PTH119  `resolve` raises for a link to itself
     if is_table(path):
         return split_table(read_table(path), target, seed=seed, name=name)
@@ -152,13 +152,13 @@ def parse_image_shape(text: str) -> tuple[int, int, int]:
     """
     parts = text.lower().split("x")
     if len(parts) not in (2, 3) or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise OptionError(f"image must be as 28x28 (height, width), 3x32x32, or none: got {text!r}")
+        raise OptionError(f"image must be given as 28x28 (height, width), 3x32x32, or none: got {text!r}")
     sizes = [int(part) for part in parts]
     return (1, *sizes) if len(sizes) == 2 else tuple(sizes)  # type: ignore[return-value]
 
 
 def describe(split: Split) -> str:
-    """What data is and how it was cut, in one line.
+    """What the data is and how it was split, in one line.
 
     >>> describe(load_dataset(([[0.0], [1.0]] * 10, ["cat", "dog"] * 10))).split("; ")[0]
     'the data: 2 classes (cat, dog)'
@@ -170,7 +170,7 @@ def describe(split: Split) -> str:
 
 
 def _near(path: Path, text: str) -> str:
-    """A hint at a name that is nearly the same, of a data set or of a file beside it."""
+    """A hint with a similar name, of a data set or of a file next to it."""
     beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
     built_in = difflib.get_close_matches(text, DATASETS, n=1, cutoff=0.6)

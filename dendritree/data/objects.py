@@ -15,7 +15,7 @@ from .arrays import Array, Parts, split_arrays, split_named_arrays
 from .split import Examples, Split, cut
 
 ROUND = 256
-"""Items of a dataset that are collated at once."""
+"""Number of items of a dataset that are collated at once."""
 PARTS = {"train", "val", "test"}
 
 
@@ -43,9 +43,9 @@ def split_object(data: Any, *, image_shape: tuple[int, int, int] | None = None, 
 
 
 def split_to_fit(data: Any) -> Split:
-    """Examples to train on and to validate with, for a custom model: x and y keep their shapes and values.
+    """Training and validation examples for a custom model: x and y keep their shapes and values.
 
-    Without validation examples a fifth is cut off at random, with seed 0; there is no test part.
+    Without validation examples, a fifth is split off at random, with seed 0; there is no test part.
 
     Args:
         data: a pair (x, y), `Examples`, a dataset, a loader, or a mapping of such by `train` and `val`.
@@ -99,7 +99,7 @@ def arrays_of(data: Any) -> tuple[Array, Array]:
 
 
 def as_array(values: Any, name: str) -> Array:
-    """An array of a tensor, of nested lists, or of anything numpy knows."""
+    """An array from a tensor, nested lists, or anything that numpy accepts."""
     if isinstance(values, Tensor):
         values = values.detach().cpu()
         return np.asarray(values.float().numpy() if values.dtype == torch.bfloat16 else values.numpy())
@@ -110,9 +110,9 @@ def as_array(values: Any, name: str) -> Array:
 
 
 def _items(dataset: Any, collate: Any) -> tuple[Array, Array]:
-    """All items in the dataset's own order, whatever order a loader would take."""
+    """All items in the dataset's own order, regardless of a loader's order."""
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
-        raise OptionError(f"a dataset must have a length and items by number: {type(dataset).__name__} does not")
+        raise OptionError(f"a dataset must have a length and items by index: {type(dataset).__name__} does not")
     if not len(dataset):
         raise ShapeError(f"a dataset must have examples: {type(dataset).__name__} has none")
     xs, ys = [], []
@@ -133,14 +133,14 @@ def _items(dataset: Any, collate: Any) -> tuple[Array, Array]:
 
 
 def _plain(item: Any) -> Any:
-    """An item whose image, if it is one of Pillow's, is an array."""
+    """An item, with a Pillow image converted to an array."""
     if isinstance(item, tuple | list) and len(item) == 2 and hasattr(item[0], "getbands"):
         return np.array(item[0]), item[1]
     return item
 
 
 def _names(data: Any) -> tuple[str, ...]:
-    """Names of the classes that a dataset states, as those of torchvision do."""
+    """The class names that a dataset states, as torchvision's do."""
     dataset = data.dataset if isinstance(data, DataLoader) else data
     names = getattr(dataset, "classes", ()) if isinstance(dataset, Dataset) else ()
     return tuple(map(str, names)) if isinstance(names, list | tuple) else ()

@@ -17,7 +17,7 @@ from .places import Place, cache_folder, local_places, locked, read_verified
 
 @dataclass(frozen=True)
 class Obtained:
-    """The verified content of a file, and its path; None if it was fetched and could not be kept."""
+    """The verified content of a file, and its path; None if it was downloaded and could not be cached."""
 
     content: bytes
     path: Path | None
@@ -27,11 +27,11 @@ Found = dict[str, Obtained]
 
 
 def obtain(file_set: FileSet, *, data_dir: str | os.PathLike[str] | None = None, download: bool = True) -> Found:
-    """Every file of a set by name, in its order, verified: from this machine, or fetched and kept in the cache.
+    """Every file of a set by name, in its order, verified: from this machine, or downloaded and cached.
 
     Raises:
         FormatError: a file in the folder that the user named is not the genuine one.
-        MissingDataError: a file was found nowhere; the message lists each place and why it did not serve.
+        MissingDataError: a file was not found; the message lists each place that was tried and why it failed.
     """
     tried: list[str] = []
     found: Found = {}
@@ -54,7 +54,7 @@ def _missing(file_set: FileSet, found: Found) -> list[DataFile]:
 
 
 def _look(place: Place, file_set: FileSet, found: Found, tried: list[str]) -> None:
-    """Add the files of a place on this machine. A wrong one is an error only in the folder that the user named."""
+    """Add the files of a place on this machine. A wrong file raises only in the folder that the user named."""
     state = "not there"
     for file in _missing(file_set, found):
         path = place.find(file_set.name, file)
@@ -72,15 +72,15 @@ def _look(place: Place, file_set: FileSet, found: Found, tried: list[str]) -> No
 
 
 def _fetch(file_set: FileSet, found: Found, tried: list[str]) -> None:
-    """Fetch the missing files, one process at a time, each from the first source that has the genuine one."""
+    """Download the missing files, one process at a time, each from the first source that has the genuine one."""
     folder, keeps = cache_folder() / file_set.name, True
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(locked(folder, _say))
         except OSError as error:
-            _say(f"{file_set.name} cannot be kept in {folder} ({error.strerror}) and is fetched each time")
+            _say(f"{file_set.name} cannot be stored in {folder} ({error.strerror}) and is downloaded each time")
             keeps = False
-        else:  # the process that held the lock before may have fetched what is missing
+        else:  # the process that held the lock before may have downloaded the missing files
             for file in _missing(file_set, found):
                 with contextlib.suppress(FormatError):
                     found[file.name] = Obtained(read_verified(file, folder / file.name), folder / file.name)
@@ -97,11 +97,11 @@ def _fetch(file_set: FileSet, found: Found, tried: list[str]) -> None:
 
 
 def _keep(file: DataFile, content: bytes, folder: Path) -> Path | None:
-    """The path of a file in the cache, or None if it cannot be written: the content is good all the same."""
+    """Cache a file and return its path, or None if it cannot be written, which is not an error."""
     try:
         return write_whole(folder / file.name, content, file.name)
     except DendritreeError as error:
-        _say(f"{error}: fetched each time")
+        _say(f"{error}: downloaded each time")
         return None
 
 

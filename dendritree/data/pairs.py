@@ -16,10 +16,10 @@ SEEDS = {"train": 1, "val": 2, "test": 3}  # results are published with these: n
 
 
 def pair_images(split: Split) -> Split:
-    """As many pairs in each part as it has images, the classes 10 * left + right; the same pairs every time.
+    """As many pairs in each part as it has images, with classes 10 * left + right; the same pairs every time.
 
     A part's pairs are drawn from its own images, so no image is in two parts. Each image is once on the left and once
-    on the right, never beside itself: see `draw_pairs`, with the seeds 1 for train, 2 for val and 3 for test.
+    on the right, never next to itself: see `draw_pairs`, with seeds 1 for train, 2 for val and 3 for test.
 
     Shape:
         x of `split`: (n, side * side), pixels row by row; y: (n,), classes 0 ... 9.
@@ -39,9 +39,9 @@ def pair_images(split: Split) -> Split:
 def draw_pairs(count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The images on the left and on the right of each pair: two permutations that agree nowhere.
 
-    Both are NumPy's, one after the other from a generator of this seed. Where they agree, about once, the right images
-    of those pairs are rotated by one pair; a single such pair rotates with the next one. One image alone can only be
-    beside itself.
+    Both are drawn with NumPy, one after the other from a generator with this seed. Where they agree, about once, the
+    right images of those pairs are rotated by one pair; a single such pair rotates with the next one. A single image
+    can only be next to itself.
 
     >>> left, right = draw_pairs(5, seed=1)
     >>> left.tolist(), right.tolist()

@@ -14,12 +14,12 @@ from ..files import Lock, unfinished_files
 from .content import DataFile, check_content, unpack
 
 SYSTEM_FOLDER = Path("/usr/share/datasets")
-"""Where Debian's packages of data sets put them."""
+"""Where Debian packages install data sets."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A folder that may hold data sets, directly or each in a folder of its name."""
+    """A folder that may contain data sets, directly or each in a folder of its name."""
 
     kind: Literal["named", "cache", "system"]
     folder: Path
@@ -27,10 +27,10 @@ class Place:
     """Why we look here, for messages."""
 
     def find(self, data_set: str, file: DataFile) -> Path | None:
-        """The path of a file here, `.gz` or not, or None. A folder named as the data set goes first.
+        """The path of a file here, `.gz` or not, or None. A folder with the name of the data set is searched first.
 
-        The cache and the system's folder hold files of equal names from several data sets, so there only that folder
-        counts.
+        The cache and the system's folder contain files with the same names from several data sets, so there only that
+        folder is searched.
         """
         folders = [self.folder / data_set, self.folder / data_set.replace("-", "_")]
         if self.kind == "named":
@@ -40,7 +40,7 @@ class Place:
 
 
 def _exists(is_there: Callable[[], bool]) -> bool:
-    """Whether a path is what is asked; False in a folder that we may not read."""
+    """Whether a check of a path succeeds; False in a folder that we may not read."""
     try:
         return is_there()
     except OSError:
@@ -48,9 +48,9 @@ def _exists(is_there: Callable[[], bool]) -> bool:
 
 
 def cache_folder() -> Path:
-    """The folder for fetched files: `dendritree` under XDG_CACHE_HOME, or under ~/.cache."""
+    """The folder for downloaded files: `dendritree` under XDG_CACHE_HOME, or under ~/.cache."""
     root = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if root.is_absolute():  # the standard says to ignore any other
+    if root.is_absolute():  # the XDG standard says to ignore relative paths
         return root / "dendritree"
     try:
         return Path.home() / ".cache" / "dendritree"
@@ -91,15 +91,15 @@ def read_verified(file: DataFile, path: Path) -> bytes:
 
 @contextlib.contextmanager
 def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Lock a folder, made if needed, so that one of several processes fetches and the others wait and find the files.
+    """Lock a folder, created if necessary, so that one of several processes downloads files and the others find them.
 
-    Without locks (Windows, some network drives) files are still whole: two processes fetch the same bytes, and the
-    later rename wins.
+    Without locks (Windows, some network drives) files are still complete: two processes download the same bytes, and
+    the later rename wins.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    waiting = f"waiting for another process that fetches {folder.name}"
+    waiting = f"waiting for another process that downloads {folder.name}"
     with Lock(folder / ".lock", on_wait=lambda _: say(waiting)) as lock:
         if lock.held:
-            for leftover in unfinished_files(folder):  # of a killed process: nobody else writes
+            for leftover in unfinished_files(folder):  # of a killed process: no other process writes here
                 leftover.unlink(missing_ok=True)
         yield

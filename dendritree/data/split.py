@@ -17,7 +17,7 @@ from ..errors import OptionError, ShapeError
 from .scaling import Scaling
 
 FIFTH = 5
-"""A fifth of the examples is for validation, another one for the test, where a data set does not say otherwise."""
+"""Unless a data set specifies otherwise, a fifth of the examples is for validation and another fifth for the test."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class Split:
     val: Examples
     test: Examples
     features: tuple[str, ...] = field(default=(), kw_only=True)
-    """Names of the columns of x, where they have names."""
+    """Names of the columns of x, if they have names."""
     image_shape: tuple[int, int, int] | None = field(default=None, kw_only=True)
-    """(channels, height, width) of the image in each row of x, pixels row by row; None where x is not an image."""
+    """(channels, height, width) of the image in each row of x, pixels row by row; None if x is not an image."""
     classes: tuple[str, ...] = field(default=(), kw_only=True)
-    """Names of the classes that y numbers from 0, where they have names."""
+    """Names of the classes that y numbers from 0, if they have names."""
     scaling: Scaling | None = field(default=None, kw_only=True)
     """How studies scale x, if that is fixed; None to learn it from the training examples."""
     name: str = field(default="", kw_only=True)
@@ -114,7 +114,7 @@ class Split:
 
 
 def fixed_order(count: int, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The permutation by which a file of `count` examples is split: NumPy's default generator, seed 0.
+    """The permutation by which `count` examples are split: from NumPy's default generator, by default with seed 0.
 
     >>> fixed_order(5).tolist()
     [2, 4, 3, 0, 1]
@@ -123,14 +123,14 @@ def fixed_order(count: int, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np
 
 
 def cut(labels: NDArray[Any], *, held_out: int = 2, seed: int = 0) -> tuple[NDArray[np.int64], ...]:
-    """The examples to train on, then those of each part that is held out, as positions in a shuffled order.
+    """Indices of the training examples, then those of each held-out part, in shuffled order.
 
     A fifth of every class is held out for each part, and at least one example, so that no part lacks a class.
 
     Args:
-        labels: the class of each example; all the same where there are no classes.
-        held_out: 2 for validation and test, 1 where the test examples are others.
-        seed: of the order.
+        labels: the class of each example; all equal if there are no classes.
+        held_out: 2 for validation and test, 1 if there are separate test examples.
+        seed: seed of the order.
 
     >>> [part.tolist() for part in cut(np.array([0, 0, 0, 0, 1, 1, 1]))]
     [[5, 0, 1], [2, 4], [3, 6]]
@@ -146,10 +146,10 @@ def cut(labels: NDArray[Any], *, held_out: int = 2, seed: int = 0) -> tuple[NDAr
 
 
 def first_examples(split: Split, count: int) -> Split:
-    """The same split with `count` of its training examples, for learning curves; val and test stay as they are.
+    """The same split with `count` of its training examples, for learning curves; val and test are unchanged.
 
-    They are the first `count` in `fixed_order`, so a larger count has all examples of a smaller one. They keep their
-    order in the split: with all of them, training gives what it gives without a limit.
+    They are the first `count` in `fixed_order`, so a larger count includes all examples of a smaller one. They keep
+    their order in the split: with all of them, training gives the same result as without a limit.
 
     >>> split = Split(*[Examples(torch.rand(500, 3), torch.arange(500))] * 3)
     >>> small = first_examples(split, 128)

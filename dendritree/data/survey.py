@@ -26,7 +26,7 @@ class Checked:
     file: str
     state: Literal["ok", "corrupt", "absent"]
     where: str
-    """Its path; for a corrupt file the error that names it."""
+    """Its path; for a corrupt file, the error message, which includes the path."""
 
 
 def is_installed(name: str) -> bool:
@@ -35,7 +35,7 @@ def is_installed(name: str) -> bool:
 
 
 def size_of(name: str) -> int:
-    """Bytes of a data set's files, unpacked; 0 if it comes with a package.
+    """Bytes of a data set's unpacked files; 0 if it is part of a package.
 
     >>> size_of("adult")
     5977458
@@ -44,7 +44,7 @@ def size_of(name: str) -> int:
 
 
 def whereabouts(name: str, data_dir: Folder = None) -> str:
-    """The folder that holds a data set, or `not here`; files are not read."""
+    """The folder that contains a data set, or `not here`; files are not read."""
     if name not in FILE_SETS:
         return f"in the package {DATASETS[name].package}" if is_installed(name) else "not here"
     places, files, folder = local_places(data_dir), FILE_SETS[name].files, FILE_SETS[name].name
@@ -57,7 +57,7 @@ def whereabouts(name: str, data_dir: Folder = None) -> str:
 
 
 def verify(names: Iterable[str], data_dir: Folder = None) -> list[Checked]:
-    """Read every copy of the files of some data sets; files that two of them share are read once."""
+    """Read and check every copy of the files of some data sets; files that two of them share are read once."""
     places = local_places(data_dir)
     checked: list[Checked] = []
     for name in dict.fromkeys(FILE_SETS[name].name if name in FILE_SETS else name for name in names):

@@ -1,4 +1,4 @@
-"""Data sets of named columns: Adult (census income) and California housing."""
+"""Data sets with named columns: Adult (census income) and California housing."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FIFTH = 5
 def split_adult(train_file: bytes, test_file: bytes) -> Split:
     """Whether a person earned more than 50,000 dollars: y is 1 for yes.
 
-    A fifth of the official training file, the first in `fixed_order`, is for validation; the official test file is
-    the test part. Numbers are standardized with mean and sd of the part that is trained on. A category becomes a
-    column of 0 and 1, named as in `workclass=Private`; an unknown value, `?`, is a category too. Categories are those
-    of both files, sorted, so that the columns do not depend on the split.
+    The first fifth of the official training file in `fixed_order` is for validation; the official test file is the test
+    part. Numbers are standardized with the mean and sd of the training part. A category becomes a column of 0 and 1,
+    named like `workclass=Private`; an unknown value, `?`, is a category too. Categories are those of both files,
+    sorted, so that the columns do not depend on the split.
     """
     train_rows, test_rows = _adult_rows(train_file), _adult_rows(test_file)
     order = fixed_order(len(train_rows))
@@ -62,7 +62,7 @@ def split_adult(train_file: bytes, test_file: bytes) -> Split:
 
 
 def adult_frame(train_file: bytes, test_file: bytes) -> tuple[Any, Any]:
-    """Both files as one frame of raw columns, and the answers `>50K` or `<=50K`. An unknown value is missing."""
+    """Both files as one frame of raw columns, and the targets `>50K` or `<=50K`. Unknown values are missing."""
     pandas = import_extra("pandas", extra="tables")
     rows = [*_adult_rows(train_file), *_adult_rows(test_file)]
     cells = pandas.DataFrame(rows, columns=[*ADULT_COLUMNS, "income"]).replace("?", None)
@@ -71,7 +71,7 @@ def adult_frame(train_file: bytes, test_file: bytes) -> tuple[Any, Any]:
 
 
 def california_frame(content: bytes) -> tuple[Any, NDArray[np.float64]]:
-    """The eight columns as they are in the file, and the median value of houses in 100,000 dollars."""
+    """The eight columns as in the file, and the median value of houses in units of 100,000 dollars."""
     pandas = import_extra("pandas", extra="tables")
     header, *lines = content.decode("ascii").splitlines()
     table = np.array([line.split(",") for line in lines], dtype=np.float64)
@@ -79,15 +79,15 @@ def california_frame(content: bytes) -> tuple[Any, NDArray[np.float64]]:
 
 
 def _adult_rows(content: bytes) -> list[list[str]]:
-    """Fields of each person. The test file opens with a remark (`|`) and ends its answers with a full stop."""
+    """Fields of each person. The test file begins with a comment (`|`), and its targets end in a period."""
     lines = content.decode("ascii").splitlines()
     return [line.rstrip(".").split(", ") for line in lines if line and not line.startswith("|")]
 
 
 def split_california(content: bytes) -> Split:
-    """The median value of houses, in 100,000 dollars, from eight columns as they are in the file.
+    """The median value of houses, in units of 100,000 dollars, from eight columns as in the file.
 
-    In `fixed_order` the first fifth of the districts is for validation, the second for the test, the rest to train on.
+    In `fixed_order`, the first fifth of the districts is for validation, the second for testing, the rest for training.
     """
     header, *lines = content.decode("ascii").splitlines()
     table = np.array([line.split(",") for line in lines], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Text: the characters before each character, and which one it is."""
+"""Text as examples: the characters before each character, and that character as the target."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .split import Examples, Split
 CONTEXT = 32
 TENTH = 10
 SHAKESPEARE_CHARACTERS = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-"""All that occur in it; a character's number is its place here."""
+"""All characters that occur in it; a character's number is its index here."""
 
 
 def split_text(content: bytes, characters: str = SHAKESPEARE_CHARACTERS, context: int = CONTEXT) -> Split:
-    """Numbers of `context` characters in a row of x, that of the next one in y; one example for each character.
+    """The numbers of `context` consecutive characters in x, and that of the next one in y; one example per character.
 
-    The last tenth of the text is for the test, the tenth before it for validation. Rows are views of one array: a
-    million of them take no memory of their own.
+    The last tenth of the text is for the test, the tenth before it for validation. Rows are views of one array, so a
+    million of them take no additional memory.
 
     >>> split = split_text(b"abcabcabcabcabcabcab", "abc", context=2)
     >>> split.train.x[:2].tolist(), split.train.y[:2].tolist(), [len(part) for part in split.parts]

@@ -1,4 +1,4 @@
-"""What an explanation holds: the parts of an output, which add up to it."""
+"""Explanations: the parts of an output, which add up to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..layers.base import index_of
 from ..tree import Forest
 
 TOLERANCE = 1e-8
-"""How far contributions and baseline may be off the output, relative to the largest output above 1."""
+"""Largest error of the sum of contributions and baseline, relative to the largest output above 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class ModelExplanation:
     """The contribution of each input to each output, shape (..., outputs, in_features); with `nn.Flatten` the inputs
     have their shape."""
     layers: tuple[Explanation, ...] = field(repr=False)
-    """Each dendritic layer by itself: contributions to its own neurons."""
+    """The explanation of each dendritic layer: contributions to its own neurons."""
     effects: tuple[Tensor, ...] = field(repr=False)
     """For each dendritic layer, the change of an output per unit of a neuron, shape (..., outputs, neurons)."""
     names: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ from .contributions import Explanation, ModelExplanation
 from .rows import Rows, rows_of
 
 NEAR = 1e-12
-"""Sums closer than that coincide: their difference is rounding, and a quotient of roundings is no slope."""
+"""Sums closer than this coincide: their difference is rounding error, and its quotient is not a slope."""
 
 
 @overload
@@ -70,7 +70,7 @@ def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExp
     if not isinstance(x, Tensor) or x.dim() == 0:
         raise ShapeError(f"x must be a tensor of shape (..., in_features): got {x!r:.60}")
     leading, features = split_shape(steps, x)
-    at = x.double().reshape(leading.numel(), features.numel())  # -1 is not defined for an empty batch
+    at = x.double().reshape(leading.numel(), features.numel())  # -1 is ambiguous for an empty batch
     start = 0.0 if reference is None else reference
     try:
         base = torch.as_tensor(start, device=x.device).double().expand_as(x).reshape(at.shape)
@@ -83,7 +83,7 @@ def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExp
 
 
 def _explain_rows(rows: Rows) -> ModelExplanation:
-    """The explanation of a network, with the inputs of a column as one and outputs in the user's units."""
+    """The explanation of a network, with its inputs summed per column and outputs in the user's units."""
     steps = chain_of(in_float64(rows.network))
     found = explain_chain(steps, rows.x, rows.reference, rows.x.shape[:1], rows.x.shape[1:])
     by_column = found.inputs.new_zeros(*found.inputs.shape[:-1], len(rows.names))
@@ -103,7 +103,7 @@ def in_float64(model: nn.Module) -> nn.Module:
     """A copy of a model in evaluation mode that computes in float64."""
     twin = copy.deepcopy(model)
     for module in twin.modules():
-        if isinstance(module, nn.RMSNorm) and module.eps is None:  # it is that of the type of the inputs
+        if isinstance(module, nn.RMSNorm) and module.eps is None:  # the default depends on the dtype of the inputs
             module.eps = torch.finfo(next(twin.parameters(), torch.empty(0)).dtype).eps
     return twin.double().eval()
 
@@ -117,7 +117,7 @@ def explain_layer(layer: DendriticLayer, at: Tensor, base: Tensor, leading: torc
     if not layer.root_activation:
         slopes[:, roots] = 1.0
     change = torch.cat([at - base, here.values - there.values], dim=-1)  # (batch, inputs and nodes)
-    # What the neuron's answer changes by for each unit of a dendrite's sum: down the path from the root
+    # The change of the neuron's output per unit of a dendrite's sum, computed from the root down.
     sensitivity = torch.zeros_like(slopes)
     sensitivity[:, roots] = slopes[:, roots]
     for step in forest.descend():
@@ -126,7 +126,7 @@ def explain_layer(layer: DendriticLayer, at: Tensor, base: Tensor, leading: torc
     per_unit = sensitivity[:, _index(forest.node_of_edge, at)] * weight  # (batch, edges)
     contributions = per_unit * change[:, _index(forest.source, at)]
     synapses = _index(forest.synapse_edges, at)
-    dendrites = here.values - there.values  # of the roots; the others are those of the edges that read them
+    dendrites = here.values - there.values  # of roots; other dendrites contribute through the edges that read them
     inner = np.flatnonzero(forest.source >= forest.in_features)
     dendrites[:, _index(forest.source[inner] - forest.in_features, at)] = contributions[:, _index(inner, at)]
     parts = (here.values[:, roots], there.values[:, roots], contributions[:, synapses], dendrites)
@@ -138,7 +138,7 @@ def explain_layer(layer: DendriticLayer, at: Tensor, base: Tensor, leading: torc
 def explain_chain(
     steps: Sequence[nn.Module], x: Tensor, reference: Tensor, leading: torch.Size, features: torch.Size
 ) -> ModelExplanation:
-    """From the last step to the first: what an output changes by for each unit of a step's input."""
+    """From the last step to the first, compute the change of an output per unit of a step's input."""
     pairs = list(zip(run_chain(steps, x), run_chain(steps, reference), strict=True))
     output, baseline = pairs[-1]
     outputs = output.shape[-1]
@@ -171,10 +171,10 @@ def explain_chain(
 
 
 def _through_norm(step: nn.LayerNorm | nn.RMSNorm, at: Tensor, base: Tensor, effect: Tensor) -> Tensor:
-    """Effects before a norm of rows, from those after it.
+    """Effects before a norm over rows, from those after it.
 
-    It is a product of what it normalizes, c, and of r = 1 / sqrt(mean(c^2) + eps). The change of a product is shared
-    as Shapley values share it, each factor's change times the mean of the other; that of c^2 and of r by their secants.
+    The norm is a product of its centered input c and of r = 1 / sqrt(mean(c^2) + eps). The change of a product is split
+    as by Shapley values, each factor's change times the mean of the other; the changes of c^2 and r by their secants.
     """
     if step.weight is not None:
         effect = effect * step.weight
@@ -190,12 +190,12 @@ def _through_norm(step: nn.LayerNorm | nn.RMSNorm, at: Tensor, base: Tensor, eff
 
 
 def secant(function: Callable[[Tensor], Tensor], at: Tensor, base: Tensor) -> Tensor:
-    """Slopes of an elementwise function between two places, its gradient where they coincide.
+    """Slopes of an elementwise function between two points; its gradient where they coincide.
 
     >>> secant(torch.relu, torch.tensor([1.0, 2.0, -1.0]), torch.tensor([-1.0, 2.0, -2.0])).tolist()
     [0.5, 1.0, 0.0]
     """
-    value, step = function(at.clone()), at - base  # it may change what it is given
+    value, step = function(at.clone()), at - base  # the function may work in place
     rise = value - function(base.clone())
     with torch.enable_grad():
         place = at.detach().clone().requires_grad_()

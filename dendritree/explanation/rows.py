@@ -1,7 +1,7 @@
 """Rows of a user's own table, as the network of an estimator, a pipeline or a table model reads them.
 
-Scaling and encoding are functions of single columns, so that what an input of the network contributes is what its
-column contributes. For the steps of a pipeline, which may be anything, that is tried out on the very rows.
+Scaling and encoding are functions of single columns, so the contribution of an input of the network is that of its
+column. The steps of a pipeline may be anything, so this is tested on the given rows.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from ..models.holders import held_by, network_of
 
 Floats = npt.NDArray[np.float64]
 CLOSE = 1e-9
-"""A function of equal numbers may differ in the last digits with their place in an array."""
+"""Relative tolerance: results for equal numbers may differ in the last digits with their position in an array."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows as inputs of a network, and what its outputs mean."""
+    """Rows as inputs of a network, and the meaning of its outputs."""
 
     network: nn.Module
     x: Tensor
     """Shape (rows, inputs of the network), in float64."""
     reference: Tensor
-    """Of the same shape."""
+    """The reference, of the same shape."""
     names: tuple[str, ...]
-    """Of the columns."""
+    """Names of the columns."""
     column: npt.NDArray[np.int64]
     """The column that each input of the network comes from."""
     scale: Tensor
-    """What the user's outputs are: the network's, times `scale`, plus `shift`."""
+    """Outputs in the user's units are those of the network times `scale` plus `shift`."""
     shift: Tensor
     outputs: tuple[str, ...]
-    """Names of the outputs, as far as they have any: classes, or the target."""
+    """Names of the outputs, if they have any: classes, or the target."""
 
 
 def inputs_of(model: Any, x: Any) -> Tensor:
-    """Rows as the network of a model reads them; those of an `nn.Module` as they are."""
+    """Rows as the network of a model reads them; for an `nn.Module`, unchanged."""
     if isinstance(model, nn.Module):
         return x  # type: ignore[no-any-return]
     network = network_of(model)
@@ -62,7 +62,7 @@ def _inputs(model: Any, x: Any) -> Floats:
 
 
 def rows_of(model: Any, x: Any, reference: Any) -> Rows:
-    """Rows to be explained, and the reference that they are compared with."""
+    """The rows to explain, and the reference that they are compared with."""
     network_of(model)  # raises for anything else
     if hasattr(model, "steps"):
         return _rows_of_pipeline(model, x, reference)
@@ -105,7 +105,7 @@ def _rows_of_table(model: Any, frame: Any, reference: Any) -> Rows:
 
 
 def _transformed(pipeline: Any, x: Any) -> Any:
-    """What the steps before the last one make of rows."""
+    """Rows transformed by all steps but the last."""
     before = pipeline[:-1]
     found = before.transform(x) if len(before.steps) else x
     return found.toarray() if hasattr(found, "toarray") else found
@@ -127,10 +127,10 @@ def _rows_of_pipeline(pipeline: Any, x: Any, reference: Any) -> Rows:
 
 
 def _columns(transform: Callable[[Any], Floats], x: Any, start: Any, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
-    """The column that each transformed input comes from; an error if it comes from several.
+    """The column that each transformed input comes from; raises if it comes from several.
 
-    The columns are taken from the rows one at a time, the others from the reference. An input comes from a column if
-    that alone gives it the value that it has for the whole row.
+    Each column in turn is taken from the rows, and the others from the reference. An input comes from a column if that
+    column alone gives it the value that it has for the whole row.
     """
     at, base = transform(x), transform(start)
     column = np.full(at.shape[1], -1)
@@ -147,11 +147,11 @@ def _columns(transform: Callable[[Any], Floats], x: Any, start: Any, names: tupl
             f"{np.flatnonzero(mixed)[0]} comes from several; explain(pipeline[-1], pipeline[:-1].transform(X)) "
             "explains the last step by its inputs"
         )
-    return column.clip(0)  # what never changes contributes nothing
+    return column.clip(0)  # inputs that never change contribute nothing
 
 
 def _agree(one: Floats, other: Floats) -> npt.NDArray[np.bool_]:
-    """The inputs that are the same in all rows."""
+    """Which inputs are equal in all rows."""
     return np.asarray(np.isclose(one, other, rtol=CLOSE, atol=CLOSE * 1e-3).all(axis=0))
 
 
@@ -166,7 +166,7 @@ def _with_column(start: Any, x: Any, number: int) -> Any:
 
 
 def like(x: Any, reference: Any, *, repeat: bool = False) -> Any:
-    """A reference, one row or as many as `x`, in the form of `x`: a data frame with its columns, or an array.
+    """Convert a reference, one row or as many as `x`, to the type of `x`: a data frame with its columns, or an array.
 
     >>> like(np.zeros((3, 2)), [1.0, 2.0], repeat=True).shape
     (3, 2)

@@ -16,7 +16,7 @@ from .plan import Plan, make_plan
 __all__ = ["BACKENDS", "PatchGrid", "Plan", "dendritic", "make_plan"]
 
 BACKENDS = ("auto", "fused", "eager", "reference")
-"""What `backend=` takes: `auto` picks the fastest that can do the work; a name insists on one."""
+"""Accepted values of `backend`: `auto` picks the fastest backend that supports the call; any other name forces it."""
 
 
 def dendritic(
@@ -35,14 +35,14 @@ def dendritic(
 
     Args:
         x: inputs, shape (..., in_features); with `patches`, images (..., channels, height, width).
-        weight: one per edge of the forest, those of tied nodes given once: `forest.weights`.
-        bias: one per node of the forest, those of tied nodes given once: `forest.biases`; or None.
+        weight: one per edge of the forest, with tied edges counted once: `forest.weights` values.
+        bias: one per node of the forest, with tied nodes counted once: `forest.biases` values; or None.
         plan: the forest prepared for the device of `x`, from `make_plan`.
         activation: elementwise function applied at every node.
         root_activation: whether it is applied at the roots too.
-        dropout: probability with which each synapse of each sample is silenced; the others are scaled up.
+        dropout: probability that a synapse is silenced, drawn per sample and synapse; the others are scaled up.
         backend: one of `BACKENDS`.
-        patches: of each image, run through the same forest, which reads (channels, rows, columns) of a patch.
+        patches: the patches of each image to run through the forest, which reads (channels, rows, columns) of a patch.
 
     Returns:
         The outputs of all neurons, shape (..., neurons), in the type of `weight`; with `patches`, images
@@ -55,7 +55,7 @@ def dendritic(
         >>> dendritic(x, weight, bias, make_plan(forest), torch.relu).flatten().tolist()
         [4.0, 4.0, 4.0, 4.0, 4.0]
     """
-    if backend not in BACKENDS:  # the checks are spelled out here because they run with every call
+    if backend not in BACKENDS:  # the checks are inlined because they run on every call
         check_one_of("backend", backend, BACKENDS)
     if dropout != 0.0:
         dropout = check_probability("dropout", dropout)
@@ -81,7 +81,7 @@ def dendritic(
         raise DeviceError(
             f"all tensors must be on the same device: got the input on {device}, the parameters on {others}"
         )
-    if not x.is_meta and torch.is_autocast_enabled(x.device.type):  # trees compute in the type of their weights
+    if not x.is_meta and torch.is_autocast_enabled(x.device.type):  # trees compute in the dtype of their weights
         with torch.autocast(x.device.type, enabled=False):
             return dendritic(
                 x.to(weight.dtype),
@@ -98,7 +98,7 @@ def dendritic(
         raise OptionError(f"the input must have the type of the weights, {weight.dtype}: got {x.dtype}")
     if bias is not None and bias.dtype != weight.dtype:
         raise OptionError(f"the bias must have the type of the weights, {weight.dtype}: got {bias.dtype}")
-    if plan.ties is not None:  # backends know edges and nodes; the gradients of tied ones are added in their order
+    if plan.ties is not None:  # backends see untied edges and nodes; gradients of tied ones are summed in a fixed order
         weight = weight.index_select(0, plan.ties[0])
         bias = None if bias is None else bias.index_select(0, plan.ties[1])
     if backend in ("auto", "fused"):
@@ -121,5 +121,5 @@ def dendritic(
 
 
 def _counted(plan: Plan) -> str:
-    """How edges and nodes are counted, where it is not plain."""
+    """A note for error messages on how the edges and nodes of a tied forest are counted."""
     return "" if plan.forest.template is None else ", tied ones counted once"

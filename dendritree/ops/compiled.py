@@ -1,4 +1,4 @@
-"""Kernels by their names: compiled once for all processes, then loaded."""
+"""Look up kernels by name: each is compiled once for all processes, then loaded from its file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIGNATURES = {
     "smooth_depths": [INTEGER] * 13 + [REAL, REAL],
     "smooth_depths_backward": [INTEGER] * 15 + [REAL, REAL],
 }
-"""Arguments of the kernels: the address of a header; or, for dendrites that read every input, addresses and sizes."""
+"""Arguments of the kernels: the address of a header or, for dendrites that read every input, addresses and sizes."""
 
 
 class Entry(NamedTuple):
@@ -35,21 +35,22 @@ class Entry(NamedTuple):
     call: Callable[..., None]
     address: int
     memory: Any
-    """What holds the code in memory."""
+    """The object that keeps the code in memory."""
 
 
 @functools.cache
 def entry(name: str, dtype: torch.dtype, lanes: int = 0) -> Entry:
-    """A kernel for one number type and, if it is made of tiles, their length.
+    """Return a kernel for one dtype and, if it works on tiles, their length.
 
-    Compiled now or loaded from its file; of many processes that start together one compiles.
+    The kernel is loaded from its file, or compiled if there is none; of several processes that start together, one
+    compiles.
     """
     real = np.float32 if dtype == torch.float32 else np.float64
     file = file_of(f"{name}-{real.__name__}-{lanes}")
     loaded = _read(file)
     if loaded is None:
         with _one_process_at_a_time(file):
-            loaded = _read(file)  # another process may have compiled it meanwhile
+            loaded = _read(file)  # another process may have compiled it in the meantime
             if loaded is None:
                 code = _compile(name, real, lanes)
                 file.write(code)
@@ -61,7 +62,7 @@ def entry(name: str, dtype: torch.dtype, lanes: int = 0) -> Entry:
 
 
 def kernel(name: str, dtype: torch.dtype) -> Callable[..., None]:
-    """One of the kernels that are not made of tiles."""
+    """Return one of the kernels that do not work on tiles."""
     return entry(name, dtype).call
 
 
@@ -78,7 +79,7 @@ def _compile(name: str, real: type[np.floating[Any]], lanes: int) -> Code:
 
 
 def _one_process_at_a_time(file: CodeFile) -> contextlib.AbstractContextManager[Any]:
-    """A lock beside the file of a kernel; nothing where there is no place for one."""
+    """A lock next to the file of a kernel; a null context if no folder is writable."""
     path = file.writable()
     with contextlib.suppress(OSError):
         if path is not None:

@@ -1,7 +1,7 @@
 """Per-synapse dropout without a stored mask: a hash of (seed, sample, synapse) decides.
 
-`kernels/masks.py` says the same for the fused kernels; here it is in PyTorch, for the other backends and any device. A
-pair of neighboring synapses of a node shares one 32-bit hash, 16 bits each: a probability is rounded to 1/65536.
+`kernels/masks.py` does the same for the fused kernels; this is the PyTorch version, for the other backends and any
+device. Two neighboring synapses of a node share one 32-bit hash, 16 bits each, so probabilities are rounded to 1/65536.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ WORD = 0xFFFFFFFF
 
 
 def draw_seed(device: torch.device) -> Tensor:
-    """A fresh seed as a tensor: `torch.manual_seed` or `own_draws` governs it, compilers can trace it."""
+    """Draw a fresh seed, controlled by `torch.manual_seed` or `own_draws`; a tensor, so that compilers can trace it."""
     low, high = -(2**63), 2**63 - 1
     return torch.randint(low, high, (1,), dtype=torch.int64, device=device, generator=generator_on(device))
 
 
 def limit_and_scale(dropout: float) -> tuple[int, float]:
-    """The 16-bit number below which a synapse is silent, and the factor for those that are not.
+    """The 16-bit threshold below which a synapse is silent, and the scale factor of the others.
 
     >>> limit_and_scale(0.5)
     (32768, 2.0)
     """
     limit = min(round(dropout * 65536), 65535)
-    return limit, 65536 / (65536 - limit)  # by what is kept, so that means stay what they are
+    return limit, 65536 / (65536 - limit)  # from the rounded probability, so that expected values are preserved
 
 
 def synapse_pairs(forest: Forest, device: torch.device) -> Tensor:
-    """For each synapse twice the first edge of its pair, plus one if it is the second: all that its key needs."""
+    """For each synapse, twice the first edge of its pair, plus one if it is the second: all that its key depends on."""
     edge = forest.synapse_edges
     second = (edge - forest.offsets[forest.node_of_edge[edge]]) % 2
     return torch.as_tensor(2 * (edge.astype(np.int64) - second) + second, device=device)
@@ -48,7 +48,7 @@ def synapse_scale(seed: Tensor, samples: int, pairs: Tensor, dropout: float, dty
     sample = torch.arange(samples, device=pairs.device)
     sample_key = _mix((_mix(sample ^ low) + high) & WORD)
     synapse_key = _mix(_mix(((pairs >> 1) + high + 0x9E3779B9) & WORD) ^ low)
-    # A multiplier of the synapse's own: with one for all, masks of synapses whose keys differ in few bits go together.
+    # Each synapse has its own multiplier: with a common one, masks of synapses with similar keys are correlated.
     bits = ((synapse_key ^ sample_key.unsqueeze(1)) * (synapse_key | 1)) & WORD  # (samples, synapses)
     bits ^= bits >> 16
     bits = torch.where((pairs & 1).bool(), bits & 0xFFFF, bits >> 16)
@@ -56,7 +56,7 @@ def synapse_scale(seed: Tensor, samples: int, pairs: Tensor, dropout: float, dty
 
 
 def silence(values: Tensor, scale: Tensor) -> Tensor:
-    """What the synapses pass on: values scaled up, and 0 for those that are silent, whatever they read.
+    """Scale the values that synapses read; silent synapses give 0 even if they read infinity or NaN.
 
     >>> silence(torch.tensor([1.0, float("inf")]), torch.tensor([2.0, 0.0]))
     tensor([2., 0.])
@@ -65,7 +65,7 @@ def silence(values: Tensor, scale: Tensor) -> Tensor:
 
 
 def _mix(h: Tensor) -> Tensor:
-    """Scramble 32 bits held in 64: every input bit reaches every output bit."""
+    """Scramble 32 bits, held in 64, so that every input bit affects every output bit."""
     h = ((h ^ (h >> 16)) * 0x7FEB352D) & WORD
     h = ((h ^ (h >> 15)) * 0x846CA68B) & WORD
     return h ^ (h >> 16)

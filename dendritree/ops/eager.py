@@ -1,11 +1,12 @@
 """Vectorized PyTorch on stored edges only: any device, any float type, autograd, compile, export.
 
-A `Layout` is a forest prepared for this: every level is a few *groups* of nodes with equal fan-in, so that a group is
-one reshape, multiply and sum. Balanced trees need no index at all; where all neurons read the same inputs the leaf
-level is a batched matmul. A level of many fan-ins, as pruning leaves it, is filled up with zeros to a few.
+A `Layout` is a forest prepared for this: every level is split into a few *groups* of nodes with equal fan-in, so that a
+group is one reshape, multiply and sum. Balanced trees need no index at all; where all neurons read the same inputs, the
+leaf level is a batched matmul. In a level with many different fan-ins, such as pruning leaves behind, nodes are padded
+with zeros to a few distinct fan-ins.
 
-This is what GPUs run: indices are made beforehand and not with every call, nothing waits for the device, and how many
-operations there are depends on the levels of the trees, not on how many trees there are and not on the batch.
+GPUs run this backend: indices are computed in advance and not on every call, nothing synchronizes with the device, and
+the number of operations depends on the levels of the trees, not on the number of trees or the batch size.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ from .dropout import silence
 __all__ = ["Layout", "dendritic", "make_layout"]
 
 Selection: TypeAlias = slice | Tensor
-"""Which of many: a slice where they are contiguous (a view, no copy), an index tensor otherwise."""
+"""A selection of rows or values: a slice if they are contiguous (a view, no copy), an index tensor otherwise."""
 
 MOST_FAN_INS = 4
-"""Of a level with more different fan-ins than that, each group takes those down to half its largest."""
+"""A level with more distinct fan-ins than this is padded: each group takes fan-ins down to half of its largest."""
 
 
 @dataclass(frozen=True)
 class Group:
     """Nodes of one level with equal fan-in.
 
-    If `shared_by` neurons read the very same rows, one neuron's share of them is read.
+    If `shared_by` neurons read exactly the same rows, these rows are read once.
     """
 
     fan_in: int
     nodes_each: int
-    """Nodes of each of the neurons that share; all nodes if none do."""
+    """Nodes of each neuron that shares its rows; all nodes if no rows are shared."""
     shared_by: int
     synapses: bool
-    """Whether any edge is one, so that dropout may silence it."""
+    """Whether any edge is a synapse, which dropout may silence."""
 
     @property
     def reads(self) -> int:
@@ -63,20 +64,20 @@ class Group:
 
 @dataclass(frozen=True)
 class Level:
-    """Nodes that do not read each other; `mixed` says, per node in group order, which are roots if only some are."""
+    """Nodes that do not read each other. If only some are roots, `mixed` marks these, per node in group order."""
 
     groups: tuple[Group, ...]
     reads: tuple[Selection, ...]
-    """What the edges read of the rows at hand: one selection for all groups, or one for each."""
+    """The available rows that the edges read: one selection for all groups, or one per group."""
     filled: bool
-    """Missing edges of smaller nodes have the weight 0 and read a 0, each of which stands after all others."""
+    """Whether smaller nodes are padded: missing edges have weight 0 and read a 0, both stored after all others."""
     roots: bool
     mixed: Tensor | None
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A forest in groups, its indices on one device."""
+    """A forest split into groups, with its indices on one device."""
 
     forest: Forest
     levels: tuple[Level, ...]
@@ -85,24 +86,24 @@ class Layout:
     nodes: Selection
     """The biases, in the order of the groups."""
     factors: Selection
-    """The factors of dropout, in the order of the groups that have synapses; other edges have the last one."""
+    """The dropout factors, in the order of the groups that have synapses; other edges use the last factor."""
     outputs: Selection
     chained: bool
-    """Each level reads the level before it and nothing else, so older rows can be let go."""
+    """Whether each level reads only the level before it, so that older rows can be freed."""
 
     @property
     def filled(self) -> bool:
-        """Whether any level is."""
+        """Whether any level is padded."""
         return any(level.filled for level in self.levels)
 
     def groups(self) -> Iterator[Group]:
-        """Those of all levels."""
+        """The groups of all levels."""
         for level in self.levels:
             yield from level.groups
 
 
 def make_layout(forest: Forest, device: torch.device | str = "cpu") -> Layout:
-    """Group a forest, with its indices on a device.
+    """Split a forest into groups, with the indices on a device.
 
     >>> make_layout(Forest.grow(2, fan_in=4)).chained
     True
@@ -113,8 +114,8 @@ def make_layout(forest: Forest, device: torch.device | str = "cpu") -> Layout:
         forest.source[forest.offsets[level.start] : forest.offsets[level.stop]].min() >= first[i]
         for i, level in enumerate(forest.levels)
     )
-    position = np.arange(forest.in_features + forest.nodes)  # where each row stands among the rows at hand
-    factor_of_edge = np.full(forest.edges + 1, forest.synapses)  # one more for edges that are missing
+    position = np.arange(forest.in_features + forest.nodes)  # where each row is among the available rows
+    factor_of_edge = np.full(forest.edges + 1, forest.synapses)  # one more for missing edges
     factor_of_edge[forest.synapse_edges] = np.arange(forest.synapses)
     is_root = np.zeros(forest.nodes, dtype=bool)
     is_root[forest.roots] = True
@@ -158,7 +159,7 @@ def make_layout(forest: Forest, device: torch.device | str = "cpu") -> Layout:
 
 
 def _fan_in_ranges(fan_ins: list[int]) -> list[tuple[int, int]]:
-    """The largest and the smallest fan-in of each group, given all that a level has, largest first.
+    """The largest and smallest fan-in of each group, given the distinct fan-ins of a level, largest first.
 
     >>> _fan_in_ranges([5, 2]), _fan_in_ranges([9, 8, 7, 4, 3, 1])
     ([(5, 5), (2, 2)], [(9, 7), (4, 3), (1, 1)])
@@ -175,14 +176,14 @@ def _fan_in_ranges(fan_ins: list[int]) -> list[tuple[int, int]]:
 
 
 def _shared_by(reads: np.ndarray, nodes: int, forest: Forest) -> int:
-    """How many neurons read the same rows: all of them, or each its own."""
+    """How many neurons read the same rows: all of them, or 1 if each reads its own."""
     share = len(reads) // forest.neurons
     shared = nodes % forest.neurons == 0 and bool((reads.reshape(forest.neurons, -1) == reads[:share]).all())
     return forest.neurons if shared else 1
 
 
 def _select_reads(reads: list[np.ndarray], device: torch.device) -> tuple[Selection, ...]:
-    """One selection for all groups, unless a view would do for one of them and not for all."""
+    """One selection for all groups, unless some group can be a view and all of them together cannot."""
     whole, each = _select(np.concatenate(reads), device), tuple(_select(rows, device) for rows in reads)
     return each if isinstance(whole, Tensor) and any(isinstance(rows, slice) for rows in each) else (whole,)
 
@@ -196,7 +197,7 @@ def _select(index: np.ndarray, device: torch.device) -> Selection:
 
 
 def _take(rows: Tensor, select: Selection) -> Tensor:
-    """Pick along the last axis; the whole axis is returned as it is."""
+    """Select along the last axis; a selection of the whole axis returns the tensor unchanged."""
     if isinstance(select, slice):
         length = select.stop - select.start
         return rows if length == rows.shape[-1] else rows.narrow(-1, select.start, length)
@@ -204,7 +205,7 @@ def _take(rows: Tensor, select: Selection) -> Tensor:
 
 
 def _parts(rows: Tensor, select: Selection, sizes: list[int]) -> tuple[Tensor, ...]:
-    """Pick along the last axis, in parts of these sizes. All at once, so that the way back is one operation too."""
+    """Select along the last axis, in parts of these sizes: in one operation, so that the backward pass is one too."""
     rows = _take(rows, select)
     return (rows,) if len(sizes) == 1 else torch.split(rows, sizes, dim=-1)
 
@@ -219,7 +220,7 @@ def dendritic(
     synapse_scale: Tensor | None = None,
 ) -> Tensor:
     """The outputs of all neurons, shape (..., neurons): `reference.dendritic` on stored edges."""
-    # A reshape that changes nothing is left out: it would stand in every exported graph.
+    # A reshape that changes nothing is skipped: it would appear in every exported graph.
     rows = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])  # (batch, in_features)
     weights = iter(
         _parts(F.pad(weight, (0, 1)) if layout.filled else weight, layout.edges, [g.edges for g in layout.groups()])
@@ -246,7 +247,7 @@ def dendritic(
         if root_activation or (level.mixed is None and not level.roots):
             y = activation(y)
         elif level.mixed is not None:
-            y = torch.where(level.mixed, y, activation(y.clone()))  # it may change what it is given
+            y = torch.where(level.mixed, y, activation(y.clone()))  # the activation may work in place
         rows = y if layout.chained else torch.cat([rows, y], dim=-1)
     y = _take(rows, layout.outputs)
     return y if x.dim() == 2 else y.reshape(*x.shape[:-1], layout.forest.neurons)

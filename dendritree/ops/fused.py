@@ -1,4 +1,4 @@
-"""The fused CPU op: when it can be used, and its registration with torch; nothing numeric."""
+"""The fused CPU op: when it can be used, and its registration with torch. No arithmetic happens here."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ ACTIVATIONS: dict[Any, str] = {
     torch.tanh: "Tanh",
     torch.sigmoid: "Sigmoid",
 }
-"""Activations the kernels know, by module class or function."""
+"""Activations that the kernels support, by module class or function."""
 
 FORWARDS: dict[Any, Any] = {kind: kind.forward for kind in ACTIVATIONS if hasattr(kind, "forward")}
-"""What the kernels compute instead of calling it: an activation whose class somebody has patched must be called."""
+"""The original `forward` methods that the kernels replace: an activation whose class was patched must be called."""
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-"""Where a module keeps what users attach to it: an activation that has any must really be called."""
+"""Where a module stores its hooks: an activation that has any must be called."""
 
 HAS_NUMBA = importlib.util.find_spec("numba") is not None
 PLAIN_TENSORS = (Tensor, nn.Parameter)
@@ -65,7 +65,7 @@ def obstacle(x: Tensor, weight: Tensor, activation: Any) -> str | None:
 
 
 def is_transformed(*tensors: Tensor) -> bool:
-    """Whether a tensor may stand for more than its numbers: under `torch.func`, in forward mode, in `is_grads_batched`.
+    """Whether a transform may be active on a tensor: `torch.func`, forward-mode gradients or `is_grads_batched`.
 
     >>> is_transformed(torch.zeros(3))
     False
@@ -73,12 +73,12 @@ def is_transformed(*tensors: Tensor) -> bool:
     return (
         torch._C._are_functorch_transforms_active()
         or torch.autograd.forward_ad._current_level >= 0
-        or any(map(torch._C._functorch.is_legacy_batchedtensor, tensors))  # a generator costs more than all the rest
+        or any(map(torch._C._functorch.is_legacy_batchedtensor, tensors))  # a generator would cost more than the rest
     )
 
 
 def kind_of(activation: Any) -> str | None:
-    """The kernels' name of an activation; None for those they do not know or must not replace."""
+    """The kernels' name of an activation; None if they do not support it or must not replace it."""
     if not isinstance(activation, nn.Module):
         return ACTIVATIONS.get(activation)
     attributes, kind = vars(activation), type(activation)
@@ -88,7 +88,7 @@ def kind_of(activation: Any) -> str | None:
         if attributes[name]:
             return None
     if isinstance(activation, nn.LeakyReLU) and not activation.negative_slope > 0:
-        return None  # the derivative is read off the output's sign
+        return None  # the kernels derive the slope from the sign of the output
     return ACTIVATIONS[kind]
 
 
@@ -103,7 +103,7 @@ def dendritic(
     seed: Tensor | None = None,
     patches: PatchGrid | None = None,
 ) -> Tensor:
-    """The outputs of all neurons, as `dendritree.ops.dendritic` gives them. `obstacle` must have said None."""
+    """The outputs of all neurons, as in `dendritree.ops.dendritic`. `obstacle` must have returned None."""
     if patches is not None and torch.compiler.is_compiling():
         rows = patches.copied(x)
         return patches.arranged(dendritic(rows, weight, bias, plan, activation, root_activation, dropout, seed), x)
@@ -120,7 +120,7 @@ def dendritic(
         weight.requires_grad or x.requires_grad or (bias is not None and bias.requires_grad)
     ):
         y = FusedDendrites.apply(flat, weight, bias, seed, plan, options, activation, patches)  # type: ignore[no-untyped-call]
-    else:  # not a view, so that users may change it in place
+    else:  # not a view, so that users may modify it in place
         counts = () if patches is None else patches.counts(x.shape[-2], x.shape[-1])
         y = torch.empty((*x.shape[:-own], plan.forest.neurons, *counts), dtype=x.dtype)
         tensors = _readable(flat), _contiguous(weight), _contiguous(bias)
@@ -141,8 +141,8 @@ def _contiguous(tensor: Tensor | None) -> Tensor | None:
 
 
 def _readable(x: Tensor) -> Tensor:
-    """As the kernels read it: samples or features of a matrix side by side, images contiguous, numbers as they lie in
-    memory."""
+    """Return a tensor that the kernels can read: samples or features of a matrix contiguous, images fully contiguous,
+    and no lazy conjugation or negation."""
     if x.dim() != 2 or (x.is_contiguous() and not x.is_neg()):
         return _contiguous(x)
     x = x.resolve_neg()
@@ -164,7 +164,7 @@ class FusedDendrites(torch.autograd.Function):
         activation: Callable[[Tensor], Tensor],
         patches: PatchGrid | None,
     ) -> Tensor:
-        """Outputs; what the kernels keep is kept for the way back."""
+        """Compute the outputs and save what the backward pass needs."""
         tensors = _readable(x), _contiguous(weight), _contiguous(bias)
         y, kept = run_forward(*tensors, plan.program, seed, options, grid=patches)
         ctx.save_for_backward(x, weight, bias, seed, kept)
@@ -177,7 +177,7 @@ class FusedDendrites(torch.autograd.Function):
         x, weight, bias, seed, kept = ctx.saved_tensors
         plan, options, patches, needed = ctx.plan, ctx.options, ctx.patches, ctx.needs_input_grad[:3]
         if not torch.is_grad_enabled() and not is_transformed(gy):
-            # Hooks on saved tensors may have changed how these lie in memory.
+            # Hooks on saved tensors may have changed their memory layout.
             tensors = _readable(x), _contiguous(weight), _contiguous(bias), kept.contiguous()
             found = run_backward(_readable(gy), *tensors, plan.program, seed, options, needed[0], grid=patches)
             if found is not None:
@@ -196,7 +196,7 @@ def _gradients_by_operations(
     arguments: tuple[Any, ...],
     patches: PatchGrid | None = None,
 ) -> list[Tensor | None]:
-    """The same gradients through the eager backend, with a graph of their own if somebody will differentiate them."""
+    """The same gradients through the eager backend, with a graph if they will be differentiated again."""
     again, (x, weight, bias) = torch.is_grad_enabled(), tensors
     with torch.autocast("cpu", enabled=False):
         with torch.enable_grad():
@@ -211,7 +211,7 @@ def _gradients_by_operations(
 # ------------------------------------------------------------------------------------- the op that compilers can trace
 
 LANES = 64
-"""Samples of a tile in a compiled graph: the memory it keeps must be a plain function of the batch."""
+"""Samples per tile in a compiled graph, fixed so that the saved memory is a simple function of the batch size."""
 
 _SCHEMA_TAIL = (
     "Tensor tables, int[] sizes, Tensor? seed, str activation, float slope, bool root_activation, float dropout"
@@ -238,7 +238,7 @@ def _forward_op(
 
 
 def _checked_program(x: Tensor, weight: Tensor, bias: Tensor | None, tables: Tensor, sizes: Sequence[int]) -> Program:
-    """Anybody can call a registered op, and the kernels believe what they are told."""
+    """Check the sizes: anyone can call a registered op, and the kernels do not check their arguments."""
     program = Program(tables, Sizes(*sizes))
     wanted, found = (program.sizes.features, program.sizes.edges), (x.shape[-1], weight.shape[0])
     if x.dim() != 2 or wanted != found or (bias is not None and bias.shape[0] != program.sizes.nodes):
@@ -269,7 +269,7 @@ def _backward_op(
     tensors = _contiguous(x), _contiguous(weight), _contiguous(bias)
     found = run_backward(_contiguous(gy), *tensors, kept.contiguous(), program, seed, options, need_gx, LANES)
     gradients = found or _gradients_in_a_thread(gy, tensors, program, seed, options, need_gx)
-    return tuple(gy.new_empty(0) if gradient is None else gradient.clone() for gradient in gradients)  # and no views
+    return tuple(gy.new_empty(0) if gradient is None else gradient.clone() for gradient in gradients)  # no views
 
 
 def _gradients_in_a_thread(
@@ -280,8 +280,8 @@ def _gradients_in_a_thread(
     options: Options,
     need_gx: bool,
 ) -> list[Tensor | None]:
-    """Gradients through the eager backend for numbers that are not finite. Within an op torch has switched autograd off
-    for the thread it runs in: hence another."""
+    """Gradients through the eager backend, for numbers that are not finite. This takes another thread because torch
+    disables autograd in the thread that runs an op."""
     activations = {"LeakyReLU": nn.LeakyReLU(options.slope), "Tanh": nn.Tanh(), "Sigmoid": nn.Sigmoid()}
     activation = {**activations, "ReLU": nn.ReLU(), "Identity": nn.Identity()}[options.activation]
     forest, found = program.forest(), list[Tensor | None]()

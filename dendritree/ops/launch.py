@@ -1,4 +1,4 @@
-"""Calling the fused kernels: giving them memory and threads; nothing numeric."""
+"""Calls of the fused kernels: provides memory and threads. No arithmetic happens here."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ __all__ = [
 ]
 
 ITEM_SIZES = {torch.float32: 4, torch.float64: 8}
-"""The number types the kernels compute in, and their bytes."""
+"""The dtypes the kernels compute in, and their bytes per number."""
 
 PARALLEL_FROM = 200_000
-"""Multiply-adds below which one thread does it all."""
+"""Multiply-adds below which one thread does all the work."""
 
 LANES = {torch.float32: (16, 64, 128), torch.float64: (16, 64)}
-"""Samples of a tile. Longer ones spend less on reading the tree and more on samples that are not there."""
+"""Samples per tile. Longer tiles spend less time on reading the tree and more on padding."""
 
 COST_OF_A_TILE = 24
-"""What a tile costs beside its samples, in samples (measured: 16 to 32)."""
+"""Fixed cost of a tile besides its samples, in samples (measured: 16 to 32)."""
 
 INPUT_TILES = 1 << 20
-"""Bytes that the inputs of a tile of samples may have, to stay in the second cache: more inputs, shorter tiles."""
+"""Maximum bytes of the inputs of a tile, to stay in the L2 cache: the more inputs, the shorter the tiles."""
 
 KEPT_INPUTS = 1 << 22
-"""Bytes of inputs up to which their tiles are shared between threads and kept for the backward pass. Beyond, making
-them again costs less than the memory."""
+"""Bytes of inputs up to which their tiles are shared between threads and saved for the backward pass. Beyond that,
+recomputing them costs less than the memory."""
 
 FOUR = 4
-"""Tiles that four nodes have at hand."""
+"""Scratch tiles for four nodes that are computed together."""
 
 HUGE_PAGES_FROM = 1 << 22
-"""Bytes from which NumPy asks the system for huge pages: touching 40 MB for the first time took 3.5 ms, not 16."""
+"""Bytes from which NumPy requests huge pages: touching 40 MB for the first time then took 3.5 ms instead of 16."""
 
 
 class Options(NamedTuple):
-    """What a call does besides the forest and its tensors."""
+    """The options of a call, besides the forest and its tensors."""
 
     activation: str
     slope: float
@@ -66,7 +66,7 @@ class Options(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How a batch is cut into tiles, and where things lie in the memory that is kept for the backward pass."""
+    """How a batch is divided into tiles, and the layout of the memory that is saved for the backward pass."""
 
     lanes: int
     blocks: int
@@ -81,21 +81,21 @@ class Layout(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """All of a call that does not depend on its tensors: made once for a size of batches."""
+    """Everything about a call that does not depend on its tensors: made once per batch size."""
 
     layout: Layout
     entry: Entry
     settings: bytes
     workers: int
     work_bytes: int
-    """Working memory of all threads, and before it of all together."""
+    """Bytes of working memory in total: what all threads share, then the part of each thread."""
     common_bytes: int
     groups: int
     parts: int
 
 
 def choose_lanes(batch: int, sizes: Sizes, dtype: torch.dtype) -> int:
-    """Samples of a tile, by the sizes alone.
+    """Samples per tile, from the sizes alone.
 
     >>> sizes = Sizes(1024, 10, 330, 10560, 2, 100, 5, 0, 0, 0)
     >>> [choose_lanes(batch, sizes, torch.float32) for batch in (1, 32, 64, 128, 200, 4096)]
@@ -103,20 +103,20 @@ def choose_lanes(batch: int, sizes: Sizes, dtype: torch.dtype) -> int:
     """
     lengths = LANES[dtype]
     fitting = [lanes for lanes in lengths if sizes.features * lanes * ITEM_SIZES[dtype] <= INPUT_TILES]
-    if sizes.chunks == 1 and batch * sizes.edges >= 2 * PARALLEL_FROM:  # threads can share nothing but tiles
+    if sizes.chunks == 1 and batch * sizes.edges >= 2 * PARALLEL_FROM:  # threads can only divide up the tiles
         fitting = [lanes for lanes in fitting if 2 * lanes <= batch]
     return min(fitting or lengths[:1], key=lambda lanes: -(-batch // lanes) * (lanes + COST_OF_A_TILE))
 
 
 def kept_bytes_of_a_tile(sizes: Sizes, dtype: torch.dtype, activation: str, dropout: float, lanes: int) -> int:
-    """What the forward pass keeps for the backward pass, beside the inputs: traces of nodes, bits of synapses."""
+    """Bytes that the forward pass saves for the backward pass besides the inputs: traces of nodes, bits of synapses."""
     smooth = KINDS[activation] != 0
     trace = sizes.nodes * lanes * (8 * ITEM_SIZES[dtype] if smooth else 1) // 8
     return trace + (sizes.edges * lanes // 8 if dropout else 0)
 
 
 def _layout(batch: int | Images, sizes: Sizes, dtype: torch.dtype, options: Options, lanes: int | None) -> Layout:
-    """With `lanes`, tiles of that length, and inputs are not kept."""
+    """The layout of a batch. With `lanes`, tiles have that length and inputs are not saved."""
     item, keeps_inputs, sheet, tiles_of_block = ITEM_SIZES[dtype], False, None, 1
     if isinstance(batch, Images):
         sheet, lanes = choose_sheet(batch, LANES[dtype], COST_OF_A_TILE, item)
@@ -195,10 +195,11 @@ def run_forward(
     y: Tensor | None = None,
     grid: PatchGrid | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Outputs (batch, neurons) of inputs (batch, features), and the memory that the backward pass wants to see again.
+    """Outputs (batch, neurons) for inputs (batch, features), and the memory that the backward pass needs.
 
-    Outputs are new, or `y` if it is given: any shape, with that order of numbers in memory. With a grid, outputs
-    (images, neurons, height, width) of contiguous images (images, channels, height, width).
+    Outputs are written to a new tensor, or to `y` if it is given, which may have any shape with that order of numbers
+    in memory. With a grid, outputs are (images, neurons, height, width) for contiguous images (images, channels,
+    height, width).
     """
     sizes, dtype = program.sizes, weight.dtype
     batch, positions, of_y = _batch(x, grid)
@@ -213,7 +214,7 @@ def run_forward(
 
 
 def _batch(x: Tensor, grid: PatchGrid | None) -> tuple[int | Images, int, tuple[int, ...]]:
-    """What `_recipe` is asked for, the positions of a sample or image, the height and width of outputs."""
+    """The batch argument of `_recipe`, the positions per sample or image, and the height and width of outputs."""
     if grid is None:
         return x.shape[0], 1, ()
     images = Images(grid, x.shape[0], x.shape[2], x.shape[3])
@@ -234,7 +235,7 @@ def run_backward(
     lanes: int | None = None,
     grid: PatchGrid | None = None,
 ) -> tuple[Tensor | None, Tensor, Tensor] | None:
-    """Gradients of inputs (None if not needed), weights and biases; None where numbers are not finite."""
+    """Gradients of inputs (None if not needed), weights and biases; None if numbers are not finite."""
     sizes, dtype = program.sizes, weight.dtype
     if not x.shape[0]:
         return torch.zeros_like(x) if need_gx else None, torch.zeros_like(weight), weight.new_zeros(sizes.nodes)
@@ -272,9 +273,9 @@ def _run(
     gw: Tensor | None = None,
     gb: Tensor | None = None,
 ) -> bool:
-    """Run a kernel on memory that must outlive it, `y` with these strides in bytes; whether it failed."""
+    """Run a kernel on memory that must outlive it, `y` with these strides in bytes; return whether it failed."""
     layout, item, at = recipe.layout, weight.itemsize, kept.data_ptr()
-    # What a call worked on is held for the next one of its thread; a call that was interrupted gives nothing back.
+    # Working memory is kept for the thread's next call; an interrupted call does not return it.
     work: Tensor | None = vars(_local).pop("work", None)
     if work is None or work.shape[0] < recipe.work_bytes:
         work = _empty(recipe.work_bytes)
@@ -316,7 +317,7 @@ def _run(
 
 
 def _empty(size: int) -> Tensor:
-    """So many bytes, not initialized, from a multiple of 64 on: vectors like to begin there."""
+    """Allocate uninitialized bytes, aligned to 64 for vector loads."""
     if size < HUGE_PAGES_FROM:
         return torch.empty(size, dtype=torch.uint8)
     memory = np.empty(size + 64, np.uint8)
@@ -324,11 +325,11 @@ def _empty(size: int) -> Tensor:
 
 
 def ranges(total: int, pieces: int) -> list[tuple[int, int]]:
-    """Cut `0 ... total - 1` into at most so many runs."""
+    """Split `0 ... total - 1` into at most `pieces` runs."""
     pieces = min(pieces, total)
     return [(i * total // pieces, (i + 1) * total // pieces) for i in range(pieces)]
 
 
 def workers_for(multiply_adds: int) -> int:
-    """Threads worth waking."""
+    """The number of threads worth waking for this much work."""
     return torch.get_num_threads() if multiply_adds >= PARALLEL_FROM else 1

@@ -1,7 +1,7 @@
-"""Machine code of kernels, kept in files and loaded by LLVM alone.
+"""Machine code of kernels, cached in files and loaded with LLVM only.
 
-To import Numba and to prepare it takes longer than everything else about a first call, so only a process that compiles
-does. Code is loaded in one way, whether it was compiled just now or long ago.
+Importing and initializing Numba takes longer than everything else in a first call, so only a process that compiles
+does so. Code is loaded the same way whether it was just compiled or read from a file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Code", "CodeFile", "Loaded", "file_of", "load", "source_stamp"]
 
 KERNELS = Path(__file__).parent / "kernels"
 SETTINGS = ("CPU_NAME", "CPU_FEATURES", "ENABLE_AVX", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
-"""Numba's own settings that change what it compiles to: variables NUMBA_... of the environment."""
+"""Numba settings that affect the compiled code: the environment variables NUMBA_..."""
 
 
 class Code(NamedTuple):
@@ -32,9 +32,9 @@ class Code(NamedTuple):
     symbol: str
     """Its name within the object."""
     needs: Sequence[str]
-    """Functions of other libraries that it calls, except those of C that LLVM itself provides."""
+    """Functions of other libraries that it calls, except those of the C library that LLVM itself provides."""
     content: bytes
-    """The object, as a linker would take it."""
+    """The object file."""
 
 
 class Loaded(NamedTuple):
@@ -42,18 +42,18 @@ class Loaded(NamedTuple):
 
     address: int
     engine: Any
-    """What holds it there."""
+    """The object that keeps it in memory."""
 
 
 def load(code: Code) -> Loaded | None:
-    """Bring a kernel into memory; None where this process lacks something that it calls."""
+    """Load a kernel into memory; None if this process lacks a function that it calls."""
     from llvmlite import binding
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine()
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)  # which makes symbols of C known, too
-    if any(binding.address_of_symbol(name) is None for name in code.needs):  # LLVM itself would end the process
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)  # registers C library symbols too
+    if any(binding.address_of_symbol(name) is None for name in code.needs):  # LLVM would abort the process
         return None
     engine.add_object_file(binding.ObjectFileRef.from_data(code.content))
     engine.finalize_object()
@@ -61,10 +61,10 @@ def load(code: Code) -> Loaded | None:
 
 
 class CodeFile:
-    """The file of one kernel, in the first of some folders that has it or that can be written.
+    """The file of one kernel, in the first of several folders that has it or that is writable.
 
-    It begins with a digest of itself, of our sources, of Numba's version and of the machine, and is read only if that
-    is right. A bad disk may have left anything there, and wrong machine code ends the process that calls it.
+    It begins with a digest of its content, of our sources, of Numba's version and of the machine, and is used only if
+    the digest matches: a damaged disk may have left anything there, and wrong machine code crashes the process.
     """
 
     def __init__(self, folders: Sequence[Path], name: str, about: str) -> None:
@@ -72,11 +72,11 @@ class CodeFile:
         self.about = f"{name} {about} "
 
     def read(self) -> Code | None:
-        """What was written; None if there is nothing, or anything else."""
+        """The stored code; None if there is no file or its digest does not match."""
         size = hashlib.sha256().digest_size
         for path in self.paths:
             try:
-                whole = path.read_bytes() if path.is_file() else b""  # to open a pipe would wait for somebody to write
+                whole = path.read_bytes() if path.is_file() else b""  # opening a pipe would block
             except OSError:
                 continue
             if whole and whole[:size] == self._digest(whole[size:]):
@@ -86,7 +86,7 @@ class CodeFile:
         return None
 
     def write(self, code: Code) -> None:
-        """Keep a code where that is possible: it only saves time."""
+        """Store the code if possible; a failure is ignored, since the file only saves time."""
         if (path := self.writable()) is not None:
             content = json.dumps([code.symbol, list(code.needs)]).encode() + b"\n" + code.content
             try:
@@ -95,7 +95,7 @@ class CodeFile:
                 return
 
     def writable(self) -> Path | None:
-        """Where it can be written, if anywhere."""
+        """The path at which the file can be written, if any."""
         for path in self.paths:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,13 +110,13 @@ class CodeFile:
 
 
 def file_of(kernel: str) -> CodeFile:
-    """The file of a kernel: where `NUMBA_CACHE_DIR` says; else with the package or in the user's cache."""
+    """The file of a kernel: in `NUMBA_CACHE_DIR` if it is set, else in `kernels/__pycache__` or the user's cache."""
     about, machine = _about()
     return CodeFile(_folders(), f"{kernel}-{machine}", about)
 
 
 def _folders() -> list[Path]:
-    own = f"dendritree-{hashlib.sha256(os.fsencode(KERNELS)).hexdigest()[:16]}"  # other versions may lie beside it
+    own = f"dendritree-{hashlib.sha256(os.fsencode(KERNELS)).hexdigest()[:16]}"  # other versions may be next to it
     if asked := os.environ.get("NUMBA_CACHE_DIR"):
         return [Path(asked) / own]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
@@ -125,7 +125,7 @@ def _folders() -> list[Path]:
 
 @functools.cache
 def _about() -> tuple[str, str]:
-    """All that a kernel's code depends on; and the machine alone, as a part of a name."""
+    """Everything that a kernel's code depends on, and a part of the file name that identifies the machine."""
     from llvmlite import binding
 
     host = [binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
@@ -135,6 +135,6 @@ def _about() -> tuple[str, str]:
 
 
 def source_stamp(folder: Path) -> str:
-    """A digest of all that the kernels are compiled from."""
+    """A digest of the sources that the kernels are compiled from."""
     sources = sorted([*folder.glob("*.py"), folder.parent / "header.py"])
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

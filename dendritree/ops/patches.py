@@ -1,4 +1,4 @@
-"""The patches of an image that a convolution reads, and the slow way to read them: a copy of every patch."""
+"""The patches of an image that a convolution reads, and the slow way to read them: by copying every patch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PatchGrid(NamedTuple):
 
     channels: int
     kernel: tuple[int, int]
-    """Rows and columns of a patch; pairs are in this order throughout."""
+    """Rows and columns of a patch; all pairs are in this order."""
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     """Zeros beyond the left, right, upper and lower edge."""
@@ -29,11 +29,11 @@ class PatchGrid(NamedTuple):
 
     @property
     def features(self) -> int:
-        """Numbers of a patch."""
+        """The number of values in a patch."""
         return self.channels * self.kernel[0] * self.kernel[1]
 
     def counts(self, height: int, width: int) -> tuple[int, int]:
-        """How many patches lie below and beside each other; an image that holds none raises."""
+        """The number of patches per column and per row; raises for an image smaller than a patch."""
         left, right, top, bottom = self.padding
         padded, span = (height + top + bottom, width + left + right), self.span
         if height < 1 or width < 1 or padded[0] < span[0] or padded[1] < span[1]:
@@ -49,7 +49,7 @@ class PatchGrid(NamedTuple):
         return self.dilation[0] * (self.kernel[0] - 1) + 1, self.dilation[1] * (self.kernel[1] - 1) + 1
 
     def check(self, x: Tensor) -> None:
-        """Raise for anything that is not images of these channels that hold a patch."""
+        """Raise unless `x` is images with this many channels, each at least as large as a patch."""
         if x.dim() < 3 or x.shape[-3] != self.channels:
             raise ShapeError(
                 f"the input must be images of shape (..., {self.channels}, height, width): got {tuple(x.shape)}"
@@ -59,12 +59,12 @@ class PatchGrid(NamedTuple):
     def copied(self, x: Tensor) -> Tensor:
         """All patches of images (..., channels, height, width), one per row: (images, patches, features).
 
-        To `unfold` all of them are channels of one image: for each image it would start a kernel of its own on a GPU.
+        All images are passed to `unfold` as channels of a single image: on a GPU it would launch one kernel per image.
         """
         left, right, top, bottom = self.padding
         even = left == right and top == bottom
         images = x if x.dim() == 4 else x.reshape(-1, *x.shape[-3:])
-        image = images.reshape(1, -1, *x.shape[-2:]) if images.shape[0] else images  # it takes no image of no channels
+        image = images.reshape(1, -1, *x.shape[-2:]) if images.shape[0] else images  # it rejects zero channels
         image = image if even else F.pad(image, self.padding)
         columns = F.unfold(image, self.kernel, self.dilation, (top, left) if even else 0, self.stride)
         return columns.reshape(images.shape[0], self.features, columns.shape[-1]).transpose(1, 2)

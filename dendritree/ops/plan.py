@@ -1,4 +1,4 @@
-"""A forest prepared for a device: the tables each backend works with, made when first asked for."""
+"""A forest prepared for a device: the tables of each backend, built on first use."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Plan:
 
     @cached_property
     def layout(self) -> Layout:
-        """For the eager backend."""
+        """The tables of the eager backend."""
         return make_layout(self.forest, self.device)
 
     @cached_property
     def program(self) -> Program:
-        """For the fused backend."""
+        """The tables of the fused backend."""
         return make_program(self.forest)
 
     @cached_property
     def ties(self) -> tuple[Tensor, Tensor] | None:
-        """The weight of each edge and the bias of each node, of a forest with tied nodes."""
+        """The weight index of each edge and the bias index of each node; None for a forest without tied nodes."""
         if self.forest.template is None:
             return None
         edges, nodes = self.forest.weight_of_edge, self.forest.bias_of_node
@@ -43,12 +43,12 @@ class Plan:
 
     @cached_property
     def pairs(self) -> Tensor:
-        """For dropout, outside the fused backend."""
+        """The synapse pairs for dropout outside the fused backend."""
         return synapse_pairs(self.forest, self.device)
 
 
 def make_plan(forest: Forest, device: torch.device | str = "cpu") -> Plan:
-    """Prepare a forest for a device. The tables are made here, not while a compiler traces.
+    """Prepare a forest for a device. The tables are built here, so that a compiler does not trace their construction.
 
     >>> make_plan(Forest.grow(2, fan_in=4)).layout.chained
     True

@@ -1,13 +1,13 @@
 """A forest laid out for the fused kernels.
 
-Nodes get *places*, the order in which they are computed, children before parents. *Chunks* are runs of neurons, for
-threads to take and so small that the values they hold at a time stay in the second cache. Within a chunk come first the
-*segments*, subtrees of few synapses, sorted by the inputs they read, so that neighbors find those inputs in the first
-cache; then all nodes above them.
+The *place* of a node is its position in the order of computation, children before parents. *Chunks* are runs of neurons
+that threads take, small enough that the values they hold at a time stay in the L2 cache. A chunk starts with its
+*segments*, subtrees with few synapses, sorted by the inputs they read, so that neighbors find those inputs in the L1
+cache; all nodes above them follow.
 
-The value of a node lives in a *slot* of working memory until its parent has read it. Within a segment slots are a
-stack: the children of a node lie from its own slot on, and its value takes the place of its first child's. The backward
-pass goes the same way in reverse, so that the same slots serve it.
+The value of a node is held in a *slot* of working memory until its parent has read it. Within a segment, slots form a
+stack: the children of a node are stored from its own slot on, and its value replaces that of its first child. The
+backward pass uses the same order in reverse, and so the same slots.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from .sheets import row_shifts
 __all__ = ["Program", "make_program"]
 
 SEGMENT = 64
-"""Synapses of a segment at most."""
+"""Maximum synapses of a segment."""
 
 CHUNK_VALUES = 1024
-"""Values that a chunk may hold beside its segments: 512 kB for tiles of 128 numbers."""
+"""Maximum values that a chunk may hold besides its segments: 512 kB for tiles of 128 numbers."""
 
 SHEETS = 16
-"""Sizes of images whose tables a program keeps."""
+"""The number of image sizes whose tables a program caches."""
 
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Program:
-    """All tables in one tensor, so that a compiled graph carries one constant."""
+    """The tables of a forest, all in one tensor, so that a compiled graph carries a single constant."""
 
     tables: Tensor
-    """32-bit integers: the tables one after the other."""
+    """The tables one after another, as 32-bit integers."""
     sizes: Sizes
 
     @cached_property
@@ -53,7 +53,7 @@ class Program:
         return torch.tensor(self.sizes)
 
     def shifted(self, grid: PatchGrid, sheet: Sheet) -> tuple[Tensor, Tensor]:
-        """For images: `rows` with the distances of inputs in planes; and the sheet as the kernels read it."""
+        """The tables for images: `rows` as distances of inputs in planes, and the sheet as the kernels read it."""
         found = self._shifted.get((grid, sheet))
         if found is None:
             rows = self.tables.numpy()[self.sizes.rows_at // 4 :][: self.sizes.edges].copy()
@@ -104,11 +104,11 @@ def make_program(forest: Forest) -> Program:
     chunk = chunk_of_neuron[forest.neuron_of_node]
     head, slot, walk = _walk(forest, is_head)
     first_input = _combined_below(forest, np.arange(features + nodes), np.minimum)
-    # The last key counts most: chunks, in each first the segments, by their inputs, then by their neurons.
+    # The last key is the primary one: by chunk, segments first, then by their inputs, then by their neurons.
     order = np.lexsort((walk, forest.neuron_of_node[head], first_input[head] * in_segment, ~in_segment, chunk))
 
     held = order[is_held[order]]
-    first_held = np.searchsorted(chunk[held], chunk[held])  # of the same chunk: chunks take turns in these slots
+    first_held = np.searchsorted(chunk[held], chunk[held])  # of the same chunk: chunks reuse these slots
     slot[held] = slot.max(initial=-1) + 1 + np.arange(len(held)) - first_held
 
     begin, end = forest.offsets[:-1], forest.offsets[1:]
@@ -145,7 +145,7 @@ def make_program(forest: Forest) -> Program:
 
 
 def _combined_below(forest: Forest, rows: Integers, combine: np.ufunc) -> Integers:
-    """For each node its own number combined with all below it; `rows` has one per input and per node."""
+    """For each node, its own number combined with those of all rows below it; `rows` has one per input and node."""
     for level, edges, begin in forest.ascend():
         here = slice(forest.in_features + level.start, forest.in_features + level.stop)
         rows[here] = combine(rows[here], combine.reduceat(rows[forest.source[edges]], begin))
@@ -153,11 +153,11 @@ def _combined_below(forest: Forest, rows: Integers, combine: np.ufunc) -> Intege
 
 
 def _quarters(places: npt.NDArray[np.void], rows: IntArray, chunk: Integers) -> npt.NDArray[np.bool_]:
-    """Which places are one of four in a row, of one chunk, whose nodes read the same inputs and nothing else."""
+    """Which places belong to four consecutive ones, in one chunk, whose nodes read the same inputs and no dendrite."""
     first, fan_in = places["first"].astype(np.int64), places["fan_in"].astype(np.int64)
     alike = (fan_in[1:] == fan_in[:-1]) & (chunk[1:] == chunk[:-1])
     alike &= (places["synapses"] == fan_in)[1:] & (places["synapses"] == fan_in)[:-1]
-    if alike.any():  # so far by their sizes: compare their rows, edge by edge
+    if alike.any():  # alike in size so far: compare their rows, edge by edge
         count = fan_in[:-1][alike]
         begin = np.cumsum(count) - count
         edge = np.arange(count.sum()) - np.repeat(begin, count)
@@ -171,7 +171,7 @@ def _quarters(places: npt.NDArray[np.void], rows: IntArray, chunk: Integers) -> 
 
 
 def _in_segment(forest: Forest, inner: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Whether a node belongs to a segment: few synapses lie below it, or nothing else does."""
+    """Whether a node belongs to a segment: it has few synapses below it, or nothing but synapses."""
     is_input = np.arange(forest.in_features + forest.nodes) < forest.in_features
     synapses = _combined_below(forest, is_input.astype(np.int64), np.add)
     in_segment: npt.NDArray[np.bool_] = (synapses <= SEGMENT) | ~np.logical_or.reduceat(inner, forest.offsets[:-1])
@@ -179,8 +179,9 @@ def _in_segment(forest: Forest, inner: npt.NDArray[np.bool_]) -> npt.NDArray[np.
 
 
 def _chunks(held: Integers) -> Integers:
-    """The chunk of each neuron, given how many values each holds. They depend on the forest alone, not on the threads:
-    two at least, for two threads, as equal as neurons allow; many are a multiple of 4, the shares that threads take."""
+    """The chunk of each neuron, given how many values each holds. Chunks depend only on the forest, not on the threads:
+    at least two, for two threads, as equal as possible; a larger number is a multiple of 4, the shares that threads
+    take."""
     count = max(2, -(-int(held.sum()) // CHUNK_VALUES))
     count = count if count == 2 else -(-count // 4) * 4
     before = np.cumsum(held) - held
@@ -189,10 +190,11 @@ def _chunks(held: Integers) -> Integers:
 
 
 def _walk(forest: Forest, is_head: npt.NDArray[np.bool_]) -> tuple[Integers, Integers, Integers]:
-    """For each node the head of its segment (itself above all segments), its slot in the segment's stack (-1 for heads
-    and what is above them), and its number in a walk of all trees, children before parents, each branch in one run."""
+    """For each node, the head of its segment (itself if it is above all segments), its slot in the segment's stack (-1
+    for heads and the nodes above them), and its position in a walk over all trees, children before parents and each
+    branch contiguous."""
     is_node = np.arange(forest.in_features + forest.nodes) >= forest.in_features
-    size = _combined_below(forest, is_node.astype(np.int64), np.add)  # nodes of the branch that ends in each
+    size = _combined_below(forest, is_node.astype(np.int64), np.add)  # nodes of the branch that ends in each node
     end, slot, head = np.zeros(forest.nodes, np.int64), np.full(forest.nodes, -1), np.arange(forest.nodes)
     end[forest.roots] = np.cumsum(size[forest.roots])
     for _, child, parent in forest.descend():

@@ -84,7 +84,7 @@ def dendritic(
         y = z @ (w * mask).T  # (..., nodes)
         y = y if b is None else y + b
         keep_linear = is_root[level].to(x.device) & (not root_activation)
-        y = torch.where(keep_linear, y, activation(y.clone()))  # it may change what it is given
+        y = torch.where(keep_linear, y, activation(y.clone()))  # the activation may work in place
         z = torch.cat([z[..., carried], y], dim=-1)
     # Roots of shallow trees are carried to the end, so z holds all roots, in the order of their nodes.
     order = np.argsort(np.argsort(forest.roots))

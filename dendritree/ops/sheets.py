@@ -1,4 +1,4 @@
-"""How the images of a convolution are cut into blocks and laid out in planes for the fused kernels."""
+"""How the images of a convolution are divided into blocks and laid out in planes for the fused kernels."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .patches import PatchGrid
 __all__ = ["Images", "block_tiles", "choose_sheet", "planes_of", "row_shifts"]
 
 PLANES = 1 << 19
-"""Bytes that the planes of a block may have, unless one image has more: twice as many stay in the second cache."""
+"""Maximum bytes of the planes of a block, unless one image has more: twice as many stay in the L2 cache."""
 
 LEAST_BLOCKS = 8
-"""Blocks that threads can share, if there are as many images."""
+"""Minimum number of blocks for threads to share, if there are as many images."""
 
 LINE = 64
-"""Bytes of a line of the cache."""
+"""Bytes per cache line."""
 
 
 class Images(NamedTuple):
@@ -33,7 +33,7 @@ class Images(NamedTuple):
 
 
 def choose_sheet(images: Images, lengths: Sequence[int], cost_of_a_tile: int, item: int) -> tuple[Sheet, int]:
-    """The sheet, and the length of its tiles, that computes least beside real positions; by the sizes alone.
+    """The sheet and tile length that waste the least work besides real positions, from the sizes alone.
 
     >>> images = Images(PatchGrid(64, (3, 3), padding=(1, 1, 1, 1)), 64, 16, 16)
     >>> sheet, lanes = choose_sheet(images, (16, 64, 128), 24, 4)
@@ -58,22 +58,22 @@ def _choices(images: Images, lengths: Sequence[int], item: int) -> Iterator[tupl
 
 
 def _sheet(images: Images, each: int, lanes: int, item: int) -> Sheet:
-    """So many images in a block."""
+    """The sheet for `each` images per block."""
     grid, _, height, width = images
     left, right, top, bottom = grid.padding
     out_rows, out_columns = grid.counts(height, width)
-    # The zeros after a row are also those before the next one, and so with images.
+    # The zeros after a row are also those before the next one; the same holds for images.
     rows = max(-(-(height + max(top, bottom)) // grid.stride[0]), out_rows)
     columns = max(-(-(width + max(left, right)) // grid.stride[1]), out_columns)
     sheet = Sheet(each, grid.channels, height, width, top, left, *grid.stride, rows, columns, 0, out_rows, out_columns)
-    # An odd number of lines: planes a power of two apart would push each other out of the first cache.
+    # An odd number of lines: planes a power of two apart would evict each other from the L1 cache.
     last = block_tiles(sheet, lanes) * lanes + int(_shifts(grid, sheet).max())
     lines = -(-last * item // LINE) | 1
     return sheet._replace(plane=lines * LINE // item)
 
 
 def block_tiles(sheet: Sheet, lanes: int) -> int:
-    """Tiles of a block: up to the last position at which a patch begins."""
+    """Tiles per block: up to the last position at which a patch begins."""
     last_row = (sheet.images - 1) * sheet.rows + sheet.out_rows - 1
     return -(-(last_row * sheet.columns + sheet.out_columns) // lanes)
 
@@ -84,14 +84,14 @@ def planes_of(sheet: Sheet) -> int:
 
 
 def _shifts(grid: PatchGrid, sheet: Sheet) -> npt.NDArray[np.int64]:
-    """For each place of a patch, (rows, columns), how far its tile lies from that of the first place, in its plane."""
+    """The distance of the tile of each pixel of a patch from that of its first pixel, in its plane; (rows, columns)."""
     down, right = (np.arange(grid.kernel[axis]) * grid.dilation[axis] // grid.stride[axis] for axis in (0, 1))
     shifts: npt.NDArray[np.int64] = down[:, None] * sheet.columns + right
     return shifts
 
 
 def row_shifts(grid: PatchGrid, sheet: Sheet) -> npt.NDArray[np.int64]:
-    """For each input of a patch, how many numbers its tile lies from the beginning of the planes.
+    """For each input of a patch, the distance of its tile from the beginning of the planes, in numbers.
 
     >>> grid = PatchGrid(1, (2, 2))
     >>> row_shifts(grid, _sheet(Images(grid, 1, 4, 4), 1, 16, 4)).tolist()

@@ -1,8 +1,9 @@
-"""Threads for kernels: torch's own where they can be had, else a small pool.
+"""Threads for kernels: torch's own if they are available, else a small pool.
 
-Torch's threads, OpenMP's, are warm between two of its operations: they take work over in 1 to 5 microseconds, a pool of
-Python threads in 20 to 70. A call ends when all its threads have, and so does Ctrl-C. A forked child of a process that
-used them would hang in them, as it would in torch's own operations, so there one thread does all.
+Torch's OpenMP threads stay awake between operations: they take over work in 1 to 5 microseconds, a pool of Python
+threads in 20 to 70. A call returns when all its threads have finished, and Ctrl-C waits for them too. A forked child of
+a process that used these threads would hang in them, as it would in torch's own operations, so one thread does all the
+work there.
 
 Numba's `parallel=True` is not used: its OpenMP layer kills a forked child and its workqueue layer aborts when two
 threads call at once.
@@ -29,7 +30,7 @@ Job = tuple[Callable[..., Any], Sequence[Any], object, "queue.SimpleQueue[BaseEx
 
 
 class Pool:
-    """Threads that wait for jobs; more are started when more are asked for, and none ever ends."""
+    """Threads that wait for jobs; more are started on demand, and none ever ends."""
 
     def __init__(self) -> None:
         self.jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
@@ -37,7 +38,7 @@ class Pool:
         self.lock = threading.Lock()
 
     def grow(self, size: int) -> None:
-        """Have at least `size` threads."""
+        """Start threads until there are at least `size`."""
         with self.lock:
             while self.size < size:
                 threading.Thread(target=self._work, name=f"dendritree-{self.size}", daemon=True).start()
@@ -51,7 +52,7 @@ class Pool:
                 done.put(None)
             except BaseException as error:  # handed to the caller, who raises it
                 done.put(error)
-            del function, arguments, memory, done  # not until the next job
+            del function, arguments, memory, done  # do not hold these until the next job
 
 
 _pool = Pool()
@@ -59,7 +60,7 @@ _is_forked_child = False
 
 
 def _forget_threads() -> None:
-    """A forked child has none of its parent's threads, and perhaps a lock that nobody will open."""
+    """Reset the pool: a forked child has none of its parent's threads, and maybe a lock that nobody will release."""
     global _pool, _is_forked_child
     _pool, _is_forked_child = Pool(), True
 
@@ -71,7 +72,7 @@ if hasattr(os, "register_at_fork"):
 def run(function: Callable[..., Any], jobs: Sequence[Sequence[Any]], memory: object = None) -> None:
     """Call `function` once with each set of arguments, the first in this thread and the others in the pool.
 
-    The threads hold on to `memory`, what they work on, until they are done: Ctrl-C may end the wait for them.
+    The threads hold a reference to `memory`, which they work on, until they are done: Ctrl-C may end the wait earlier.
 
     >>> seen = []
     >>> run(seen.append, [(1,), (2,), (3,)])
@@ -98,7 +99,7 @@ def run(function: Callable[..., Any], jobs: Sequence[Sequence[Any]], memory: obj
 
 @functools.cache
 def _openmp() -> Callable[[int, int, int, int], None] | None:
-    """`GOMP_parallel` of the OpenMP that torch itself uses; None where torch uses another, or none."""
+    """`GOMP_parallel` of the OpenMP library that torch uses; None if torch uses another library, or none."""
     libraries = Path(torch.__file__).parent / "lib"
     try:
         parallel = ctypes.CDLL(str(libraries / "libtorch_cpu.so")).GOMP_parallel
@@ -110,13 +111,13 @@ def _openmp() -> Callable[[int, int, int, int], None] | None:
 
 
 def run_together(entry: Entry, header: int, threads: int, memory: object) -> None:
-    """Let so many threads enter a kernel at once; it shares its work among them.
+    """Run a kernel in several threads at once; it divides its work among them.
 
     Args:
         entry: the kernel.
-        header: what it is called with.
-        threads: how many.
-        memory: what it works on.
+        header: the address of its header.
+        threads: how many threads.
+        memory: the memory it works on.
     """
     if threads == 1 or _is_forked_child:
         entry.call(header)

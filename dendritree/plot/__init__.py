@@ -1,4 +1,4 @@
-"""Pictures of trees, of what they read and learned, and of what they are worth. Needs matplotlib: the extra `plot`.
+"""Figures of trees, of what they read and learned, and of how they perform. Needs matplotlib: the extra `plot`.
 
 Every function returns a new matplotlib Figure, unknown to pyplot, takes `theme="light"` or `"dark"`, and writes an
 .svg, .png or .pdf file if `path` is given. The numbers behind the drawings come from `layout` and `fields`.

@@ -1,4 +1,4 @@
-"""Pictures of training and of size: `plot_history`, `plot_pruning`, `plot_efficiency`, `plot_comparison`."""
+"""Figures of training and of size: `plot_history`, `plot_pruning`, `plot_efficiency`, `plot_comparison`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..training import History
 from .style import NORMAL, SMALL, Picture, style_axes
 
 COLORS = ("#0072B2", "#C24E00", "#00775A", "#882255", "#8A7A00", "#332288", "#555555")
-"""Colors of runs that have no family, dark enough for their own names."""
+"""Colors of runs without a family, dark enough for text."""
 
 
 def plot_history(
@@ -33,7 +33,7 @@ def plot_history(
     """Loss and accuracy by epoch: validation as a solid line, training thin and dashed, the best epoch marked.
 
     Args:
-        history: of `dendritree.fit`, or several by name.
+        history: the history that `dendritree.fit` returns, or several by name.
         theme: `"light"` or `"dark"`.
         path: a file to write: .svg, .png or .pdf.
 
@@ -72,7 +72,7 @@ def plot_history(
 
 
 def _colored(runs: Mapping[str, Any], theme: Theme) -> list[tuple[str, tuple[str, Any]]]:
-    """Runs by name, each with a color of its own."""
+    """Runs by name, each with its own color."""
     return [(theme.adapt(color), run) for color, run in zip(itertools.cycle(COLORS), runs.items(), strict=False)]
 
 
@@ -83,12 +83,12 @@ def plot_pruning(
     ax: Any = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Any:
-    """Accuracy against size, as `pruning_curve` measured it: loss where there is no accuracy.
+    """Accuracy against size, as measured by `pruning_curve`; loss if there is no accuracy.
 
     Args:
-        curve: of `dendritree.pruning_curve`, or several by name.
+        curve: the result of `dendritree.pruning_curve`, or several by name.
         theme: `"light"` or `"dark"`.
-        ax: matplotlib axes to draw into; None makes a figure.
+        ax: matplotlib axes to draw into; None creates a figure.
         path: a file to write: .svg, .png or .pdf.
 
     Example:
@@ -116,7 +116,7 @@ def plot_pruning(
 
 
 Source = str | os.PathLike[str] | Comparison | Chart | Sequence[Chart] | Sequence[Trial]
-"""What a comparison is drawn from: the folder of a run, its trials, its summary, or charts."""
+"""The source of a comparison: the folder of a run, its trials, its summary, or charts."""
 
 
 def charts_of(source: Source) -> list[Chart]:
@@ -124,9 +124,7 @@ def charts_of(source: Source) -> list[Chart]:
     if isinstance(source, str | os.PathLike):
         with RunStore.open_for_reading(source) as store:
             if "comparison" not in store.config:
-                raise OptionError(
-                    f"the folder must be of a comparison, as dendritree compare makes it: got {Path(source)}"
-                )
+                raise OptionError(f"the folder must be made by `dendritree compare`: got {Path(source)}")
             source = summarize(trials_in(store), tasks_in(store))
     if isinstance(source, Sequence) and source and all(isinstance(each, Trial) for each in source):
         source = summarize(source)  # type: ignore[arg-type]
@@ -152,10 +150,10 @@ def plot_efficiency(
     """Accuracy against parameters on one task, one line per family, with bands for 95% intervals over seeds.
 
     Args:
-        comparison: the folder of a `dendritree compare` run, its records, or what `summarize` made of them.
-        task: by name, as `mnist` or `mnist:128`; the first by default.
+        comparison: the folder of a `dendritree compare` run, its trials, or the result of `summarize`.
+        task: name of the task, such as `mnist` or `mnist:128`; by default the first one.
         theme: `"light"` or `"dark"`.
-        ax: matplotlib axes to draw into; None makes a figure.
+        ax: matplotlib axes to draw into; None creates a figure.
         path: a file to write: .svg, .png or .pdf.
     """
     picture = Picture(theme, path)
@@ -170,7 +168,7 @@ def plot_comparison(comparison: Source, *, theme: str = "light", path: str | os.
     """All tasks of a comparison side by side: the score of every family against its parameters.
 
     Args:
-        comparison: the folder of a `dendritree compare` run, its records, or what `summarize` made of them.
+        comparison: the folder of a `dendritree compare` run, its trials, or the result of `summarize`.
         theme: `"light"` or `"dark"`.
         path: a file to write: .svg, .png or .pdf.
     """
@@ -184,7 +182,7 @@ def plot_comparison(comparison: Source, *, theme: str = "light", path: str | os.
 
 
 def _draw_sizes(charts: Mapping[Any, Chart], theme: Theme) -> None:
-    """Charts of form `scaling`, by the axes of one figure that each is drawn into."""
+    """Draw charts of form `scaling`, each into its axes of one figure."""
     models = {model: look.on(theme) for model, look in looks(charts.values()).items()}
     for axes, chart in charts.items():
         panel = chart.panels[0]
@@ -203,6 +201,6 @@ def _draw_sizes(charts: Mapping[Any, Chart], theme: Theme) -> None:
     figure = next(iter(charts)).figure
     engine = figure.get_layout_engine()
     if engine is not None:
-        engine.execute(figure)  # labels keep apart by pixels, which the layout decides
+        engine.execute(figure)  # labels are spaced in pixels, which depend on the layout
     for axes, chart in charts.items():
         label_ends(axes, chart.panels[0].lines, models, size=SMALL)

@@ -19,7 +19,7 @@ from .style import NORMAL, SMALL, Picture, caption, draw_image, draw_signed, ima
 
 MOST_BARS = 14
 LEAST_BAR = 0.004
-"""Bars shorter than this share of the longest are added to the others."""
+"""Bars shorter than this fraction of the longest are merged into the others."""
 
 
 def plot_explanation(
@@ -33,15 +33,15 @@ def plot_explanation(
     theme: str = "light",
     path: str | os.PathLike[str] | None = None,
 ) -> Any:
-    """What made an output what it is: contributions over the image, or the strongest as bars from baseline to output.
+    """Explain an output: contributions over the image, or the strongest ones as bars from baseline to output.
 
     Args:
-        explanation: of `dendritree.explain`.
+        explanation: the result of `dendritree.explain`.
         output: a neuron of the layer, or an output of the model.
-        example: of a batch.
+        example: index of the example in a batch.
         image_shape: (height, width) or (channels, height, width) of the inputs: contributions are shown on the image.
-        names: of the inputs, for bars; by default the columns of an estimator or a table, else `x0`, `x1` ...
-        x: the input that was explained; the image is then shown beside its contributions.
+        names: names of the inputs, for bars; by default the columns of an estimator or table, else `x0`, `x1` ...
+        x: the input that was explained; the image is then shown next to its contributions.
         theme: `"light"` or `"dark"`.
         path: a file to write: .svg, .png or .pdf.
 
@@ -85,7 +85,7 @@ def plot_explanation(
 
 
 def strongest(labels: Sequence[str], values: npt.NDArray[Any] | Sequence[float], most: int) -> list[tuple[str, float]]:
-    """The largest values by size, with their labels, and the sum of all others, which includes those too small to see.
+    """The values largest in size, with their labels, and the sum of all others, including those too small to see.
 
     >>> strongest(["a", "b", "c"], [1.0, -3.0, 0.5], 2)
     [('b', -3.0), ('2 others', 1.5)]
@@ -132,7 +132,7 @@ def _draw_input(axes: Any, x: Tensor, example: int, shape: tuple[int, int, int],
 
 
 def _draw_bars(axes: Any, baseline: float, bars: Sequence[tuple[str, float]], output: float, theme: Theme) -> None:
-    """A waterfall: from the baseline, one bar after the other, to the output."""
+    """A waterfall chart: from the baseline, one bar after another, to the output."""
     axes.barh(0, baseline, color=theme.pale, height=0.7)
     ends = [baseline]
     for row, (_, value) in enumerate(bars, start=1):
@@ -156,6 +156,6 @@ def _draw_bars(axes: Any, baseline: float, bars: Sequence[tuple[str, float]], ou
 
 
 def _number(value: float, smallest: float, *, signed: bool) -> str:
-    if signed and abs(value) < smallest:  # a part that nobody sees, such as 1e-39
+    if signed and abs(value) < smallest:  # too small to see, such as 1e-39
         return "\N{ALMOST EQUAL TO} 0"
     return f"{value:{'+' if signed else ''}.3g}".replace("-", "\N{MINUS SIGN}")

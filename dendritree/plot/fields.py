@@ -1,4 +1,4 @@
-"""What neurons and their branches read, and with which weight: numbers by input, no drawing."""
+"""What neurons and their branches read, and with which weight: values per input, without drawing."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class Branches(NamedTuple):
     """The branches of a neuron: the children of its root, each with its whole subtree."""
 
     nodes: Integers
-    """The dendrite that each branch begins with; `SOMA` first if the root has synapses of its own."""
+    """The first dendrite of each branch; `SOMA` comes first if the root has synapses of its own."""
     of_synapse: Integers
-    """The branch of each synapse of the neuron, as a place in `nodes`."""
+    """The branch of each synapse of the neuron, as an index into `nodes`."""
     synapses: Integers
-    """The neuron's synapses, as numbers among those of the layer."""
+    """The neuron's synapses, as indices among those of the layer."""
 
     @property
     def names(self) -> list[str]:
-        """What the branches are called in pictures."""
+        """Names of the branches in figures."""
         somas = int(self.nodes[0] == SOMA)
         return ["soma"] * somas + [f"branch {place}" for place in range(len(self.nodes) - somas)]
 
 
 def layer_of(model: Any) -> DendriticLayer:
-    """A dendritic layer: itself, or the first one of a model or of what holds a network.
+    """A dendritic layer: the argument itself, or the first one of a model or of an object that holds a network.
 
     >>> from torch import nn
     >>> layer_of(nn.Sequential(nn.Flatten(), DendriticLayer(4, 1))).in_features
@@ -61,7 +61,7 @@ def names_of(model: Any) -> list[str] | None:
 
 
 def input_names(names: Sequence[str] | None, inputs: int) -> list[str]:
-    """The names of a model's inputs: as given, or `x0`, `x1` ..."""
+    """The names of a model's inputs: those given, or `x0`, `x1` ..."""
     if names is not None and len(names) != inputs:
         raise ShapeError(f"names must be one for each of {inputs} inputs: got {len(names)}")
     return [f"x{i}" for i in range(inputs)] if names is None else list(names)
@@ -98,10 +98,10 @@ def copies_of(layer: DendriticLayer, neuron: int = 0) -> Integers | None:
 
 
 def by_branch(layer: DendriticLayer, neuron: int = 0, values: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
-    """Values of synapses, summed for each branch of a neuron and each input, shape (branches, in_features).
+    """Values of synapses, summed per branch of a neuron and per input, shape (branches, in_features).
 
-    Without values, how many synapses of each branch read each input. Those of `effective_weights` give the effective
-    receptive field of each branch; their sum is the neuron's own.
+    Without values, this is how many synapses of each branch read each input. With `effective_weights`, it is the
+    effective receptive field of each branch; their sum is that of the neuron.
     """
     values = np.ones(layer.forest.synapses, dtype=np.int64) if values is None else values
     found = branches_of(layer.forest, neuron)
@@ -111,10 +111,10 @@ def by_branch(layer: DendriticLayer, neuron: int = 0, values: npt.NDArray[Any] |
 
 
 def effective_weights(layer: DendriticLayer, examples: Tensor | None = None) -> Floats:
-    """The change of a neuron's output for each unit at a synapse, shape (synapses,).
+    """The change of a neuron's output per unit of a synapse's input, shape (synapses,).
 
-    Without examples the product of the weights from the synapse to the root, as if activations had slope 1; with
-    examples the mean over them, with the slopes of the activations between the mean example and each.
+    Without examples, this is the product of the weights from the synapse to the root, as if activations had slope 1;
+    with examples, the mean over them, using the slopes of the activations between the mean example and each example.
 
     >>> layer = DendriticLayer(4, 1, branching=2)
     >>> _ = layer.weight.data.copy_(layer.weight.new_tensor([1, 2, 3, 4, 5, 6]))
@@ -132,7 +132,7 @@ def effective_weights(layer: DendriticLayer, examples: Tensor | None = None) -> 
 
 
 def image_of_inputs(layer: DendriticLayer, image_shape: Any = None) -> tuple[int, int, int]:
-    """(channels, height, width) of the image that a layer reads: as given, as its wiring says, or square.
+    """(channels, height, width) of the image that a layer reads: as given, from its wiring, or square.
 
     >>> image_of_inputs(DendriticLayer(784, 1, branching=28))
     (1, 28, 28)
@@ -143,5 +143,5 @@ def image_of_inputs(layer: DendriticLayer, image_shape: Any = None) -> tuple[int
 
 
 def as_image(values: npt.NDArray[Any], shape: tuple[int, int, int]) -> npt.NDArray[Any]:
-    """Values by input as (..., height, width), channels added up."""
+    """Values per input as (..., height, width), summed over channels."""
     return np.asarray(values.reshape(*values.shape[:-1], *shape).sum(-3))

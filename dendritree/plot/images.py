@@ -1,4 +1,4 @@
-"""Pictures over the image grid: `plot_wiring` and `plot_weights`."""
+"""Figures over the image grid: `plot_wiring` and `plot_weights`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .fields import (
 from .style import NORMAL, SMALL, Picture, caption, draw_image, draw_signed, image_bar, one_sided
 
 MOST_BRANCHES = 12
-"""Branches of a neuron that are shown one by one."""
+"""Maximum number of branches of a neuron that are shown one by one."""
 
 
 def plot_wiring(
@@ -39,12 +39,12 @@ def plot_wiring(
 ) -> Any:
     """Which pixels each branch of a neuron reads, and how often each pixel is read by all neurons: the coverage.
 
-    Branches that share their weights are copies of one template: it is shown once, and the image with its places.
+    Branches that share their weights are copies of one template: it is shown once, with an image of its positions.
 
     Args:
         layer: a `DendriticLayer`, or a model, whose first one is drawn.
-        neuron: whose branches are shown, the first twelve of them; windows are outlined where the wiring has any.
-        image_shape: (height, width) or (channels, height, width); by default as the wiring says, or square.
+        neuron: the neuron whose first twelve branches are shown; windows are outlined if the wiring has any.
+        image_shape: (height, width) or (channels, height, width); by default from the wiring, or square.
         theme: `"light"` or `"dark"`.
         path: a file to write: .svg, .png or .pdf.
 
@@ -89,7 +89,7 @@ def _tied(
     shape: tuple[int, int, int],
     picture: Picture,
 ) -> Any:
-    """The template of a neuron whose branches are its copies, the places of these, and the coverage."""
+    """The template of a neuron whose branches are its copies, their positions, and the coverage."""
     top, left, height, width = windows[0].tolist()
     figure = picture.figure(6.6, 2.25)
     grid = figure.add_gridspec(1, 3, width_ratios=[1, 1.4, 1.7])
@@ -109,7 +109,7 @@ def _tied(
 
 
 def _coverage(axes: Any, layer: DendriticLayer, shape: tuple[int, int, int], picture: Picture, title: str) -> None:
-    """How often each pixel is read by all neurons; the pixels that no one reads end the title."""
+    """How often each pixel is read by all neurons; the title ends with the number of unread pixels."""
     coverage = as_image(layer.coverage().numpy(), shape)
     ends = (0, max(1, int(coverage.max())))
     drawn = draw_image(axes, coverage, picture.theme, colors=one_sided(picture.theme), ends=ends)
@@ -140,10 +140,10 @@ def plot_weights(
 
     Args:
         layer: a `DendriticLayer`, or a model, whose first one is drawn.
-        neurons: one row each; by default the first ten.
-        examples: inputs, shape (n, in_features), over which slopes are averaged; without, the product of the weights
-            from pixel to root is shown, as if activations had slope 1.
-        image_shape: (height, width) or (channels, height, width); by default as the wiring says, or square.
+        neurons: the neurons to show, one row each; by default the first ten.
+        examples: inputs, shape (n, in_features), over which slopes are averaged; without them, the product of the
+            weights from pixel to root is shown, as if activations had slope 1.
+        image_shape: (height, width) or (channels, height, width); by default from the wiring, or square.
         theme: `"light"` or `"dark"`.
         path: a file to write: .svg, .png or .pdf.
 
@@ -160,7 +160,7 @@ def plot_weights(
     weights = effective_weights(layer, examples)
     found = [as_image(by_branch(layer, neuron, weights), shape) for neuron in chosen]  # (branches, height, width)
     most = max(map(len, found))
-    columns = min(6, most) if most > 1 else 0  # a neuron of one branch is that branch
+    columns = min(6, most) if most > 1 else 0  # a neuron with one branch equals that branch
     figure = picture.figure(1.0 * (columns + 1) + 0.5, 1.0 * len(chosen) + 0.35)
     grid = figure.add_gridspec(len(chosen), columns + 1)
     for row, (neuron, branches) in enumerate(zip(chosen, found, strict=True)):

@@ -1,4 +1,4 @@
-"""Where the synapses and dendrites of a tree stand in a picture: positions, no drawing."""
+"""The positions of a tree's synapses and dendrites in a figure, without drawing."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 FORMS = ("auto", "layered", "radial")
-"""`layered` flows from the synapses at the left to the root at the right; `radial` has the root in the middle."""
+"""`layered` goes from the synapses on the left to the root on the right; `radial` has the root in the middle."""
 MOST_LAYERED = 48
-"""Synapses up to which `auto` is layered: more than that are too close together in a column."""
+"""Maximum number of synapses for which `auto` is layered: more are too close together in a column."""
 GAP = 0.7
-"""Extra room between the synapses of two dendrites; a synapse has room 1."""
+"""Extra space between the synapses of two dendrites; a synapse takes a space of 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class TreeLayout:
-    """The tree of one neuron in the plane; x and y from 0 to 1 if layered, within a circle of radius 1 if radial."""
+    """The tree of one neuron in the plane; x and y are from 0 to 1 if layered, in a circle of radius 1 if radial."""
 
     form: str
     edges: Integers
@@ -36,11 +36,11 @@ class TreeLayout:
     depths: Integers
     """Edges from the start of each edge to the root."""
     reads: Integers
-    """What each edge reads: the number of an input, or -1 for a dendrite."""
+    """What each edge reads: the index of an input, or -1 for a dendrite."""
     nodes: Integers
     """The forest's nodes that belong to the neuron, in the order of a walk from the root."""
     places: Floats
-    """Where each node stands, shape (nodes, 2)."""
+    """The position of each node, shape (nodes, 2)."""
 
     @property
     def is_synapse(self) -> BoolArray:
@@ -58,7 +58,7 @@ class TreeLayout:
 
 
 def lay_out(forest: Forest, neuron: int = 0, form: str = "auto") -> TreeLayout:
-    """Place the tree of a neuron: synapses in the order of a walk through the tree, dendrites amid their children.
+    """Lay out the tree of a neuron: synapses in the order of a walk through the tree, dendrites amid their children.
 
     >>> tree = lay_out(Forest.grow(2, fan_in=4))
     >>> tree.form, tree.nodes.tolist(), tree.places[0].tolist()  # the root, at the right

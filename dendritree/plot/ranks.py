@@ -1,4 +1,4 @@
-"""`critical_difference`: mean ranks of models over many data sets, and which of them are not told apart."""
+"""`critical_difference`: mean ranks of models over many data sets, and which of them do not differ significantly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..studies.tables.charts import LOOKS
 from .style import NORMAL, Picture
 
 LINE = 0.21
-"""Inches of a line of text."""
+"""Height of a line of text, in inches."""
 
 
 def critical_difference(
@@ -26,18 +26,18 @@ def critical_difference(
     ax: Any = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Any:
-    """The critical-difference diagram of Demšar (2006): mean ranks, and which models are not told apart.
+    """The critical-difference diagram of Demšar (2006): mean ranks, and which models do not differ significantly.
 
     Rank 1 is the best. A bar joins models whose mean ranks differ by less than Nemenyi's critical difference at 5%.
 
     J. Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7 (2006), 1-30.
 
     Args:
-        scores: of each model by its name, one per data set, the higher the better; what `rank_models` made of them; or
-            the folder of a `dendritree compare tables` run.
-        half: of a run's tables: `choose`, `held-out` or `all`.
+        scores: the scores of each model by its name, one per data set, where higher is better; the result of
+            `rank_models`; or the folder of a `dendritree compare tables` run.
+        half: which tables of a run: `choose`, `held-out` or `all`.
         theme: `"light"` or `"dark"`.
-        ax: matplotlib axes to draw into; None makes a figure.
+        ax: matplotlib axes to draw into; None creates a figure.
         path: a file to write: .svg, .png or .pdf.
 
     Example:
@@ -49,7 +49,7 @@ def critical_difference(
     if isinstance(scores, str | os.PathLike):
         found = read_half(scores, half).ranking
         if found is None:
-            raise OptionError(f"a run must have tables with two families or more to rank: {scores} has none")
+            raise OptionError(f"a run must have tables with at least two families to rank: {scores} has none")
     else:
         found = scores if isinstance(scores, Ranking) else rank_models(scores)
     bars = tuple((found.ranks[first], found.ranks[last]) for first, last in found.groups)

@@ -1,4 +1,4 @@
-"""What all pictures share: figures that pyplot does not know, quiet axes, color maps, and files written whole."""
+"""What all figures share: figures that are not registered with pyplot, plain axes, color maps, and file output."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..files import whole_file
 from ..report.palette import THEMES, Theme
 
 FORMATS = (".svg", ".png", ".pdf")
-"""Files that pictures can be written to."""
+"""Suffixes of the files that figures can be written to."""
 DOTS_PER_INCH = 100
 SMALL, NORMAL = 7.5, 8.5  # points
 
 
 class Picture:
-    """A picture in the making: its theme and its file, both checked before anything is drawn.
+    """The theme and the file of a figure, both checked before anything is drawn.
 
     >>> Picture("dark", None).theme.paper
     '#14181f'
@@ -32,7 +32,7 @@ class Picture:
             raise OptionError(f"a picture's path must end in {', '.join(FORMATS)}: got {str(path)!r}")
 
     def figure(self, width: float, height: float) -> Any:
-        """A figure of that many inches, unknown to pyplot."""
+        """A figure of this size in inches, not registered with pyplot."""
         figures = import_extra("matplotlib.figure", extra="plot")
         options = {"facecolor": self.theme.paper, "layout": "constrained"}
         return figures.Figure(figsize=(width, height), dpi=DOTS_PER_INCH, **options)
@@ -42,13 +42,13 @@ class Picture:
         return self.figure(width, height).add_subplot() if given is None else given
 
     def finish(self, figure: Any) -> Any:
-        """Write the figure if there is a path, whole or not at all, in the format of its suffix; and return it."""
+        """Write the figure if there is a path, atomically and in the format of its suffix; return the figure."""
         if self.path is None:
             return figure
         matplotlib = import_extra("matplotlib", extra="plot")
         metadata: dict[str, Any] = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
         kind = self.path.suffix.lower()
-        # Text stays text in SVG files, and the same picture has the same bytes
+        # Text stays text in SVG files, and the same figure always gives the same bytes.
         settings = {"svg.fonttype": "none", "svg.hashsalt": self.path.stem}
         with whole_file(self.path, "a picture") as scratch, matplotlib.rc_context(settings):
             figure.savefig(scratch, format=kind[1:], dpi=2 * DOTS_PER_INCH, metadata=metadata[kind])
@@ -56,7 +56,7 @@ class Picture:
 
 
 def style_axes(axes: Any, theme: Theme, *, frame: bool = True) -> None:
-    """Quiet axes. Everything is set on the axes themselves, so that a figure looks the same wherever it is shown."""
+    """Make axes plain. Everything is set on the axes themselves, so that a figure looks the same everywhere."""
     axes.set_facecolor("none")
     axes.spines[:].set_visible(False)
     if not frame:
@@ -74,12 +74,12 @@ def style_axes(axes: Any, theme: Theme, *, frame: bool = True) -> None:
 
 
 def caption(axes: Any, text: str, theme: Theme, *, size: float = SMALL, pad: float = 3) -> None:
-    """A small pale title."""
+    """Add a small pale title."""
     axes.set_title(text, fontsize=size, color=theme.pale, pad=pad)
 
 
 def draw_image(axes: Any, image: Any, theme: Theme, *, colors: Any, ends: tuple[float, float] | None = None) -> Any:
-    """Show values by pixel; `ends` are those of the scale."""
+    """Show values per pixel; `ends` are the limits of the color scale."""
     low, high = ends or (float(image.min()), float(image.max()))
     drawn = axes.imshow(image, cmap=colors, vmin=low, vmax=high, interpolation="nearest")
     style_axes(axes, theme, frame=False)
@@ -87,18 +87,18 @@ def draw_image(axes: Any, image: Any, theme: Theme, *, colors: Any, ends: tuple[
 
 
 def draw_signed(axes: Any, image: Any, theme: Theme) -> Any:
-    """Show signed values by pixel, zero in the middle of the scale."""
+    """Show signed values per pixel, with zero in the middle of the color scale."""
     most = float(np.abs(image).max()) or 1.0
     return draw_image(axes, image, theme, colors=two_sided(theme, area=True), ends=(-most, most))
 
 
 def two_sided(theme: Theme, *, area: bool = False) -> Any:
-    """The color map of signed values: negative, zero, positive; of lines, or of areas."""
+    """The color map for signed values: negative, zero, positive; for lines, or for areas."""
     return _color_map("two-sided", theme.negative, theme.field if area else theme.zero, theme.positive)
 
 
 def one_sided(theme: Theme) -> Any:
-    """The color map of counts: from the paper to the color of positive values."""
+    """The color map for counts: from the background to the color of positive values."""
     return _color_map("one-sided", theme.field, theme.positive)
 
 
@@ -107,7 +107,7 @@ def _color_map(name: str, *colors: str) -> Any:
 
 
 def color_bar(axes: Any, drawn: Any, theme: Theme, *, size: float = SMALL - 1, **options: Any) -> Any:
-    """A scale beside the axes, without a frame."""
+    """Add a color scale next to the axes, without a frame."""
     bar = axes.figure.colorbar(drawn, ax=axes, pad=0.03, **options)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=theme.pale, labelsize=size, length=0)
@@ -115,7 +115,7 @@ def color_bar(axes: Any, drawn: Any, theme: Theme, *, size: float = SMALL - 1, *
 
 
 def image_bar(axes: Any, drawn: Any, theme: Theme) -> None:
-    """A scale beside an image, with whole numbers for counts."""
+    """Add a color scale next to an image, with integer ticks for counts."""
     bar = color_bar(axes, drawn, theme, shrink=0.8, aspect=22)
     whole = np.issubdtype(np.asarray(drawn.get_array()).dtype, np.integer)
     bar.locator = import_extra("matplotlib.ticker", extra="plot").MaxNLocator(5, integer=whole)

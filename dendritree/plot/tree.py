@@ -1,4 +1,4 @@
-"""Pictures of trees: `plot_tree`, and the paper's mask figure, `plot_masks`."""
+"""Figures of trees: `plot_tree`, and the paper's mask figure, `plot_masks`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .style import NORMAL, SMALL, Picture, color_bar, style_axes, two_sided
 
 MOST_LABELS = 40
 MOST_MASKED = 64
-"""Synapses up to which masks are drawn: with more, cells become specks, and the reference stores them densely."""
+"""Maximum number of synapses for which masks are drawn: with more, cells become too small to see."""
 WIDEST, THINNEST = 5.0, 0.35  # points
 DENDRITES = ("#0072B2", "#009E73", "#8A7A00", "#AA4499", "#56B4E9", "#D55E00", "#332288", "#117733")
 """Colors of the dendrites in a mask figure: Okabe and Ito's, and Paul Tol's."""
@@ -40,18 +40,18 @@ def plot_tree(
     ax: Any = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Any:
-    """The tree of a neuron, edges as wide and as strongly colored as their weights; dropped synapses are red.
+    """The tree of a neuron, with edge widths and colors by weight; dropped synapses are red.
 
     Args:
         layer: a `DendriticLayer`, or a model or estimator, whose first one is drawn.
-        neuron: whose tree it is.
-        form: `"layered"`, synapses at the left; `"radial"`, the root in the middle; `"auto"` by the number of synapses.
-        values: drawn instead of the weights, one for each edge of the layer: contributions, importances.
-        dropout: share of synapses to drop, in one draw. None is that of a layer in training mode, and otherwise 0.
-        seed: of the draw.
-        names: of the inputs; by default the columns of an estimator or a table, else `x0`, `x1` ...
+        neuron: the neuron whose tree is drawn.
+        form: `"layered"`, synapses on the left; `"radial"`, root in the middle; `"auto"`, by the number of synapses.
+        values: values to draw instead of the weights, one per edge of the layer: contributions, importances.
+        dropout: share of synapses to drop, in one draw; by default that of a layer in training mode, otherwise 0.
+        seed: seed of the draw.
+        names: names of the inputs; by default the columns of an estimator or a table, else `x0`, `x1` ...
         theme: `"light"` or `"dark"`.
-        ax: matplotlib axes to draw into; None makes a figure.
+        ax: matplotlib axes to draw into; None creates a figure.
         path: a file to write: .svg, .png or .pdf.
 
     Returns:
@@ -70,7 +70,7 @@ def plot_tree(
     labels = input_names(names, layer.in_features)
     size = (5.2, 5.2) if tree.form == "radial" else (4.6, max(2.4, 0.6 + 0.17 * int(tree.is_synapse.sum())))
     ax = picture.axes(ax, *size)
-    # Synapses drop independently, so a draw for one neuron is a draw
+    # Synapses drop independently, so drawing for one neuron alone is valid.
     dropped = tree.is_synapse & (np.random.default_rng(seed).random(len(tree.edges)) < p)
     draw_tree(ax, tree, shown, labels, picture.theme, dropped=dropped)
     bar = _add_scale(ax, np.abs(shown).max(initial=0.0), "weight" if values is None else "value", picture.theme)
@@ -99,7 +99,7 @@ def draw_tree(
     dropped: BoolArray | None = None,
     colors: npt.NDArray[Any] | None = None,
 ) -> None:
-    """Draw a tree that is laid out: edges by their values (or in given colors), dendrites as dots."""
+    """Draw a tree from its layout: edges by their values (or in given colors), dendrites as dots."""
     collections = import_extra("matplotlib.collections", extra="plot")
     dropped = np.zeros(len(tree.edges), dtype=bool) if dropped is None else dropped
     most = np.abs(values).max(initial=0.0) or 1.0
@@ -129,7 +129,7 @@ def draw_tree(
 
 
 def _room(axes: Any, tree: TreeLayout) -> Floats:
-    """Points that each edge may take where it begins: the space between neighbors of its depth."""
+    """The width available to each edge where it begins, in points: the space between neighbors at its depth."""
     box, (width, height) = axes.get_position(), axes.figure.get_size_inches()
     width, height = 72 * width * box.width, 72 * height * box.height
     counts = np.bincount(tree.depths)[tree.depths]
@@ -140,7 +140,7 @@ def _room(axes: Any, tree: TreeLayout) -> Floats:
 
 
 def _add_dots(axes: Any, tree: TreeLayout, room: Floats, dropped: BoolArray, theme: Theme) -> None:
-    """Dots as large as there is room: none where they would touch, since rows of dots hide the edges."""
+    """Draw dots as large as there is room, but none where they would touch, since rows of dots hide the edges."""
     sizes = np.minimum(5.0, 0.4 * room)  # points across
     for chosen, color in ((tree.is_synapse & ~dropped & (sizes > 1), theme.pale), (dropped, theme.dropped)):
         axes.scatter(*tree.starts[chosen].T, s=sizes[chosen].clip(0.8) ** 2, color=color, linewidths=0, zorder=3)
@@ -162,7 +162,7 @@ def _add_names(axes: Any, tree: TreeLayout, names: Sequence[str], dropped: BoolA
 
 
 def _add_scale(axes: Any, most: float, label: str, theme: Theme) -> Any:
-    """A small bar of colors with its ends in numbers."""
+    """Add a small color bar with numbers at its ends."""
     mappable = import_extra("matplotlib.cm", extra="plot").ScalarMappable
     most = most or 1.0
     scale = mappable(import_extra("matplotlib.colors", extra="plot").Normalize(-most, most), two_sided(theme))
@@ -178,13 +178,13 @@ def _add_scale(axes: Any, most: float, label: str, theme: Theme) -> Any:
 def plot_masks(
     layer: Any, *, neuron: int | None = None, theme: str = "light", path: str | os.PathLike[str] | None = None
 ) -> Any:
-    """The paper's mask figure: trees at the left, the mask of every level at the right, one color per dendrite.
+    """The paper's mask figure: trees on the left, the mask of each level on the right, one color per dendrite.
 
     Colored lines and cells are weights that exist; dashed gray lines and empty cells those that the masks remove.
 
     Args:
         layer: a `DendriticLayer` of at most 64 synapses, or a model, whose first one is drawn.
-        neuron: whose tree is drawn; None draws all of up to four, and the masks are always those of the layer.
+        neuron: the neuron whose tree is drawn; None draws up to four. The masks are always those of the whole layer.
         theme: `"light"` or `"dark"`.
         path: a file to write: .svg, .png or .pdf.
 
@@ -224,7 +224,7 @@ def _add_masked(axes: Any, tree: TreeLayout, theme: Theme) -> None:
         at = np.flatnonzero(tree.depths == depth)
         ends = np.unique(tree.ends[at], axis=0)
         if len(at) * len(ends) > 256:
-            continue  # more of them would be a gray sheet
+            continue  # more of them would be a gray area
         lines += [(tree.starts[e], end) for e in at for end in ends if not np.array_equal(end, tree.ends[e])]
     style = {"linewidths": 0.7, "colors": theme.pale, "linestyles": (0, (4, 3)), "alpha": 0.55}
     axes.add_collection(collections.LineCollection(lines, **style))

@@ -18,9 +18,9 @@ from .importance import measure
 from .surgery import cut_to_budget
 
 SHARES = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1)
-"""The points of a curve, as shares of the model's parameters."""
+"""The points of a curve, as fractions of the model's parameters."""
 MOST_EXAMPLES = 1000
-"""Training examples on which importance is measured: means settle long before."""
+"""Training examples on which importance is measured: means converge long before."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PruningPoint:
     """Synapses that are left in all dendritic layers."""
     loss: float
     accuracy: float
-    """NaN for regression."""
+    """Accuracy; NaN for regression."""
 
 
 def pruning_curve(
@@ -75,7 +75,7 @@ def pruning_curve(
         except OptionError:
             if budgets is not None:
                 raise
-            break  # shares only decrease: no later one is attainable
+            break  # fractions only decrease: no later one is attainable
         if retrain is not None:
             fit(small, split, retrain)
         found, accuracy = evaluate(small, examples, loss)

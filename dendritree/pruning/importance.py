@@ -35,7 +35,7 @@ class Measured:
     edges: Floats
     """The importance of each edge."""
     synapses: Floats
-    """The least importance on the way from each synapse to its root: a branch is removed with all that it carries."""
+    """The least importance on the path from each synapse to its root: a branch is removed with everything on it."""
     rows: Floats
     """Values of inputs and dendrites at the reference."""
     sums: Floats
@@ -71,7 +71,7 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
         )
     if examples is None:
         if not isinstance(model, DendriticLayer):
-            raise OptionError("a model is pruned by what its synapses contribute to examples: got no examples")
+            raise OptionError("a model must be pruned with examples, which measure its synapses: got none")
         whole = copy.deepcopy(model).double().eval()
         start = _reference(0.0 if reference is None else reference, model.in_features, model.weight)
         ones = np.ones(whole.forest.nodes), np.ones(whole.forest.neurons)
@@ -96,9 +96,9 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
             slopes[step.forest.roots] = 1.0
         rows, still = torch.cat([here, at.values], dim=-1), torch.cat([there, at_rest.values], dim=-1)
         away = (rows - still).abs()
-        away[away <= NEAR * (1 + still.abs())] = 0.0  # the mean of equal numbers is one of them but for rounding
+        away[away <= NEAR * (1 + still.abs())] = 0.0  # the mean of equal numbers may differ by rounding
         moved = away.mean(0).cpu().numpy()
-        effect = effects[len(measured)].abs().sum(1).mean(0).cpu().numpy()  # of a neuron, on all outputs
+        effect = effects[len(measured)].abs().sum(1).mean(0).cpu().numpy()  # of each neuron on all outputs
         measured.append(_measured(layers[len(measured)], step, there, moved, slopes, effect))
     return measured
 
@@ -106,7 +106,7 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
 def _measured(
     layer: DendriticLayer, whole: DendriticLayer, start: Tensor, moved: Floats, slopes: Floats, effect: Floats
 ) -> Measured:
-    """Importances from how far rows move, slopes of dendrites and effects of neurons, from the roots down."""
+    """Importances from the movement of rows, slopes of dendrites and effects of neurons, from the roots down."""
     forest, weight = layer.forest, whole.edge_weight.abs().cpu().numpy()
     drive = weight * moved[forest.source]
     factor, least = np.zeros(forest.nodes), np.full(forest.nodes, np.inf)
@@ -116,7 +116,7 @@ def _measured(
         least[child] = np.minimum(least[parent], factor[parent] * drive[edge])
     edges = factor[forest.node_of_edge] * drive
     synapses = np.minimum(edges, least[forest.node_of_edge])[forest.synapse_edges]
-    if forest.template is not None:  # a weight that is shared matters wherever it is used
+    if forest.template is not None:  # a shared weight matters wherever it is used
         weight_of_synapse = forest.weight_of_edge[forest.synapse_edges]
         synapses = np.bincount(weight_of_synapse, synapses)[weight_of_synapse]
     at = trace(whole, start)

@@ -1,4 +1,4 @@
-"""Trees with parts removed: the response of these to the reference input stays, in the biases."""
+"""Remove parts of trees: their response to the reference input is added to the biases."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _cut_layer(layer: DendriticLayer, part: Measured, keep: BoolArray) -> None:
     silent = forest.roots[~nodes[forest.roots]]  # neurons that lost everything
     bias[silent] = part.sums[silent]
     source, places = forest.source.copy(), None if layer.windows is None else layer.windows.copy()
-    for root in silent:  # a node needs an edge: the first one, on the input of its tree's strongest synapse
+    for root in silent:  # a node needs an edge: its first one reads the input of its tree's strongest synapse
         first, neuron = forest.offsets[root], forest.neuron_of_node[root]
         own = np.flatnonzero(forest.neuron_of_synapse == neuron)
         strongest = forest.synapse_edges[own[part.synapses[own].argmax()]]
@@ -113,7 +113,7 @@ def _cut_layer(layer: DendriticLayer, part: Measured, keep: BoolArray) -> None:
     if layer.bias is not None:
         layer.bias.copy_(torch.from_numpy(bias[nodes][pruned.is_template]))
     if pruned.template is not None and layer.bias is not None:
-        # Tied dendrites lost the mean of what each of them lost: the rest goes to the roots, which are not tied.
+        # Tied dendrites were corrected by the mean of what each lost; the rest goes to the roots, which are not tied.
         at_rest = trace(copy.deepcopy(layer).double(), torch.from_numpy(part.rows[: forest.in_features])).sums
         rest = part.sums[forest.roots] - at_rest[pruned.roots.tolist()].numpy()
         layer.bias[pruned.bias_of_node[pruned.roots].tolist()] += torch.from_numpy(rest).to(layer.bias)
@@ -127,7 +127,7 @@ def _mean_of_tied(forest: Forest, values: npt.NDArray[Any]) -> npt.NDArray[np.fl
 
 
 def _kept(forest: Forest, keep: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """The edges and nodes that stay with these synapses."""
+    """The edges and nodes that remain with these synapses."""
     edges, rows = np.zeros(forest.edges, dtype=bool), np.zeros(forest.in_features + forest.nodes, dtype=bool)
     edges[forest.synapse_edges], nodes = keep, rows[forest.in_features :]
     for level, span, begin in forest.ascend():
@@ -137,7 +137,8 @@ def _kept(forest: Forest, keep: BoolArray) -> tuple[BoolArray, BoolArray]:
 
 
 def _size(part: Measured, keep: BoolArray) -> int:
-    """Parameters of a layer that keeps these synapses, at most: one without biases may need none for its constants."""
+    """Upper bound of the parameters of a layer that keeps these synapses: without biases, it may need none for
+    constants."""
     forest = part.layer.forest
     edges, nodes = _kept(forest, keep)
     silent = int((~nodes[forest.roots]).sum())
@@ -147,8 +148,8 @@ def _size(part: Measured, keep: BoolArray) -> int:
 
 
 def cut_to_budget(model: Model, measured: Sequence[Measured], budget: int) -> Model:
-    """Remove the least important synapses, of all layers together, until the parameters fit."""
-    # Synapses that share a weight go together: their importances are equal, and so is their number here.
+    """Remove the least important synapses, over all layers, until the parameters fit the budget."""
+    # Synapses that share a weight are removed together: they have the same importance and the same index here.
     weights = [part.layer.forest.weight_of_edge[part.layer.forest.synapse_edges] for part in measured]
     firsts = np.cumsum([0, *(part.layer.forest.weights for part in measured)])
     _, first, weight = np.unique(
@@ -172,6 +173,6 @@ def cut_to_budget(model: Model, measured: Sequence[Measured], budget: int) -> Mo
         raise OptionError(
             f"budget must be at least the {least} parameters of silent neurons and the rest: got {budget}"
         )
-    # Fewer synapses are never more parameters
+    # Removing synapses never adds parameters.
     removed = bisect.bisect_left(range(len(order)), True, key=lambda removed: size(removed) <= budget)
     return _cut(model, measured, kept(removed)) if removed else copy.deepcopy(model)

@@ -1,4 +1,4 @@
-"""Reports of a run: what was found, as data first, then on a terminal, as Markdown, CSV files and one HTML page."""
+"""Reports of a run: the results as data, rendered on a terminal, as Markdown, CSV files and one HTML page."""
 
 from .files import ReportFiles, write_report
 from .layout import Report

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..errors import check_one_of
 
 FORMS = ("curves", "sweep", "points", "scaling", "shares", "levels", "values", "cloud", "agreement", "ranks")
-"""Of charts; `Chart.form` says what they are."""
+"""The forms of charts, described in `Chart.form`."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Line:
 
     label: str
     family: str
-    """One of the palette's; with the size it determines the color, the same everywhere."""
+    """A family of the palette; together with the size it determines the color, the same in all charts."""
     size: int
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -24,11 +24,11 @@ class Line:
     high: tuple[float, ...] = ()
     left: tuple[float, ...] = ()
     right: tuple[float, ...] = ()
-    """Of `agreement`: ends of the bars along x."""
+    """For `agreement`, the ends of the bars along x."""
     faint: bool = False
-    """Thin and pale, without an entry in the legend: training beside validation."""
+    """Whether it is thin and pale, without an entry in the legend: training next to validation."""
     level: bool = False
-    """Also a thin line across the chart: a model of one size that others are compared with."""
+    """Whether to add a thin line across the chart: a model of one size that others are compared with."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Panel:
     y_label: str
     lines: tuple[Line, ...]
     limits: tuple[float, float] | None = None
-    """Ends of the y axis, the same in charts to be compared; None fits the lines."""
+    """Limits of the y axis, the same in charts to be compared; None fits the lines."""
     scale: str = "linear"
-    """`linear`, or `errors` for accuracies: halving the errors is the same step everywhere."""
+    """`linear`, or `errors` for accuracies: halving the error is the same distance everywhere."""
 
     critical: float = 0.0
-    """Of `ranks`: Nemenyi's critical difference."""
+    """For `ranks`, Nemenyi's critical difference."""
 
     def __post_init__(self) -> None:
         check_one_of("scale", self.scale, ("linear", "errors"))
@@ -51,21 +51,22 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """A small picture: one or more panels, one above the other, with one x axis."""
+    """A small figure: one or more panels, one above the other, with a common x axis."""
 
     name: str
     """The anchor in the page, unique in the report."""
     title: str
     alt: str
-    """A description of the picture, for those who do not see it."""
+    """A text description of the figure, for screen readers."""
     x_label: str
     panels: tuple[Panel, ...]
     form: str = "curves"
     """`curves` (line and band), `sweep` (marked line and bars), `points` (marks and bars), `scaling` (marked line and
-    band over a logarithmic axis, its label at its end), `shares` (a bar for each line's x, with its label), `levels` (a
+    band over a logarithmic axis, labeled at its end), `shares` (a bar for each line's x, with its label), `levels` (a
     mark and its interval instead), `values` (marked line and band over any numbers), `cloud` (a dot per point),
-    `agreement` (a dot per point with bars both ways, on a square with its diagonal, where x equals y) or
-    `ranks` (a line's x is its mean rank, low and high those of the first and the last that it is not told apart from).
+    `agreement` (a dot per point with bars both ways, in a square with its diagonal, where x equals y) or
+    `ranks` (a line's x is its mean rank; low and high are those of the first and last that do not differ from it
+    significantly).
     """
     group: str = ""
     """A title over adjacent charts that share it."""

@@ -1,4 +1,4 @@
-"""The report as CSV files, one a section, with every digit; and one with every point of the charts."""
+"""The report as CSV files, one per section, with all digits; and one with every point of the charts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POINTS_HEADER = ("chart", "panel", "model", "curve", "x", "y", "low", "high")
 
 
 def csv_files(report: Report) -> dict[str, str]:
-    """The text of each file by its name. The names are the same for every report, a partial one included.
+    """The text of each file by its name. The names are the same for every report, including a partial one.
 
     >>> from .layout import Group
     >>> section = Section("runs", "Runs", "", (Column("trials", "trials", "count"),), (Group("a", "A", ((10,),)),))
@@ -35,7 +35,7 @@ def csv_files(report: Report) -> dict[str, str]:
 
 
 def section_csv(section: Section) -> str:
-    """A section's table: a value with parts, as a mean with its standard deviation, takes a column for each.
+    """A section's table: a value with parts, such as a mean with its standard deviation, has a column for each part.
 
     >>> from .layout import Group
     >>> table = Section("s", "S", "", (Column("acc", "acc", "spread"),), (Group("a", "A", (((0.5, 0.1),),)),))
@@ -57,7 +57,7 @@ def _parts(column: Column, value: Any) -> list[Any]:
 
 
 def _text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Floats as Python writes them (numpy's too), which read back to the same bits; nothing where there is no value."""
+    """CSV text: floats as Python writes them, also numpy's, so that they round-trip; absent values are empty."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(header)

@@ -19,18 +19,18 @@ WIDTH = 340  # pixels: what a phone of 360 shows without scrolling
 WIDE = 760  # pixels: of a chart that has the width of a desk to itself
 LEGEND_LINE, BAR_HEIGHT = 17, 20
 PANEL = (170, 58, 10)  # height of a panel, and room at its left and right, in pixels
-SCALING_PANEL = (220, 58, 56)  # with labels at the ends of its lines
+SCALING_PANEL = (220, 58, 56)  # with room for labels at the ends of lines
 TOP, BOTTOM, BETWEEN = 10, 42, 16  # pixels around and between the panels
 BARS_LEFT = 132  # pixels for the names of bars
 RANKS_LINE = 19  # pixels of a line of text in a diagram of ranks
-DOTS_PER_INCH = 100  # so that one unit of matplotlib's inch is 100 pixels
-POINTS = 72 / DOTS_PER_INCH  # of one pixel
+DOTS_PER_INCH = 100  # so that one of matplotlib's inches is 100 pixels
+POINTS = 72 / DOTS_PER_INCH  # per pixel
 
 ROUND_STEPS = (1, 2, 2.5, 5, 10)  # of ticks
 SETTINGS = {
-    "svg.fonttype": "none",  # text stays text: searchable, small, in the page's own type
+    "svg.fonttype": "none",  # keep text as text: searchable, small, in the page's own font
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # shipped with matplotlib, so that every machine lays out alike
+    "font.sans-serif": ["DejaVu Sans"],  # shipped with matplotlib, so that the layout is the same on every machine
     "font.size": 11 * POINTS,
     "axes.edgecolor": "#b6bbc2",
     "axes.labelcolor": LIGHT.ink,
@@ -40,7 +40,7 @@ SETTINGS = {
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.formatter.useoffset": False,
-    "axes.facecolor": "none",  # the page's own, light or dark
+    "axes.facecolor": "none",  # the page's background, light or dark
     "figure.facecolor": "none",
     "grid.color": LIGHT.grid,
     "grid.linewidth": 0.8,
@@ -54,7 +54,7 @@ SETTINGS = {
 
 
 def draw(chart: Chart, models: Looks, width: int = WIDTH) -> str:
-    """A chart as an `<svg>` element, with its title and its own ids, to stand in a page among others.
+    """A chart as an `<svg>` element, with a title and unique ids, so that a page can contain several.
 
     Its class is `narrow` or `wide`, by its width in pixels before the page scales it.
 
@@ -69,7 +69,7 @@ def draw(chart: Chart, models: Looks, width: int = WIDTH) -> str:
 
 
 def draw_png(chart: Chart, models: Looks) -> bytes:
-    """A chart as a PNG file on white, for text that cannot hold an `<svg>`.
+    """A chart as a PNG file on white, for documents that cannot contain an `<svg>`.
 
     >>> from dendritree.report.palette import looks
     >>> draw_png(Chart("empty", "Empty", "Nothing", "x", ()), looks([]))[1:4]
@@ -84,7 +84,7 @@ def _used(chart: Chart, models: Looks) -> tuple[tuple[tuple[str, int], Look], ..
     return tuple((model, models[model]) for model in sorted(used))
 
 
-@functools.lru_cache(maxsize=256)  # a report is rewritten after every table, and most of its charts are as they were
+@functools.lru_cache(maxsize=256)  # a report is rewritten after every table, and most of its charts do not change
 def _drawn(chart: Chart, models: tuple[tuple[tuple[str, int], Look], ...], width: int) -> str:
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     return _as_element(_rendered(chart, dict(models), width, format="svg", metadata=metadata).decode(), chart, width)
@@ -95,7 +95,7 @@ def _rendered(chart: Chart, models: Looks, width: int, **options: Any) -> bytes:
     matplotlib = import_extra("matplotlib", extra="report")
     figures = import_extra("matplotlib.figure", extra="report")
     named = [line for panel in chart.panels for line in panel.lines if not line.faint]
-    order = {family: place for place, family in enumerate(FAMILIES)}  # any others are last, by name
+    order = {family: place for place, family in enumerate(FAMILIES)}  # others are last, by name
     named.sort(key=lambda line: (order.get(line.family, len(order)), line.family, line.size))
     labels = list(dict.fromkeys(line.label for line in named))
     scaling, barred, ranks = chart.form == "scaling", chart.form in ("shares", "levels"), chart.form == "ranks"
@@ -108,7 +108,7 @@ def _rendered(chart: Chart, models: Looks, width: int, **options: Any) -> bytes:
     if ranks:
         lines = max((diagram_of(panel).lines for panel in chart.panels), default=1)
         panel_height, left, right = round(RANKS_LINE * lines), 4, 4
-    titled = scaling or barred or ranks or chart.form in ("values", "cloud")  # the title says whose they are
+    titled = scaling or barred or ranks or chart.form in ("values", "cloud")  # the title names the model
     legend_height = 0 if titled else LEGEND_LINE * -(-len(labels) // 2)
     count = len(chart.panels)
     bottom = TOP if ranks else BOTTOM
@@ -117,7 +117,7 @@ def _rendered(chart: Chart, models: Looks, width: int, **options: Any) -> bytes:
         figure = figures.Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
         for place, panel in enumerate(chart.panels):
             top = TOP + place * (panel_height + BETWEEN)
-            # Placed by hand: automatic layout draws every chart twice, and moves with the tick labels
+            # Placed explicitly: automatic layout draws every chart twice, and depends on the tick labels.
             box = (left / width, 1 - (top + panel_height) / height)
             axes = figure.add_axes((*box, (width - left - right) / width, panel_height / height))
             if barred:
@@ -157,7 +157,7 @@ def diagram_of(panel: Panel) -> RankDiagram:
     """
     order = sorted(panel.lines, key=lambda line: line.x[0])
     bars: list[tuple[float, float]] = []
-    for line in order:  # a bar begins with its best model, and none is inside another
+    for line in order:  # a bar starts with its best model, and none is inside another
         low, high = line.x[0], line.high[0]
         if high > low and (not bars or high > bars[-1][1]):
             bars.append((low, high))
@@ -191,7 +191,7 @@ def _add(axes: Any, line: Line, look: Look, form: str) -> None:
 
 
 def _add_diagonal(axes: Any) -> None:
-    """Make the axes a square of one scale, with the line on which x equals y."""
+    """Make the axes square with the same scale in both directions, with the line on which x equals y."""
     ends = (*axes.get_xlim(), *axes.get_ylim())
     both = min(ends), max(ends)
     axes.set_xlim(both)
@@ -201,7 +201,7 @@ def _add_diagonal(axes: Any) -> None:
 
 
 def _add_bars(axes: Any, x_label: str, lines: Sequence[Line], models: Looks) -> None:
-    """Draw a whole cut into shares: a bar per line, the first on top, with its value at its end."""
+    """Draw shares of a whole: a bar per line, the first on top, with its value at its end."""
     places = range(len(lines) - 1, -1, -1)
     values, ends = [line.x[0] for line in lines], [max((line.x[0], *line.high)) for line in lines]
     axes.barh(places, values, height=0.62, color=[models[line.family, line.size].color for line in lines])
@@ -245,7 +245,7 @@ def _name_rows(axes: Any, x_label: str, lines: Sequence[Line]) -> None:
 
 
 def _label(axes: Any, chart: Chart, y_label: str, *, last: bool) -> None:
-    """Axes with names, and only as many numbers as fit."""
+    """Label the axes, with only as many ticks as fit."""
     ticker = import_extra("matplotlib.ticker", extra="report")
     axes.set_ylabel(y_label, labelpad=4)
     axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=ROUND_STEPS))
@@ -266,7 +266,7 @@ def _label(axes: Any, chart: Chart, y_label: str, *, last: bool) -> None:
 
 
 def _add_legend(figure: Any, labels: Sequence[str]) -> None:
-    """One entry per model, though every panel has it."""
+    """Add a legend with one entry per model, although every panel has it."""
     found: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, text in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -286,19 +286,19 @@ def _add_legend(figure: Any, labels: Sequence[str]) -> None:
 
 
 def _as_element(text: str, chart: Chart, width: int) -> str:
-    """The `<svg>` element alone: scaled by the page, ids made unique by the chart's name, and a title for readers."""
+    """Only the `<svg>` element: scaled by the page, ids made unique by the chart's name, with a title for readers."""
     name, form = (chart.name, "narrow") if width == WIDTH else (f"{chart.name}-wide", "wide")
     start = text.index("<svg")
     body = text[text.index(">", start) + 1 :]
     (box,) = re.findall(r'viewBox="([^"]+)"', text[start : text.index(">", start)])
-    body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # it would apply to the whole page
+    body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # styles would apply to the whole page
     body = re.sub(r'<g id="[^"]*"', "<g", body)  # nothing refers to groups
     body = body.replace(' id="', f' id="{name}-').replace("url(#", f"url(#{name}-")
     body = body.replace('xlink:href="#', f'href="#{name}-')
-    # A hundredth of a point is less than a pixel, and half the bytes; numbers that people read are not in tags
+    # Rounding to a hundredth of a point, less than a pixel, halves the bytes; visible numbers are not in tags.
     body = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), body)
     body = re.sub(r"\s+", " ", body).replace("> <", "><").strip()
-    # Matplotlib names the font that it measured with; the page's own is calmer and never wider
+    # Matplotlib names the font it measured with; use the page's own instead, which is never wider.
     body = re.sub(r"font: ([0-9.]+px) [^;\"]*", r"font-size: \1", body)
     title = f'<title id="{name}-title">{html.escape(chart.alt)}</title>'
     return f'<svg class="chart {form}" role="img" viewBox="{box}" aria-labelledby="{name}-title">{title}{body}'

@@ -1,4 +1,4 @@
-"""The report on disk: Markdown, one HTML page, CSV files, and pictures where the Markdown is to show them."""
+"""The report on disk: Markdown, one HTML page, CSV files, and optionally pictures for the Markdown."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .palette import looks
 
 WHAT = "a report"
 PARTS = ("csv", "figures")
-"""Folders in the folder of a report."""
+"""Subfolders of the folder of a report."""
 MARK = 'id="what-this-says"'
-"""In the page of every report, and what it is known by."""
+"""Occurs in the page of every report, and identifies it."""
 
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """Where `write_report` put the report."""
+    """The paths of the files that `write_report` wrote."""
 
     markdown: Path
     html: Path
@@ -37,13 +37,13 @@ def write_report(
 ) -> ReportFiles:
     """Write `report.md`, `report.html` and `csv/` into `folder`, replacing an earlier report. Needs the extra `report`.
 
-    The files change together and each is whole at any time, so a reader may look while a run continues and rewrites the
-    report. A file in the way that is not of an earlier report raises an error.
+    The files are replaced together and each is complete at any time, so the report can be read while a run continues to
+    rewrite it. An existing file that is not part of an earlier report raises an error.
 
     Args:
-        report: what `build_report` made.
-        folder: where to, made if needed.
-        name: of the page and the Markdown text.
+        report: the report, for example from `build_report`.
+        folder: where to write, created if necessary.
+        name: name of the page and of the Markdown file.
         pictures: also write every chart as `figures/NAME.png`, and show them in the Markdown text.
 
     >>> import tempfile
@@ -61,7 +61,7 @@ def write_report(
 
 
 def report_contents(report: Report, *, name: str = "report", pictures: bool = False) -> dict[str, bytes]:
-    """The files that `write_report` writes, with the same arguments, by their names.
+    """The contents of the files that `write_report` writes with the same arguments, by name.
 
     >>> list(report_contents(Report("Report", (), ())))
     ['csv/chart-points.csv', 'report.md', 'report.html']
@@ -76,7 +76,7 @@ def report_contents(report: Report, *, name: str = "report", pictures: bool = Fa
 
 
 def put_contents(contents: Mapping[str, bytes], folder: Path) -> None:
-    """Write the files of a report into a folder that exists."""
+    """Write the files of a report to an existing folder."""
     for file, content in contents.items():
         (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_bytes(content)
@@ -85,13 +85,13 @@ def put_contents(contents: Mapping[str, bytes], folder: Path) -> None:
 def own_report_files(
     folder: Path, names: Collection[str], *, name: str = "report", title: str | None = None
 ) -> Collection[str]:
-    """Those of some files that a new report may replace: all where the page or the Markdown text is ours, else none.
+    """The files that a new report may replace: all if the page or the Markdown file is from a report, else none.
 
     Args:
-        folder: of the report.
-        names: of the files.
-        name: of the page and the Markdown text.
-        title: of the report; a Markdown text with this title is ours, also without its page.
+        folder: folder of the report.
+        names: names of the files.
+        name: name of the page and of the Markdown file.
+        title: title of the report; a Markdown file with this title is from a report, even without the page.
 
     >>> own_report_files(Path("nowhere"), ["report.md"])
     ()
@@ -101,8 +101,8 @@ def own_report_files(
 
 
 def _read(path: Path) -> str:
-    """The text of a file; empty if there is none that can be read."""
+    """The text of a file; empty if there is none or it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""  # a pipe would wait
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""  # a pipe would block
     except OSError:
         return ""

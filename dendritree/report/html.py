@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: no network, no fonts, and no JavaScript to be read."""
+"""The report as one self-contained HTML page: it needs no network, no fonts, and no JavaScript to be read."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .layout import Group, Report, Section, mood, show
 from .palette import Looks, looks
 
 LONG_TABLE = 40
-"""Rows from which a table is folded."""
+"""Number of rows above which a table is folded."""
 MANY_COLUMNS = 13
-"""More than these are set smaller, so that the table fits on a desk."""
+"""Tables with more columns have smaller text, to fit a desktop screen."""
 LONG_TEXT, LONG_NAME = 40, 20
-"""Characters from which the text of a cell, or of the first of a row, is folded."""
+"""Number of characters above which the text of a cell, or of the first cell of a row, is wrapped."""
 
 
 def html_page(report: Report) -> str:
-    """The whole report as one page. It needs the extra `report`, for the charts.
+    """The whole report as one page. Needs the extra `report`, for the charts.
 
     >>> page = html_page(Report("Report", ("One sentence.",), ()))
     >>> "<h1>Report</h1>" in page and "<li>One sentence.</li>" in page
@@ -46,7 +46,7 @@ def html_page(report: Report) -> str:
 
 
 def _resource(name: str) -> str:
-    """A file that lies beside this one in the package."""
+    """The text of a file next to this one in the package."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
@@ -88,13 +88,13 @@ def _table(section: Section, group: Group) -> str:
     head = "".join(f'<th scope="col"{classes[each.numeric]}>{escape(each.label)}</th>' for each in columns)
     rows = "".join(f"<tr>{''.join(_cells(section, row))}</tr>\n" for row in group.rows)
     title = f'<h3><a href="#{group.name}">{escape(group.title)}</a></h3>\n' if group.title else ""
-    # A box that scrolls must be reachable with the keyboard, and have a name
+    # A scrollable box must be reachable with the keyboard, and have a name.
     label = escape(group.title or section.title)
     size = ' class="many"' if len(columns) > MANY_COLUMNS else ""
     table = f"<table{size}><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table>"
     scroll = f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">{table}</div>'
     folded = (bool(section.charts) and section.fold) or len(group.rows) > LONG_TABLE
-    if folded:  # charts say it at a glance; the numbers wait for a click
+    if folded:  # charts show it at a glance; the numbers are shown on demand
         summary = f"<summary>Numbers: {label} ({len(group.rows)} rows)</summary>"
         return f'<details id="{group.name}">{summary}\n{scroll}\n</details>'
     return f'<div id="{group.name}">\n{title}{scroll}\n</div>'
@@ -118,7 +118,7 @@ def _cells(section: Section, row: tuple[Any, ...]) -> Iterator[str]:
 
 
 def _sort_key(value: Any) -> str:
-    """The number that a cell is sorted by; empty where there is none."""
+    """The number that a cell is sorted by; empty if there is none."""
     if isinstance(value, tuple):
         value = value[0]
     return "" if value is None or math.isnan(value) else repr(float(value))

@@ -1,4 +1,4 @@
-"""What a report is made of: sections, each one table and some charts. Data only; the renderers show it."""
+"""The structure of a report: sections, each with one table and some charts. Data only; renderers display it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..errors import check_one_of
 from .chart import Chart
 
 ABSENT = "\N{EN DASH}"
-"""Shown where there is no value."""
+"""Shown for absent values."""
 TEXTS = ("text", "badge", "evidence")
 NUMBERS = ("count", "number", "difference", "p", "seconds", "ratio", "bounded", "spread", "interval")
 FORMS = (*TEXTS, *NUMBERS)
-"""How the values of a column are shown. `evidence` is a text whose part before the first colon stands for it."""
+"""How the values of a column are shown. `evidence` is text that is shortened to the part before the first colon."""
 
 
 BADGES = {
@@ -25,10 +25,10 @@ BADGES = {
     "bad": ("does not hold", "outside", "behind"),
     "open": ("undecided", "partial"),
 }
-"""Words of verdicts and states by their mood; any other word is plain."""
+"""Words for verdicts and states, by mood; all other words are plain."""
 
 PARTS = {"spread": ("", "_sd"), "interval": ("_low", "_high"), "bounded": ("", "_bound")}
-"""Of a form whose values are pairs: what each part adds to the column's name in a CSV file."""
+"""For forms whose values are pairs, the suffixes of the column names in CSV files."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,18 @@ class Column:
     name: str
     """Its header in CSV files."""
     label: str = ""
-    """Its header for people; empty where only CSV files have the column, because the group's title says it."""
+    """Its header in tables; empty if only CSV files have the column, because the group's title states it."""
     form: str = "text"
-    """One of `FORMS`; a spread is a pair of mean and sample standard deviation, an interval one of its ends, and
-    bounded a ratio with `>` or `<` where it is no more than a bound."""
+    """One of `FORMS`; a spread is a pair of mean and sample standard deviation, an interval a pair of its ends, and
+    bounded a ratio with `>` or `<` if it is only a bound."""
     digits: int = 3
-    """Digits after the point, where the form has any."""
+    """Decimal places, if the form has any."""
     detail: bool = False
-    """Left out where there is no room for all, as on a narrow terminal."""
+    """Whether it is omitted if there is not enough room, as on a narrow terminal."""
     value: str | Callable[[Any], Any] = ""
-    """Reads the column off what a row is about: a function, or attributes as `row.model`; by default its name.
+    """How to get the value from the item of a row: a function, or attributes such as `row.model`; by default its name.
 
-    Of a mapping it is a key, which may be absent.
+    For a mapping it is a key, which may be absent.
     """
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Whether the values are numbers, which stand to the right.
+        """Whether the values are numbers, which are right-aligned.
 
         >>> Column("trials", "trials", "count").numeric
         True
@@ -65,7 +65,7 @@ class Column:
         return self.form in NUMBERS
 
     def read(self, item: Any) -> Any:
-        """The column's value for what a row is about.
+        """The column's value for the item of a row.
 
         >>> Column("real", "real part").read(3 + 4j), Column("size", value=abs).read(3 + 4j)
         (3.0, 5.0)
@@ -78,18 +78,18 @@ class Column:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows of a table that stand together under a title, as one table of the paper does."""
+    """Rows of a table that belong together under a title, such as one table of the paper."""
 
     name: str
     """The anchor in the page, unique in the report."""
     title: str
     rows: tuple[tuple[Any, ...], ...]
-    """One value per column; None where there is none."""
+    """One value per column; None if absent."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """One question of the report: a sentence or two, a table in groups, charts. Without rows it says so."""
+    """A section of the report: a sentence or two, a table in groups, and charts; without rows, a short message."""
 
     name: str
     """The anchor in the page and the name of the CSV file."""
@@ -101,9 +101,9 @@ class Section:
     empty: str = "Nothing to show yet."
     """Shown instead of a table without rows."""
     fold: bool = True
-    """Whether charts stand for the table, which a page then shows on demand."""
+    """Whether a page shows the table only on demand if there are charts."""
     brief: bool = True
-    """Whether a short report, as on a terminal, has the section."""
+    """Whether a short report, as on a terminal, includes the section."""
 
     @classmethod
     def of(
@@ -117,12 +117,12 @@ class Section:
         by: Callable[[Any], tuple[str, str]] = lambda _: ("table", ""),
         **options: Any,
     ) -> Section:
-        """A section whose rows are about items, in groups.
+        """A section with one row per item, in groups.
 
         Args:
             name, title, text, columns: as in the class.
-            items: what the rows are about; every column reads its value off each.
-            by: the end of the anchor and the title of an item's group.
+            items: the items of the rows, from which every column gets its value.
+            by: returns the end of the anchor and the title of an item's group.
             options: further fields.
 
         >>> columns = (Column("real", "real"), Column("imag", "imaginary"))
@@ -137,7 +137,7 @@ class Section:
 
     @property
     def shown(self) -> list[tuple[int, Column]]:
-        """The columns that people see, with their places in a row.
+        """The columns that are shown in tables, with their indices in a row.
 
         >>> Section("speed", "Speed", "", (Column("task"), Column("seconds", "seconds", "seconds"))).shown[0][0]
         1
@@ -152,14 +152,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a report says, before it is drawn: `build_report` makes it."""
+    """The whole content of a report, before it is rendered; made by `build_report` and similar functions."""
 
     title: str
     summary: tuple[str, ...]
-    """What the figures say, a sentence or two each, computed from them."""
+    """The findings, one or two sentences each, computed from the results."""
     sections: tuple[Section, ...]
     facts: tuple[tuple[str, str], ...] = field(default=())
-    """The few figures at the top of the page: a value and what it counts."""
+    """The key figures at the top of the page: a value and what it counts."""
 
     def section(self, name: str) -> Section:
         """The section of that name.
@@ -173,7 +173,7 @@ class Report:
 
 
 def anchor(text: str) -> str:
-    """A text as an id of the page or the name of a file.
+    """Convert a text to an id in the page or a file name.
 
     >>> anchor("sizes-mnist:128")
     'sizes-mnist-128'
@@ -191,7 +191,7 @@ def mood(word: Any) -> str:
 
 
 def show(value: Any, column: Column) -> str:
-    """A value as people read it.
+    """Format a value for display.
 
     >>> show((0.7712, 0.0204), Column("val_acc", "val. accuracy", "spread", digits=2))
     '0.77 ± 0.02'
@@ -230,7 +230,7 @@ def show(value: Any, column: Column) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """A time in the unit that suits it.
+    """Format a duration in a suitable unit.
 
     >>> [show_seconds(value) for value in (0.0123, 4.2, 245.0, 8130.0)]
     ['12 ms', '4.2 s', '4 min 5 s', '2 h 16 min']
@@ -249,7 +249,7 @@ def show_seconds(seconds: float) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words as people list them.
+    """Join words into a list for a sentence.
 
     >>> listed(["a", "b", "c"])
     'a, b and c'
@@ -258,7 +258,7 @@ def listed(words: Sequence[str]) -> str:
 
 
 def _fixed(value: float, digits: int, sign: str = "-") -> str:
-    """With a true minus sign, which is as wide as a plus, and none before a zero."""
+    """A number with a true minus sign, which is as wide as a plus, and no sign before a zero."""
     text = f"{value:{sign}.{digits}f}"
     if float(text) == 0:
         text = f"{0.0:.{digits}f}"

@@ -1,4 +1,4 @@
-"""The report as Markdown: readable as it is, and where it is rendered."""
+"""The report as Markdown, readable both as source and rendered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def markdown(report: Report, pictures: Mapping[str, str] | None = None) -> str:
 
     Args:
         report: the report.
-        pictures: where the picture of a chart is, by the chart's name; charts that have none are left out.
+        pictures: paths of the charts' pictures, by the chart's name; charts without one are omitted.
 
     >>> from .layout import Column, Group
     >>> columns = (Column("model", "model"), Column("trials", "trials", "count"))
@@ -61,7 +61,7 @@ def _section(section: Section, pictures: Mapping[str, str]) -> Iterator[str]:
 
 
 def _evidence(section: Section, rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    """Texts too long for a table, as a list below it."""
+    """Texts that are too long for a table, as a list below it."""
     for place, column in section.shown:
         told = [row for row in rows if column.form == "evidence" and row[place]]
         if told:
@@ -69,7 +69,7 @@ def _evidence(section: Section, rows: Sequence[Sequence[object]]) -> Iterator[st
 
 
 def _table(section: Section, rows: Sequence[Sequence[object]]) -> str:
-    """Padded, so that the text is a table to the eye as well."""
+    """A Markdown table, padded so that the source is readable as a table too."""
     columns = [column for _, column in section.shown]
     cells = [[column.label for column in columns]]
     cells += [[_escape(show(row[place], column)) for place, column in section.shown] for row in rows]
@@ -89,5 +89,5 @@ def _table(section: Section, rows: Sequence[Sequence[object]]) -> str:
 
 
 def _escape(text: str) -> str:
-    """What Markdown would take for a column, for emphasis or for a tag."""
+    """Escape characters that Markdown would interpret as columns, emphasis or tags."""
     return re.sub(r"[\\|*_`\[]|<(?=[A-Za-z/!?])", r"\\\g<0>", text).replace("\n", " ")

@@ -1,4 +1,4 @@
-// Click a column's title to sort by it. Without JavaScript the tables are whole, in the report's own order.
+// Click a column's header to sort by it. Without JavaScript the tables are complete, in the report's own order.
 "use strict";
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0];
@@ -14,7 +14,7 @@ for (const table of document.querySelectorAll("table")) {
       const descending = head.getAttribute("aria-sort") === "ascending";
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      // Cells of numbers carry the number itself; an absent one has none and stays at the end.
+      // Numeric cells carry the number itself; absent values are empty and stay at the end.
       const key = (row) => row.cells[place].dataset.value ?? row.cells[place].textContent;
       const compare = (first, second) => {
         const [a, b] = [key(first), key(second)];

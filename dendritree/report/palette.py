@@ -1,4 +1,4 @@
-"""The colors of pictures: a look per model, the same in every chart, and light and dark themes."""
+"""The colors of figures: a style per model, the same in every chart, and light and dark themes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .chart import Chart
 
 @dataclass(frozen=True)
 class Theme:
-    """The colors of a picture, except for those of models."""
+    """The colors of a figure, except for those of models."""
 
     name: str
     paper: str
@@ -22,14 +22,14 @@ class Theme:
     positive: str
     negative: str
     zero: str
-    """Between the two, for lines: near the paper, but visible on it."""
+    """Between the two, for lines: close to the background, but visible on it."""
     field: str
     """Between the two, for areas."""
     dropped: str
     """Red, as in the paper's diagram."""
 
     def adapt(self, color: str) -> str:
-        """A color chosen for white paper, as it is readable on this theme's.
+        """A color chosen for a white background, adapted to be readable on this theme's.
 
         >>> THEMES["light"].adapt("#0072B2"), THEMES["dark"].adapt("#0072B2")
         ('#0072B2', '#73b1d5')
@@ -45,7 +45,7 @@ LIGHT = Theme(
 )
 DARK = Theme("dark", "#14181f", "#e6e9ee", "#9aa4b2", "#2b323d", "#56b4e9", "#f0b03f", "#3d4653", "#232a34", "#ff5d6c")
 THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
-"""By name; what `theme=` takes."""
+"""Themes by name, the values of `theme=`."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,17 @@ class Look:
 
     color: str
     dash: tuple[float, ...]
-    """Lengths of ink and gap in line widths; empty for a solid line."""
+    """Lengths of dashes and gaps, in line widths; empty for a solid line."""
     mark: str
     """Matplotlib's letter for the marker."""
 
     @property
     def stroke(self) -> dict[str, Any]:
-        """Color and dashes, as matplotlib's options of a line."""
+        """Color and dashes, as line options of matplotlib."""
         return {"color": self.color, "dashes": self.dash or (None, None)}
 
     def on(self, theme: Theme) -> Look:
-        """The look on the paper of a theme."""
+        """The look on the background of a theme."""
         return replace(self, color=theme.adapt(self.color))
 
 
@@ -80,21 +80,22 @@ class FamilyLook:
     marks: str
     dash: tuple[float, ...] = ()
     sizes: tuple[int, ...] = (0,)
-    """Every size of the paper and of our extra rows: a partial run then has the colors of a whole one."""
+    """All sizes in the paper and in our extra rows, so that a partial run has the same colors as a complete one."""
 
 
 DASHED, DOTTED, SHORT_DASHED = (4, 1.6), (1.2, 1.2), (2.4, 1.0)
 
 # Dendritic models have cool colors and solid lines, MLPs warm colors and dashes, perceptrons are gray and dotted: with
-# the marks, charts can be read without telling hues apart. The colors are from Okabe and Ito's and Paul Tol's safe
-# sets. Five warm ones are enough: sizes take them in turn, and no task of the paper then has two MLPs of one color.
+# the markers, charts can be read without distinguishing hues. The colors are from the color-blind safe sets of Okabe
+# and Ito and of Paul Tol. Five warm ones are enough: sizes cycle through them, and no task of the paper has two MLPs of
+# the same color.
 FAMILIES = {
     "dendritic": FamilyLook(("#56B4E9", "#009E73", "#0072B2", "#332288"), "osDh", sizes=(2, 4, 16, 32)),
     "mlp": FamilyLook(
         ("#E69F00", "#D55E00", "#CC79A7", "#882255", "#8A7A00"), "^v<>P", DASHED, (2, 3, 11, 14, 16, 29, 30)
     ),
     "perceptrons": FamilyLook(("#555555",), "X", DOTTED),
-    # The families of a comparison, dark enough for their own names
+    # The families of a comparison, dark enough for text
     "tree": FamilyLook(("#00775A",), "o"),
     "sparse": FamilyLook(("#0072B2",), "s"),
     "dense": FamilyLook(("#C24E00",), "^", DASHED),
@@ -108,16 +109,16 @@ FAMILIES = {
     "dnm": FamilyLook(("#8A7A00",), "P", SHORT_DASHED),
     "dmnn": FamilyLook(("#A8438C",), "<", SHORT_DASHED),
     "dann": FamilyLook(("#117799",), "h", SHORT_DASHED),
-    # scikit-learn's, beside them
+    # scikit-learn's estimators
     "scikit-mlp": FamilyLook(("#9C2A6B",), ">", DASHED),
     "boosting": FamilyLook(("#6B4FA0",), "8", SHORT_DASHED),
 }
-"""In the order of legends."""
+"""The looks of known families, in the order of legends."""
 OTHERS = tuple(
     FamilyLook((color,), mark, SHORT_DASHED)
     for color, mark in (("#4B0F6B", "d"), ("#0B5345", "p"), ("#7B3F00", "*"), ("#1F3A93", ">"))
 )
-"""Families that are not known here, such as neurons of other packages: these in turn, by name."""
+"""Looks for unknown families, such as neurons of other packages: assigned in turn, by name."""
 
 
 def looks(charts: Iterable[Chart]) -> dict[tuple[str, int], Look]:

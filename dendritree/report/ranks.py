@@ -1,4 +1,5 @@
-"""Diagrams of mean ranks, as Demšar (2006) draws them: names on either side, bars join what is not told apart."""
+"""Diagrams of mean ranks after Demšar (2006): names on either side, and bars that join models without a significant
+difference."""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ from .palette import Theme
 TICKS, CRITICAL, BAR, NAME = 1.3, 1.1, 0.55, 1.0
 """Heights of the parts of a diagram, in lines of text: numbers of the axis, critical difference, a bar, a name."""
 BELOW = 0.55
-"""Between the bars and the first name."""
+"""Height between the bars and the first name."""
 WIDTH, GAP = 0.64, 0.9
-"""Of a bold letter, and around a name, in heights of the text."""
+"""Width of a bold letter, and of the space around a name, in text heights."""
 
 
 @dataclass(frozen=True)
 class RankDiagram:
-    """What a diagram shows."""
+    """The data of a diagram."""
 
     names: tuple[str, ...]
-    """The best first."""
+    """Names of the models, best first."""
     ranks: tuple[float, ...]
     bars: tuple[tuple[float, float], ...]
     """Ends of each bar: the ranks of the first and the last model that it joins."""
@@ -40,14 +41,14 @@ class RankDiagram:
 
 
 def draw_ranks(axes: Any, diagram: RankDiagram, colors: Sequence[str], theme: Theme, *, size: float) -> None:
-    """Draw a diagram into axes, which should be as high as its lines. Rank 1, the best, is on the left.
+    """Draw a diagram into axes, which should have the height of its lines. Rank 1, the best, is on the left.
 
     Args:
-        axes: matplotlib's; their frame and ticks are hidden.
+        axes: matplotlib axes; their frame and ticks are hidden.
         diagram: what to show.
-        colors: of the names.
-        theme: of the axis, its numbers and the bars.
-        size: of the text, in points.
+        colors: colors of the names.
+        theme: theme of the axis, its numbers and the bars.
+        size: size of the text, in points.
     """
     pale = theme.pale
     count, room = len(diagram.names), _room(axes, diagram, size)
@@ -59,7 +60,7 @@ def draw_ranks(axes: Any, diagram: RankDiagram, colors: Sequence[str], theme: Th
     for rank in range(1, count + 1):
         axes.plot([rank, rank], [0, 0.22], color=pale, linewidth=1.0)
         axes.text(rank, 0.72, str(rank), color=pale, horizontalalignment="center", **text)
-    end = min(1 + diagram.critical, count + room)  # of few data sets: longer than the axis
+    end = min(1 + diagram.critical, count + room)  # with few data sets it is longer than the axis
     beside = end < count - 1
     height = TICKS + (CRITICAL / 2 if beside else 0.1)
     axes.plot([1, end], [height, height], color=pale, linewidth=1.2)
@@ -82,7 +83,7 @@ def _room(axes: Any, diagram: RankDiagram, size: float) -> float:
 
 
 def _add_names(axes: Any, diagram: RankDiagram, colors: Sequence[str], room: float, text: dict[str, Any]) -> None:
-    """The better half on the left, from the top; the others on the right: so no line crosses another."""
+    """Write the better half on the left, from the top, and the others on the right, so that no lines cross."""
     count, left = len(diagram.names), math.ceil(len(diagram.names) / 2)
     first = BAR * len(diagram.bars) + BELOW + NAME / 2
     for place, (name, rank, color) in enumerate(zip(diagram.names, diagram.ranks, colors, strict=True)):

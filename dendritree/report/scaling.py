@@ -1,4 +1,4 @@
-"""Charts of a score against a size: logarithmic axes, accuracies by their errors, labels at the ends of lines."""
+"""Charts of a score against a size: logarithmic axes, accuracies on a scale of errors, labels at the ends of lines."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .chart import Line, Panel
 from .palette import Looks
 
 LEAST_ERROR = 5e-4
-"""Accuracies with fewer errors are drawn here: the axis of errors has no end."""
+"""Smaller errors are drawn here, since a logarithmic axis of errors has no end."""
 ROUND_ACCURACIES = (0.9, 0.99, 0.999, 0.5, 0.95, 0.98, 0.8, 0.995, 0.998, 0.7, 0.97, 0.6, 0.4, 0.2, 0.85, 0.96, 0.985)
-"""Ticks of accuracies, the most familiar first."""
+"""Ticks for accuracies, the most familiar first."""
 MOST_TICKS = 7
 TICK_SPACE = 18
 LABEL_SPACE, LABEL_LENGTH = 13, 44
 """Pixels that a tick or a label needs."""
 MARGIN = 0.06
 FAR = 2.0
-"""The factor by which the axis may become longer to show a level line."""
+"""The factor by which the axis may be extended to show a level line."""
 
 
 def set_scales(axes: Any, panel: Panel) -> None:
-    """Set a logarithmic axis of sizes and the panel's own scale, both with round ticks."""
+    """Set a logarithmic axis for sizes and the panel's own scale, both with round ticks."""
     ticker = import_extra("matplotlib.ticker", extra="plot")
     lines = [line for line in panel.lines if not line.level] or panel.lines
     _set_sizes(axes, np.log([x for line in lines for x in line.x]))
@@ -36,7 +36,7 @@ def set_scales(axes: Any, panel: Panel) -> None:
     ends = np.array([(values.min(), values.max()) for values in map(to_steps, map(_heights, lines))])
     low, high = ends[:, 0].min(), ends[:, 1].max()
     for level in to_steps([line.y[0] for line in panel.lines if line.level]):
-        # A line far from the others would take their room: its label tells where it is
+        # A line far from the others would compress them: its label shows where it is.
         if max(high, level) - min(low, level) < FAR * (high - low):
             low, high = min(low, level), max(high, level)
     margin = MARGIN * (high - low) or MARGIN
@@ -50,7 +50,7 @@ def set_scales(axes: Any, panel: Panel) -> None:
 
 
 def shorten_ticks(axis: Any, limits: tuple[float, float]) -> None:
-    """Write 200k or 1.5M on an axis that reaches 10,000: longer numbers push the name of the axis off the chart."""
+    """Use labels like 200k or 1.5M on an axis that reaches 10,000: longer ones push the axis label off the chart."""
     if max(map(abs, limits)) >= 1e4:
         axis.set_major_formatter(lambda value, _: show_size(value))
 
@@ -73,7 +73,7 @@ def _heights(line: Line) -> Any:
 
 
 def _round_ticks(axes: Any) -> list[float]:
-    """The most familiar accuracies between the ends of the axis that leave each other room."""
+    """The most familiar accuracies within the limits of the axis that do not overlap."""
     low, high = axes.get_ylim()
     heights = {v: axes.transData.transform((1.0, v))[1] for v in ROUND_ACCURACIES if low <= v <= high}
     ticks: list[float] = []
@@ -92,7 +92,7 @@ def _of_steps(steps: Any) -> Any:
 
 
 def show_size(value: float) -> str:
-    """A size as axes show it.
+    """Format a size for an axis.
 
     >>> [show_size(value) for value in (128, 2000, 50_000, 1_000_000, 2_500_000, 3e9)]
     ['128', '2k', '50k', '1M', '2.5M', '3B']
@@ -105,16 +105,16 @@ def show_size(value: float) -> str:
 
 
 def label_ends(axes: Any, lines: Sequence[Line], models: Looks, *, size: float) -> None:
-    """Write the name of each line where it ends, in its color, moved so that none covers another.
+    """Write the name of each line where it ends, in its color, shifted so that names do not overlap.
 
-    A level line outside of the axes has an arrow that shows on which side.
+    A level line outside the axes has an arrow that shows on which side it is.
     """
     named = [line for line in lines if not line.faint]
     right, box = axes.get_xlim()[1], axes.bbox
     ends = [(right if line.level else line.x[-1], line.y[-1]) for line in named]
     places = [(float(x), float(y)) for x, y in axes.transData.transform(ends)]
     inside = [(x, min(max(y, box.y0), box.y1)) for x, y in places]
-    points = 72 / axes.figure.dpi  # of a pixel
+    points = 72 / axes.figure.dpi  # per pixel
     for line, end, (_, before), (_, shown), after in zip(named, ends, places, inside, apart(inside), strict=True):
         arrow = "" if before == shown else " \N{UPWARDS ARROW}" if before > shown else " \N{DOWNWARDS ARROW}"
         axes.annotate(
@@ -131,7 +131,7 @@ def label_ends(axes: Any, lines: Sequence[Line], models: Looks, *, size: float) 
 
 
 def apart(places: Sequence[tuple[float, float]]) -> list[float]:
-    """Heights of labels at these places, in pixels, moved no more than they must to leave each other room.
+    """Heights of labels at these positions, in pixels, moved as little as possible so that they do not overlap.
 
     >>> apart([(10.0, 50.0), (10.0, 50.0), (200.0, 50.0)])
     [43.5, 56.5, 50.0]

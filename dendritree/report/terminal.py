@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 COLORS = {"good": "green", "bad": "red", "open": "yellow", "plain": ""}
-"""Of badges by their mood; the word itself is always there."""
+"""Colors of badges by their mood; the word itself is always shown."""
 
 
 def print_report(report: Report, console: Console | None = None, *, whole: bool = False) -> None:
-    """Print the report to a rich console, by default the terminal; what it says comes last, where it is seen.
+    """Print the report to a rich console, by default the terminal; the summary comes last, where it stays visible.
 
-    It needs the extra `report`.
+    Needs the extra `report`.
 
     Args:
-        report: what `build_report` made.
-        console: a `rich.console.Console`. On a narrow one, tables leave out columns of detail.
-        whole: print every section, also the long ones.
+        report: the report, for example from `build_report`.
+        console: a `rich.console.Console`. On a narrow one, tables omit columns of detail.
+        whole: print every section, including the long ones.
 
     >>> from rich.console import Console
     >>> columns = (Column("model", "model"), Column("trials", "trials", "count"))
@@ -56,7 +56,7 @@ def print_report(report: Report, console: Console | None = None, *, whole: bool 
 
 
 def _table(section: Section, group: Group, out: Console) -> Any:
-    """A table, without details if they leave no room for the rest."""
+    """A table, without columns of detail if there is not enough room."""
     measure = import_extra("rich.measure", extra="report")
     table = _rich_table(section.shown, group)
     if measure.Measurement.get(out, out.options.update(width=10_000), table).maximum > out.width:
@@ -71,7 +71,7 @@ def _rich_table(shown: Sequence[tuple[int, Column]], group: Group) -> Any:
     title = text.Text(group.title, style="italic") if group.title else None
     table = tables.Table(title=title, title_justify="left", box=boxes.SIMPLE_HEAD, collapse_padding=True)
     for place, (_, column) in enumerate(shown):
-        # Numbers stay whole, and so do names of models; a narrow terminal folds the words
+        # Numbers and names of models are not wrapped; other text is, on a narrow terminal.
         whole = column.numeric or (place == 0 and any(other.numeric for _, other in shown))
         table.add_column(column.label, justify="right" if column.numeric else "left", no_wrap=whole, overflow="fold")
     for row in group.rows:

@@ -28,7 +28,7 @@ Array = NDArray[Any]
 Rows = Array | slice
 PREDICTED_AT_ONCE = 4096
 LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30
-"""Of a row: the loss and its sums are float32, which ends at 1e38."""
+"""Limits of the weight of a row: the loss and its sums are float32, whose range ends at 1e38."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 validation = import_extra("sklearn.utils.validation", extra="sklearn")
 
@@ -57,41 +57,41 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
     device: str = "cpu"
 
     def _targets(self, y: Array, weight: Array, *, first: bool) -> Array:
-        """What the network should give for each row; what that needs to know of `y` is learned first."""
+        """The targets of the network for each row; with `first`, classes or scales are learned from `y`."""
         raise NotImplementedError
 
     def _head(self) -> tuple[int, str]:
-        """The number of outputs of the network, and the loss of them."""
+        """The number of outputs of the network, and its loss."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------------------ training
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
-        """Train a new network on rows of numbers and what they should give: a class, a number or several numbers."""
+        """Train a new network on rows of numbers and their targets: a class, a number or several numbers per row."""
         with self._draft() as draft:
             draft._fit(*draft._checked(X, y, sample_weight))
         return self
 
     @contextlib.contextmanager
     def _draft(self) -> Iterator[Self]:
-        """A copy to train, which replaces the estimator in one step at the end; an error leaves it as it was.
+        """A copy to train, which replaces the estimator's state at the end; an error leaves the estimator unchanged.
 
-        Half fitted, it would predict nonsense. The copy is shallow: training replaces its objects and never changes
-        them.
+        A partially fitted estimator would predict nonsense. The copy is shallow: training replaces its objects and
+        never modifies them.
         """
         draft = copy.copy(self)
         yield draft
         self.__dict__ = draft.__dict__
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, *, partial: bool = False) -> tuple[Array, Array, Array]:  # noqa: N803
-        """Rows, targets and weights; `partial` for rows that are not the first ones."""
+        """Checked rows, targets and weights; `partial` if earlier rows have been seen."""
         numbers = not _sklearn.is_classifier(self)
         reset = not (partial and hasattr(self, "network_"))
         x, y = self._valid(X, y, multi_output=numbers, y_numeric=numbers, reset=reset)
         return rows_that_count(x, y, validation._check_sample_weight(sample_weight, x, dtype=np.float64))
 
     def _valid(self, *data: Any, **options: Any) -> Any:
-        """Data that scikit-learn accepts. It sums all numbers to find NaN, and opposite infinities sum to one too."""
+        """Data checked by scikit-learn, which sums all numbers to find NaN; the warning for inf - inf is suppressed."""
         with np.errstate(invalid="ignore"):
             return validation.validate_data(self, *data, dtype=np.float64, **options)
 
@@ -102,7 +102,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         patience = check_int("n_iter_no_change", self.n_iter_no_change)
         self._seed = self._draw_seed()
         alike = bool((weights == weights[0]).all())
-        if alike:  # trained as without weights, to the last bit
+        if alike:  # equal weights give exactly the same result as none
             weights = np.ones_like(weights)
         targets = self._targets(y, weights, first=True)
         self._scaling = Standardizer.of(x, weights)
@@ -132,7 +132,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         self.validation_loss_curve_ = val_losses if len(split.val) else None
 
     def _partial_fit(self, x: Array, y: Array, weights: Array) -> None:
-        """Train in one pass over some checked rows, from the present state."""
+        """Train for one pass over some checked rows, from the current state."""
         first = not hasattr(self, "network_")
         targets = self._targets(y, weights, first=first)
         if first:
@@ -145,7 +145,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             self.network_, self._optimizer = copy.deepcopy((self.network_, self._optimizer))
         seed = (self._seed + self.n_iter_) % 2**31
         config = self._config(batch_size=self._batch_size(len(x)), epochs=1, restore_best=False, seed=seed)
-        if self._optimizer is None:  # new, after `fit`, or read from a folder
+        if self._optimizer is None:  # new, fitted, or loaded
             self._optimizer = make_optimizer(self.network_, config)
         weight = torch.from_numpy(weights.astype(np.float32))
         split = _split(None, self._rows(x, y, None), torch.from_numpy(targets), weight, slice(None), slice(0))
@@ -156,8 +156,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
     def _train(
         self, model: nn.Module, split: Split, config: FitConfig, **options: Any
     ) -> tuple[list[float], list[float]]:
-        """Train the network or its committee; the losses of each epoch on the rows to train on and to stop by."""
-        with own_draws(config.seed):  # torch's generator is every thread's
+        """Train the network or its committee; return the training and validation losses of each epoch."""
+        with own_draws(config.seed):  # torch's generator is shared by all threads
             history = fit(model, split, config, **options)
         if history.interrupted:
             raise KeyboardInterrupt
@@ -178,7 +178,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return network.to(self.device)
 
     def _committee(self, rows: int) -> Committee | None:
-        """The committee that trains the network on so many rows; None for a network that trains as a whole."""
+        """The committee that trains the network on this many rows; None for a network that is trained as a whole."""
         given = None if self.members == "auto" else check_int("members", self.members)
         if not isinstance(self.network_, Network):  # a linear one has no hidden neurons
             return None
@@ -197,7 +197,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return FitConfig(loss=self._head()[1], optimizer="adamw", lr=self.lr, weight_decay=self.weight_decay, **options)
 
     def _parts(self, y: Array) -> tuple[Rows, Rows]:
-        """The rows to train on, all of them without early stopping, and those to stop by."""
+        """Training rows, which are all rows without early stopping, and validation rows."""
         if not self.early_stopping:
             return slice(None), slice(0)
         selection = import_extra("sklearn.model_selection", extra="sklearn")
@@ -205,14 +205,14 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             np.arange(len(y)),
             test_size=check_probability("validation_fraction", self.validation_fraction),
             random_state=self._seed,
-            stratify=y if _sklearn.is_classifier(self) else None,  # classes in the shares of the whole
+            stratify=y if _sklearn.is_classifier(self) else None,  # keep the class proportions
         )
         if len(train) < 2:
             raise OptionError(f"early_stopping must leave at least 2 rows to train on: got {len(train)}")
         return train, val
 
     def _rows(self, x: Array, y: Array, committee: Committee | None) -> torch.Tensor:
-        """Standardized rows, with the member of the committee that does not learn from each."""
+        """Standardized rows, each with the member of the committee that does not learn from it."""
         rows = self._scaling.apply(x, CLIP).astype(np.float32)
         if committee is None or not committee.held_out:
             return torch.from_numpy(rows)
@@ -225,8 +225,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
     def _outputs(self, X: Any) -> Array:  # noqa: N803 - scikit-learn's name
         """The network's outputs for each row.
 
-        Computed in float64, from weights in float32: a row's result then does not depend on the rows beside it, as
-        sums in float32 do in the seventh digit.
+        Computed in float64 from float32 weights, so that a row's result does not depend on the other rows, as sums in
+        float32 do in the seventh digit.
         """
         rows = torch.from_numpy(self.network_inputs(X))
         device = next(self.network_.parameters()).device
@@ -241,11 +241,11 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return self._scaling.apply(self._valid(X, reset=False), CLIP)
 
     def output_units(self) -> tuple[Array, Array, list[str]]:
-        """What the network's outputs are in the units of the target: times a scale, plus a shift; and their names."""
+        """Scale and shift that convert the network's outputs to the units of the target, and the outputs' names."""
         raise NotImplementedError
 
     def as_module(self, *, probabilities: bool = True) -> EstimatorModule:
-        """A copy as one module: raw rows in; out comes what `predict` gives; of classes, probabilities or logits."""
+        """A copy as one module that takes raw rows and returns predictions; for classes, probabilities or logits."""
         validation.check_is_fitted(self)
         scale, shift, _ = self.output_units()
         classifies = _sklearn.is_classifier(self) and probabilities
@@ -259,7 +259,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
 
 def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """The rows whose weight is positive: a weight of 0 is the same as no row at all.
+    """The rows whose weight is positive: a weight of 0 has the same effect as omitting the row.
 
     >>> [part.tolist() for part in rows_that_count(np.eye(3), np.array([7, 8, 9]), np.array([1.0, 0.0, 2.0]))]
     [[[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], [7, 9], [1.0, 2.0]]
@@ -284,7 +284,7 @@ def _split(
     train: Rows,
     val: Rows,
 ) -> Split:
-    """Rows to train on and to stop by; of a committee, with a target for each of its answers."""
+    """Training and validation rows; for a committee, with a target for each of its predictions."""
 
     def examples(rows: Any, *, training: bool) -> Examples:
         chosen = x[rows], y[rows], None if weight is None else weight[rows]
@@ -294,7 +294,7 @@ def _split(
 
 
 def _in_float64(module: nn.Module) -> nn.Module:
-    """A copy of a module that computes in float64 and shares all but the weights: other threads may use the module."""
+    """A float64 copy of a module that shares everything but the weights; other threads may use the original."""
     twin = copy.copy(module)
     for kind in ("_parameters", "_buffers"):
         tensors = vars(module)[kind].items()

@@ -106,7 +106,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         return np.asarray(_extmath.softmax(logits))
 
     def output_units(self) -> tuple[Array, Array, list[str]]:
-        """Log-odds: of the second of two classes; of more, those of a class against another are their difference."""
+        """Log-odds: of the second of two classes; with more, differences of two outputs are log-odds of two classes."""
         names = [str(each) for each in self.classes_]
         outputs = names if len(names) > 2 else names[1:]
         return np.ones(len(outputs)), np.zeros(len(outputs)), outputs

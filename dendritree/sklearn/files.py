@@ -1,4 +1,4 @@
-"""Estimators as descriptions: options, classes, names of columns and scales, and the description of the network."""
+"""Descriptions of estimators: options, classes, column names and scales, and the description of the network."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ ESTIMATORS: dict[str, type[DendriticEstimator]] = {
 NETWORK = "network."
 """Prefix of the network's tensors."""
 LEARNED = {"n_features": "n_features_in_", "epochs": "n_iter_", "loss_curve": "loss_curve_", "seed": "_seed"}
-"""Entries of the config and the attributes that they are."""
+"""Entries of the config, and the corresponding attributes."""
 CLASS_KINDS = "biufU"
-"""NumPy's codes of the types that classes may have: truth values, numbers, texts."""
+"""NumPy's kind codes of the types that classes may have: booleans, numbers, strings."""
 
 
 def describe(estimator: DendriticEstimator) -> folders.Description:
-    """What a fitted estimator was given and has learned."""
+    """The options of a fitted estimator and what it has learned."""
     name = type(estimator).__name__
     if ESTIMATORS.get(name) is not type(estimator):
         raise OptionError(f"an estimator must be one of {', '.join(ESTIMATORS)} to be saved: got {name}")
@@ -57,7 +57,7 @@ def describe(estimator: DendriticEstimator) -> folders.Description:
 def rebuild(
     config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None
 ) -> DendriticEstimator:
-    """The estimator of a description, on a device that the caller and not the file selects."""
+    """The estimator of a description, on a device selected by the caller, not the file."""
     options = {key: _option(value) for key, value in entry(config, "options", dict).items()}
     if options.get("weight_decay") == "auto":  # version 0.1: depended on the number of rows
         del options["weight_decay"]
@@ -86,7 +86,7 @@ def rebuild(
 
 
 def _check_learned(config: Mapping[str, Any]) -> None:
-    """Raise for what was learned if it has other types or sizes than `describe` gives."""
+    """Raise if learned values have types or sizes that `describe` would not write."""
     features, losses = check_int("n_features", config.get("n_features")), entry(config, "loss_curve", list)
     for key in ("epochs", "seed"):
         check_int(key, config.get(key), least=0)
@@ -98,7 +98,7 @@ def _check_learned(config: Mapping[str, Any]) -> None:
 
 
 def _classes(config: Mapping[str, Any]) -> Any:
-    """Classes in the type that they had, sorted and each once."""
+    """Classes in their original type, sorted and unique."""
     kind, values = np.dtype(entry(config, "dtype", str)), entry(config, "values", list)
     classes = np.array(values, dtype=kind) if kind.kind in CLASS_KINDS else np.empty(0)
     if classes.tolist() != values or len(values) < 2 or len(np.unique(classes)) < len(values):
@@ -110,7 +110,7 @@ def _plain(key: str, value: Any) -> Any:
     """An option or a class as JSON."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, Mapping):  # weights of classes, which need not be texts
+    if isinstance(value, Mapping):  # weights of classes, which need not be strings
         return {"pairs": [[_plain(key, name), _plain(key, each)] for name, each in value.items()]}
     if isinstance(value, list | tuple):  # the shape of an image
         return [_plain(key, each) for each in value]

@@ -1,4 +1,4 @@
-"""A fitted estimator as one module: scaling, network, units."""
+"""A fitted estimator as one module: input scaling, network, output units."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class EstimatorModule(nn.Module):
     """A network between the scales of its inputs and outputs: raw rows in, predictions or probabilities out.
 
     Args:
-        network: takes standardized rows; it is copied. Rows are scaled in float64: the network's own type may not tell
-            two large numbers apart.
+        network: takes standardized rows; it is copied. Rows are scaled in float64: the network's own dtype may not
+            distinguish two large numbers.
         inputs: the scaling of the rows.
-        scale, shift: of the outputs.
+        scale, shift: scale and shift of the outputs.
         probabilities: whether to turn logits, of one class against another or of each class, into probabilities.
     """
 
@@ -55,7 +55,7 @@ class EstimatorModule(nn.Module):
         return outputs.softmax(-1)
 
     def example(self, rows: int = 2) -> Tensor:
-        """Some rows of numbers as this module takes them: about as far from the mean as the training rows."""
-        random = torch.Generator().manual_seed(0)  # torch's own generator stays as it is
+        """Some rows that this module accepts: about as far from the mean as the training rows."""
+        random = torch.Generator().manual_seed(0)  # leaves torch's own generator unchanged
         draws = torch.randn(rows, self.in_features, generator=random, dtype=torch.float64)
         return self.mean + self.deviation * draws.to(self.mean.device)

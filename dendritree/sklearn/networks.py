@@ -15,7 +15,7 @@ from ..models.presets import PRESET_NEURONS, preset_options
 from ..models.sizing import fill_budget, parameters_of
 
 FAMILIES = ("tree", "sparse", "dense", "linear")
-"""Of networks for tables: with and without dendrites, and their controls."""
+"""Families of networks for tables: with and without dendrites, and their controls."""
 HIDDEN = 100
 MOST_PARAMETERS = 15_000
 MEMBERS = 4
@@ -47,7 +47,7 @@ def auto_members(rows: int, hidden: int) -> int:
 
 
 def auto_batch_size(rows: int) -> int:
-    """Rows per step, such that no batch has one row: batch normalization cannot learn from it.
+    """Rows per step, such that no batch has a single row, from which batch normalization cannot learn.
 
     >>> auto_batch_size(1000), auto_batch_size(129), auto_batch_size(20_000)
     (64, 63, 256)

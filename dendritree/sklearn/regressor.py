@@ -13,7 +13,7 @@ from .base import Array, DendriticEstimator, validation
 from .scaling import Standardizer
 
 MOST = 1e130
-"""Size of a target: its square, times any weight and any number of rows, is within the range of floats."""
+"""Maximum size of a target: its square, times any weight and any number of rows, stays within the range of floats."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 
 
@@ -44,7 +44,7 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """A number for each row, or as many as `y` had columns."""
-        outputs = self._outputs(X)  # raises first if nothing was fitted
+        outputs = self._outputs(X)  # raises first if not fitted
         numbers = self._target_scaling.undo(outputs)
         return numbers[:, 0] if self._one_target else numbers
 

@@ -10,7 +10,7 @@ from ..training.history import Run
 from .folders import save
 
 EPOCH = "epoch-"
-"""How the folders of kept epochs begin; their numbers have as many digits, so that names sort by time."""
+"""Prefix of the folders of kept epochs; their numbers are zero-padded, so that names sort by epoch."""
 
 
 class KeepEpochs:
@@ -37,7 +37,7 @@ class KeepEpochs:
         self.folder, self.every = Path(folder), check_int("every", every)
 
     def __call__(self, run: Run) -> None:
-        """Save the model, if it is the turn of its epoch."""
+        """Save the model if its epoch is due."""
         done = len(run.history.epochs)
         if (done - 1) % self.every == 0:
             save(run.model, self.folder / f"{EPOCH}{done:04}")

@@ -1,7 +1,7 @@
 """The folder of a model: its files, its format, and the module that rebuilds what it describes.
 
     model/
-      config.json          format, version, and all that rebuilds the object besides its tensors
+      config.json          format, version, and everything needed to rebuild the object besides its tensors
       weights.safetensors  its tensors: the state dict of a network, trees and wiring included
 
 An object is described by a config (plain JSON values) and named tensors. A description may hold another one: that of an
@@ -28,9 +28,9 @@ from ..folders import files_of_others, files_together, finish_changes, reserved
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "weights.safetensors"
 COLUMNS_FILE = "columns.json"
-"""Version 1 only: the columns of a table model, beside the config of its estimator."""
+"""Version 1 only: the columns of a table model, next to the config of its estimator."""
 WEIGHTS_DIGEST = "weights_sha256"
-"""In the config: which weights it belongs to. Folders of older versions have none, and are read as they are."""
+"""Key in the config: the digest of its weights. Folders of older versions have none and are read without a check."""
 
 MODEL_FORMAT, ESTIMATOR_FORMAT, TABLE_FORMAT = "dendritree-model", "dendritree-estimator", "dendritree-table"
 FORMATS = {
@@ -38,10 +38,10 @@ FORMATS = {
     ESTIMATOR_FORMAT: "dendritree.sklearn.files",
     TABLE_FORMAT: "dendritree.sklearn.tables.model",
 }
-"""Formats, and the modules that `describe` and `rebuild` their objects, imported when one is needed."""
+"""Formats, and the modules that `describe` and `rebuild` their objects, imported when needed."""
 
 VERSION = 2
-"""In version 1 models gave probabilities unless their arguments said otherwise, and tables had a file of columns."""
+"""In version 1, models returned probabilities by default, and table models had a separate file of columns."""
 
 WHAT = "a model folder"
 
@@ -68,7 +68,7 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
     """
     import_extra("safetensors.torch", extra="save")
     description = describe(model)
-    own_model_files(folder)  # rejected before anything is written there
+    own_model_files(folder)  # raise before anything is written
     with reserved(folder, WHAT) as place, files_together(place, own_model_files(place), WHAT) as fresh:
         _write(fresh, *description)
 
@@ -112,9 +112,9 @@ def write_files(model: Any, folder: Path) -> None:
 
 
 def own_model_files(folder: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The files that a model folder may have, for a model to be replaced there; none where there are no files at all.
+    """The files to replace in a model folder; none if the folder is new or empty.
 
-    Anything else raises `FormatError`: files should not be scattered among those of others.
+    Any other folder raises `FormatError`: model files should not be mixed with other files.
     """
     target = Path(folder)
     if not target.exists() or (target.is_dir() and not files_of_others(target)):
@@ -122,20 +122,20 @@ def own_model_files(folder: str | os.PathLike[str]) -> tuple[str, ...]:
     try:
         folder_format(target)
     except FormatError as error:
-        raise FormatError(f"save replaces model folders only: {target} exists and is not one ({error})") from None
+        raise FormatError(f"save only replaces model folders: {target} exists and is not one ({error})") from None
     return CONFIG_FILE, WEIGHTS_FILE, COLUMNS_FILE
 
 
 def read_folder(
     folder: str | os.PathLike[str], *formats: str, device: torch.device | str | None = None, into: Any = None
 ) -> Any:
-    """The object in a folder, of one of these formats or any; or the network `into`, filled with what is in it."""
+    """The object in a folder, of one of these formats or of any; or the network `into`, filled from the folder."""
     _check_device(device)
     with _named(folder):
         config, weights, problem = _read_pair(Path(folder), *formats or FORMATS)
-        if problem and into is not None:  # which must stay as it is
+        if problem and into is not None:  # which must stay unchanged
             raise FormatError(problem)
-        found = rebuild(config, _read_tensors(weights), device=device, into=into)  # may say more exactly what is wrong
+        found = rebuild(config, _read_tensors(weights), device=device, into=into)  # may raise a more precise error
         if problem:
             raise FormatError(problem)
         return found
@@ -150,7 +150,7 @@ def folder_format(folder: str | os.PathLike[str]) -> str:
 
 @contextlib.contextmanager
 def _named(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the folder in errors about its files."""
+    """Add the folder's name to errors about its files."""
     try:
         yield
     except FormatError as error:
@@ -161,7 +161,7 @@ def _named(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def describe(thing: Any) -> Description:
-    """The config and the tensors that `rebuild` makes the object from."""
+    """The config and the tensors from which `rebuild` makes the object."""
     kind = getattr(thing, "folder_format", ESTIMATOR_FORMAT if hasattr(thing, "get_params") else MODEL_FORMAT)
     config, tensors = importlib.import_module(FORMATS[kind]).describe(thing)
     for key, value in config.items():
@@ -179,7 +179,7 @@ def rebuild(
     device: torch.device | str | None = None,
     into: Any = None,
 ) -> Any:
-    """The object of a description, of one of these formats or any. Torch's random state is left as it was."""
+    """The object of a description, of one of these formats or of any. Torch's random state is left unchanged."""
     kind = check_format(config, *formats or FORMATS)
     if into is not None and kind != MODEL_FORMAT:
         raise FormatError(f"into is for networks: {CONFIG_FILE} describes a {kind}, which needs none")
@@ -191,13 +191,13 @@ def rebuild(
             return module.rebuild(config, tensors, device)
     except (FormatError, MissingExtraError):
         raise
-    except Exception as error:  # a file may hold anything, and what is built from it may raise anything
+    except Exception as error:  # a file may hold anything, so building from it may raise anything
         reason = " ".join(f"{type(error).__name__} {error}".split())
         raise FormatError(f"{CONFIG_FILE} must describe a {kind}: {reason:.400}") from None
 
 
 def check_format(config: Any, *formats: str) -> str:
-    """The format of a config, if it is one of `formats` and of a version that we read."""
+    """The format of a config; raises unless it is one of `formats` and of a supported version."""
     kind = config.get("format") if isinstance(config, dict) else None
     if kind not in formats:
         raise FormatError(f"{CONFIG_FILE} must have format {' or '.join(map(repr, formats))}: got {kind!r:.60}")
@@ -209,7 +209,7 @@ def check_format(config: Any, *formats: str) -> str:
 
 
 def entry(config: Mapping[str, Any], key: str, *kinds: type) -> Any:
-    """A value of a config, if its type is one of these: JSON has dict, list, str, int, float, bool and NoneType.
+    """A value of a config; raises unless its type is one of these: dict, list, str, int, float, bool or NoneType.
 
     >>> entry({"epochs": True}, "epochs", int)
     Traceback (most recent call last):
@@ -235,7 +235,7 @@ def _check_device(device: torch.device | str | None) -> None:
 
 def _write(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     plain = {key: value.detach().cpu().clone(memory_format=torch.contiguous_format) for key, value in tensors.items()}
-    # Not by `save_file`, which writes for the owner alone.
+    # Not `save_file`, whose files only the owner can read.
     content = import_extra("safetensors.torch", extra="save").save(plain)
     config = {**config, WEIGHTS_DIGEST: hashlib.sha256(content).hexdigest()}
     text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -244,7 +244,7 @@ def _write(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor
 
 
 def _read_pair(folder: Path, *formats: str) -> tuple[Any, bytes, str]:
-    """The config of a folder, its weights, and what is wrong if they do not belong together."""
+    """The config of a folder, its weights, and an error message if they do not belong together."""
     before = None
     while True:
         finish_changes(folder)
@@ -254,7 +254,7 @@ def _read_pair(folder: Path, *formats: str) -> tuple[Any, bytes, str]:
         wanted, found = config.pop(WEIGHTS_DIGEST, None), hashlib.sha256(weights).hexdigest()
         if wanted in (None, found):
             return config, weights, ""
-        if before == (wanted, found):  # seen twice: not a moment in which another process replaces both
+        if before == (wanted, found):  # seen twice, so another process is not just replacing both
             rule = f"{WEIGHTS_FILE} must be the file that {CONFIG_FILE} was written with"
             remedy = f"to load it anyway, remove {WEIGHTS_DIGEST} there"
             return config, weights, f"{rule}: its SHA-256 is {found}, not {wanted!r:.80}; {remedy}"
@@ -276,7 +276,7 @@ def _read_json(path: Path) -> Any:
     text = _read_bytes(path)
     try:
         value = json.loads(text)
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # NaN and halves of characters are not JSON
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # NaN and lone surrogates are not valid JSON
         return value
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path.name} must be JSON: {error!s:.200}") from None

@@ -1,7 +1,7 @@
 """Bridge to the authors' format: dense masked matrices, `weights.{i}.weight` and `weights.{i}.bias`.
 
-Their layer holds one dense linear map per level over the inputs of all neurons side by side (a classifier first
-repeats its inputs for every neuron). Old checkpoints of theirs load into our layers, and ours can be written so.
+Their layer has one dense linear map per level over the inputs of all neurons side by side (a classifier first repeats
+its inputs for every neuron). Their checkpoints load into our layers, and our layers can be written in their format.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def load_masked(layer: DendriticLayer, state: Mapping[str, Tensor]) -> None:
     True
     """
     if layer.forest.template is not None:
-        raise OptionError("the authors' layout holds a weight for every edge: got a layer whose dendrites share theirs")
+        raise OptionError("the authors' layout has one weight per edge: got a layer whose dendrites share weights")
     state, expected = _without_prefix(state), to_masked(layer)
     for key in sorted(expected.keys() | state.keys()):
         ours, theirs = (tuple(part[key].shape) if key in part else "none" for part in (expected, state))
         if ours != theirs:
             raise FormatError(f"{key} must have shape {ours} for this layer: got {theirs}")
-    # Row by row, as a mask picks them, is the order of the edges in a balanced tree.
+    # A mask selects row by row, which is the order of the edges in a balanced tree.
     masks = [level.mask.bool() for level in _balanced_levels(layer)]
     weights = [state[f"weights.{i}.weight"].to(layer.weight)[mask] for i, mask in enumerate(masks)]
     layer.weight.copy_(torch.cat(weights))
@@ -100,12 +100,12 @@ def _balanced_levels(layer: DendriticLayer) -> list[MaskedLevel]:
     bias = None if layer.node_bias is None else layer.node_bias.detach()
     levels = masked_levels(layer.edge_weight.detach(), bias, layer.forest)
     if any(len(level.carried) for level in levels):
-        raise OptionError("the authors' layout holds balanced trees only: got a tree with leaves at several levels")
+        raise OptionError("the authors' layout only supports balanced trees: got a tree with leaves at several levels")
     return levels
 
 
 def _without_prefix(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The layer's own entries: in the authors' classifiers they stand behind `neurons.`, beside those of a CNN."""
+    """The entries of the layer: in the authors' classifiers they have the prefix `neurons.`, next to those of a CNN."""
     prefixes = [key.removesuffix("weights.0.weight") for key in state if key.endswith("weights.0.weight")]
     if len(prefixes) > 1:
         raise FormatError(f"the state dict must hold one layer, one weights.0.weight: got {len(prefixes)} of them")

@@ -1,9 +1,9 @@
-"""Registered models and layers as descriptions: what builds one again, as plain JSON values, and the state dict.
+"""Descriptions of registered models and layers: what is needed to rebuild one, as JSON values, and the state dict.
 
-Of a registered model that is its name, arguments and type, of a layer its class, arguments and type. Known are the
-layers of this library, the plain ones of `torch.nn`, registered models, and `nn.Sequential`s of all these. A file names
-a layer among these and nothing else. It may also name a neuron that an installed package has for us (an entry point of
-`dendritree.neurons`), which imports that package; no other module is imported by name.
+For a registered model that is its name, arguments and dtype; for a layer its class, arguments and dtype. Supported are
+the layers of this library, common layers of `torch.nn`, registered models, and `nn.Sequential`s of all these. A file
+can name only these layers, and neurons that an installed package provides (an entry point of `dendritree.neurons`),
+which imports that package; no other module is imported by name.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from ..wiring import WIRINGS, Wiring
 from .folders import CONFIG_FILE, VERSION, WEIGHTS_FILE, Description, entry
 
 TREES_IN_WEIGHTS = "weights"
-"""`trees` of a model whose trees are not those that its arguments grow (it was pruned): the weights' file has them."""
+"""Value of `trees` for a model whose trees differ from those its arguments grow, such as after pruning: the weights
+file contains them."""
 
 DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float32", "float64")}
-"""Types of weights that a model computes with."""
+"""The dtypes that weights may have."""
 PLACEMENT = ("device", "dtype")
-"""Arguments that a file may not set: whoever opens it says where a model goes, and `dtype` of the config its type."""
+"""Arguments that a file may not set: the caller of `load` selects the device, and `dtype` in the config the dtype."""
 
 TORCH_MODULES = {
     name: kind for name, kind in vars(nn).items() if isinstance(kind, type) and issubclass(kind, nn.Module)
@@ -58,7 +59,7 @@ THEIRS: dict[str, type[nn.Module]] = {
 FAMILIES = {"dendritree": OURS, "torch.nn": THEIRS}
 SEQUENTIAL = {"torch.nn": "Sequential"}
 GROWN = ("branching", "repeats", "ragged")
-"""What a layer was grown with; it keeps these when its trees are replaced."""
+"""The arguments a layer was grown with; it keeps these when its trees are replaced."""
 
 
 def describe_model(model: nn.Module) -> Description:
@@ -101,7 +102,7 @@ def _dendritic_layers(model: nn.Module) -> Iterator[tuple[str, ForestLayer]]:
 
 
 def regrow_layer(layer: ForestLayer, state: Mapping[str, Tensor], prefix: str) -> None:
-    """Give a layer the trees that a state dict has for it."""
+    """Replace the trees of a layer by those in a state dict."""
     entries = {key: state[prefix + key] for key in FOREST_KEYS}
     forest, image = read_forest(entries), layer.wiring.image(layer.forest.in_features)
     windows = None
@@ -111,7 +112,7 @@ def regrow_layer(layer: ForestLayer, state: Mapping[str, Tensor], prefix: str) -
 
 
 def float_type(name: Any) -> torch.dtype:
-    """The floating-point type of torch that a file names.
+    """The floating-point dtype of torch that a file names.
 
     >>> float_type("float64")
     torch.float64
@@ -122,7 +123,7 @@ def float_type(name: Any) -> torch.dtype:
 
 
 def encode_argument(key: str, value: Any) -> Any:
-    """An argument as JSON: plain values, lists and mappings of them, wirings, and activations of `torch.nn`.
+    """An argument as JSON: plain values, lists and mappings of these, wirings, and activations of `torch.nn`.
 
     >>> encode_argument("activation", nn.LeakyReLU)
     {'torch.nn': 'LeakyReLU'}
@@ -141,7 +142,7 @@ def encode_argument(key: str, value: Any) -> Any:
     if TORCH_MODULES.get(kind.__name__) is kind:
         if kind is value:
             return {"torch.nn": kind.__name__}
-        # Torch's activations name their constructor's arguments in __constants__, mostly; the repr says whether.
+        # Most of torch's activations list their constructor's arguments in __constants__; the repr shows whether.
         constants = {name: getattr(value, name) for name in getattr(kind, "__constants__", ())}
         for encoded in ({"torch.nn": kind.__name__, **constants}, {"torch.nn": kind.__name__}):
             with contextlib.suppress(TypeError):
@@ -151,7 +152,7 @@ def encode_argument(key: str, value: Any) -> Any:
 
 
 def decode_argument(value: Any) -> Any:
-    """The argument that `encode_argument` made JSON of.
+    """The inverse of `encode_argument`.
 
     >>> decode_argument({"torch.nn": "LeakyReLU"})
     LeakyReLU(negative_slope=0.01)
@@ -175,7 +176,7 @@ def decode_argument(value: Any) -> Any:
 
 
 def decode_arguments(arguments: Mapping[Any, Any]) -> dict[str, Any]:
-    """Named arguments of a file."""
+    """Decode the named arguments in a file."""
     for key in PLACEMENT:
         if key in arguments:
             raise FormatError(f"an argument in {CONFIG_FILE} must not be {' or '.join(PLACEMENT)}: got {key}")
@@ -186,7 +187,7 @@ def decode_arguments(arguments: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def describe_layer(module: nn.Module) -> dict[str, Any]:
-    """The description of a layer, or of an `nn.Sequential` of layers; `OptionError` says what has none.
+    """The description of a layer, or of an `nn.Sequential` of layers; raises `OptionError` for any other module.
 
     >>> describe_layer(nn.Sequential(nn.Flatten()))["modules"]
     {'0': {'torch.nn': 'Flatten', 'arguments': {'start_dim': 1, 'end_dim': -1}}}
@@ -217,14 +218,14 @@ def describe_layer(module: nn.Module) -> dict[str, Any]:
 
 
 def _arguments(module: nn.Module) -> dict[str, Any]:
-    """The arguments that build a layer: as it shows them if it is ours, as its attributes are called otherwise."""
+    """The arguments that build a layer: sizes and options of our layers, attributes named like parameters of others."""
     if isinstance(module, NeuronLayer):
         options = {**{name: getattr(module, name) for name in module.SIZES}, **module._options()}
         trees = module.trees if isinstance(module, DANN) else module
         if isinstance(trees, ForestLayer):
             options |= {"activation": trees.activation, "backend": trees.backend}
         if isinstance(module, ForestLayer) and not isinstance(module, KTree) and module.regrown:
-            # the least layer there is, to be regrown
+            # the smallest possible layer, to be regrown
             options |= {"fan_in": 1, "wiring": "random", "root_activation": module.root_activation}
         return options
     names = [name for name in inspect.signature(type(module)).parameters if name not in PLACEMENT]
@@ -233,7 +234,7 @@ def _arguments(module: nn.Module) -> dict[str, Any]:
 
 
 def _check(module: nn.Module, node: dict[str, Any]) -> None:
-    """Raise for a layer whose description builds another one: it was changed after it was built."""
+    """Raise for a layer whose description builds a different one because it was changed after it was built."""
     state = module.state_dict()
     try:
         with torch.random.fork_rng(devices=[]):
@@ -247,7 +248,7 @@ def _check(module: nn.Module, node: dict[str, Any]) -> None:
 
 
 def build_layer(node: Any, state: Mapping[str, Tensor], prefix: str = "") -> nn.Module:
-    """The layer of a description; its trees are those of a state dict if they are not the ones it was grown with.
+    """The layer of a description; its trees come from the state dict if they are not those it was grown with.
 
     >>> build_layer({"torch.nn": "Linear", "arguments": {"in_features": 3, "out_features": 2}}, {})
     Linear(in_features=3, out_features=2, bias=True)
@@ -266,7 +267,7 @@ def build_layer(node: Any, state: Mapping[str, Tensor], prefix: str = "") -> nn.
         case _:
             raise FormatError(f"a layer in {CONFIG_FILE} must be one of this library or of torch.nn: got {node!r:.80}")
     decoded = decode_arguments(given)
-    if kind in THEIRS.values():  # torch's layers keep tuples
+    if kind in THEIRS.values():  # torch's layers expect tuples
         decoded = {key: tuple(value) if isinstance(value, list) else value for key, value in decoded.items()}
     layer = kind(**decoded)
     if isinstance(layer, ForestLayer) and node.get("trees") == TREES_IN_WEIGHTS:

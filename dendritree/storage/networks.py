@@ -1,8 +1,8 @@
-"""Networks as descriptions: a registered model, a description of layers, or the parts of a custom model.
+"""Descriptions of networks: a registered model, a description of layers, or the parts of a custom model.
 
-A model whose class is not known here is described by its *parts*: the layers in it that are of this library, each with
-its name, and the state dict of all of it. `fill` puts them into a model of that class, in place of what is there:
-into the original of a conversion, the trees that replaced its perceptrons.
+A model of an unknown class is described by its *parts*: the layers of this library in it, by name, and the state dict
+of the whole model. `fill` puts them into a model of that class in place of its own modules: for example, into the
+original of a conversion the trees that replaced its perceptrons.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .folders import CONFIG_FILE, WEIGHTS_FILE, Description
 from .models import build_layer, describe_layer, describe_model, rebuild_model
 
 SHOWN = 3
-"""Differences that an error lists."""
+"""Maximum number of differences listed in an error."""
 
 
 def describe(model: Any) -> Description:
-    """What `rebuild` or `fill` makes the model from."""
+    """The description from which `rebuild` or `fill` makes the model."""
     if not isinstance(model, nn.Module):
         raise OptionError(
             f"save takes a network, a DendriticClassifier, a DendriticRegressor or a table model: got "
@@ -53,7 +53,7 @@ def describe(model: Any) -> Description:
 
 
 def _check_not_shared(model: nn.Module) -> None:
-    """Raise for a model that uses a layer with weights twice: a description would make two of it."""
+    """Raise for a model that uses a layer with weights twice: a description would create two layers."""
     names = [name for name, _ in model.named_parameters(remove_duplicate=False)]
     once = {name for name, _ in model.named_parameters()}
     shared = next((name for name in names if name not in once), None)
@@ -67,7 +67,7 @@ def _parts(module: nn.Module, name: str = "") -> Iterator[tuple[str, dict[str, A
         try:
             yield name, describe_layer(module)
             return
-        except OptionError:  # it must be there in the model that is filled
+        except OptionError:  # the model to be filled must already have it
             pass
     for child, part in module.named_children():
         yield from _parts(part, f"{name}.{child}".lstrip("."))
@@ -90,7 +90,7 @@ def rebuild(config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: to
 def fill(
     model: nn.Module, config: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None
 ) -> nn.Module:
-    """Give a model the layers and weights of a description, in place; after an error it is as it was."""
+    """Give a model the layers and weights of a description, in place; after an error it is unchanged."""
     parts = config["parts"] if "parts" in config else dict(_parts(rebuild(config, tensors, None)))
     new = {}
     for name, node in parts.items():
@@ -101,7 +101,7 @@ def fill(
         if not same:
             place = next(iter((*part.parameters(), *model.parameters())), torch.empty(0)).device
             new[name] = filled.to(place)
-    for name, module in model.named_modules():  # layers without a description, which check the trees that they load
+    for name, module in model.named_modules():  # layers without a description check the trees that they load
         if isinstance(module, NeuronLayer) and not _is_in(name, parts):
             _load(copy.deepcopy(module), _below(name, tensors), name)
     _check_rest(model, tensors, parts)
@@ -111,7 +111,7 @@ def fill(
 
 
 def _part(model: nn.Module, name: str, node: Mapping[str, Any]) -> nn.Module:
-    """The module that a part takes the place of."""
+    """The module that a part replaces."""
     try:
         part = model.get_submodule(name)
     except AttributeError:
@@ -121,7 +121,7 @@ def _part(model: nn.Module, name: str, node: Mapping[str, Any]) -> nn.Module:
     kind = node.get("dendritree") or node.get("model")
     if name and (is_perceptron(part, convolutions=True) or isinstance(part, NeuronLayer) or "model_name" in vars(part)):
         return part
-    if not name and _describes(node, part):  # nothing can take the place of the whole model
+    if not name and _describes(node, part):  # the model itself cannot be replaced
         return part
     raise FormatError(
         f"{name or 'the model'} must be the {kind} that was saved, a perceptron or a convolution: got {part!r:.120}"
@@ -156,7 +156,7 @@ def _load(module: nn.Module, tensors: Mapping[str, Tensor], name: str = "") -> N
 
 
 def _check_rest(model: nn.Module, tensors: Mapping[str, Tensor], parts: Mapping[str, Any]) -> None:
-    """Raise for a model that has other weights, outside the parts, than those that are to be loaded."""
+    """Raise for a model whose weights outside the parts differ in name, shape or type from those to be loaded."""
     ours, theirs = (
         {key: _kind(value) for key, value in state.items() if not _is_in(key, parts)}
         for state in (model.state_dict(), tensors)
@@ -168,7 +168,7 @@ def _check_rest(model: nn.Module, tensors: Mapping[str, Tensor], parts: Mapping[
             f"{key} is {theirs.get(key, 'absent')} in the file and {ours.get(key, 'absent')} here" for key in different
         ]
         more = f", and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
-        raise FormatError(f"the model to be filled must be like the saved one: {', '.join(listed[:SHOWN])}{more}")
+        raise FormatError(f"the model to be filled must match the saved one: {', '.join(listed[:SHOWN])}{more}")
 
 
 def _kind(value: Any) -> str:

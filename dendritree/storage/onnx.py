@@ -28,7 +28,7 @@ MOST_BYTES = 2**31 - 2**20
 INPUT, OUTPUT = "input", "output"
 ANY_BATCH = "an ONNX file must take any batch"
 TRIED = (*(2**power for power in range(1, 10)), 1)
-"""Batch sizes that code may fix, tried to name the one it does; one row may be stretched to any."""
+"""Batch sizes to try, to find the one that a model's code fixes; 1 is last because it broadcasts to any size."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class OnnxFile:
 
     path: Path
     input_shape: tuple[int, ...]
-    """Of one sample; the batch before it may have any size."""
+    """Shape of one sample, without the batch dimension, which may have any size."""
     output_shape: tuple[int, ...]
     opset: int
     """Version of ONNX's operators."""
@@ -108,21 +108,21 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
 
 
 def _estimator_module(model: Any) -> Any:
-    """An estimator with its scaling as one module; what would need more than that is told what can be exported."""
+    """An estimator with its scaling as one module; raises for pipelines, with a hint about what can be exported."""
     network_of(model)  # raises for anything that holds none
     if hasattr(model, "encoding"):
         return model.as_module()
     if hasattr(model, "steps") and len(model.steps) > 1:
         raise OptionError(
-            "an ONNX file holds a network and its scaling alone: give pipeline[-1], which takes what the steps before "
-            "it give"
+            "an ONNX file holds only a network and its scaling: pass pipeline[-1], which takes the output of the "
+            "earlier steps"
         )
     held = held_by(model)
     return model.as_module() if held is None else _estimator_module(held)
 
 
 def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
-    """Two samples to trace with: with one, the exporter would take the batch size for a constant."""
+    """Two samples to trace with: with one, the exporter would treat the batch size as a constant."""
     parameters = list(model.parameters())
     if not parameters or any(p.is_meta or p.dtype not in (torch.float32, torch.float64) for p in parameters):
         found = sorted({f"{p.dtype} on {p.device}" for p in parameters}) or ["none"]
@@ -132,8 +132,8 @@ def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
     if example is None:
         shape = stated_input_shape(model)
         if shape is None:
-            raise OptionError(f"{type(model).__name__} does not state the shape of its inputs: give an example")
-        random = torch.Generator().manual_seed(0)  # torch's own generator stays as it is
+            raise OptionError(f"{type(model).__name__} does not state the shape of its inputs: pass an example")
+        random = torch.Generator().manual_seed(0)  # leaves torch's own generator unchanged
         return torch.randn(2, *shape, generator=random, dtype=parameters[0].dtype).to(parameters[0].device)
     if not isinstance(example, Tensor) or example.dim() < 2 or not len(example):
         shown = tuple(example.shape) if isinstance(example, Tensor) else type(example).__name__
@@ -142,12 +142,12 @@ def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
 
 
 def _check_batches(model: nn.Module, sample: Tensor, given: int | None) -> None:
-    """Raise for a model that does not run on batches of several sizes, with the size that its code fixes."""
+    """Raise for a model that does not run on batches of several sizes, naming the size that its code fixes."""
 
     def fails(size: int) -> Exception | None:
         try:
             model(sample[torch.arange(size) % 2])
-        except Exception as error:  # a model may hold modules of any kind
+        except Exception as error:  # a model may contain any modules
             return error
         return None
 
@@ -184,7 +184,7 @@ def _program(model: nn.Module, sample: Tensor) -> Any:
                 output_names=[OUTPUT],
                 verbose=False,
             )
-    except Exception as error:  # the exporter wraps whatever went wrong in errors of its own
+    except Exception as error:  # the exporter wraps the original error in its own
         cause = error.__cause__ or error
         raise DendritreeError(f"{type(model).__name__} cannot be exported to ONNX: {_first_line(cause)}") from error
     finally:
@@ -209,7 +209,7 @@ def _difference(model: nn.Module, sample: Tensor, content: bytes) -> float | Non
             found = torch.from_numpy(session.run(None, {INPUT: x.cpu().numpy()})[0])
             if found.shape != wanted.shape:
                 raise ShapeError(f"{tuple(found.shape)}, not {tuple(wanted.shape)}")
-        except Exception as error:  # onnxruntime has a class for each of its own
+        except Exception as error:  # onnxruntime has its own error classes
             raise DendritreeError(f"{ANY_BATCH}: of {len(rows)}, onnxruntime gives {_first_line(error)}") from error
         scale = max(1.0, wanted.abs().max().item())
         worst = max(worst, (found - wanted).abs().max().item() / scale)

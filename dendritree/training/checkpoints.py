@@ -1,4 +1,4 @@
-"""The file that a stopped run resumes from: what it keeps of a run, and which runs may resume from it."""
+"""The file that an interrupted run resumes from: what it stores, and which runs may resume from it."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from .tensor_file import check_writable, fingerprint, kind_of, read_checkpoint, 
 Parts = dict[str, Mapping[str, Tensor]]
 
 RATES = ("lr", "initial_lr")
-"""What changes in a group of an optimizer's parameters."""
+"""What changes in the parameter groups of an optimizer."""
 STEPS = ("last_epoch", "_step_count")
 """What changes in a scheduler."""
 MOST_LISTED = 4
-"""Differences that a message lists."""
+"""Maximum number of differences listed in a message."""
 
 
 class Checkpoint:
-    """A callback that writes the file of a run after each epoch, and what a stopped run resumes from.
+    """A callback that writes the checkpoint of a run after each epoch, and resumes an interrupted run from it.
 
     Args:
-        path: of the file.
-        run: the states of its model and its optimizer, its epochs and its best state are kept; the classes of the
+        path: path of the file.
+        run: the states of its model and its optimizer, its epochs and its best state are saved; the classes of the
             model's modules and the config must stay the same.
-        scheduler: its place in the schedule is kept.
-        order: shuffles the examples; its random state is kept, and torch's.
+        scheduler: its position in the schedule is saved.
+        order: shuffles the examples; its random state is saved, as is torch's.
         split: the training and validation examples, which must stay the same.
     """
 
@@ -49,7 +49,7 @@ class Checkpoint:
         order: torch.Generator,
         split: Split,
     ) -> None:
-        import_extra("safetensors.torch", extra="save")  # raised before an epoch is trained in vain
+        import_extra("safetensors.torch", extra="save")  # raise before any training
         if not isinstance(path, str | os.PathLike):
             raise OptionError(f"checkpoint must be a path or None: got {path!r}")
         for name, value in run.model.state_dict().items():
@@ -82,16 +82,16 @@ class Checkpoint:
         self.tidy()
 
     def tidy(self) -> None:
-        """Remove what a killed run left unfinished.
+        """Remove the temporary files of a killed run.
 
-        Only files that existed when this run began: one of a process that is alive has taken its place by now.
+        Only files that existed when this run started: a process that is alive has renamed its file by now.
         """
         for path in self._unfinished:
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
 
     def _parts(self) -> Parts:
-        """The tensors of the run; the words before the first dot of their names in the file."""
+        """The tensors of the run, by the prefix before the first dot of their names in the file."""
         return {
             "model": self.run.model.state_dict(),
             "best": self.run.history.best_state,
@@ -100,7 +100,7 @@ class Checkpoint:
         }
 
     def _place(self) -> dict[str, Any]:
-        """Where the run is in its schedule; rates too, because a callback may have set them."""
+        """The position in the schedule, and the learning rates, because a callback may have set them."""
         groups, scheduler = self.run.optimizer.param_groups, self.scheduler
         return {
             "rates": [{key: float(group[key]) for key in RATES if key in group} for group in groups],
@@ -108,7 +108,7 @@ class Checkpoint:
         }
 
     def _generators(self) -> dict[str, torch.Generator]:
-        """Whatever the rest of the run draws from."""
+        """The random generators that the rest of the run uses."""
         device, cpu = next(self.run.model.parameters()).device, torch.device("cpu")
         found = {"order": self.order, "torch": generator_on(cpu) or torch.default_generator}
         if device.type == "cuda":
@@ -118,14 +118,14 @@ class Checkpoint:
     # --------------------------------------------------------------------------------------------------------- resuming
 
     def resume(self) -> None:
-        """Put the run where the file left it; without a file, leave it at its beginning.
+        """Restore the run from the file; without a file, do nothing.
 
-        Everything is checked first: if this raises, neither the model nor anything else of the run has changed.
+        Everything is checked first: if this raises, neither the model nor anything else in the run has changed.
         """
         run = self.run
         try:
             exists = self.path.exists()
-        except OSError:  # a place that we may not look into; `check_writable` says why
+        except OSError:  # no permission to look; `check_writable` gives the reason
             exists = False
         parts, facts = self._read() if exists else ({}, {"stop": False, "epochs": []})
         if not facts["stop"] and len(facts["epochs"]) < run.history.config.epochs:
@@ -147,7 +147,7 @@ class Checkpoint:
         run.stop = facts["stop"]
 
     def _read(self) -> tuple[Parts, dict[str, Any]]:
-        """Tensors and facts of the file, once it is certain that they are of this run and complete."""
+        """Tensors and facts of the file, after checking that they belong to this run and are complete."""
         tensors, facts = read_checkpoint(self.path)
         parts: dict[str, dict[str, Tensor]] = {part: {} for part in self._parts()}
         for name, value in tensors.items():
@@ -159,7 +159,7 @@ class Checkpoint:
         ours = {part: _kinds(values) for part, values in self._parts().items()}
         self._check_same("model", kinds["model"], ours["model"])
         for random in (kinds["random"], ours["random"]):
-            random.pop("cuda", None)  # a run may resume on another device, though not to the same bits
+            random.pop("cuda", None)  # a run may resume on another device, with slightly different results
         epochs, row = facts.get("epochs"), dict.fromkeys(Epoch.__dataclass_fields__, 0.0)
         is_valid = {
             "tensors": facts.get("tensors") == sorted(tensors),
@@ -171,12 +171,12 @@ class Checkpoint:
         }
         invalid = [name for name, valid in is_valid.items() if not valid]
         if invalid:
-            rule = "a checkpoint must hold everything that its run resumes with"
+            rule = "a checkpoint must contain everything that its run needs to resume"
             raise FormatError(f"{rule}: {self.path} has no valid {', '.join(invalid)}")
         return dict(parts), facts
 
     def _check_same(self, what: str, theirs: object, ours: Mapping[str, Any]) -> None:
-        """Raise for the file of a run that began with something else, and list what differs."""
+        """Raise if the file's run was started with something else, and list the differences."""
         theirs = theirs if isinstance(theirs, dict) else {}
         either = {**theirs, **ours}
         different = [key for key in either if not (key in theirs and key in ours and theirs[key] == ours[key])]
@@ -184,24 +184,26 @@ class Checkpoint:
             listed = [f"{key} {_shown(theirs, key)} -> {_shown(ours, key)}" for key in different[:MOST_LISTED]]
             listed += [f"{len(different) - MOST_LISTED} more"] * (len(different) > MOST_LISTED)
             raise FormatError(
-                f"a run resumes with the {what} it began with: {self.path} differs in {', '.join(listed)}"
+                f"a run resumes with the {what} it was started with: {self.path} differs in {', '.join(listed)}"
             )
 
     def _load_model(self, parts: Parts) -> None:
-        """Load the best and the last state, or neither: only the model itself knows whether it takes a wiring."""
+        """Load the best and the last state, or neither: only the model itself can tell whether it accepts a wiring."""
         model = self.run.model
         before = {name: value.detach().clone() for name, value in model.state_dict().items()}
         try:
             for part in ("best", "model"):
                 model.load_state_dict(parts[part])
-        except Exception as error:  # whatever a module raises, the modules before it have loaded theirs
+        except Exception as error:  # the modules before the one that raised have already loaded
             model.load_state_dict(before)
             problem = " ".join(str(error).split())
-            raise FormatError(f"a run resumes with the model it began with: {self.path} differs ({problem})") from None
+            raise FormatError(
+                f"a run resumes with the model it was started with: {self.path} differs ({problem})"
+            ) from None
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's state of each parameter, by the parameter's number and the state's name."""
+    """The optimizer's state for each parameter, keyed by the parameter's index and the state's name."""
     return {
         f"{number}.{name}": value
         for number, parameter in enumerate(_parameters(optimizer))
@@ -211,12 +213,12 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def put_optimizer_tensors(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Give an optimizer the state that `optimizer_tensors` returned."""
+    """Set an optimizer to the state that `optimizer_tensors` returned."""
     parameters = _parameters(optimizer)
     for key, value in tensors.items():
         number, _, name = key.partition(".")
         parameter = parameters[int(number)]
-        # Torch keeps the count of steps on the CPU.
+        # Torch keeps the step count on the CPU.
         optimizer.state[parameter][name] = value if name == "step" else value.to(parameter.device)
 
 

@@ -1,4 +1,4 @@
-"""A committee: the hidden neurons of a network in groups that answer each for itself while the network trains."""
+"""A committee: groups of a network's hidden neurons that predict separately while the network is trained."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class Committee(nn.Module):
         own = nn.functional.one_hot(group, members).t().to(readout.weight.dtype)  # (members, hidden)
         self.register_buffer("own", own, persistent=False)
         places = torch.arange(members, device=own.device)
-        self.register_buffer("others", (places[:, None] + places[1:]) % members, persistent=False)  # of each member
-        with torch.no_grad():  # a member sums a k-th of the neurons, and its answer should vary as the network's would
+        self.register_buffer("others", (places[:, None] + places[1:]) % members, persistent=False)  # for each member
+        with torch.no_grad():  # a member sums 1/k of the neurons; its output should vary like the network's
             readout.weight.mul_(math.sqrt(members))
         self.bias = nn.Parameter(readout.bias.detach().repeat(members, 1))
 
@@ -81,7 +81,7 @@ class Committee(nn.Module):
         return cast(nn.Linear, self.network.readout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The answers of the members that the class describes."""
+        """The predictions of the members, as described in the class."""
         rows = x[:, :-1] if self.held_out else x
         weight = self._readout.weight * self.own[:, None]  # (members, out, hidden)
         answers = nn.functional.linear(self.network.hidden(rows), weight.flatten(0, 1))
@@ -93,7 +93,7 @@ class Committee(nn.Module):
         return answers.gather(1, asked)
 
     def asked(self, x: Tensor, out_features: int) -> Tensor | None:
-        """Whose answers count, as `gather` wants to know it; None for all members."""
+        """Indices for `gather` of the members whose predictions count; None for all members."""
         if not self.held_out:
             return None
         kept = x[:, -1].long()  # the member that does not learn from the row
@@ -102,19 +102,19 @@ class Committee(nn.Module):
 
     @torch.no_grad()
     def merged(self) -> Network:
-        """The network, with the mean answer of its members; the committee must not be used afterwards."""
+        """The network that predicts the mean of its members; the committee must not be used afterwards."""
         self._readout.weight.div_(self.members)
         self._readout.bias.copy_(self.bias.mean(0))
         return self.network
 
     def examples(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Examples:
-        """Examples for training, or for evaluation, with a target for each answer that the present mode gives."""
+        """Examples for training or evaluation, with a target for each prediction of the current mode."""
         answers = (self.members - self.held_out) if self.training else 1
         return Examples(x, y[:, None].expand(-1, answers, *y.shape[1:]), weight)
 
 
 def draw_members(y: NDArray[Any], members: int, random: np.random.Generator, *, classes: bool) -> NDArray[np.int64]:
-    """For each row the member that does not learn from it: equally many rows for each member, with `classes` of each.
+    """For each row, the member that does not learn from it: equally many rows per member, with `classes` in each class.
 
     >>> y = np.array([0, 1, 0, 1, 0, 1, 0, 1])
     >>> drawn = draw_members(y, 2, np.random.default_rng(0), classes=True)

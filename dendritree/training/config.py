@@ -19,7 +19,7 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
 """Optimizers by name."""
 
 SCHEDULES = ("constant", "one-cycle")
-"""Learning rate over time: constant, or up to `lr` and down to nothing."""
+"""Learning rate over time: constant, or rising to `lr` and falling to 0."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ def _is_number(value: object) -> bool:
 
 
 def make_optimizer(model: nn.Module, config: FitConfig) -> torch.optim.Optimizer:
-    """The optimizer that a config names, of all parameters of a model.
+    """The optimizer named in a config, for all parameters of a model.
 
     >>> type(make_optimizer(nn.Linear(3, 2), FitConfig(optimizer="adamw"))).__name__
     'AdamW'
     """
-    # On the CPU one fused call updates all parameters: for small models the others take as long as the model.
+    # On the CPU one fused call updates all parameters: for small models, other updates take as long as the model.
     fused = all(p.device.type == "cpu" and p.is_floating_point() for p in model.parameters())
     return OPTIMIZERS[config.optimizer](  # type: ignore[call-arg]
         model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=fused
@@ -83,7 +83,7 @@ def make_optimizer(model: nn.Module, config: FitConfig) -> torch.optim.Optimizer
 def make_scheduler(
     optimizer: torch.optim.Optimizer, config: FitConfig, examples: int
 ) -> torch.optim.lr_scheduler.LRScheduler | None:
-    """The learning rate's schedule for this many training examples; None for a constant rate."""
+    """The learning rate schedule for a number of training examples; None for a constant rate."""
     if config.schedule == "constant":
         return None
     steps = config.epochs * (1 if config.batch_size is None else math.ceil(examples / config.batch_size))

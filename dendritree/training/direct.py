@@ -1,6 +1,6 @@
-"""Gradients of a committee without a graph: what autograd would run, run directly, in its order and to the same bits.
+"""Gradients of a committee without autograd: the same operations in the same order, so results are bit-identical.
 
-With a batch of a table autograd itself takes several times as long as the arithmetic.
+For a batch of a table, autograd itself takes several times as long as the arithmetic.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from .committee import Committee
 from .gradients import GRADIENTS, LossAndBack
 
 Back = Callable[[Tensor], Tensor | None]
-"""Takes the gradient of an output, leaves those of the parameters at them, and returns that of the input."""
+"""Takes the gradient of an output, sets those of the parameters, and returns that of the input."""
 Run = Callable[[Tensor], tuple[Tensor, Back]]
-"""Takes an input; returns the output and the way back."""
+"""Takes an input; returns the output and the backward function."""
 
 
 class Direct(NamedTuple):
-    """A committee whose gradients are found directly; `direct` makes it. Valid while the committee is not changed."""
+    """A committee whose gradients are computed directly, from `direct`. Valid until the committee is changed."""
 
     committee: Committee
     hidden: tuple[Run, ...]
     loss: LossAndBack
 
     def step(self, batch: Examples, mean_weight: Tensor | float) -> tuple[Tensor, Tensor]:
-        """Leave the gradients of the mean loss of a batch at the parameters; return outputs and losses per example.
+        """Set the parameters' gradients of the mean loss of a batch; return outputs and losses per example.
 
-        Under `torch.no_grad`.
+        Must be called under `torch.no_grad`.
         """
         committee, readout = self.committee, cast(nn.Linear, self.committee.network.readout)
         bias, own, backs = committee.bias, committee.own[:, None], list[Back]()
@@ -66,9 +66,9 @@ class Direct(NamedTuple):
 
 
 def direct(model: nn.Module, examples: Examples, loss: str) -> Direct | None:
-    """How to find the gradients of a model directly; None where only autograd can, or is watched while it does.
+    """How to compute the gradients of a model directly; None if only autograd can, or if autograd is being observed.
 
-    Asked anew for each epoch: a callback may change the model.
+    Called again for each epoch: a callback may change the model.
     """
     if type(model) is not Committee or loss not in GRADIENTS or _is_watched(model):
         return None
@@ -88,7 +88,7 @@ def direct(model: nn.Module, examples: Examples, loss: str) -> Direct | None:
 
 
 def _is_watched(model: nn.Module) -> bool:
-    """Whether hooks, autocast or a search for anomalies want to see autograd at work."""
+    """Whether hooks, autocast or anomaly detection depend on autograd."""
     hooked = any(getattr(nn.modules.module, f"_global{hooks}") for hooks in fused.HOOKS)
     if hooked or torch.is_anomaly_enabled() or torch.is_autocast_enabled("cpu"):
         return True
@@ -111,7 +111,7 @@ def _run_of(part: nn.Module, *, is_first: bool) -> Run | None:
 
 
 class _Saved:
-    """What autograd gives a function to keep things in."""
+    """A stand-in for the context object of autograd functions."""
 
     needs_input_grad = False, True, True
     saved_tensors: tuple[Tensor | None, ...]
@@ -124,7 +124,7 @@ class _Saved:
 
 
 def _dendrites(layer: DendriticLayer) -> Run | None:
-    """A first layer of trees: nobody asks for the gradient of its inputs."""
+    """A first layer of trees: the gradient of its inputs is not needed."""
     weight, bias, plan, activation = layer.weight, layer.bias, layer._plan, layer.activation
     kind, slope = fused.kind_of(activation), float(getattr(activation, "negative_slope", 0.0))
     able = layer.backend in ("auto", "fused") and fused.obstacle(weight.data, weight.data, activation) is None

@@ -1,4 +1,4 @@
-"""Losses with their gradients, as autograd finds them, to the last bit."""
+"""Losses with their gradients, bit-identical to those of autograd."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 LossBack = Callable[[Tensor], Tensor]
-"""Takes the gradients of the losses of all examples, returns that of the outputs."""
+"""Takes the gradients of the losses of all examples; returns that of the outputs."""
 LossAndBack = Callable[[Tensor, Tensor], tuple[Tensor, LossBack]]
-"""Takes outputs (examples, answers, features) and their targets; returns a loss per example and the way back."""
+"""Takes outputs (examples, predictions, features) and targets; returns a loss per example and the backward function."""
 
 IGNORED = -100
-"""A class number that torch's cross-entropy leaves out, and that targets here never have."""
+"""A class that torch's cross-entropy ignores; it never occurs in targets here."""
 
 
 def _mean_each(values: Tensor) -> Tensor:
@@ -21,7 +21,7 @@ def _mean_each(values: Tensor) -> Tensor:
 
 
 def _spread(gradient: Tensor, like: Tensor) -> Tensor:
-    """The way back through `_mean_each`, to values of a shape (examples, ...)."""
+    """The backward pass of `_mean_each`, to values of shape (examples, ...)."""
     each = gradient / (like.numel() // gradient.shape[0])
     return each.view(-1, *[1] * (like.dim() - 1))
 
@@ -56,4 +56,4 @@ GRADIENTS: dict[str, LossAndBack] = {
     "binary-logits": _binary_logits,
     "squared-error": _squared_error,
 }
-"""Losses by the names of `LOSSES`; the others are left to autograd."""
+"""Losses by their names in `LOSSES`; all others are left to autograd."""

@@ -21,12 +21,12 @@ class Epoch:
     train_loss: float
     val_loss: float
     train_acc: float
-    """NaN for regression."""
+    """Training accuracy; NaN for regression."""
     val_acc: float
     seconds: float
 
     def better_than(self, other: Epoch) -> bool:
-        """Whether its validation loss is lower; NaN is higher than all others."""
+        """Whether its validation loss is lower; NaN counts as the highest."""
         return self.val_loss < other.val_loss or (math.isnan(other.val_loss) and not math.isnan(self.val_loss))
 
 
@@ -40,11 +40,11 @@ class History:
     interrupted: bool = False
     """The run was stopped by Ctrl-C; everything before that is in the history."""
     _found: tuple[int, Epoch] | None = field(default=None, init=False, repr=False, compare=False)
-    """The best of so many epochs: to look at all of them after each would take longer than short epochs do."""
+    """The best of the first n epochs, cached: searching all of them after each would take longer than short epochs."""
 
     @property
     def best(self) -> Epoch:
-        """The epoch with the lowest validation loss; the earlier one of equals, NaN last."""
+        """The epoch with the lowest validation loss; the earliest of equals, with NaN last."""
         if not self.epochs:
             raise OptionError("a history must have at least one completed epoch to have a best one: got none")
         seen, best = self._found or (1, self.epochs[0])
@@ -88,6 +88,6 @@ class EarlyStopping:
         self.patience = check_int("patience", patience)
 
     def __call__(self, run: Run) -> None:
-        """Look at the history so far; nothing is remembered from run to run."""
+        """Check the history so far; the callback has no state of its own, so it can be reused."""
         history = run.history
         run.stop = run.stop or history.epochs[-1].epoch - history.best.epoch >= self.patience

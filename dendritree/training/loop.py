@@ -25,7 +25,7 @@ from .losses import LOSSES, Loss, check_output, check_split, check_targets
 from .updates import quick_step
 
 AT_ONCE = 1 << 18
-"""Numbers of several batches that are copied or counted together: small ones cost more to begin with than to do."""
+"""Numbers that are copied or counted together, from several batches: for small ones the overhead exceeds the work."""
 
 
 def fit(
@@ -119,11 +119,11 @@ def _train_epoch(
     scheduler: torch.optim.lr_scheduler.LRScheduler | None,
     order: torch.Generator,
 ) -> tuple[float, float]:
-    """One pass over the training examples; mean loss and accuracy in training mode."""
+    """One pass over the training examples; return mean loss and accuracy in training mode."""
     run.model.train()
     sums = _Sums(loss)
     parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
-    # Divided by the mean of all weights, not by the batch's own, so that an example counts the same in any batch.
+    # Divided by the mean of all weights, not of the batch's, so that an example counts the same in any batch.
     mean_weight = 1.0 if train.weight is None else train.weight.mean()
     known, update = direct(run.model, train, run.history.config.loss), quick_step(run.optimizer)
     with contextlib.nullcontext() if known is None else torch.no_grad():
@@ -142,7 +142,7 @@ def _train_epoch(
 
 
 def _autograd_step(model: nn.Module, loss: Loss, batch: Examples, mean_weight: Tensor | float) -> tuple[Tensor, Tensor]:
-    """Leave the gradients of the mean loss of a batch at the parameters; outputs and losses per example."""
+    """Set the parameters' gradients of the mean loss of a batch; return outputs and losses per example."""
     out = model(batch.x)
     per_example = loss.per_example(out, batch.y)
     weighted = per_example if batch.weight is None else per_example * batch.weight / mean_weight
@@ -176,10 +176,10 @@ def evaluate(
 
 
 class _Sums:
-    """Loss, right answers and weights of all batches so far.
+    """Sums of loss, correct predictions and weights of all batches so far.
 
-    Batches are held until there are enough numbers to count at once, and sums stay tensors until `means` reads them: to
-    wait for a device after each step would cost more than the step.
+    Batches are held until there are enough numbers to count at once, and sums stay tensors until `means` reads them:
+    synchronizing with a device after each step would cost more than the step.
     """
 
     def __init__(self, loss: Loss) -> None:
@@ -209,7 +209,7 @@ class _Sums:
         self.held, self.numbers = [], 0
 
     def means(self) -> tuple[float, float]:
-        """Mean loss and accuracy (NaN for regression, and where nothing has a weight)."""
+        """Mean loss and accuracy (NaN for regression, and if all weights are 0)."""
         if self.held:
             self._count()
         loss, right, total = (
@@ -220,7 +220,7 @@ class _Sums:
 
 
 def _sums(values: Tensor, weight: Tensor | None, sizes: Sequence[int]) -> Tensor:
-    """The sum of each batch, of which all but the last have one size, as if it were alone."""
+    """The sum of each batch, the same as if computed separately; all batches but the last have the same size."""
     values = values.double() if weight is None else values.double() * weight
     whole = values.shape[0] // sizes[0] * sizes[0]
     sums = values[:whole].view(-1, sizes[0]).sum(1)
@@ -236,7 +236,7 @@ def _batches(examples: Examples, batch_size: int | None, order: torch.Generator 
     shuffled = None if order is None else torch.randperm(total, generator=order).to(examples.x.device)
     if shuffled is None:
         step = batch_size
-    else:  # several batches are copied at once, of which each is a slice
+    else:  # several batches are copied at once; each is a slice of the copy
         step = max(1, AT_ONCE * total // max(1, examples.x.numel()) // batch_size) * batch_size
     for start in range(0, total, step):
         chunk = examples.select(slice(start, start + step) if shuffled is None else shuffled[start : start + step])

@@ -1,4 +1,4 @@
-"""Losses by name, each with the prediction that is read off the same output; what they ask of data and model."""
+"""Losses by name, each with the prediction derived from the same output, and checks of data and models for them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..errors import OptionError
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss, and how to read a prediction off the same output."""
+    """A loss, and how to derive a prediction from the same output."""
 
     per_example: Callable[[Tensor, Tensor], Tensor]
     """(outputs, targets) -> one loss per example."""
     correct: Callable[[Tensor, Tensor], Tensor] | None
-    """(outputs, targets) -> whether each example is right, or which share of it; None for regression."""
+    """(outputs, targets) -> whether each example is correct, or which share of it; None for regression."""
 
 
 def _mean_each(values: Tensor) -> Tensor:
@@ -36,7 +36,7 @@ def _binary(loss: Callable[..., Tensor], threshold: float) -> Loss:
 
 def _cross_entropy(out: Tensor, y: Tensor) -> Tensor:
     try:
-        if y.dim() > 1:  # a class for every place of a sequence
+        if y.dim() > 1:  # a class for every position of a sequence
             if out.shape[:-1] != y.shape:
                 raise OptionError(
                     "y must be one class number for each example, or for each place of sequences, for cross-entropy: "
@@ -52,7 +52,7 @@ def _cross_entropy(out: Tensor, y: Tensor) -> Tensor:
 
 
 def _right(out: Tensor, y: Tensor) -> Tensor:
-    """Whether the class is right; of a sequence, the share of its places where it is."""
+    """Whether the class is correct; for a sequence, the share of positions where it is."""
     right = out.argmax(-1).eq(y)
     return right if y.dim() == 1 else _mean_each(right.float())
 
@@ -63,12 +63,12 @@ LOSSES: dict[str, Loss] = {
     "binary-logits": _binary(F.binary_cross_entropy_with_logits, 0.0),
     "squared-error": Loss(lambda out, y: _mean_each((out - y.reshape(out.shape)).square()), None),
 }
-"""Losses by name. `cross-entropy` takes logits, (examples, classes), or (examples, places, classes) for sequences;
+"""Losses by name. `cross-entropy` takes logits, (examples, classes), or (examples, positions, classes) for sequences;
 given probabilities it applies a second softmax, as the paper did."""
 
 
 def check_split(split: Split, loss: str) -> None:
-    """Raise for targets that do not fit the loss; warn of inputs that are not finite.
+    """Raise for targets that do not fit the loss; warn about inputs that are not finite.
 
     >>> import torch
     >>> check_split(Split(*[Examples(torch.rand(5, 3), torch.zeros(5).long())] * 3), "cross-entropy")
@@ -100,7 +100,7 @@ def check_targets(y: Tensor, loss: str, name: str = "y") -> None:
 
 
 def check_output(model: nn.Module, loss: str) -> None:
-    """Raise for a model whose output is known not to fit the loss; warn of a second softmax.
+    """Raise for a model whose output is known not to fit the loss; warn about a second softmax.
 
     >>> check_output(nn.Sequential(nn.Linear(3, 1), nn.Sigmoid()), "binary-probabilities")
     """
@@ -111,7 +111,7 @@ def check_output(model: nn.Module, loss: str) -> None:
     name, wanted = type(model).__name__, loss.removeprefix("binary-")
     if (gives, wanted) in (("probabilities", "logits"), ("logits", "probabilities")):
         raise OptionError(
-            f"{loss} takes {wanted}, and {name} gives {gives}: build it with output={wanted!r}, or take the loss "
+            f"{loss} takes {wanted}, and {name} gives {gives}: build it with output={wanted!r}, or use the loss "
             f"'binary-{gives}'"
         )
     if gives == "probabilities" and loss == "cross-entropy":

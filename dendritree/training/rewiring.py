@@ -1,8 +1,7 @@
 """Rewiring (structural plasticity): while a model trains, its weakest synapses move to other inputs.
 
-The number of parameters never changes. A synapse that moved starts over: its weight is 0, its optimizer state
-is cleared. The training loops of others, Lightning and the Trainer of transformers, are not needed here: their classes
-are extended where a callback is made.
+The number of parameters never changes. A synapse that moved starts over: its weight is 0 and its optimizer state is
+cleared. Lightning and transformers are not required: their classes are subclassed when a callback is created.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ class Rewiring:
             """Moves synapses while Lightning trains."""
 
             def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-                """Move some, with the epochs that the Trainer was given."""
+                """Move synapses; the number of epochs is that of the Trainer."""
                 epochs = trainer.max_epochs
                 if epochs is None or epochs < 1:
                     rule = "max_epochs of the Trainer must be a number of epochs for Rewiring"
@@ -119,7 +118,7 @@ class Rewiring:
             """Moves synapses while the Trainer trains."""
 
             def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-                """Move some, with the epochs that the Trainer was given."""
+                """Move synapses; the number of epochs is that of the Trainer."""
                 optimizer = kwargs["optimizer"]
                 own = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
                 after_epoch(kwargs["model"], [own], round(state.epoch) - 1, round(state.num_train_epochs))
@@ -127,10 +126,10 @@ class Rewiring:
         return TransformersRewiring()
 
     def _layers(self, model: nn.Module) -> list[ForestLayer]:
-        """The layers whose synapses can move; a model without any raises."""
+        """The layers whose synapses can move; raises for a model without any."""
         layers = [m for m in model.modules() if isinstance(m, ForestLayer) and _is_drawn(m)]
         if not layers:
-            raise OptionError("a model that is rewired must have layers wired 'random', 'local' or custom: got none")
+            raise OptionError("a model to be rewired must have layers wired 'random', 'local' or custom: got none")
         if self.where == "window":
             layers = [layer for layer in layers if layer.windows is not None]
             if not layers:
@@ -148,7 +147,7 @@ class Rewiring:
 
 
 def _package(*names: str) -> Any:
-    """The first of some packages that is installed, one that is already imported before the others."""
+    """The first of several packages that is installed; one that is already imported takes precedence."""
     for name in sorted(names, key=lambda name: name not in sys.modules):
         try:
             return importlib.import_module(name)
@@ -212,12 +211,10 @@ def rewire(
 
 def _check_layer(layer: Any, where: str) -> None:
     if not isinstance(layer, ForestLayer):
-        raise OptionError(
-            f"a layer that is rewired must be a dendritic layer or convolution: got {type(layer).__name__}"
-        )
+        raise OptionError(f"a layer to be rewired must be a dendritic layer or convolution: got {type(layer).__name__}")
     wirings = ", ".join(map(str, layer.wirings))
     if not _is_drawn(layer):
-        raise OptionError(f"a layer that is rewired must be wired 'random', 'local' or custom: got {wirings}")
+        raise OptionError(f"a layer to be rewired must be wired 'random', 'local' or custom: got {wirings}")
     if where == "anywhere" and layer.forest.template is not None:
         raise OptionError(f"where must be 'window' for tied dendrites, whose synapses move together: got {where!r}")
     if where == "window" and layer.windows is None:
@@ -245,7 +242,7 @@ def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt
 
 
 def _with_copies(layer: ForestLayer, source: IntArray) -> IntArray:
-    """What all edges read, given what those of templates do: a copy reads the same pixels of its own window."""
+    """What all edges read, given what the edges of templates read: a copy reads the same pixels of its own window."""
     forest, windows = layer.forest, layer.windows
     if forest.template is None:
         return source
@@ -266,7 +263,7 @@ def _new_inputs(
 ) -> IntArray:
     """An input for each moving synapse, drawn dendrite by dendrite.
 
-    A dendrite takes inputs that it does not read yet; if these are too few, those that its moving synapses leave; then
+    A dendrite takes inputs that it does not read yet; if there are too few, those that its moving synapses leave; then
     any.
     """
     forest = layer.forest
@@ -278,7 +275,7 @@ def _new_inputs(
     if windows is not None:
         pixels = pixels.reshape(layer.wiring.image(forest.in_features))  # (channels, height, width)
     found = index.copy()
-    rank = np.zeros(forest.in_features, dtype=np.int8)  # of each input for the current dendrite, the best first
+    rank = np.zeros(forest.in_features, dtype=np.int8)  # of each input for the current dendrite, best first
     for movers in np.split(moving, np.flatnonzero(np.diff(dendrite[moving])) + 1):
         node = dendrite[movers[0]]
         its_own = slice(first[node], first[node + 1])
@@ -292,6 +289,6 @@ def _new_inputs(
         rank[read] = 1
         rank[read[stays[its_own]]] = 2
         best_first = shuffled[np.argsort(rank[shuffled], kind="stable")]
-        found[movers] = best_first[np.arange(len(movers)) % len(best_first)]  # repeated if they are too few
+        found[movers] = best_first[np.arange(len(movers)) % len(best_first)]  # repeated if there are too few
         rank[read] = 0
     return found[moving]

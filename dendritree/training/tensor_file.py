@@ -1,4 +1,4 @@
-"""Named tensors and plain facts in one safetensors file, which is read only if it is what was written, bit for bit."""
+"""Named tensors and plain facts in one safetensors file with a checksum, so that a damaged file is never used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMAT_VERSION = 1
 
 
 def write_checkpoint(path: str | os.PathLike[str], tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Write tensors and facts (JSON values; NaN and infinity too) to a file, whole or not at all.
+    """Write tensors and facts (JSON values, also NaN and infinity) to a file, completely or not at all.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "run.safetensors"
@@ -31,7 +31,7 @@ def write_checkpoint(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]
     plain = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(dict(facts))
     about = {"format": FORMAT, "version": str(FORMAT_VERSION), "facts": text, "checksum": _checksum(plain, text)}
-    # Not by `save_file`: its files are for the owner alone, and a kill leaves scratch files under names of its own.
+    # Not `save_file`: only the owner can read its files, and if killed it leaves temporary files with other names.
     content = import_extra("safetensors.torch", extra="save").save(plain, metadata=about)
     write_whole(path, content, "a checkpoint")
 
@@ -39,7 +39,7 @@ def write_checkpoint(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]
 def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and facts that `write_checkpoint` wrote."""
     safetensors = import_extra("safetensors", extra="save")
-    if not Path(path).is_file():  # to open a pipe would wait for somebody to write
+    if not Path(path).is_file():  # opening a pipe would block
         raise FormatError(f"a checkpoint must be a safetensors file: {path} (not a file)")
     try:
         with safetensors.safe_open(path, framework="pt") as file:
@@ -50,7 +50,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], di
     if (about.get("format"), about.get("version")) != (FORMAT, str(FORMAT_VERSION)):
         raise FormatError(f"{path} must have format {FORMAT!r}, version {FORMAT_VERSION}: got {about!r:.80}")
     if about.get("checksum") != _checksum(tensors, about.get("facts", "")):
-        raise FormatError(f"a checkpoint must be as it was written: the checksum of {path} differs")
+        raise FormatError(f"a checkpoint must be unchanged since it was written: the checksum of {path} differs")
     return tensors, json.loads(about["facts"])
 
 
@@ -79,7 +79,7 @@ def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Raise for a path that cannot be written: try it beside the path, or in the nearest folder above that exists."""
+    """Raise if a path cannot be written; tested next to the path, or in the nearest parent folder that exists."""
     try:
         target = followed(path)
         folder = next(parent for parent in target.parents if parent.exists())

@@ -1,4 +1,4 @@
-"""The steps of an optimizer, without what torch asks before each of them."""
+"""Optimizer steps without torch's overhead per step."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ NAMES = {torch.optim.Adam: "_fused_adam_", torch.optim.AdamW: "_fused_adamw_"}
 UPDATES: dict[type[torch.optim.Optimizer], Callable[..., None]] = {
     kind: getattr(torch, name) for kind, name in NAMES.items() if hasattr(torch, name)
 }
-"""What `fused=True` calls. The names are torch's own: where a version has them no more, optimizers step as they are."""
+"""The operations that `fused=True` calls. Their names are private to torch; without them, optimizers step as usual."""
 
 
 def quick_step(optimizer: torch.optim.Optimizer) -> Callable[[], Any]:
-    """A function that does what `optimizer.step()` does, to the same bits, for as long as its state is not replaced.
+    """A function with exactly the same effect as `optimizer.step()`, valid as long as its state is not replaced.
 
-    Of a fused Adam or AdamW it calls the fused operation directly: for a few thousand parameters everything around that
-    takes ten times as long. All other optimizers, and those with hooks, step as they are.
+    For a fused Adam or AdamW it calls the fused operation directly: with a few thousand parameters, everything around
+    that takes ten times as long. For all other optimizers, and those with hooks, it calls `step`.
 
     >>> parameter = torch.nn.Parameter(torch.ones(1))
     >>> parameter.grad = torch.ones(1)
@@ -40,7 +40,7 @@ def quick_step(optimizer: torch.optim.Optimizer) -> Callable[[], Any]:
     def step() -> None:
         changed = [parameter for parameter in parameters if parameter.grad is not None]
         if len(changed) != len(held) or any(one is not other for one, other in zip(changed, held, strict=True)):
-            optimizer.step()  # which makes the state of parameters that have none yet
+            optimizer.step()  # creates the state of parameters that have none yet
             held[:] = changed
             for name, tensors in (("exp_avg", averages), ("exp_avg_sq", squares), ("step", steps)):
                 tensors[:] = [optimizer.state[parameter][name] for parameter in changed]
@@ -67,7 +67,7 @@ def quick_step(optimizer: torch.optim.Optimizer) -> Callable[[], Any]:
 
 
 def _is_plain(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether it is a fused Adam of dense parameters of one type on the CPU, and nobody watches its steps."""
+    """Whether it is a fused Adam for dense parameters of one dtype on the CPU, without hooks on its steps."""
     watched = (
         torch_optimizer._global_optimizer_pre_hooks,
         torch_optimizer._global_optimizer_post_hooks,

@@ -1,4 +1,4 @@
-"""The live page: look into the neurons of a model, draw a digit, and see what it does in them."""
+"""The live page: look into the neurons of a model, draw a digit, and see how they respond."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a table on the page: a slider for every number and date, a choice for every category."""
+"""The columns of a table on the page: a slider for every number and date, a select box for every category."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from ..data.frames.columns import MOST_DAYS
 from ..errors import OptionError, import_extra
 
 MOST_CONTROLS = 60
-"""Columns that the page has a control for; the others stay as they are in the row that was chosen."""
+"""Maximum number of columns with a control on the page; the others keep their values from the selected row."""
 REACH = 3.0
-"""Standard deviations from the mean to either end of a slider, where the smallest and largest values are not kept."""
+"""Standard deviations from the mean to either end of a slider, if the smallest and largest values are not stored."""
 STEPS = 100
 RARE, MISSING = "another, rare one", "missing"
 
 Cell = float | str | None
-"""A number, a date in days since 1970, or a category; None where the cell is missing."""
+"""A number, a date in days since 1970, or a category; None for a missing cell."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """What sets one column on the page."""
+    """The control for one column on the page."""
 
     name: str
     kind: str
     """`number`, `category` or `date`."""
     value: Cell
-    """That the page starts with."""
+    """The initial value on the page."""
     low: float = 0.0
     high: float = 0.0
     step: float = 0.0
-    """Of the slider of a number or date."""
+    """Step of the slider of a number or date."""
     options: tuple[tuple[str, Cell], ...] = ()
-    """The texts and cells that a category can be chosen from."""
+    """The labels and cells of the options of a category."""
     missing: bool = False
     """Whether the model knows missing cells of this column."""
 
@@ -65,12 +65,12 @@ def finite(values: Tensor) -> Tensor:
 
 
 class Columns:
-    """The controls of a model of rows, and the model's input for the cells that they are set to.
+    """The controls of a model of rows, and the model's input for their values.
 
     Args:
         controls: one for each column; without an encoding, one for each input.
-        base: inputs (features,) of the row that the page starts with.
-        encoding: of a table; None if the columns are the inputs.
+        base: inputs (features,) of the initial row on the page.
+        encoding: the encoding of a table; None if the columns are the inputs.
 
     >>> columns = Columns([slider("rooms", 3.0, 1, 9), slider("age", 10.0, 0, 90)], torch.tensor([3.0, 10.0]))
     >>> columns.to_input([4, 12.5])
@@ -89,11 +89,11 @@ class Columns:
 
     @classmethod
     def of_encoding(cls, encoding: Any, mean: Tensor, deviation: Tensor) -> Columns:
-        """A control for each column of a table, as its encoding learned it; sliders reach `REACH` deviations.
+        """A control for each column of a table, from its encoding; sliders extend `REACH` standard deviations.
 
         Args:
             encoding: the `TableEncoding`.
-            mean, deviation: of the encoded inputs in the training rows.
+            mean, deviation: mean and standard deviation of the encoded inputs in the training rows.
         """
         low, high = (finite(mean + side * REACH * deviation).tolist() for side in (-1, 1))
         controls, first = [], 0
@@ -118,7 +118,7 @@ class Columns:
         return [asdict(control) for control in self.controls[:MOST_CONTROLS]]
 
     def to_input(self, cells: Any) -> Tensor:
-        """The model's input (1, features) for cells in the order of the controls; those left out are as at the start.
+        """The model's input (1, features) for cells in the order of the controls; omitted cells have initial values.
 
         >>> Columns([slider("rooms", 3.0, 1, 9)], torch.zeros(1)).to_input(["four"])
         Traceback (most recent call last):

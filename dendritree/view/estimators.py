@@ -1,4 +1,4 @@
-"""Estimators and table models on the page: raw rows go in, by the names of their columns."""
+"""Estimators and table models on the page: their inputs are raw rows, by column name."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .columns import REACH, Columns
 from .exhibit import Exhibit, Sample
 
 MOST_COLUMNS = 19
-"""Columns with a sample of their own, beside the mean row."""
+"""Maximum number of columns with their own sample, besides the mean row."""
 
 
 def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
-    """A fitted estimator, or a table model, to be shown.
+    """A fitted estimator, or a table model, as an exhibit.
 
-    Samples of an estimator are rows around the mean of those it learned; that of a table is its typical row.
+    The samples of an estimator are rows around the mean of its training rows; that of a table is its typical row.
 
     >>> from sklearn.datasets import load_iris
     >>> from dendritree.sklearn import DendriticClassifier
@@ -35,7 +35,7 @@ def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
     scale, _, _ = estimator.output_units()
     classes = [str(each) for each in getattr(estimator, "classes_", ())]
     if not classes and len(scale) > 1:
-        raise OptionError(f"a model of quantities must have one output to be shown: got {len(scale)}")
+        raise OptionError(f"a regression model must have one output to be shown: got {len(scale)}")
     encoding = getattr(model, "encoding", None)
     own = getattr(estimator, "feature_names_in_", [f"x{number}" for number in range(module.in_features)])
     features = [str(each) for each in (own if encoding is None else encoding.features)]
@@ -46,14 +46,14 @@ def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
         samples = [Sample(columns.base[None], "the typical row", cells)]
         note = (
             f"Target: {model.target}. The typical row has the median of every number and the most frequent category. "
-            "Sliders reach three standard deviations to either side of the mean."
+            "Sliders extend three standard deviations to either side of the mean."
         )
     else:
         columns = Columns.of_inputs(features, mean, mean - REACH * deviation, mean + REACH * deviation)
         above = zip(torch.diag(deviation)[:MOST_COLUMNS], features, strict=False)
         samples = [Sample(mean[None], "the mean row")]
         samples += [Sample((mean + row)[None], f"{label} + 1 sd") for row, label in above]
-        note = "Samples: the mean of the training rows, and one column after the other a standard deviation above it."
+        note = "Samples: the mean of the training rows, and each column in turn one standard deviation above it."
     return Exhibit(
         name, module, None, classes=classes, samples=samples, features=features, columns=columns, notes=[note]
     )

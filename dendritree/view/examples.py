@@ -1,6 +1,6 @@
 """Examples for the page: the built-in data set that fits a model's sizes and outputs, or the user's own data.
 
-Samples and names come from the data, scaling from what was kept or from the data.
+Samples and names come from the data; the scaling is the saved one, or is derived from the data.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .strokes import measure_strokes
 from .trees import tree_layers
 
 SURE = 0.5
-"""A model of this accuracy was trained on such examples: other data sets are not tried."""
+"""A model with this accuracy was trained on such examples: other data sets are not tried."""
 PAPER_SIDE = 32
 SMALLEST_IMAGE = 64
-"""Inputs from which on a square number of them is taken for an image."""
+"""Minimum number of inputs for which a square number of them is treated as an image."""
 
 
 def class_names(name: str) -> tuple[str, ...]:
-    """The names of a data set's classes; none for a quantity.
+    """The names of a data set's classes; empty for regression.
 
     >>> class_names("mnist-4-9"), class_names("california-housing")
     (('4', '9'), ())
@@ -57,19 +57,19 @@ def exhibit_of(
     normalized: bool | None = None,
     inputs: Inputs | None = None,
 ) -> Exhibit:
-    """A model to be shown, with what can be found out about its inputs.
+    """A model as an exhibit, with what can be inferred about its inputs.
 
-    The image is that of its wiring or of its size. The data set is the built-in one on this machine, of that size, on
+    The image shape comes from its wiring or its size. The data set is the built-in one of that size on this machine on
     which the model is best, with the preparation of pixels under which it is best.
 
     Args:
-        name: of the model, for the page.
+        name: name of the model on the page.
         model: a registered model.
-        image: (channels, height, width); `"none"` for plain vectors; None to find out.
-        data: data as `load_dataset` takes it; None to find out.
+        image: (channels, height, width); `"none"` for plain vectors; None to select automatically.
+        data: data in any form that `load_dataset` takes; None to select automatically.
         target: the column of a table to predict.
-        normalized: whether inputs were scaled as those of `load_dataset(...).scaled()`; None to find out.
-        inputs: what is known of the model's data, where that was kept; what is given counts more.
+        normalized: whether inputs were scaled as in `load_dataset(...).scaled()`; None to select automatically.
+        inputs: the saved description of the model's data, if there is one; explicit arguments take precedence.
 
     >>> from dendritree import MLNClassifier
     >>> exhibit_of("trees", MLNClassifier(64, 10, branching=8)).pixels.image_shape
@@ -137,7 +137,7 @@ def _with_data(
 def _pixels(
     model: nn.Module, image: tuple[int, int, int] | str | None, normalized: bool | None
 ) -> Iterator[Pixels | None]:
-    """What the model's inputs may be, the most probable first: None for a plain vector."""
+    """The possible forms of the model's inputs, most likely first: None for a plain vector."""
     shape, as_image = _shape(model, image)
     if shape is None:
         yield None
@@ -175,7 +175,7 @@ def _shape(model: nn.Module, image: tuple[int, int, int] | str | None) -> tuple[
 
 
 def exhibit_of_inputs(name: str, model: nn.Module, inputs: Inputs) -> Exhibit:
-    """A model with what was kept of its data, and with samples if the data is still there."""
+    """A model with the saved description of its data, and with samples if the data still exists."""
     reason = "it was in memory"
     if inputs.data is not None:
         try:
@@ -196,7 +196,7 @@ def exhibit_of_inputs(name: str, model: nn.Module, inputs: Inputs) -> Exhibit:
 
 
 def exhibit_of_split(name: str, model: nn.Module, split: Split, scalings: Sequence[Scaling | None]) -> Exhibit:
-    """A model with examples of a split, scaled in the one of several ways under which it is best.
+    """A model with examples of a split, scaled with the one of several scalings under which it is best.
 
     >>> from dendritree import MLNClassifier
     >>> import numpy
@@ -210,7 +210,7 @@ def exhibit_of_split(name: str, model: nn.Module, split: Split, scalings: Sequen
 
 
 def _with_split(name: str, model: nn.Module, split: Split, scaling: Scaling | None) -> tuple[float, Exhibit]:
-    """How good the model is on examples of a split that are scaled in one way, and the model with them."""
+    """The quality of the model on examples of a split with one scaling, and the exhibit with these examples."""
     shape, examples, pixels = split.image_shape, split.test.select(slice(0, TRIED)), None
     if shape is not None:
         x = split.train.x[:TRIED]
@@ -229,7 +229,7 @@ def _with_split(name: str, model: nn.Module, split: Split, scaling: Scaling | No
 
 
 def _columns(x: Tensor, features: Sequence[str]) -> Columns:
-    """Sliders from the smallest to the largest value of each column in the rows, at first at their medians."""
+    """Sliders from the smallest to the largest value of each column in the rows, initially at their medians."""
     return Columns.of_inputs(features, x.median(0).values, x.amin(0), x.amax(0))
 
 

@@ -1,4 +1,4 @@
-"""A model as the page shows it: its layers, its classes, and what an input does in it."""
+"""A model as the page shows it: its layers, its classes, and its response to an input."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .pixels import Pixels
 from .trees import TreeLayer, shorten, tree_layers
 
 KEPT_TREES = 64
-"""Neurons whose trees are cached: ten browsers show a few each."""
+"""Maximum number of neurons whose trees are cached: ten browsers show a few each."""
 TRIED = 500
-"""Test examples that are looked at: enough to tell how good a model is, and evaluated in milliseconds."""
+"""Number of test examples to evaluate: enough to measure a model's accuracy, in milliseconds."""
 ROUNDS = 4
 MOST_SAMPLES = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """An example of the data set: its pixels, in [0, 1] as `Pixels` takes them, or its features; and its class."""
+    """An example of the data set: its pixels, in [0, 1] as in `Pixels`, or its features; and its class."""
 
     x: Tensor
     label: str
     cells: Sequence[Cell] | None = None
-    """Of a row of a table, where they are not the features themselves."""
+    """Cells of a row of a table, if they are not the features themselves."""
 
 
 def samples_of(examples: Examples, names: Sequence[str]) -> list[Sample]:
@@ -56,7 +56,7 @@ def samples_of(examples: Examples, names: Sequence[str]) -> list[Sample]:
 
 @dataclass(eq=False)
 class Exhibit:
-    """A model, and what is known of its inputs and outputs.
+    """A model, and what is known about its inputs and outputs.
 
     >>> from dendritree import MLNClassifier
     >>> exhibit = Exhibit("ten trees", MLNClassifier(64, 10, branching=8), Pixels((1, 8, 8)))
@@ -74,11 +74,11 @@ class Exhibit:
     features: Sequence[str] = ()
     """Names of the inputs of a model of vectors, if they have any."""
     columns: Columns | None = None
-    """Of a model of rows: what sets each column on the page; None where that is not known."""
+    """For a model of rows, the controls of its columns; None if they are not known."""
     scaling: Scaling | None = None
-    """How the inputs of a model of vectors were shifted and scaled; None for inputs as they are."""
+    """How the inputs of a model of vectors were shifted and scaled; None if they were not."""
     notes: Sequence[str] = field(default_factory=list)
-    """Sentences for the page: where the data are from, how well the model does."""
+    """Sentences for the page: where the data comes from, and how well the model does."""
     tree: Callable[[int, int], DendriticLayer] = field(init=False, repr=False)
     """The tree of a neuron, by layer and neuron."""
 
@@ -91,7 +91,7 @@ class Exhibit:
             found = self.layers
         except DendritreeError:
             raise
-        except Exception as error:  # a model may hold modules of any kind
+        except Exception as error:  # a model may contain any modules
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
             raise OptionError(f"a model must run on its inputs to be shown: {reason:.200}") from error
         if not found:
@@ -106,7 +106,7 @@ class Exhibit:
         return [found[module] for module in seen]
 
     def _run(self, x: Tensor) -> tuple[Tensor, dict[nn.Module, tuple[Tensor, Tensor]]]:
-        """Outputs for inputs (n, pixels or features); input and output of each layer, in the order of their runs."""
+        """Outputs for inputs (n, pixels or features), and input and output of each layer, in the order of execution."""
         seen: dict[nn.Module, tuple[Tensor, Tensor]] = {}
         hooks = [
             layer.module.register_forward_hook(lambda module, given, out: seen.update({module: (given[0], out)}))
@@ -121,7 +121,7 @@ class Exhibit:
 
     @cached_property
     def in_features(self) -> int:
-        """Inputs of the model; of a model of images, the pixels that it sees."""
+        """Number of inputs of the model; for a model of images, the number of pixels it sees."""
         if self.pixels:
             return self.pixels.in_features
         stated = (getattr(module, "in_features", None) for module in self.model.modules())
@@ -146,12 +146,12 @@ class Exhibit:
 
     @property
     def outputs(self) -> int:
-        """Outputs of the model."""
+        """Number of outputs of the model."""
         return self.layers[-1].neurons
 
     @cached_property
     def class_names(self) -> list[str]:
-        """Names of the classes. One output that is a probability stands for two classes."""
+        """Names of the classes. A single output that is a probability represents two classes."""
         return list(self.classes) or [str(number) for number in range(max(2, self.outputs))]
 
     @cached_property
@@ -161,7 +161,7 @@ class Exhibit:
         if isinstance(last, nn.Sigmoid | nn.Softmax):
             return nn.Identity()
         if self.outputs == 1 and not self.classes and not isinstance(self.model, MLNBinaryClassifier):
-            return None  # a logit or a regression: without names of classes, the number itself
+            return None  # a logit or a regression: without class names, show the number itself
         return make_output("probabilities", self.outputs)
 
     @property
@@ -206,7 +206,7 @@ class Exhibit:
 
     @torch.no_grad()
     def activity(self, x: Tensor, layer: int, neuron: int) -> dict[str, Any]:
-        """What an input (1, pixels or features) does: in one neuron's tree, in every layer, to the classes.
+        """The response to an input (1, pixels or features): in one neuron's tree, in every layer, and by class.
 
         `image` is what the model sees, in [0, 1]; `reads` the inputs of the neuron's layer; `dendrites` the outputs of
         its nodes, the root last; `neurons` the outputs of every layer; `classes` probabilities, `output` numbers.
@@ -225,7 +225,7 @@ class Exhibit:
         }
 
     def probabilities(self, out: Tensor) -> Tensor:
-        """Probabilities (n, classes) of the model's outputs (n, outputs); of no class if it gives a quantity."""
+        """Probabilities (n, classes) from the model's outputs (n, outputs); without classes for regression."""
         if self._to_probabilities is None:
             return out[:, :0]
         chances: Tensor = self._to_probabilities(out)
@@ -233,9 +233,9 @@ class Exhibit:
 
     @torch.no_grad()
     def quality(self, examples: Examples) -> tuple[float, str]:
-        """How good the model is on examples as `activity` takes them: more is better, and the same in words.
+        """The quality of the model on examples in the form that `activity` takes, where higher is better, and in words.
 
-        The share of examples whose most probable class is right, or the root of the mean squared error, negative.
+        This is the share of examples whose most probable class is correct, or the negative root mean squared error.
         """
         out, y, count = self._run(examples.x)[0].cpu(), examples.y, f"{len(examples)} test examples"
         if self.classes:

@@ -17,9 +17,9 @@ from .strokes import Strokes
 Floats = npt.NDArray[np.float64]
 
 RASTER = 112
-"""Pixels of the longer side of a drawing, at least: four for each of MNIST's 28, besides the canvas's own grays."""
+"""Minimum pixels of the longer side of a drawing: four for each of MNIST's 28, besides the canvas's antialiasing."""
 MNIST_BOX = 20 / 28
-"""Share of an image that MNIST's digits were scaled to fill, before their center of mass was put in the middle."""
+"""Share of an image that MNIST's digits were scaled to fill, before their center of mass was moved to the middle."""
 TYPICAL = 0.75
 """Share of the canvas that drawings typically fill."""
 INK_WIDTH = {8: 0.16}
@@ -36,15 +36,15 @@ class Pixels:
     """
 
     image_shape: tuple[int, int, int]
-    """(channels, height, width) of the images as they are in the data set; a drawing is gray in every channel."""
+    """(channels, height, width) of the images in the data set; a drawing is gray in every channel."""
     scaling: Scaling | None = None
-    """How they were shifted and scaled; None for pixels as they are in the data set."""
+    """How they were shifted and scaled; None for the pixels of the data set."""
     side: int | None = None
     """The side that images of 28x28 were enlarged to; 32 in the paper."""
     as_image: bool = False
-    """Whether the model takes (channels, height, width) and not a row of pixels."""
+    """Whether the model takes (channels, height, width) instead of a row of pixels."""
     strokes: Strokes | None = None
-    """How things are drawn in the user's own images; None for the built-in data sets, of which we know."""
+    """How things are drawn in the user's own images; None for the built-in data sets, for which this is known."""
     span: tuple[float, float] = (0.0, 1.0)
     """The darkest and the lightest pixel in the data set."""
 
@@ -71,12 +71,12 @@ class Pixels:
 
     @property
     def drawn(self) -> Strokes:
-        """How things are drawn in the images: in scikit-learn's 8x8 digits reach from edge to edge."""
+        """How things are drawn in the images: scikit-learn's 8x8 digits extend from edge to edge."""
         if self.strokes is not None:
             return self.strokes
         _, height, width = self.image_shape
         box = 1.0 if self.image_shape == (1, 8, 8) else MNIST_BOX
-        # Two digits side by side are not one object that can be centered
+        # Two digits side by side are not one object that can be centered.
         return Strokes(box, height == width, INK_WIDTH.get(min(height, width), MNIST_INK_WIDTH), inverted=False)
 
     @property
@@ -89,8 +89,8 @@ class Pixels:
         """The image, (height, width) in [0, 1], of a drawing with 0 for paper and 255 for ink.
 
         Args:
-            drawing: of shape `raster`.
-            centered: scale it to the box that digits fill and put its center of mass in the middle, as MNIST does, as
+            drawing: pixels of shape `raster`.
+            centered: scale it to the box that digits fill and move its center of mass to the middle, as in MNIST, as
                 far as all of it stays inside.
         """
         if drawing.shape != self.raster:
@@ -102,7 +102,7 @@ class Pixels:
         return resample(resample(ink, *spans[0], self.image_shape[1]).T, *spans[1], self.image_shape[2]).T.astype("f4")
 
     def _centered(self, ink: Floats) -> list[tuple[float, float]]:
-        """The part of the drawing, perhaps beyond its edges, that the image shows: from and to, on each axis."""
+        """The part of the drawing that the image shows, possibly beyond its edges: start and stop on each axis."""
         edges, middles = [], []
         for axis in (0, 1):
             profile = ink.sum(axis=1 - axis)
@@ -110,7 +110,7 @@ class Pixels:
             edges.append((int(inked[0]), int(inked[-1]) + 1))
             middles.append(float(profile @ (np.arange(len(profile)) + 0.5) / profile.sum()))
         longest = max(stop - start for start, stop in edges)
-        # Image pixels per pixel of the drawing, the same on both axes
+        # Image pixels per pixel of the drawing, the same on both axes.
         scale = self.drawn.box * min(self.image_shape[1:]) / longest
         spans = []
         for (start, stop), middle, length in zip(edges, middles, self.image_shape[1:], strict=True):
@@ -120,11 +120,11 @@ class Pixels:
         return spans
 
     def to_unit(self, images: Tensor) -> Tensor:
-        """Images (n, pixels) in [0, 1] at the size that the model sees, still in [0, 1]."""
+        """Images (n, pixels) in [0, 1], resized to what the model sees, still in [0, 1]."""
         return images if self.side is None else upsample(images, self.side)
 
     def of_data(self, x: Tensor) -> Tensor:
-        """Images (n, pixels) of the data set as the page has them: in [0, 1], with 0 for paper and 1 for ink.
+        """Images (n, pixels) of the data set in the form of the page: in [0, 1], with 0 for paper and 1 for ink.
 
         >>> dark = Strokes(1.0, False, 0.1, inverted=True)
         >>> Pixels((1, 1, 2), strokes=dark, span=(0, 200)).of_data(torch.tensor([[0, 200]]))
@@ -141,7 +141,7 @@ class Pixels:
         return x if self.span == (0.0, 1.0) else low + (high - low) * x
 
     def to_input(self, images: Tensor) -> Tensor:
-        """The model's input, from images (n, pixels) as the page has them.
+        """The model's input for images (n, pixels) in the form of the page.
 
         >>> Pixels((1, 28, 28), side=32, as_image=True).to_input(torch.zeros(2, 784)).shape
         torch.Size([2, 1, 32, 32])
@@ -156,7 +156,7 @@ class Pixels:
         return gray.repeat(1, self.image_shape[0])
 
     def describe(self) -> str:
-        """The steps, in words.
+        """The preparation steps, in words.
 
         >>> Pixels((1, 28, 28), Scaling((0.1307,), (0.3081,)), side=32).describe()
         '28x28 pixels, enlarged to 32x32, normalized with mean 0.1307 and deviation 0.3081'
@@ -174,7 +174,7 @@ class Pixels:
 
 
 def resample(values: Floats, start: float, stop: float, count: int) -> Floats:
-    """Means of the rows of `values` over `count` equal parts of `start ... stop`; beyond the rows values are 0.
+    """Means of the rows of `values` over `count` equal parts of `start ... stop`; outside the rows, values are 0.
 
     >>> resample(np.array([[0.0], [1.0], [1.0], [0.0]]), 0, 4, 2).tolist()
     [[0.5], [0.5]]

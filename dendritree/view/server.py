@@ -1,4 +1,4 @@
-"""The page's server: static files and a little JSON, for this machine only."""
+"""The server of the page: static files and some JSON, for this machine only."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 MOST_BYTES = 1 << 20
-"""Of a drawing, at most; the largest raster is a fraction of it."""
+"""Maximum size of a request body; the largest drawing is a fraction of it."""
 HEADERS = {
-    # The page fetches only from itself, and no other page may frame it or read from it
+    # The page loads only from its own server, and no other page may frame it or read from it.
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -45,10 +45,10 @@ HEADERS = {
 
 
 def make_app(gallery: Gallery) -> Starlette:
-    """The web application that shows a gallery. It needs the extra `view`.
+    """The web application that shows a gallery. Needs the extra `view`.
 
-    Models run one after the other in one thread on one core: an answer takes a millisecond or two, so ten people who
-    draw at once wait less for each other than they would for switching threads.
+    Models run one after another in one thread on one core: a response takes a millisecond or two, so ten people who
+    draw at once wait less for each other than they would for thread switches.
     """
     starlette, routing, requests, middleware, trusted = (
         import_extra(f"starlette.{part}", extra="view")
@@ -57,7 +57,7 @@ def make_app(gallery: Gallery) -> Starlette:
     worker = ThreadPoolExecutor(1, "dendritree-view", initializer=torch.set_num_threads, initargs=(1,))
 
     def route(path: str, answer: Callable[[Exhibit, dict[str, Any], bytes], Any], method: str = "GET") -> Any:
-        """What is at a path below one model, as JSON."""
+        """The JSON endpoint at a path below one model."""
 
         async def endpoint(request: Request) -> Response:
             model, asked = request.path_params["model"], dict(request.query_params)
@@ -69,10 +69,10 @@ def make_app(gallery: Gallery) -> Starlette:
                 body = await _body(request)
                 return _response(await asyncio.get_running_loop().run_in_executor(worker, content))
             except requests.ClientDisconnect:
-                return _response(b"", status=400)  # nobody reads it
+                return _response(b"", status=400)  # the client has disconnected
             except DendritreeError as error:
                 return _response(_json({"error": str(error)}), status=400)
-            except Exception as error:  # the page shows it; a traceback would only fill the terminal
+            except Exception as error:  # shown on the page; a traceback would only fill the terminal
                 return _response(_json({"error": f"{type(error).__name__}: {error}"}), status=500)
 
         return routing.Route(f"/api/models/{{model:int}}{path}", endpoint, methods=[method])
@@ -92,7 +92,7 @@ def make_app(gallery: Gallery) -> Starlette:
             route("/tree", lambda exhibit, asked, _: tree_json(exhibit.tree(*_neuron(asked)))),
             route("/activity", _activity, "POST"),
         ],
-        # Another page whose host name was pointed at this machine asks with its own name, and is rejected
+        # A page whose host name was pointed at this machine (DNS rebinding) sends its own name and is rejected.
         middleware=[
             middleware.Middleware(trusted.TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False),
             middleware.Middleware(SameOrigin),
@@ -101,14 +101,14 @@ def make_app(gallery: Gallery) -> Starlette:
 
 
 class SameOrigin:
-    """Rejects what pages of other origins ask: browsers send it, and only keep such a page from reading the answer."""
+    """Rejects requests from pages of other origins: browsers send them, and only block reading the response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it with 403."""
-        headers = dict(scope.get("headers", ()))  # their names in lower case
+        """Pass a request on, or respond with status 403."""
+        headers = dict(scope.get("headers", ()))  # names are lower case
         origin = headers.get(b"origin")
         if origin in (None, b"http://" + headers.get(b"host", b"")):
             await self.app(scope, receive, send)
@@ -125,7 +125,7 @@ def _samples(exhibit: Exhibit, *_: Any) -> list[list[Cell]]:
 
 
 def _activity(exhibit: Exhibit, asked: dict[str, Any], body: bytes) -> dict[str, Any]:
-    """What a drawing, a row of a table, or a sample does in the model."""
+    """The model's response to a drawing, a row of a table, or a sample."""
     if "sample" in asked:
         x = exhibit.samples[check_index("sample", _number(asked, "sample"), len(exhibit.samples))].x
     elif exhibit.columns and body:
@@ -160,7 +160,7 @@ def _number(asked: dict[str, Any], name: str) -> int:
 
 
 def _json(value: Any) -> bytes:
-    """JSON, which has no NaN and no infinity: null in their place."""
+    """Encode JSON, with null in place of NaN and infinity, which JSON lacks."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
     except ValueError:
@@ -180,12 +180,12 @@ async def _body(request: Request) -> bytes:
     async for part in request.stream():
         body += part
         if len(body) > MOST_BYTES:
-            return body  # too long for any raster, as the answer will say
+            return body  # too long for any drawing, as the response will say
     return body
 
 
 async def _file(request: Request) -> Response:
-    """A file that lies in static/."""
+    """A file in static/."""
     name = request.path_params.get("name", "index.html")
     files = {file.name: file for file in resources.files(__package__).joinpath("static").iterdir()}
     if name not in files:
@@ -202,7 +202,7 @@ def _response(content: bytes, kind: str = "application/json", status: int = 200)
 
 
 def open_socket(port: int | None = None) -> socket.socket:
-    """A socket for this machine only, at a port, or at any free one.
+    """A socket that listens only on this machine, on a given port or on any free one.
 
     >>> with open_socket() as free:
     ...     free.getsockname()[0]
@@ -228,13 +228,13 @@ def serve(
 
     Args:
         gallery: the models.
-        port: where to listen; by default at any free port.
+        port: the port to listen on; by default any free port.
         browser: whether to open the page in the user's browser.
-        say: takes the line with the address.
+        say: called with the line that contains the address.
     """
     uvicorn = import_extra("uvicorn", extra="view")
     with open_socket(port) as listening:
-        gallery[0]  # an error of the model is raised now, not in the page; and its kernels are compiled
+        gallery[0]  # errors of the model are raised now, not on the page; and its kernels are compiled
         app = make_app(gallery)
         url = f"http://{HOST}:{listening.getsockname()[1]}/"
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1, lifespan="off")
@@ -244,9 +244,9 @@ def serve(
         try:
             uvicorn.Server(config).run(sockets=[listening])
         except KeyboardInterrupt:
-            return  # uvicorn has released everything and then passes the signal on
+            return  # uvicorn has released everything and re-raises the signal
 
 
 def _has_screen() -> bool:
-    """Whether there is a screen for a browser: without one, a text browser would take the terminal."""
+    """Whether there is a screen for a browser: without one, a text browser would take over the terminal."""
     return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

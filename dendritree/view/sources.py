@@ -45,7 +45,7 @@ DEMO: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Gallery:
-    """The models that can be shown. Each is opened when it is first asked for, and kept.
+    """The models that can be shown. Each is opened on first use and then cached.
 
     >>> gallery = Gallery("none", ["a", "b"], lambda number: None)
     >>> gallery[7]
@@ -59,7 +59,7 @@ class Gallery:
 
     @property
     def is_training(self) -> bool:
-        """Whether these are the epochs of one training, to be played."""
+        """Whether these are the epochs of one training run, which can be played."""
         return len(self.names) > 1 and all(name.startswith(EPOCH) for name in self.names)
 
     def __post_init__(self) -> None:
@@ -70,12 +70,12 @@ class Gallery:
 
 
 def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
-    """The models under a path: one that `save` or `dendritree fit` wrote, a folder of such, or a run that kept some.
+    """The models under a path: one that `save` or `dendritree fit` wrote, a folder of such, or a run with kept models.
 
     Args:
         path: the folder.
-        options: `image`, `data`, `target` and `normalized` of `exhibit_of`, for saved models; a run has them recorded,
-            and beside a model of `dendritree tune` they are in a file.
+        options: `image`, `data`, `target` and `normalized` of `exhibit_of`, for saved models; a run records them, and
+            `dendritree tune` writes them to a file next to the model.
 
     >>> open_gallery("nowhere")
     Traceback (most recent call last):
@@ -123,7 +123,7 @@ def _run_gallery(folder: Path) -> Gallery:
         record, samples = kept[number], []
         model, classes = kept_model(record.as_trial()), class_names(record.dataset)
         pixels = Pixels((1, 28, 28), PAPER, side=32, as_image=hasattr(model, "input_shape"))
-        notes = [f"Trained on {record.dataset}, {record.at_best('val_acc'):.1%} of its validation images right."]
+        notes = [f"Trained on {record.dataset}; validation accuracy {record.at_best('val_acc'):.1%}."]
         try:
             samples = samples_of(examples_of(record.dataset)[0], classes)
         except DendritreeError as error:
@@ -134,13 +134,13 @@ def _run_gallery(folder: Path) -> Gallery:
 
 
 def demo_gallery(epochs: int = 12) -> Gallery:
-    """Two small models, trained on scikit-learn's digits when they are opened: a few seconds on a quiet core."""
+    """Two small models, trained on scikit-learn's digits when they are opened: a few seconds on an idle core."""
     split = _with_shifts(load_dataset("digits"))
     return Gallery("demonstration", list(DEMO), partial(_demo, split, epochs))
 
 
 def _demo(split: Split, epochs: int, number: int) -> Exhibit:
-    """Train one of them. Torch's random state is not changed."""
+    """Train one of the two models. Torch's random state is not changed."""
     name = list(DEMO)[number]
     options = dict(DEMO[name])
     with torch.random.fork_rng(devices=[]):
@@ -151,7 +151,7 @@ def _demo(split: Split, epochs: int, number: int) -> Exhibit:
 
 
 def _with_shifts(split: Split) -> Split:
-    """The training images also one pixel to the left and right, as drawings may be."""
+    """Add the training images shifted by one pixel to the left and right, as drawings may be."""
     images = F.pad(split.train.x.reshape(-1, 8, 8), (1, 1))
     x = torch.cat([images[:, :, shift : shift + 8].reshape(-1, 64) for shift in (1, 0, 2)])
     return replace(split, train=Examples(x, split.train.y.repeat(3)))

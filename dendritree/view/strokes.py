@@ -8,31 +8,31 @@ import numpy as np
 import numpy.typing as npt
 
 INK = 0.3
-"""Share of full ink from which a pixel belongs to what is drawn."""
+"""Fraction of full ink from which a pixel belongs to the drawing."""
 STEADY = 0.04
-"""Centers of mass that stray less than this share of the side were put in the middle."""
+"""Images whose centers of mass vary by less than this fraction of the side were centered."""
 THINNEST, THICKEST = 0.03, 0.4
 
 
 @dataclass(frozen=True)
 class Strokes:
-    """Where what is drawn lies in an image, how thick its lines are, and whether they are dark on light paper."""
+    """The position and line width of drawings in images, and whether they are dark on light paper."""
 
     box: float
-    """Share of the shorter side that it fills."""
+    """Fraction of the shorter side that a drawing fills."""
     centered: bool
-    """Whether its center of mass is in the middle of every image."""
+    """Whether the center of mass is in the middle of every image."""
     width: float
-    """Of its lines, as a share of the shorter side."""
+    """Line width, as a fraction of the shorter side."""
     inverted: bool
-    """Whether the paper is light, and ink takes light away."""
+    """Whether the paper is light and the ink dark."""
 
 
 def measure_strokes(images: npt.NDArray[np.floating]) -> Strokes:
     """Measure images (n, channels, height, width) in [0, 1].
 
-    A line of width w and length l has an area of w l and a rim of about 2 l; the rim is the sum of all steps from pixel
-    to pixel, which is 4 / pi times too long on average over all directions.
+    A line of width w and length l has an area of w l and an outline of about 2 l; the outline is the sum of all steps
+    from pixel to pixel, which is 4 / pi times too long on average over all directions.
 
     >>> images = np.zeros((3, 1, 20, 20))
     >>> images[:, :, 5:15, 8:12] = 1

@@ -1,4 +1,4 @@
-"""The layers of a model whose neurons the page shows, and single neurons as layers of their own."""
+"""The layers of a model whose neurons the page shows, and single neurons as separate layers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TreeLayer:
 
     @torch.no_grad()
     def tree(self, neuron: int) -> DendriticLayer:
-        """One of its neurons as a layer of its own, over all of the inputs.
+        """One of its neurons as a separate layer, over all inputs.
 
         >>> layer = DendriticLayer(4, 2, branching=2, fan_in=4, wiring="shared")
         >>> TreeLayer("layer", layer).tree(1).forest.describe()
@@ -76,7 +76,7 @@ class TreeLayer:
 
 
 def tree_json(tree: DendriticLayer) -> dict[str, Any]:
-    """What the page needs to draw a neuron; a source from 0 on is an input, -1 - n is the dendrite n."""
+    """The JSON that the page needs to draw a neuron; a source of 0 or more is an input, -1 - n is dendrite n."""
     forest = tree.forest
     source = np.where(forest.source < forest.in_features, forest.source, forest.in_features - forest.source - 1)
     return {
@@ -100,7 +100,7 @@ def tree_layers(model: nn.Module) -> list[TreeLayer]:
 
 
 def shorten(values: Tensor | npt.NDArray[Any]) -> list[float]:
-    """Numbers for the page: four decimals are more than a picture shows, and a third of the bytes."""
+    """Numbers for the page: four decimals are more than a figure shows, and take a third of the bytes."""
     array = values.detach().float().cpu().numpy().ravel() if isinstance(values, Tensor) else values
     rounded: list[float] = np.round(np.asarray(array, dtype=np.float64), 4).tolist()
     return rounded

@@ -1,4 +1,4 @@
-"""The command line: help that fits a terminal, right numbers, and what needs a process of its own."""
+"""The command line: help that fits a terminal, correct numbers, and what needs a separate process."""
 
 import contextlib
 import io

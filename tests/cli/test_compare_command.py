@@ -1,4 +1,4 @@
-"""`dendritree compare` as a person meets it: Ctrl-C, a kill, out of time, and at last a report."""
+"""`dendritree compare` as a user runs it: Ctrl-C, a kill, a time limit, and finally a report."""
 
 import re
 
@@ -31,7 +31,7 @@ def assert_stopped(run, status, out, errors):
     """Check what an interrupted comparison says and that it is not done."""
     *steps, last = errors.splitlines()
     assert (status, out) == (130, "")
-    assert last == f"dendritree: stopped; {run} keeps what is done, and the same command resumes it"
+    assert last == f"dendritree: stopped; {run} keeps the finished work, and the same command resumes it"
     result = r"digits:128, .*, (search|test)(: \d+ trials, \d+ s| \d+ of \d+: \w+, validation accuracy \d\.\d+)"
     assert all(re.fullmatch(result, step) for step in steps)
     assert count_trials(run) < TRIALS
@@ -99,7 +99,8 @@ def test_out_of_time_is_said_and_is_no_error_and_a_report_can_be_had_of_what_is_
     status, out, errors = call(*SMALL, "--run", run, "--backend", "here", "--hours", "1e-9")
     assert status == 0
     assert (
-        errors.splitlines()[-1] == f"dendritree: out of time; {run} keeps what is done, and the same command resumes it"
+        errors.splitlines()[-1]
+        == f"dendritree: out of time; {run} keeps the finished work, and the same command resumes it"
     )
     assert "comparison.html" in out
     assert count_trials(run) <= 1

@@ -1,4 +1,4 @@
-"""Completion of command lines, as a shell asks for it."""
+"""Completion of command lines, as a shell requests it."""
 
 import os
 import subprocess

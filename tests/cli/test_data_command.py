@@ -1,4 +1,4 @@
-"""`dendritree data`: what it lists, fetches and verifies, and the status it ends with."""
+"""`dendritree data`: what it lists, fetches and verifies, and its exit status."""
 
 import gzip
 import re
@@ -87,7 +87,7 @@ def test_get_fails_where_nothing_can_be_kept(bare_machine, data):
     status, out, error = data("get", "mnist")
     assert (status, out) == (2, [])
     assert error[-1].startswith(
-        "dendritree: mnist must be kept in the cache, which cannot be written: lost train-images"
+        "dendritree: mnist must be stored in the cache, which is not writable: lost train-images"
     )
 
 

@@ -1,4 +1,4 @@
-"""`dendritree figures`: two files, whole, in the format asked for."""
+"""`dendritree figures`: two complete files in the requested format."""
 
 import pytest
 import torch

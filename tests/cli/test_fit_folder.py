@@ -1,4 +1,4 @@
-"""The folder of `dendritree fit`: made sure of first, resumed after a stop, shared with nobody, and files of others."""
+"""The folder of `dendritree fit`: checked first, resumed after a stop, used by one process, with files of others."""
 
 import os
 import shutil
@@ -56,7 +56,7 @@ def trained(monkeypatch):
 
 @pytest.fixture(scope="module")
 def quiet(table, tmp_path_factory):
-    """The folder of a fit that nobody disturbed."""
+    """The folder of an undisturbed fit."""
     out = tmp_path_factory.mktemp("quiet") / "model"
     assert main(["fit", str(table), "--target", "price", "--out", str(out), *QUICK]) == 0
     return out
@@ -93,7 +93,7 @@ def test_after_ctrl_c_the_same_command_resumes_and_ends_as_if_nothing_had_been(f
         with stopped(press_ctrl_c, after=after):
             status, said, error = fit(out)
         assert (status, said) == (130, "")
-        assert error.endswith(f"dendritree: stopped; {out} keeps what is done, and the same command resumes it\n")
+        assert error.endswith(f"dendritree: stopped; {out} keeps the finished work, and the same command resumes it\n")
         assert (names(out), trained) == ([UNFINISHED], kept)
     trained.clear()
     status, _, error = fit(out)
@@ -285,4 +285,4 @@ def test_where_no_place_takes_the_model_both_reasons_are_said(fit, tmp_path, mon
     with stopped(lambda: shutil.rmtree(tmp_path / "model"), after=6):
         status, _, error = fit(tmp_path / "model")
     assert status == 2
-    assert "; nor could the model be kept elsewhere (" in error.splitlines()[-1]
+    assert "; nor could the model be saved elsewhere (" in error.splitlines()[-1]

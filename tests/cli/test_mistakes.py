@@ -100,7 +100,7 @@ MISTAKES = {
         "digits:5000 --budget 1k": "from 1 to the 1197 training examples: got 5000",
     },
     "fit": {
-        "nothing.csv --target price": "a table must be a file that is there: found no nothing.csv",
+        "nothing.csv --target price": "a table must be an existing file: found no nothing.csv",
         "TABLE --target pric": r"found no 'pric'; did you mean 'price'\?",
         "TABLE --target country": "the target must have different values: 'country' is 'NL' in every row",
         "TABLE --target town --task regression": "must be numbers: 'town' holds 'Leiden'",

@@ -1,4 +1,4 @@
-"""compare, tune and view on what users bring, from the command line; and the help that says so."""
+"""compare, tune and view on users' own data, from the command line; and the help that describes it."""
 
 import shlex
 
@@ -80,8 +80,11 @@ def test_a_search_on_a_folder_of_images_and_its_page(call):
     [
         (("compare", "pest"), "found no 'pest'; did you mean 'pets'?"),
         (("compare", "houses.csv"), "target must name the column of the table to predict: its columns are rooms, town"),
-        (("compare", "pets", "--image", "big"), "image must be as 28x28 (height, width), 3x32x32, or none: got 'big'"),
-        (("tune", "pets", "--budget", "1k", "--target", "price"), "target names a column of a table: got 'pets'"),
+        (
+            ("compare", "pets", "--image", "big"),
+            "image must be given as 28x28 (height, width), 3x32x32, or none: got 'big'",
+        ),
+        (("tune", "pets", "--budget", "1k", "--target", "price"), "target must name a column of a table: got 'pets'"),
         (("tune", "bad.npz", "--budget", "1k"), "x must be finite: example 0 has NaN"),
         (("fit", "pets", "--target", "kind", "--out", "model"), "run `dendritree tune pets --budget 2k --out model`"),
     ],

@@ -99,6 +99,6 @@ def test_a_note_leaves_room_for_the_count_on_80_columns(monkeypatch):
 
 
 def test_ctrl_c_says_what_is_kept():
-    message = "stopped; runs/a keeps what is done, and the same command resumes it"
+    message = "stopped; runs/a keeps the finished work, and the same command resumes it"
     with pytest.raises(KeyboardInterrupt, match=f"^{message}$"), resumable("runs/a"):
         raise KeyboardInterrupt

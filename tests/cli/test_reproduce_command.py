@@ -1,4 +1,4 @@
-"""`dendritree reproduce` and `dendritree report` as a person meets them."""
+"""`dendritree reproduce` and `dendritree report` as a user runs them."""
 
 import os
 import pty
@@ -33,7 +33,7 @@ def finished(real_data, tmp_path_factory):
 @pytest.mark.usefixtures("bare_machine")
 def test_without_data_nothing_is_run_and_one_message_says_what_was_tried(call, tmp_path, monkeypatch):
     for variable in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.setenv(variable, "http://127.0.0.1:1")  # nobody listens: as good as no network
+        monkeypatch.setenv(variable, "http://127.0.0.1:1")  # nothing listens there: the same as no network
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
     monkeypatch.setenv("PIP_RETRIES", "0")
     monkeypatch.setenv("no_proxy", "")
@@ -112,7 +112,7 @@ def test_ctrl_c_second_process_another_draw_and_resuming_with_a_live_bar(install
         assert first.reaches(4)
         status, out, errors = first.interrupt()
         assert (status, out) == (130, "")
-        assert f"dendritree: stopped; {run} keeps what is done" in errors
+        assert f"dendritree: stopped; {run} keeps the finished work" in errors
         assert wait_until(lambda: not first.processes(), 15)
     kept = count_trials(run)
     assert 4 <= kept < TRIALS

@@ -1,4 +1,4 @@
-"""The real command, killed at several moments and resumed: the store and the tables are those of a quiet run."""
+"""The real command, killed at several moments and resumed: the store and the tables are those of an undisturbed run."""
 
 import dataclasses
 import random
@@ -22,7 +22,7 @@ TIMED = {"machine.csv", "timing.csv", "missing.csv"}
 
 @pytest.fixture(scope="module")
 def quiet(real_data, tmp_path_factory):
-    """The folder of a run that nobody disturbed, in this process."""
+    """The folder of an undisturbed run, in this process."""
     real_data("mnist")
     folder = tmp_path_factory.mktemp("quiet")
     specs = small_tables(folder / "specs")

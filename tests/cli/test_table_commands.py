@@ -1,4 +1,4 @@
-"""`dendritree fit` and `dendritree predict` as a user meets them."""
+"""`dendritree fit` and `dendritree predict` as a user runs them."""
 
 import json
 import shutil
@@ -59,7 +59,7 @@ def test_fit_writes_a_model_and_a_report(models):
 def test_export_of_a_table_with_categories_takes_encoded_rows(models, tmp_path, call):
     status, out, error = call("export", models / "dear", tmp_path / "model.onnx")
     assert (status, error) == (0, "")
-    assert "inputs: rows as `TableModel.encoded` gives them: rooms, rooms is missing, town=" in out
+    assert "inputs: rows as returned by `TableModel.encoded`: rooms, rooms is missing, town=" in out
     model, frame = dendritree.load(models / "dear"), houses(20, seed=4).drop(columns=["price", "dear"])
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     metadata = session.get_modelmeta().custom_metadata_map
@@ -77,7 +77,7 @@ def test_export_of_a_table_of_numbers_takes_its_rows_with_missing_cells(tmp_path
     assert call(*fit, "--keep", "dense")[0] == 0
     status, out, _ = call("export", tmp_path / "model")
     assert status == 0
-    assert "inputs: the columns, NaN where a cell is missing: rooms, area (names are in" in out
+    assert "inputs: the columns, with NaN for missing cells: rooms, area (names are in" in out
     rows = pd.DataFrame({"rooms": [3, np.nan, np.inf, 1e9], "area": [40, 50, np.nan, -1e9]})
     session = onnxruntime.InferenceSession(tmp_path / "model" / "model.onnx")
     (given,) = session.run(None, {"input": rows.to_numpy(dtype=np.float64)})
@@ -114,7 +114,7 @@ def test_the_family_that_is_asked_for_is_kept_predicts_and_opens(keep, models, t
     status, said, error = call("fit", models / "dear.csv", "--target", "dear", "--out", out, "--keep", keep, *QUICK)
     assert status == 0
     assert dendritree.load(out).estimator.neurons == keep
-    assert "as asked" in said or f"{LABELS[keep]} (kept)" in said
+    assert "as requested" in said or f"{LABELS[keep]} (kept)" in said
     assert "--neurons" not in error
     assert call("predict", out, models / "price.csv", "--out", tmp_path / "p.csv")[0] == 0
     assert open_gallery(out)[0].samples[0].label == "the typical row"
@@ -221,7 +221,7 @@ def test_a_folder_that_is_there_is_kept_unless_forced(models, table, tmp_path, c
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     status, _, error = fit(tmp_path / "mine", "--force")
     assert status == 2
-    assert "--force replaces model folders only" in error
+    assert "--force only replaces model folders" in error
     assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
     shutil.copytree(models / "dear", tmp_path / "again")
     assert fit(tmp_path / "again", "--force")[0] == 0

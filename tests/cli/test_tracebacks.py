@@ -207,22 +207,18 @@ def test_output_that_cannot_be_written_is_one_line(words, unbuffered, monkeypatc
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = run_process(*words.split(), capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
-    assert done.stderr == (
-        "dendritree: a path must be one that the system lets us use: the output (No space left on device)\n"
-    )
+    assert done.stderr == ("dendritree: a path must be usable: the output (No space left on device)\n")
 
 
 @pytest.mark.skipif(not LINUX, reason="no /dev/full")
 @pytest.mark.parametrize("words", ["models", "params --paper"])
 def test_what_a_command_cannot_write_is_one_line(words, monkeypatch, capsys):
-    """In this process: a process of its own takes two seconds to import torch."""
+    """In this process: a separate process takes two seconds to import torch."""
     with open("/dev/full", "w") as full, monkeypatch.context() as patch:  # noqa: PTH123
         patch.setattr(sys, "stdout", full)
         status = main(words.split())
     assert status == 2
-    assert capsys.readouterr().err == (
-        "dendritree: a path must be one that the system lets us use: the output (No space left on device)\n"
-    )
+    assert capsys.readouterr().err == ("dendritree: a path must be usable: the output (No space left on device)\n")
 
 
 @pytest.mark.skipif(not LINUX, reason="no /dev/full")

@@ -81,7 +81,7 @@ def test_two_processes_share_one_study(tmp_path):
     assert all((tmp_path / name / "model" / "config.json").is_file() for name in ("one", "two"))
 
 
-STOPPED = "dendritree: stopped; the study keeps what is done, and the same command resumes it"
+STOPPED = "dendritree: stopped; the study keeps the finished work, and the same command resumes it"
 
 
 def test_ctrl_c_ends_in_a_line_and_the_same_command_resumes(tmp_path, call):

@@ -1,4 +1,4 @@
-"""Files of every released format open for ever, and give what they gave: see write.py, which wrote them."""
+"""Files of every released format can still be opened, with the same results: see write.py, which wrote them."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ def having(*names):
 
 
 def close(got, expected):
-    """To the last digits of float32: kernels of another machine add up in another order."""
+    """To the last digits of float32: kernels of another machine sum in another order."""
     np.testing.assert_allclose(np.asarray(got, dtype=float), np.asarray(expected), rtol=2e-5, atol=2e-6)
 
 

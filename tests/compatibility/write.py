@@ -1,4 +1,4 @@
-"""Write one small file of each format into tests/compatibility/VERSION, and beside them what they must give for ever.
+"""Write one small file of each format into tests/compatibility/VERSION, with the results they must give forever.
 
 Run it once for each release that changes a format, from the root: `python tests/compatibility/write.py 0.3`. Folders of
 earlier versions are never written again.

@@ -128,7 +128,7 @@ def test_where_it_does_not_show_the_report_says_why_and_what_would_help(kind, wh
 def test_nothing_is_promised_where_the_hidden_size_is_used_elsewhere(kind):
     model = Net(kind)
     report = convert(model)[1]
-    assert "something else beside them has their hidden size, 128" in " ".join(str(report).split())
+    assert "something else next to them has their hidden size, 128" in " ".join(str(report).split())
     assert "blocks=" not in str(report)
     assert {len(change.modules) for change in convert(model, blocks=[("up", "down")])[1].changes} == {1}
 

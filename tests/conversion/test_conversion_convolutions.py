@@ -1,4 +1,4 @@
-"""Convolutions become dendritic ones where a user asks for them, with their contract and within the budget."""
+"""Convolutions become dendritic ones on request, with their contract and within the budget."""
 
 import pytest
 import torch
@@ -55,7 +55,9 @@ def test_convolutions_are_left_as_they_are_unless_asked_for():
     converted, report = convert(network(), budget=0.4)
     assert [type(module) for module in converted][::2] == [nn.Conv2d, nn.Conv2d, DendriticLayer]
     assert report.not_selected == 0
-    with pytest.raises(OptionError, match=r"Conv2d matches 0, which has none; convolutions=True takes convolutions"):
+    with pytest.raises(
+        OptionError, match=r"Conv2d matches 0, which has none; convolutions=True also converts convolutions"
+    ):
         convert(network(), where=nn.Conv2d)
 
 

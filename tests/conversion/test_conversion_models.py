@@ -1,4 +1,4 @@
-"""Whole models of other people: a CNN, nn.TransformerEncoder, and ViT, BERT and GPT-2 from their configs."""
+"""Complete models: a CNN, nn.TransformerEncoder, and ViT, BERT and GPT-2 from their configs."""
 
 import copy
 import warnings

@@ -1,4 +1,4 @@
-"""What cannot be swapped is left alone with its name and the reason, or rejected where it was asked for by name."""
+"""What cannot be replaced is left alone and listed with the reason, or rejected if it was requested by name."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Which perceptrons are meant, which of them form an MLP, and what is said when there are none."""
+"""Which perceptrons are selected, which of them form an MLP, and the error if there are none."""
 
 import pytest
 import torch

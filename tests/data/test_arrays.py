@@ -142,7 +142,7 @@ def test_objects_and_cut_files_are_rejected_without_being_run(tmp_path):
     ragged[:] = [np.zeros(3), np.zeros(4)]
     np.savez(tmp_path / "objects.npz", x=ragged, y=np.arange(2))
     with pytest.raises(
-        FormatError, match=r"objects\.npz must be a whole file .*: Python objects, as arrays of several"
+        FormatError, match=r"objects\.npz must be a whole file .*: Python objects, such as arrays of several"
     ):
         load_dataset(tmp_path / "objects.npz")
     np.savez(tmp_path / "whole.npz", x=np.zeros((50, 9)), y=np.arange(50))
@@ -194,5 +194,5 @@ def test_a_kept_split_is_read_back_to_the_same_bits(tmp_path, images):
         assert torch.equal(ours.y, theirs.y)
         assert (ours.x.dtype, ours.y.dtype) == (theirs.x.dtype, theirs.y.dtype)
     assert (kept.classes, kept.image_shape) == (split.classes, split.image_shape)
-    if images:  # a byte a pixel
+    if images:  # one byte per pixel
         assert (tmp_path / "kept.npz").stat().st_size < 2 * x.size + 4000

@@ -33,7 +33,7 @@ def file_order():
 
 
 def images(examples):
-    """The images of a part as bytes of the file's own grey values, 0 ... 16 in double precision."""
+    """The images of a part as bytes of the file's own gray values, 0 ... 16 in double precision."""
     return [row.tobytes() for row in (examples.x.double().numpy() * 16).round()]
 
 
@@ -76,7 +76,7 @@ def test_every_part_holds_all_ten_classes_in_fair_shares(split, part):
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_draws_from_the_whole_file(split, file_order, part):
-    """Neighbours in the file come from the same writer, so a part must not be a stretch of it."""
+    """Neighbors in the file come from the same writer, so a part must not be a stretch of it."""
     places = torch.tensor([file_order[image][0] for image in images(getattr(split, part))])
     thirds = torch.bincount(places * 3 // 1797, minlength=3) / len(places)
     assert thirds.min() > 0.2

@@ -1,4 +1,4 @@
-"""IDX files: read what a writer by hand wrote, and the other way round."""
+"""IDX files: read what a hand-written writer wrote, and the other way around."""
 
 import numpy as np
 import pytest

@@ -133,7 +133,7 @@ def test_folders_that_are_not_classes_are_told_what_is_missing(tmp_path):
     (tmp_path / "pets" / "bird" / "notes.txt").touch()
     with pytest.raises(FormatError, match=r"every class must have PNG or JPEG images: there are none in .*pets/bird$"):
         load_dataset(tmp_path / "pets")
-    with pytest.raises(FormatError, match=r"two classes or more, a folder each: .* has only 'pets'$"):
+    with pytest.raises(FormatError, match=r"at least two classes, one folder each: .* has only 'pets'$"):
         load_dataset(tmp_path)
     with pytest.raises(FormatError, match=r"images must be in one folder per class: .*cat has no folders$"):
         load_dataset(tmp_path / "pets" / "cat")

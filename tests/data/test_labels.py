@@ -35,12 +35,17 @@ def test_other_floats_are_a_quantity(y):
 @pytest.mark.parametrize(
     ("y", "names", "error", "message"),
     [
-        (np.eye(3), (), ShapeError, r"one label for each example: got shape \(3, 3\); of one-hot rows, y\.argmax\(1\)"),
+        (
+            np.eye(3),
+            (),
+            ShapeError,
+            r"one label for each example: got shape \(3, 3\); for one-hot rows, use y\.argmax\(1\)",
+        ),
         (np.zeros((3, 2)) + 7, (), ShapeError, r"one label for each example: got shape \(3, 2\)$"),
         (np.array([1j]), (), OptionError, "numbers or strings: got complex128"),
         (np.array([0, "a"], dtype=object), (), OptionError, "numbers or strings: got object"),
         (np.array([1.5, np.nan, 2.5]), (), OptionError, r"y must be finite: got nan for example 1$"),
-        (np.array([0, 1, 2]), ("a", "b"), OptionError, r"2 classes that have names from 0 to 1: got 2$"),
+        (np.array([0, 1, 2]), ("a", "b"), OptionError, r"2 named classes from 0 to 1: got 2$"),
         (np.array([0, -1]), ("a", "b"), OptionError, r"from 0 to 1: got -1$"),
         (np.array(["a", "b"]), ("a", "b"), OptionError, r"from 0 to 1: got a$"),
     ],

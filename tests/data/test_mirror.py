@@ -1,4 +1,4 @@
-"""Mirrors: archives, addresses, errors in words, and the bar on a terminal."""
+"""Mirrors: archives, addresses, error messages, and the progress bar on a terminal."""
 
 import contextlib
 import io

@@ -168,7 +168,7 @@ def test_a_table_needs_a_target_and_others_take_none(tmp_path):
         load_dataset(path)
     with pytest.raises(OptionError, match=r"found no 'prise'; did you mean 'price'\?"):
         load_dataset(path, target="prise")
-    with pytest.raises(OptionError, match=r"target names a column of a table: got 'digits', which is not one"):
+    with pytest.raises(OptionError, match=r"target must name a column of a table: got 'digits', which is not one"):
         load_dataset("digits", target="price")
 
 
@@ -185,7 +185,7 @@ class Uneven(Pets):
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        (Endless(), OptionError, "a dataset must have a length and items by number: Endless does not"),
+        (Endless(), OptionError, "a dataset must have a length and items by index: Endless does not"),
         (DataLoader(Endless()), OptionError, "Endless does not"),
         (Uneven(), ShapeError, "items of a dataset must be pairs x, y of one shape: those from 0 on are not"),
         (TensorDataset(torch.zeros(0, 3), torch.zeros(0)), ShapeError, "TensorDataset has none"),

@@ -1,4 +1,4 @@
-"""The order of the sources, what becomes of wrong files in each of them, and the one message when all fail."""
+"""The order of the sources, what happens to wrong files in each of them, and the message when all fail."""
 
 import gzip
 import re

@@ -68,7 +68,7 @@ def test_two_processes_at_once_fetch_each_file_once_and_both_get_all(start, bare
     assert results[0][0] == results[1][0]
     said = sorted(error for _, error in results)
     assert said[0] == ""
-    assert said[1] in ("", f"dendritree: waiting for another process that fetches {NAME}\n")
+    assert said[1] in ("", f"dendritree: waiting for another process that downloads {NAME}\n")
     assert {path.name for path in (bare_machine / NAME).iterdir()} == {*NAMES, ".lock"}
 
 
@@ -96,8 +96,8 @@ def test_a_read_only_cache_is_told_once_and_the_data_is_used_all_the_same(start,
     assert process.returncode == 0, error
     assert server.asked == dict.fromkeys(NAMES, 1)
     assert out.splitlines()[-1] == "[False, False, False, False]"
-    told = f"dendritree: {NAME} cannot be kept in {bare_machine / NAME} (Permission denied) and is fetched each time\n"
-    assert error == told
+    told = f"{NAME} cannot be stored in {bare_machine / NAME} (Permission denied) and is downloaded each time"
+    assert error == f"dendritree: {told}\n"
     assert list(bare_machine.iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""The real data sets: sizes, ranges and figures that are known of them. Skipped, with the reason, where not at hand."""
+"""The real data sets: sizes, ranges and figures that are known of them. Skipped, with the reason, if not available."""
 
 import hashlib
 import math

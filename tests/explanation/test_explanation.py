@@ -1,4 +1,4 @@
-"""Contributions against recursions from the equations, sums against the outputs, and refusals."""
+"""Contributions against recursions from the equations, sums against the outputs, and errors."""
 
 import copy
 
@@ -53,7 +53,7 @@ def layer_of(forest, activation="leaky_relu", root_activation=True, bias=True, s
 
 
 def by_recursion(layer, x, reference):
-    """Contribution of every edge for one sample, one Python step an edge: secants multiplied along the path."""
+    """Contribution of every edge for one sample, one Python step per edge: secants multiplied along the path."""
     forest, act = layer.forest, layer.activation
     roots = set(forest.roots.tolist())
 

@@ -250,7 +250,7 @@ def test_an_estimators_file_takes_raw_rows(kind, houses, regressor, classifiers,
 
 
 def test_what_a_file_cannot_hold_is_told_what_can(pipeline, tmp_path):
-    with pytest.raises(OptionError, match=r"give pipeline\[-1\]"):
+    with pytest.raises(OptionError, match=r"pass pipeline\[-1\]"):
         to_onnx(pipeline, tmp_path / "model.onnx")
 
 

@@ -86,7 +86,7 @@ def outputs_of(process, patience):
 
 
 class Child:
-    """A process for cases of one kind: started when a case needs it, and anew after it has died. A context manager."""
+    """A process for cases of one kind: started when a case needs it, and again after it has died. A context manager."""
 
     def __init__(self, kind):
         self.kind, self.process = kind, None

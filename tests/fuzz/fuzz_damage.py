@@ -203,7 +203,7 @@ def damage_sqlite(path, choose):
             f'ALTER TABLE "{table}" ADD COLUMN extra',
             f"PRAGMA user_version = {choose.choice([0, 1, 3, 2**31 - 1])}",
         ]
-        with contextlib.suppress(sqlite3.Error):  # the database may refuse
+        with contextlib.suppress(sqlite3.Error):  # the database may reject it
             connection.execute(choose.choice(statements[:2] * 4 + statements))
 
 

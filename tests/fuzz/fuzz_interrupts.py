@@ -1,4 +1,4 @@
-"""Ctrl-C while kernels run in threads: the program goes on, nothing is written to memory that is now another's."""
+"""Ctrl-C while kernels run in threads: the program continues, and nothing is written to memory that was reused."""
 
 import contextlib
 import copy

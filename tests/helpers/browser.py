@@ -1,4 +1,4 @@
-"""A real browser for tests: headless Chromium, spoken to over its DevTools pipe, with the standard library alone."""
+"""A real browser for tests: headless Chromium, controlled over its DevTools pipe, with only the standard library."""
 
 import base64
 import itertools
@@ -83,7 +83,7 @@ class Browser:
         return json.loads(message)
 
     def open(self, path, width, height=800, *, dark=False):
-        """The page at `path`, a file or a URL, in a window of so many pixels, for somebody who likes light or dark."""
+        """The page at `path`, a file or a URL, in a window of this size, with a preference for light or dark."""
         self.events.clear()
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -167,7 +167,7 @@ class Page:
 
     @property
     def complaints(self):
-        """All that a developer would see in the console: messages, exceptions, refused requests."""
+        """All that a developer would see in the console: messages, exceptions, rejected requests."""
         self.value("0")  # everything before it has arrived
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [event for event in self._browser.events if event.get("method") in kinds]

@@ -1,4 +1,4 @@
-"""Runs that are stopped and go on, for the tests of checkpoints. Also imported by processes that get killed."""
+"""Runs that are stopped and resumed, for the tests of checkpoints. Also imported by processes that get killed."""
 
 import pytest
 import torch
@@ -63,7 +63,7 @@ def outcome(model: nn.Module, history):
 
 
 def run_through(name, config, **options):
-    """A whole run without a stop, and what came of it."""
+    """A complete run without a stop, and its results."""
     model = make_network(name)
     history = fit(model, make_split(), config, callbacks=callbacks_of(name), **options)
     return outcome(model, history)
@@ -91,7 +91,7 @@ def bytes_after_two_epochs(path):
 
 
 def rejected(path, message, *, model=None, split=None, config=THREE_EPOCHS, error=FormatError):
-    """Going on from a file fails with the message, and neither the model nor the file changes."""
+    """Resuming from a file fails with the message, and neither the model nor the file changes."""
     model = model or make_network("plain", 5)
     before = {key: value.clone() for key, value in model.state_dict().items()}
     written = path.read_bytes() if path.is_file() else None

@@ -39,7 +39,7 @@ def choice_and_parameters(cell):
 
 
 def made_up_cell(task, family, budget, scores, *, searched=2, parameters=None):
-    """The trials of one cell: its search, and a judged model a score (an accuracy, or an RMSE)."""
+    """The trials of one cell: its search, and one evaluated model per score (an accuracy, or an RMSE)."""
     cell = Cell(Task.parse(task), 0 if family == "linear" else budget, family)
     records = []
     for phase, numbers in ((SEARCH, [0.5] * searched), (TEST, scores)):

@@ -1,7 +1,7 @@
-"""How much a test does: `make test` a part that finds most mistakes, `make test-all` all of it.
+"""How much a test does: `make test` runs a part that finds most mistakes, `make test-all` all of it.
 
 Sizes and counts are `thorough(few, many)`. Of a test with three parameters or more `make test` runs the cases in which
-any two values meet; `pytest.mark.covering(1)` asks for every value once, where they have nothing to do with each other.
+any two values meet; `pytest.mark.covering(1)` runs every value once, for parameters that are independent.
 """
 
 import itertools

@@ -1,7 +1,7 @@
 """What tests of tree arithmetic share: random forests, a judge that computes them edge by edge, comparison.
 
 The judge and the walkers read nothing but the raw edge list of a forest (`in_features`, `source`, `offsets`,
-`roots`), one Python step an edge, so that they can be trusted by reading them.
+`roots`), one Python step per edge, so that they can be trusted by reading them.
 """
 
 from functools import partial

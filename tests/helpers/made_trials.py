@@ -15,7 +15,7 @@ def made_trial(row=MLP, index=0, *, epochs=3, protocol="paper", **options):
 
 
 def scored_trials(row, accuracies, *, protocol="paper", loss=1.0, train_acc=1.0, test=False):
-    """One trial an accuracy, of one epoch; with `test` it is the test accuracy and validation says nothing."""
+    """One trial per accuracy, of one epoch; with `test` it is the test accuracy and validation says nothing."""
     return [
         made_trial(
             row,

@@ -1,4 +1,4 @@
-"""A system that is not Linux, played in a process of its own: what is hidden stays hidden.
+"""A system that is not Linux, simulated in a separate process: what is hidden stays hidden.
 
 `python other_systems.py FOLDER` uses the core without what only Linux has. Packages of others are imported first, and
 find its files later too: they look at the name of the system and expect what it has.

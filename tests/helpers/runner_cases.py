@@ -23,7 +23,7 @@ def some_jobs(count):
 
 
 def impossible_job():
-    """1024 is no power of 3: the model refuses."""
+    """1024 is not a power of 3: the model raises."""
     return tree_job(0.0, size=3)
 
 

@@ -7,7 +7,7 @@ TOWNS = np.array(["Delft", "Gouda", "Leiden"])
 
 
 def houses(rows=60, seed=0):
-    """Numbers, categories, dates, missing cells, a name a row and a constant; the price follows rooms and town."""
+    """Numbers, categories, dates, missing cells, a name per row and a constant; the price follows rooms and town."""
     random = np.random.default_rng(seed)
     rooms = random.integers(1, 8, rows).astype(float)
     town = random.integers(0, 3, rows)

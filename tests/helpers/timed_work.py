@@ -1,4 +1,4 @@
-"""Work for a pool that says where and when it was begun; workers import it, so it needs next to nothing."""
+"""Work for a pool that reports where and when it started; workers import it, so it imports very little."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import time
 
 
 def timed(job, data_dir):
-    """Take a moment; say what was asked, in which process, and when it was begun on the clock of this machine."""
+    """Wait a moment; return the argument, the process, and the start time on the clock of this machine."""
     begun = time.monotonic()
     time.sleep(0.2)
     return [(job, data_dir, os.getpid(), begun)]

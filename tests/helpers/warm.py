@@ -1,4 +1,4 @@
-"""Processes of their own that need not import torch: children of one that has, and has nothing of this package.
+"""Separate processes that need not import torch: children of one that has, and has nothing of this package.
 
 An interpreter takes one and a half seconds of CPU to import torch, as much again for what an optimizer needs. A child
 imports dendritree itself, with its own `sys.argv`, folder, environment and pipes, and can be killed as any other. Its

@@ -1,6 +1,6 @@
 """What tests of wirings share: a forest seen dendrite by dendrite, and random layers of every kind.
 
-The walkers read nothing but the raw edge list of a forest, one Python step an edge.
+The walkers read nothing but the raw edge list of a forest, one Python step per edge.
 """
 
 from hypothesis import strategies as st

@@ -103,7 +103,7 @@ def ring(a, b, width):
 
 
 def could_be_a_field(pixels, centre, height, width):
-    """The rule: the centre's neighbourhood first (a part of it if it holds too many), then the least enough rings."""
+    """The rule: the center's neighborhood first (a part of it if it is too large), then as few rings as are enough."""
     everything = range(height * width)
     near = {p for p in everything if ring(p, centre, width) <= 1}
     if len(pixels) <= len(near):
@@ -125,7 +125,7 @@ def test_a_local_field_is_a_neighbourhood_and_its_rings(height, width, synapses,
 
 
 def middle(pixels, side):
-    """The centre of a field of nine that is a whole neighbourhood; None near a border, where nine may be others'."""
+    """The center of a field of nine that is a whole neighborhood; None near a border, where it is ambiguous."""
     centre = sorted(pixels)[4]
     block = {centre + y * side + x for y in (-1, 0, 1) for x in (-1, 0, 1)}
     inside = all(1 < place < side - 2 for place in divmod(centre, side))
@@ -147,7 +147,7 @@ def test_a_global_field_takes_its_whole_neighbourhood_before_any_ring():
     for soma in by_dendrite(DANN(400, 60, dendrites=9, synapses=9, field="global", seed=0).trees.forest):
         centres = [middle(pixels, 20) for pixels in soma]
         if None not in centres:  # two pixels from every border
-            assert middle(centres, 20) is not None  # the nine centres are a neighbourhood
+            assert middle(centres, 20) is not None  # the nine centers are a neighborhood
             taken += 1
     assert taken > 20
 

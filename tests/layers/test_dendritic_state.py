@@ -1,4 +1,4 @@
-"""The state dict of a DendriticLayer: everything is in it, and another tree or wiring is refused by name."""
+"""The state dict of a DendriticLayer: everything is in it, and another tree or wiring is rejected by name."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""DENN against its equation, one Python step an input."""
+"""DENN against its equation, one Python step per input."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""DNM.prune and DNM.logic: what goes, what stays, and that nobody can tell."""
+"""DNM.prune and DNM.logic: what is removed, what stays, and that outputs do not change."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""KTree against the equations of Jones and Kording, one Python step a synapse."""
+"""KTree against the equations of Jones and Kording, one Python step per synapse."""
 
 import copy
 

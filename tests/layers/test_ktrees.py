@@ -1,4 +1,4 @@
-"""k-trees: several trees a neuron, joined by a linear soma."""
+"""k-trees: several trees per neuron, joined by a linear soma."""
 
 import itertools
 

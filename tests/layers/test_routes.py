@@ -1,4 +1,4 @@
-"""A whole network on every road out of a notebook: the numbers stay, or a refusal says what to do instead."""
+"""A network in every form of deployment: the numbers stay the same, or an error says what to do instead."""
 
 import copy
 

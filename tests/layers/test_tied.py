@@ -205,7 +205,7 @@ def test_the_authors_matrices_hold_every_edge_and_cannot_be_loaded():
     layer = tied_layer()
     state = to_masked(layer)
     torch.testing.assert_close(state["weights.0.weight"].count_nonzero(), torch.tensor(5 * 4 * 6))
-    with pytest.raises(OptionError, match="a weight for every edge"):
+    with pytest.raises(OptionError, match="has one weight per edge"):
         load_masked(layer, state)
 
 

@@ -1,4 +1,4 @@
-"""DenseNetwork, the control of DendriticNetwork: its equation in plain loops, its counts by hand, its refusals."""
+"""DenseNetwork, the control of DendriticNetwork: its equation in plain loops, its counts by hand, its errors."""
 
 import math
 

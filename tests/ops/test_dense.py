@@ -1,4 +1,4 @@
-"""The fused loops of `ops/neurons/dense.py` give what PyTorch's operations give, and stand aside for those."""
+"""The fused loops of `ops/neurons/dense.py` match PyTorch's operations, and are not used if those are needed."""
 
 import math
 

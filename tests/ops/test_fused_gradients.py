@@ -1,4 +1,4 @@
-"""Gradients of the fused backend: frozen arguments, gradcheck, second derivatives, what is saved for the way back."""
+"""Gradients of the fused backend: frozen arguments, gradcheck, second derivatives, what is saved for backward."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""The fused backend inside torch: compile, export, torch.func, autocast; what it refuses and why."""
+"""The fused backend inside torch: compile, export, torch.func, autocast; what it rejects and why."""
 
 from functools import partial
 

@@ -168,7 +168,7 @@ def fair(p, samples):
 
 
 def deviations(mean, draws):
-    """How many standard deviations the mean of standardised independent draws lies from 0."""
+    """How many standard deviations the mean of standardized independent draws lies from 0."""
     return abs(float(mean)) * math.sqrt(draws)
 
 

@@ -1,4 +1,4 @@
-"""The one public op: the choice of the backend, what it refuses, autocast."""
+"""The one public op: the choice of the backend, what it rejects, autocast."""
 
 from functools import partial
 from itertools import product

@@ -179,7 +179,7 @@ def test_dropout_takes_any_leading_dimensions(name, leading, backend):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_dropout_keeps_the_type(dtype, backend):
     if backend == "fused" and dtype == torch.bfloat16:
-        backend = "auto"  # the fused op refuses this type, which test_fused.py checks
+        backend = "auto"  # the fused op rejects this type, which test_fused.py checks
     forest = NAMED["unbalanced, shared"]
     case, plan = random_case(forest, dtype=dtype), make_plan(forest)
     found = run(lambda *t: dendritic(*t, plan, torch.tanh, dropout=0.5, backend=backend), case)

@@ -1,4 +1,4 @@
-"""Pictures: what they show, files, both themes, nobody else's state touched, and errors."""
+"""Pictures: what they show, files, both themes, no global state changed, and errors."""
 
 import matplotlib as mpl
 import numpy as np
@@ -275,7 +275,7 @@ def test_a_comparison_is_read_from_its_folder(tmp_path):
     plot_efficiency(tmp_path / "run", path=tmp_path / "picture.png")
     assert (tmp_path / "picture.png").is_file()
     RunStore.create_or_open(tmp_path / "other", {"protocol": "paper"}).close()
-    with pytest.raises(OptionError, match="the folder must be of a comparison"):
+    with pytest.raises(OptionError, match="the folder must be made by `dendritree compare`"):
         plot_comparison(tmp_path / "other")
 
 

@@ -1,4 +1,4 @@
-"""How values are shown: one rule a form, and no value that cannot be shown."""
+"""How values are shown: one rule per form, and no value that cannot be shown."""
 
 import math
 

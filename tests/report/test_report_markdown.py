@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def rendered_cells(text):
-    """The cells of all tables, as a Markdown parser of somebody else's reads them."""
+    """The cells of all tables, as an independent Markdown parser reads them."""
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     cells, row = [], []
     for before, token in pairwise(tokens):

@@ -1,4 +1,4 @@
-"""Estimators as folders: what is read back predicts the same; what is no estimator is refused."""
+"""Estimators as folders: what is read back predicts the same; anything that is not an estimator is rejected."""
 
 import json
 

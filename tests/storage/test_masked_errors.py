@@ -35,7 +35,7 @@ UNBALANCED = {
 @pytest.mark.parametrize("forest", UNBALANCED.values(), ids=UNBALANCED.keys())
 def test_unbalanced_trees_have_no_place_in_their_layout(forest):
     layer = give_forest(DendriticLayer(4, 1, branching=2), forest)
-    with pytest.raises(OptionError, match="balanced trees only: got a tree with leaves at several levels"):
+    with pytest.raises(OptionError, match="balanced trees: got a tree with leaves at several levels"):
         to_masked(layer)
 
 
@@ -47,7 +47,7 @@ def test_unbalanced_trees_have_no_place_in_their_layout(forest):
 def test_nothing_is_loaded_into_unbalanced_trees(forest, shapes):
     layer = give_forest(DendriticLayer(4, 1, branching=2), forest)
     before = layer.weight.detach().clone()
-    with pytest.raises(OptionError, match="balanced trees only: got a tree with leaves at several levels"):
+    with pytest.raises(OptionError, match="balanced trees: got a tree with leaves at several levels"):
         load_masked(layer, state_of(shapes))
     assert torch.equal(layer.weight, before)
 

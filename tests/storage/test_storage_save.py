@@ -65,14 +65,14 @@ def test_a_folder_that_is_no_model_of_ours_is_never_overwritten(content, tmp_pat
         (tmp_path / "net" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "net" / name).write_text(text)
     before = files_under(tmp_path)
-    with pytest.raises(FormatError, match=r"save replaces model folders only: .*net exists"):
+    with pytest.raises(FormatError, match=r"save only replaces model folders: .*net exists"):
         save(MLP(4, 3, hidden=2), tmp_path / "net")
     assert files_under(tmp_path) == before
 
 
 def test_a_file_is_never_overwritten(tmp_path):
     (tmp_path / "net").write_text("keep me")
-    with pytest.raises(FormatError, match=r"save replaces model folders only: .*net exists"):
+    with pytest.raises(FormatError, match=r"save only replaces model folders: .*net exists"):
         save(MLP(4, 3, hidden=2), tmp_path / "net")
     assert files_under(tmp_path) == {"net": b"keep me"}
 

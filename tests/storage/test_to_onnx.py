@@ -72,7 +72,7 @@ REJECTED = {
     "bfloat16": (lambda: DendriticLayer(4, 1).bfloat16(), "m.onnx", {}, OptionError, "float32 or float64.*bfloat16"),
     "meta": (lambda: DendriticLayer(4, 1, device="meta"), "m.onnx", {}, OptionError, "with values: got .*on meta"),
     "no parameters": (nn.ReLU, "m.onnx", {}, OptionError, r"with values: got \['none'\]"),
-    "no shape": (Unstated, "m.onnx", {}, OptionError, "Unstated does not state .*: give an example"),
+    "no shape": (Unstated, "m.onnx", {}, OptionError, "Unstated does not state .*: pass an example"),
     "one sample": (
         lambda: DendriticLayer(4, 1),
         "m.onnx",

@@ -1,4 +1,4 @@
-"""Where a checkpoint lies: bad places are told before training; what killed runs left there is removed."""
+"""Where a checkpoint is written: bad paths are reported before training; what killed runs left is removed."""
 
 import os
 from pathlib import Path

@@ -184,7 +184,7 @@ def test_no_bit_of_a_file_can_change_unnoticed(bit, tmp_path):
 def test_another_config_is_rejected_and_the_difference_told(change, difference, whole, tmp_path):
     path = tmp_path / "run"
     path.write_bytes(whole)
-    rule = f"a run resumes with the config it began with: {path} differs in {difference}$"
+    rule = f"a run resumes with the config it was started with: {path} differs in {difference}$"
     rejected(path, rule, config=FitConfig(**{"epochs": 3, **change}))
 
 
@@ -194,7 +194,7 @@ def test_another_config_is_rejected_and_the_difference_told(change, difference, 
         make_model,
         lambda: make_network("batch norm"),
         lambda: torch.nn.Linear(16, 3, dtype=torch.float64),
-        lambda: make_network("plain").float(),  # a run of doubles that went on in floats would not end as it had to
+        lambda: make_network("plain").float(),  # a float64 run resumed in float32 would give another result
     ],
     ids=["of another class", "of other sizes", "of torch", "of another precision"],
 )

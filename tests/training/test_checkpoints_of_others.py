@@ -48,7 +48,7 @@ HASH = "[0-9a-f]{16}"
 def test_one_other_value_is_enough(part, name, path):
     values = with_one_other_value(getattr(getattr(make_split(), part), name))
     kind = re.escape(f"{str(values.dtype)[6:]} {tuple(values.shape)}")
-    rule = f"a run resumes with the data it began with: {path} differs in "
+    rule = f"a run resumes with the data it was started with: {path} differs in "
     message = rf"{rule}{part}\.{name} '{kind} {HASH}' -> '{kind} {HASH}'$"
     rejected(path, message, split=changed(part, **{name: values}))
 
@@ -64,7 +64,7 @@ def test_one_other_value_is_enough(part, name, path):
     ids=["more", "fewer", "of another type", "in another order"],
 )
 def test_other_examples(split, difference, path):
-    rejected(path, f"a run resumes with the data it began with: {path} differs in {difference}", split=split)
+    rejected(path, f"a run resumes with the data it was started with: {path} differs in {difference}", split=split)
 
 
 def test_equal_values_are_the_same_data_and_the_test_part_does_not_matter(path):
@@ -91,7 +91,7 @@ def two_layers(wiring):
 def test_a_layer_that_rejects_its_wiring_leaves_the_layers_before_it_as_they_were(tmp_path):
     """Only the second layer differs, and in nothing that a shape shows; the first would take any wiring."""
     fit(two_layers("strided"), make_split(), THREE_EPOCHS, checkpoint=tmp_path / "run")
-    message = "a run resumes with the model it began with: .*run differs .*must be of the same tree and wiring"
+    message = "a run resumes with the model it was started with: .*run differs .*must be of the same tree and wiring"
     model = two_layers("shared")
     forest = model[0].forest.source.copy()
     rejected(tmp_path / "run", message, model=model)
@@ -103,7 +103,7 @@ def test_a_module_of_another_class_is_rejected_though_all_tensors_fit(tmp_path):
         return torch.nn.Sequential(torch.nn.Linear(16, 3), activation).double()
 
     fit(model(torch.nn.Tanh()), make_split(), THREE_EPOCHS, checkpoint=tmp_path / "run")
-    rule = "a run resumes with the model it began with: .*run differs in 1 'Tanh' -> 'ReLU'$"
+    rule = "a run resumes with the model it was started with: .*run differs in 1 'Tanh' -> 'ReLU'$"
     rejected(tmp_path / "run", rule, model=model(torch.nn.ReLU()))
 
 
@@ -130,10 +130,10 @@ def with_tensor(name, value):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without("model."), "a run resumes with the model it began with: .* -> "),
+        (without("model."), "a run resumes with the model it was started with: .* -> "),
         (
             without("best."),
-            "a checkpoint must hold everything that its run resumes with: .*run has no valid tensors, best state$",
+            "a checkpoint must contain everything that its run needs to resume: .* has no valid tensors, best state$",
         ),
         (without("optimizer."), "has no valid tensors$"),
         (without("optimizer.0.exp_avg"), "has no valid tensors$"),
@@ -141,8 +141,8 @@ def with_tensor(name, value):
         (with_tensor("random.order", torch.zeros(3, dtype=torch.uint8)), "has no valid random state$"),
         (with_tensor("odd.name", torch.ones(1)), "has no valid tensors$"),
         (with_tensor("odd", torch.ones(1)), "has no valid tensors$"),
-        (with_fact(config=None), "a run resumes with the config it began with: .* differs in loss nothing -> "),
-        (with_fact(data=[]), "a run resumes with the data it began with: .*run differs in train.x nothing -> "),
+        (with_fact(config=None), "a run resumes with the config it was started with: .* differs in loss nothing -> "),
+        (with_fact(data=[]), "a run resumes with the data it was started with: .*run differs in train.x nothing -> "),
         (with_fact(epochs=None), "has no valid epochs$"),
         (with_fact(epochs=[]), "has no valid epochs$"),
         (with_fact(epochs=[{"epoch": 0}]), "has no valid epochs$"),
@@ -152,8 +152,8 @@ def with_tensor(name, value):
         (with_fact(rates=[{"lr": True}]), "has no valid rates$"),
         (with_fact(schedule={"last_epoch": 1, "_step_count": 2}), "has no valid schedule$"),
         (with_fact(stop=0, rates=None), "has no valid stop, rates$"),
-        (lambda tensors, _: (tensors, {}), "a run resumes with the config it began with: "),
-        (lambda *_: ({}, {}), "a run resumes with the config it began with: "),
+        (lambda tensors, _: (tensors, {}), "a run resumes with the config it was started with: "),
+        (lambda *_: ({}, {}), "a run resumes with the config it was started with: "),
     ],
 )
 def test_contents_that_lack_something_are_rejected(change, message, path):

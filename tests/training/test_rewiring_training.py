@@ -1,4 +1,4 @@
-"""Rewiring as a callback of fit: how much moves when, what it needs, and that training goes on."""
+"""Rewiring as a callback of fit: how much moves when, what it needs, and that training continues."""
 
 import math
 
@@ -142,7 +142,7 @@ def test_every_backend_trains_the_same_with_rewiring(backend):
 
 
 def test_nothing_moves_once_training_is_over():
-    """A synapse that moved after the last epoch would stay at weight 0 for ever."""
+    """A synapse that moved after the last epoch would stay at weight 0 forever."""
     net = make_net()
     fit(net, make_split(), FitConfig(epochs=3, restore_best=False), callbacks=[Rewiring(0.5, until=1.0)])
     assert (net.hidden[0].weight != 0).all()
@@ -164,7 +164,7 @@ def test_windows_in_the_first_layer_of_several():
 
 def test_a_model_without_layers_to_rewire_is_rejected():
     net = MLNClassifier(16, 3, branching=4, output="logits", dtype=torch.float64)
-    rule = r"a model that is rewired must have layers wired 'random', 'local' or custom: got none"
+    rule = r"a model to be rewired must have layers wired 'random', 'local' or custom: got none"
     with pytest.raises(OptionError, match=rule):
         fit(net, make_split(), FitConfig(epochs=2), callbacks=[Rewiring(0.5)])
 

@@ -197,7 +197,7 @@ def test_each_tree_of_a_k_tree_keeps_to_the_windows_of_its_own_wiring(wirings):
 
 def test_a_k_tree_with_windows_by_neuron_keeps_one_for_each_wiring():
     wirings = [Local(window=2, per="neuron", seed=1), Local(window=2, per="neuron", seed=2)]
-    layer = make_local(wirings, branching=[3], neurons=8, repeats=2)  # one dendrite a tree: its window is the tree's
+    layer = make_local(wirings, branching=[3], neurons=8, repeats=2)  # one dendrite per tree: its window is the tree's
     assert max(max(span) for span in spans(inputs_by(layer, 1), (1, 8, 8))) <= 2
     rewire(layer, 0.4, where="window", random=by_seed(0))
     assert max(max(span) for span in spans(inputs_by(layer, 1), (1, 8, 8))) <= 2

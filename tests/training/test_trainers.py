@@ -1,4 +1,4 @@
-"""`Rewiring` in training loops of others; examples/other_trainers.py trains with both of them in earnest."""
+"""`Rewiring` in training loops of others; examples/other_trainers.py really trains with both of them."""
 
 import copy
 import sys

@@ -71,7 +71,7 @@ def test_the_constant_schedule_keeps_the_rate():
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
 def test_one_cycle_climbs_to_lr_and_falls_to_nothing_over_exactly_the_steps_of_the_run(optimizer):
-    rates = learning_rates(None, 50, "one-cycle", optimizer)  # full batch: a step an epoch
+    rates = learning_rates(None, 50, "one-cycle", optimizer)  # full batch: one step per epoch
     peak = rates.index(max(rates))
     assert len(rates) == 49
     assert max(rates) == pytest.approx(0.05, rel=1e-2)
@@ -84,7 +84,7 @@ def test_one_cycle_climbs_to_lr_and_falls_to_nothing_over_exactly_the_steps_of_t
 
 
 def test_one_cycle_counts_the_steps_of_mini_batches():
-    rates = learning_rates(6, 10, "one-cycle")  # 20 examples: four steps an epoch, the last one short
+    rates = learning_rates(6, 10, "one-cycle")  # 20 examples: four steps per epoch, the last one short
     assert len(rates) == 4 * 9
     assert rates[-1] < 1e-4 * 0.05
     assert max(rates) == pytest.approx(0.05, rel=1e-2)
@@ -145,7 +145,7 @@ def test_an_interrupt_inside_an_epoch_drops_that_epoch_alone(step, restore_best)
                 raise KeyboardInterrupt
 
     hook = model.register_forward_pre_hook(interrupt)
-    config = FitConfig(epochs=5, batch_size=5, restore_best=restore_best)  # four steps an epoch
+    config = FitConfig(epochs=5, batch_size=5, restore_best=restore_best)  # four steps per epoch
     history = fit(model, make_split(), config, callbacks=[recorder])
     hook.remove()
     assert history.interrupted

@@ -1,4 +1,4 @@
-"""fit(checkpoint=): a run that was stopped and goes on ends, bit for bit, as one that was not."""
+"""fit(checkpoint=): a run that was stopped and resumed ends, bit for bit, like one that was not."""
 
 import itertools
 import os

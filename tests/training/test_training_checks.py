@@ -1,4 +1,4 @@
-"""What `fit` and `evaluate` reject or warn of before the first step."""
+"""What `fit` and `evaluate` reject or warn about before the first step."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Training processes that are killed, at any moment and while they write: the run goes on from the file."""
+"""Training processes that are killed, at any moment and while they write: the run resumes from the file."""
 
 import random
 import shutil

@@ -1,4 +1,4 @@
-"""Weights of examples, runs without validation, early stopping, and going on with an optimizer."""
+"""Weights of examples, runs without validation, early stopping, and continuing with an optimizer."""
 
 import copy
 import math

@@ -64,7 +64,7 @@ def test_data_that_is_gone_leaves_its_names_and_its_scaling(tuned, tmp_path):
     assert exhibit.pixels.scaling is not None
     assert exhibit.notes[0].startswith("No samples of its data: data must be a built-in name")
     (tmp_path / INPUTS_FILE).write_text("{}", encoding="utf-8")
-    with pytest.raises(FormatError, match=r"inputs\.json must be as `dendritree tune` wrote it"):
+    with pytest.raises(FormatError, match=r"inputs\.json must be a file that `dendritree tune` wrote"):
         open_gallery(tmp_path)[0]
     built_in = Inputs("digits", image_shape=(1, 8, 8), scaling=Scaling((0.1307,), (0.3081,)))
     digits = exhibit_of("net", MLNClassifier(64, 10, branching=8), inputs=built_in)

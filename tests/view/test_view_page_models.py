@@ -35,7 +35,7 @@ def draw(page, strokes, move="drag"):
 
 @pytest.fixture(scope="module")
 def other_port():
-    """A quantity of images, one tree a model; ten classes of larger images; and one of plain vectors."""
+    """A regression on images, one tree per model; ten classes of larger images; and one of plain vectors."""
     torch.manual_seed(0)
     exhibits = [
         Exhibit(
@@ -241,6 +241,6 @@ def test_models_of_other_inputs_are_not_compared(show, other_port):
     draw(page, FOUR)
     page.wait_until(f"{ANSWER} && {SECOND}")
     choose(page, "#beside", "2")
-    page.wait_until("document.getElementById('trouble').innerText.includes('vectors takes others')")
+    page.wait_until("document.getElementById('trouble').innerText.includes('vectors takes different ones')")
     assert not page.value(seen("#beside-tree"))
     assert page.value("document.getElementById('beside').value") == ""

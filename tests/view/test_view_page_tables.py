@@ -1,4 +1,4 @@
-"""Models of tables on the page: a slider for every number and date, a choice for every category."""
+"""Models of tables on the page: a slider for every number and date, a select box for every category."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""From a drawing to the model's input: the same steps as in training, and MNIST's way of centring."""
+"""From a drawing to the model's input: the same steps as in training, and MNIST's way of centering."""
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ def test_resampling_is_the_mean_over_each_part(rows, count, start, length):
 
 @pytest.mark.parametrize("text", ["28", "28x", "0x3", "ax3", "1x2x3x4", "", "-1x3", "²x3"])
 def test_an_image_shape_that_is_none_is_rejected(text):
-    with pytest.raises(OptionError, match="image must be as 28x28"):
+    with pytest.raises(OptionError, match="image must be given as 28x28"):
         parse_image_shape(text)
 
 

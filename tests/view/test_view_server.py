@@ -1,4 +1,4 @@
-"""The server: answers, errors, and an end without a trace."""
+"""The server: responses, errors, and a clean shutdown."""
 
 import contextlib
 import http.client
@@ -66,7 +66,7 @@ def test_a_drawing_is_answered_as_the_model_would(port, model):
     assert status == 200
     with torch.no_grad():
         expected = model(image[None])[0].softmax(-1).numpy()
-    np.testing.assert_allclose(seen["classes"], expected, atol=2e-3)  # 8 bits a pixel
+    np.testing.assert_allclose(seen["classes"], expected, atol=2e-3)  # 8 bits per pixel
     np.testing.assert_allclose(seen["image"], image, atol=3e-3)
     assert seen["dendrites"][-1] == pytest.approx(seen["neurons"][0][3], abs=1e-3)
     _, _, sample = ask(port, "/api/models/0/activity?sample=4", "POST")
@@ -232,7 +232,7 @@ def test_a_port_that_is_taken_is_rejected():
         ("", "view takes the folder of a model or of a run, or --demo"),
         ("a --demo", "view takes the folder of a model or of a run, or --demo"),
         ("no/such/folder", "there must be a model .* or a run .* to view: none in no/such/folder"),
-        ("a --image 3", "image must be as 28x28"),
+        ("a --image 3", "image must be given as 28x28"),
         ("a --pixels grey", "--pixels"),
         ("a --port x", "--port"),
     ],

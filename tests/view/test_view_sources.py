@@ -1,4 +1,4 @@
-"""What can be opened, what is found out of it, and what a model does with an input."""
+"""What can be opened, what is inferred from it, and how a model responds to an input."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_pixels_are_told_by_the_models_own_answers(tmp_path):
     gallery = open_gallery(tmp_path)
     assert gallery.names == ["plain", "shifted"]
     assert [gallery[number].pixels.scaling for number in (0, 1)] == [None, PAPER]
-    assert open_gallery(tmp_path / "plain", normalized=True)[0].pixels.scaling == PAPER  # who says so is believed
+    assert open_gallery(tmp_path / "plain", normalized=True)[0].pixels.scaling == PAPER  # options take precedence
     assert "digits" in gallery[0].notes[0]
     assert len(gallery[0].samples) == 40
     assert [sample.label for sample in gallery[0].samples[:10]] == list("0123456789")

@@ -1,4 +1,4 @@
-"""A user's own table: reading it, encoding its columns, cutting it into parts. Needs the extra `tables`."""
+"""A user's own table: reading it, encoding its columns, splitting it into parts. Needs the extra `tables`."""
 
 from .encoding import TableEncoding
 from .reading import read_table

@@ -13,15 +13,15 @@ from ...errors import OptionError, check_one_of, import_extra
 
 KINDS = ("number", "category", "date")
 MOST_CATEGORIES = 30
-"""With an input of their own; rarer ones share one."""
+"""Maximum number of categories with their own input; rarer ones share one."""
 UNIQUE_SHARE, UNIQUE_LEAST = 0.9, 20
-"""A column with a different text in nearly every row says nothing about other rows."""
+"""Limits from which a column of strings counts as unique per row, and so says nothing about other rows."""
 NUMBER_SHARE = 0.95
 """Share of numbers from which a column is numeric; its other cells, such as "unknown", are missing."""
 THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?$"
 DAY = 86_400.0  # seconds
 MOST, MOST_DAYS = np.finfo(np.float64).max, 106_000.0
-"""Sizes of a number and of a date, in days since 1970: pandas has nanoseconds in 64 bits, 292 years to either side."""
+"""Limits of numbers, and of dates in days since 1970: pandas stores nanoseconds in 64 bits, 292 years either way."""
 
 Array = NDArray[np.float64]
 
@@ -36,11 +36,11 @@ class TableColumn:
     fill: float = 0.0
     """Replaces a missing number or date: the median of the others."""
     categories: tuple[str, ...] = ()
-    """Those with an input of their own."""
+    """Categories with their own input."""
     rare: tuple[str, ...] = ()
-    """Those that share one input."""
+    """Categories that share one input."""
     missing: bool = False
-    """Whether cells were missing in the training rows; then one input tells which are."""
+    """Whether cells were missing in the training rows; if so, one input flags missing cells."""
 
     def __post_init__(self) -> None:
         check_one_of("kind", self.kind, KINDS)
@@ -48,7 +48,7 @@ class TableColumn:
         if not all(isinstance(text, str) for text in texts) or len(set(texts[1:])) < len(texts) - 1:
             raise OptionError(f"a column must have a name and distinct strings as categories: got {texts!r:.80}")
         if not isinstance(self.fill, float) or not abs(self.fill) <= (MOST_DAYS if self.kind == "date" else MOST):
-            raise OptionError(f"fill of column {self.name!r:.60} must be a number of its range: got {self.fill!r:.60}")
+            raise OptionError(f"fill of column {self.name!r:.60} must be a number in its range: got {self.fill!r:.60}")
         if not isinstance(self.missing, bool):
             raise OptionError(f"missing of column {self.name!r:.60} must be true or false: got {self.missing!r:.60}")
 
@@ -69,7 +69,7 @@ class TableColumn:
         return [*names, f"{self.name} is missing"] if self.missing else names
 
     def encode(self, cells: Any) -> tuple[Array, dict[str, int]]:
-        """Inputs, one row per cell, and a count of the cells with an unknown value, which are taken as missing."""
+        """Inputs, one row per cell, and counts of the cells with unknown values, which are treated as missing."""
         pandas = import_extra("pandas", extra="tables")
         if self.kind == "category":
             codes = pandas.Index([*self.categories, *self.rare]).get_indexer(as_text(cells))  # -1 where absent
@@ -90,7 +90,7 @@ class TableColumn:
 
 
 def learn_column(cells: Any) -> TableColumn | str:
-    """What a model needs to know about a column, or why it is left out."""
+    """Learn a column from its cells; returns a string with the reason if it is left out."""
     pandas = import_extra("pandas", extra="tables")
     types = pandas.api.types
     name, present = str(cells.name), cells.dropna()
@@ -120,14 +120,14 @@ def learn_column(cells: Any) -> TableColumn | str:
     counts = as_text(present).value_counts()
     if len(counts) > UNIQUE_LEAST and len(counts) > UNIQUE_SHARE * len(present):
         found = f" ({finite.sum():,} of {len(present):,} cells are numbers)" if finite.any() else ""
-        return f"has a different text in nearly every row, like names and identifiers{found}"
+        return f"has a different string in nearly every row, like names and identifiers{found}"
     ordered = sorted(counts.index, key=lambda text: (-counts[text], text))
     frequent, rare = ordered[:MOST_CATEGORIES], ordered[MOST_CATEGORIES:]
     return TableColumn(name, "category", categories=tuple(frequent), rare=tuple(rare), missing=missing)
 
 
 def as_text(cells: Any) -> Any:
-    """Cells as texts, missing ones as missing; a whole number has no decimal point, whatever the type of its column."""
+    """Cells as strings, with missing ones kept; an integer has no decimal point, whatever the type of its column."""
 
     def text(cell: Any) -> str:
         return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
@@ -136,7 +136,7 @@ def as_text(cells: Any) -> Any:
 
 
 def as_numbers(cells: Any) -> Array:
-    """Cells as numbers, NaN for anything else; a text may be a number, also with commas between thousands."""
+    """Cells as numbers, NaN for anything else; a string may be a number, also with thousands separators."""
     pandas = import_extra("pandas", extra="tables")
     if not pandas.api.types.is_numeric_dtype(cells):
         cells = as_text(cells).str.replace(THOUSANDS, lambda number: number[0].replace(",", ""), regex=True)

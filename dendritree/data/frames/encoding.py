@@ -1,4 +1,4 @@
-"""A table as numbers: its columns, and their form in JSON."""
+"""The encoding of a table as numbers: its columns, and their form in JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Encoded:
 
     x: NDArray[np.float64]
     unknown: dict[str, dict[str, int]]
-    """For each column, its unknown cells and their number of rows: unseen categories, texts instead of numbers."""
+    """For each column, its unknown cells and how often they occur: unseen categories, strings instead of numbers."""
 
     def notices(self, what: str = "what the model has not seen") -> Iterator[str]:
         """A sentence for each column with unknown cells, which are called `what`."""
@@ -73,7 +73,7 @@ class TableEncoding:
         return Encoded(x, {name: unknown for name, (_, unknown) in encoded.items() if unknown})
 
     def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The encoding as JSON values."""
         return {
             "columns": [asdict(column) for column in self.columns],
             "left_out": [{"name": name, "why": why} for name, why in self.left_out],

@@ -17,12 +17,12 @@ TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
 SEPARATORS = ",;\t|"
 HEAD = 100_000
-"""Characters in which the separator is looked for."""
+"""Characters at the beginning of a file that are used to find the separator."""
 QUOTED = re.compile(r'(?<![^\s,;|])"(?:[^"]|"")*"')
-"""A cell in quotes: they open where a cell begins, and a quote inside is doubled."""
+"""A quoted cell: the quote opens at the beginning of a cell, and quotes inside are doubled."""
 DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+"
 WITH_COMMAS = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?$"
-"""A number with a decimal comma, and perhaps points between thousands."""
+"""A number with a decimal comma, and optionally points as thousands separators."""
 UNKNOWN = ["?"]
 """Read as missing, in addition to what pandas reads as missing: an empty cell, NA, NaN, null and the like."""
 
@@ -41,7 +41,7 @@ def read_table(path: str | os.PathLike[str]) -> Any:
     if not file.exists():
         near = difflib.get_close_matches(file.name, [each.name for each in file.parent.glob("*")], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise MissingDataError(f"a table must be a file that is there: found no {file}{hint}")
+        raise MissingDataError(f"a table must be an existing file: found no {file}{hint}")
     if not file.is_file():
         kind = "a folder" if file.is_dir() else "a device or a pipe"
         raise OptionError(f"a table must be one file: {file} is {kind}")
@@ -56,7 +56,7 @@ def read_table(path: str | os.PathLike[str]) -> Any:
         raise FormatError(f"a table must have a line of column names and rows: {file} is empty") from None
     except MemoryError:
         raise
-    except Exception as error:  # pandas, pyarrow, gzip and zlib each have their own for a file that is not a table
+    except Exception as error:  # pandas, pyarrow, gzip and zlib raise different errors for a file that is not a table
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise FormatError(f"{file} cannot be read as a table: {reason:.200}") from None
     if not len(frame):
@@ -75,7 +75,7 @@ def _read_text(pandas: Any, file: Path) -> Any:
 
 
 def _separator(file: Path, encoding: str) -> str:
-    """The most frequent separator in the header outside quotes, inside which separators and line ends may stand."""
+    """The most frequent separator in the header, outside of quotes, which may contain separators and line ends."""
     opened = gzip.open if file.suffix == ".gz" else open
     with opened(file, "rt", encoding=encoding) as text:
         lines = QUOTED.sub("", text.read(HEAD)).split("\n")
@@ -84,7 +84,7 @@ def _separator(file: Path, encoding: str) -> str:
 
 
 def _with_points(cells: Any) -> Any:
-    """A column of a file with semicolons, which are common where decimals have a comma: numbers with points."""
+    """Convert decimal commas to points in a column of a file with semicolons, which often has them."""
     pandas = import_extra("pandas", extra="tables")
     if pandas.api.types.is_numeric_dtype(cells) or not cells.str.fullmatch(DECIMAL_COMMA).any():
         return cells
@@ -96,7 +96,7 @@ def _with_points(cells: Any) -> Any:
 
 
 def check_table(frame: Any) -> Any:
-    """A data frame whose column names are different texts without spaces around them.
+    """A data frame whose column names are unique strings without surrounding spaces.
 
     >>> import pandas
     >>> list(check_table(pandas.DataFrame({0: [1.5], " town": ["Delft"]})).columns)
@@ -127,7 +127,7 @@ def check_column(frame: Any, name: Any, what: str) -> str:
 
 
 def first_few(texts: Sequence[str], most: int) -> str:
-    """The first texts, with dots for those after `most`.
+    """The first strings, with an ellipsis for those after `most`.
 
     >>> first_few(["Delft", "Gouda", "Leiden"], 2)
     'Delft, Gouda, ...'

@@ -1,4 +1,4 @@
-"""A table as a split: rows cut into parts, columns learned from the rows to train on."""
+"""A table as a split: rows divided into parts, with columns learned from the training rows."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PARTS = 3
 
 
 def split_table(frame: Any, target: Any, *, seed: int = 0, name: str = "") -> Split:
-    """The rows of a data frame that have a target, a fifth for validation and another one for the test.
+    """Split the rows of a data frame that have a target, with a fifth for validation and a fifth for the test.
 
     Args:
         frame: the table.
         target: the column to predict.
-        seed: of the cut.
-        name: what reports call the data.
+        seed: seed of the split.
+        name: the name of the data in reports.
 
     >>> import pandas
     >>> rows = pandas.DataFrame({"rooms": range(40), "town": ["Delft", "Gouda"] * 20, "sold": ["no", "yes"] * 20})

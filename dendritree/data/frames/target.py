@@ -1,4 +1,4 @@
-"""The column to predict: classes or numbers, and the rows that have a target to learn from."""
+"""The column to predict: classes or numbers, and the rows that have a target."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Target:
 def read_target(frame: Any, name: Any, task: str = "auto", *, per_class: int = 5) -> Target:
     """The target of a table.
 
-    Rows without a target are left out, and rows of classes with fewer than `per_class` rows.
+    Rows without a target are left out, and so are rows of classes with fewer than `per_class` rows.
 
     >>> import pandas
     >>> target = read_target(pandas.DataFrame({"price": [1.5, None, *range(30)]}), "price")
@@ -96,7 +96,7 @@ def _labels(present: Any) -> NDArray[Any]:
     if kind in ("integer", "floating", "mixed-integer-float"):
         numbers = as_numbers(present)
         if ((numbers == np.round(numbers)) & (np.abs(numbers) < 2.0**63)).all():
-            return np.array([int(cell) for cell in cells], dtype=np.int64)  # a float would not hold long ones
+            return np.array([int(cell) for cell in cells], dtype=np.int64)  # floats would round large ones
     return np.array(as_text(cells), dtype=str)
 
 

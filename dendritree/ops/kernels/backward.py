@@ -17,8 +17,8 @@ numbers per edge, multiplies these sums with the products of weights:
 where H z is a sum again: bias * (sum of H), and for each child weight * (sum of H x) or weight * Q. Smooth activations
 do not satisfy act(z) = act' z; for them Q is summed directly. Inputs get weight * P * H from each of their synapses.
 
-Nothing is divided by a weight, so weights of 0 are exact. What is not finite may differ from a plain loop (0 * infinity
-comes at other places): then `failed` is set, and the caller computes the gradients in another way.
+Nothing is divided by a weight, so weights of 0 are exact. Results that are not finite may differ from those of a plain
+loop (0 * infinity occurs in other places): then `failed` is set, and the caller computes the gradients another way.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ from .sharing import CHUNKS, FAILED, INPUTS, PATHS, TILES, WORKERS, count_up, do
 from .tiles import bit_stride, choose, dot, fma, folded, item, load, mul, number, store, stride, total, totals
 
 GATHERED = 8
-"""Shares of the inputs' gradients that threads take to add those of the groups."""
+"""Number of shares into which the gradients of inputs are divided when threads add those of the groups."""
 
 LARGEST = 3e38
-"""Of the factors between H and the gradients of inputs: beyond, they are infinite in float32, and 0 times them NaN."""
+"""Limit of the factors between H and the gradients of inputs: larger ones are infinite in float32, and 0 times them is
+NaN."""
 
 
 class Sums(NamedTuple):
-    """What a share of the tiles sums up."""
+    """The sums over a share of the tiles."""
 
     hx: Any
     """By edge: H x of synapses, and Q of dendrites with smooth activations."""
@@ -62,14 +63,13 @@ class Sums(NamedTuple):
 
 @part
 def backward(header, zero):
-    """Gradients of weights, biases and, if there is a place for them, inputs; threads that enter together share the
-    work.
+    """Gradients of weights, biases and, if they have an address, inputs; threads that enter together share the work.
 
     A job is a share of the tiles and a share of the chunks. Shares of tiles have their own sums for the weights,
-    shares of chunks their own gradients of inputs. How many there are depends on the sizes alone, and so does the
+    shares of chunks their own gradients of inputs. The number of shares depends only on the sizes, and so does the
     order of all sums, whatever the number of threads.
 
-    All steps stand in one function: Numba optimizes a part by itself and again wherever it is used, and a part for the
+    All steps are in one function: Numba optimizes a part separately and again wherever it is used, and a part for the
     loops over tiles took a second more to compile.
     """
     call = call_at(header)
@@ -82,7 +82,7 @@ def backward(header, zero):
     inputs = four + 4 * width
     gradients = inputs + (0 if call.inputs else call.input_bytes) if call.gx else 0
 
-    if call.gx:  # P of all nodes: gradients of inputs need them at once
+    if call.gx:  # P of all nodes: gradients of inputs need them from the start
         c = take(header, PATHS)
         while c < sizes.chunks:
             first, last, _, _ = chunk_of(call, sizes, c)
@@ -150,9 +150,9 @@ def backward(header, zero):
 
 @loop
 def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, products, sums, zero):
-    """Add to the sums of H x and of H what one tile of samples gives for the nodes of a chunk, parents before children.
+    """Add one tile of samples to the sums of H x and of H of the nodes of a chunk, parents before children.
 
-    `gradients` are those of the inputs, 0 if nobody wants them.
+    `gradients` are those of the inputs, 0 if they are not needed.
     """
     none, p = folded(zero), last_place
     while p > first_place:
@@ -167,7 +167,7 @@ def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, pro
         if stop < end:
             store(tiles.values + place.slot * stride(zero), h)
         factor = products[p] * trees.scale if gradients else number(zero)
-        # Four sums at a time take half the steps: that of H itself and of three synapses, then of four synapses.
+        # Four sums at a time take half the steps: those of H itself and of three synapses, then of four synapses.
         d0, d1, d2 = none, none, none
         if first < stop:
             d0 = through_synapse(first, trees, tiles, silent, gradients, factor, h, zero)
@@ -177,7 +177,7 @@ def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, pro
             d2 = through_synapse(first + 2, trees, tiles, silent, gradients, factor, h, zero)
         four = totals(folded(h), d0, d1, d2)
         add_to(sums.h, place.node, four[0], sums.begin)
-        if first < stop:  # no loop over `four`: an index that Numba must check brings in Python's exceptions
+        if first < stop:  # not a loop over `four`: an index that Numba must check would pull in Python's exceptions
             add_to(sums.hx, first, four[1], sums.begin)
         if first + 1 < stop:
             add_to(sums.hx, first + 1, four[2], sums.begin)
@@ -196,7 +196,7 @@ def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, pro
             add_to(sums.hx, e + 2, four[2], sums.begin)
             add_to(sums.hx, e + 3, four[3], sums.begin)
             e += 4
-        for rest in range(min(e, stop), end):  # the last synapses, and any that come after a dendrite
+        for rest in range(min(e, stop), end):  # the last synapses, and any that follow a dendrite
             if trees.rows[rest] >= 0:
                 d0 = through_synapse(rest, trees, tiles, silent, gradients, factor, h, zero)
                 add_to(sums.hx, rest, total(d0), sums.begin)
@@ -204,7 +204,7 @@ def run_nodes_back(trees, tiles, first_place, last_place, silent, gradients, pro
 
 @part
 def h_of(trees, tiles, p, sums, zero):
-    """H of a node; with smooth activations, Q of the edge above it is added to the sums too."""
+    """H of a node; with smooth activations, Q of the edge above it is also added to the sums."""
     place, trace = place_of(trees, p), tiles.trace + p * trace_stride(trees.kind, zero)
     above = load(upper_end(tiles, place.root, place.parent_slot, zero), zero)
     if trees.kind != PIECEWISE and place.root < 0:
@@ -214,7 +214,7 @@ def h_of(trees, tiles, p, sums, zero):
 
 @part
 def run_four_back(trees, tiles, p, gradients, products, sums, zero):
-    """What `run_nodes_back` does, for four nodes that read the same inputs: each tile that was loaded serves all."""
+    """The same as `run_nodes_back`, for four nodes that read the same inputs: each tile is loaded once for all four."""
     a, b, c, d = place_of(trees, p), place_of(trees, p + 1), place_of(trees, p + 2), place_of(trees, p + 3)
     for k in range(4):  # not four calls, as in the forward pass
         store(tiles.four + k * stride(zero), h_of(trees, tiles, p + k, sums, zero))
@@ -259,7 +259,7 @@ def derivative_times(h, linear, kind, slope, trace, zero):
 def through_synapse(e, trees, tiles, silent, gradients, factor, h, zero):
     """H x of a synapse, summed over every PIECE-th sample; its input gets factor * weight * H.
 
-    `silent` is None without dropout, which Numba sees when it compiles: a load goes straight into the product then.
+    `silent` is None without dropout, which Numba sees at compile time: the load then goes straight into the product.
     """
     row = trees.rows[e] * trees.row_bytes
     if silent is None:
@@ -274,7 +274,7 @@ def through_synapse(e, trees, tiles, silent, gradients, factor, h, zero):
 
 @part
 def add_to(sums, i, value, begin):
-    """Add to a sum, or begin it."""
+    """Add to a sum, or start it."""
     sums[i] = value if begin else sums[i] + value
 
 
@@ -283,7 +283,7 @@ def add_to(sums, i, value, begin):
 
 @part
 def path_product(trees, place, p, products, real):
-    """P of a place, once that of its parent is there: 1 for a root, else P of the parent times the weight between."""
+    """P of a place, given P of its parent: 1 for a root, else P of the parent times the weight between them."""
     product = cast(1, real) if place.parent < 0 else products[place.parent] * trees.weight[place.edge]
     products[p] = product
     return product
@@ -291,7 +291,7 @@ def path_product(trees, place, p, products, real):
 
 @part
 def finish(call, sizes, trees, chunk, products, zero):
-    """Turn the sums of a chunk, in place, into gradients of its weights and biases; whether all numbers were finite."""
+    """Turn the sums of a chunk into gradients of its weights and biases, in place; return whether all were finite."""
     real, weight, scale = number(zero), trees.weight, trees.scale
     gw, gb, bias = at(call.gw, real), at(call.gb, real), at(call.bias, real)
     first_place, last_place, _, _ = chunk_of(call, sizes, chunk)
@@ -299,7 +299,7 @@ def finish(call, sizes, trees, chunk, products, zero):
     check, largest = real, real  # 0, until 0 times a number that is not finite makes it NaN
     for p in range(first_place, last_place):
         q[p] = real
-    for p in range(first_place, last_place):  # children before parents, so that Q of the children is there
+    for p in range(first_place, last_place):  # children before parents, so that Q of the children is known
         place = place_of(trees, p)
         node, first, edge = place.node, place.first, place.edge
         dendrites, end = first + place.synapses, first + place.fan_in
@@ -319,12 +319,12 @@ def finish(call, sizes, trees, chunk, products, zero):
             if call.kind == PIECEWISE:
                 gw[edge] = total_q
             q[place.parent] += weight[edge] * gw[edge]
-    for p in range(last_place - 1, first_place - 1, -1):  # parents before children, so that P of the parent is there
+    for p in range(last_place - 1, first_place - 1, -1):  # parents before children, so that P of the parent is known
         place = place_of(trees, p)
         first, product = place.first, path_product(trees, place, p, products, real)
         dendrites, end = first + place.synapses, first + place.fan_in
         check += real * product
-        if call.gx:  # compared, not multiplied by 0: such a product of three may be taken in any order
+        if call.gx:  # compared, not multiplied by 0: a product of three may be evaluated in any order
             for e in range(first, end):
                 factor = abs(product * scale * weight[e]) if trees.rows[e] >= 0 else real
                 largest = factor if factor > largest else largest

@@ -1,4 +1,4 @@
-"""Between samples as they come and tiles of samples."""
+"""Conversion between rows of samples and tiles of samples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from .tiles import PIECE, item, lanes, number, store, stride, transpose_square
 
 @part
 def to_tiles(x, sample_stride, feature_stride, n, count, tiles, zero):
-    """Tiles of the first `count` features of `n` samples, and zeros for the samples that a tile has beyond."""
+    """Write tiles of the first `count` features of `n` samples, padded with zeros to the length of a tile."""
     if n < lanes(zero):
         for f in range(count):
             store(tiles + f * stride(zero), zero)
-    if sample_stride == item(zero):  # samples lie side by side already
+    if sample_stride == item(zero):  # samples are contiguous already
         for f in range(count):
             source, target = at(x + f * feature_stride, number(zero)), at(tiles + f * stride(zero), number(zero))
             for s in range(n):
@@ -40,7 +40,7 @@ def from_tiles(tiles, count, x, sample_stride, n, zero):
 
 @part
 def transpose_squares(source, source_stride, rows, columns, target, target_stride, zero):
-    """target[c, r] = source[r, c] in whole squares; how many rows and columns that were. Strides are in bytes."""
+    """target[c, r] = source[r, c] in whole squares; return how many rows and columns. Strides are in bytes."""
     square_rows, square_columns = rows // PIECE * PIECE, columns // PIECE * PIECE
     for c in range(0, square_columns, PIECE):
         for r in range(0, square_rows, PIECE):

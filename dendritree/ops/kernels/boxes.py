@@ -13,14 +13,14 @@ from .parts import part
 from .products import TILE, add_gradients
 
 PLACES = 64
-"""Inputs that go side by side, each place with a minimum of its own."""
+"""Inputs processed side by side, each position with its own minimum."""
 
 
 @part
 def nearest_faces(x, low, high, held, found, start, n):
-    """The distance of the next `n` inputs to their nearer face, kept where it is the least in its place, or NaN.
+    """Take the distances of the next `n` inputs to their nearer face where they are the least so far, or NaN.
 
-    `found` is the first input of the row it was found in. A NaN is never given up: it is the minimum.
+    `found` becomes `start`, the first input of this run. A NaN is never replaced: it is the minimum.
     """
     for j in range(n):
         below, above, least = x[j] - low[j], high[j] - x[j], held[j]
@@ -32,7 +32,7 @@ def nearest_faces(x, low, high, held, found, start, n):
 
 @part
 def least_distance(x, low, high, held, found, inputs, item, one):
-    """The depth in one box, and the first input that has it."""
+    """The depth in one box, and the first input that attains it."""
     fill(held, one / (one - one), PLACES)
     fill(found, np.int32(0), PLACES)
     for i in range(0, inputs, PLACES):
@@ -66,9 +66,10 @@ def depths(x, low, high, y, nearest, scratch, places, inputs, boxes, sample, las
 
 @njit(**EXACT)
 def behind(least, start, end):
-    """How much more than the least distance it is from `start` to `end`, negated: 0 or less.
+    """The least distance minus the distance from `start` to `end`: 0 or less.
 
-    The distance comes first, exactly as for `least`: in another order, its rounding would be that of the coordinates.
+    The distance is computed first, exactly as for `least`: in another order, its rounding would be that of the
+    coordinates.
     """
     return least - (end - start)
 
@@ -101,7 +102,7 @@ def smooth_depths(x, low, high, y, leasts, totals, scratch, places, inputs, boxe
 
 @part
 def pull_faces(x, of_x, pair, about, held, n, one):
-    """One sample's gradients, as `add_gradients` asks for them: those of low and of high."""
+    """The `pull` function of `add_gradients`: one sample's gradients of low and of high."""
     leasts, gy, per_t = about
     least, g = leasts[pair], gy[pair]
     for j in range(n):

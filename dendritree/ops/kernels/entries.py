@@ -1,4 +1,4 @@
-"""From kernels to machine code, for callers that know nothing of Numba."""
+"""Compilation of kernels to machine code, for callers that do not depend on Numba."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DENSE = (log_products, log_products_backward, depths, smooth_depths, smooth_dept
 
 @global_compiler_lock
 def compile_kernel(name: str, real: type[np.floating[Any]], lanes: int, reals: Sequence[bool]) -> Code:
-    """Compile a kernel for a type of numbers and length of tiles; `reals` says which arguments are such numbers."""
+    """Compile a kernel for a float type and a tile length; `reals` says which arguments are of that type."""
     run = next((dense for dense in DENSE if dense.__name__ == name), None) or _made_of_tiles(name, real(0), lanes)
     number = from_dtype(np.dtype(real))
     signature = tuple(number if is_real else types.intp for is_real in reals), types.void

@@ -1,9 +1,9 @@
-"""Exponential, tanh and sigmoid that vectorize: without SVML, `math.exp` is a call for each number.
+"""Exponential, tanh and sigmoid that vectorize: without SVML, `math.exp` is a function call per number.
 
-exp(v) = 2^n exp(r), with n the whole number nearest v / log 2 and r what is left, at most log(2) / 2: a short Taylor
-series. Exact to about 2 units in the last place; the rounding of log 2 adds 2e-9 n in float32, 3e-17 n in float64.
-tanh and sigmoid are quotients of it, exact to about 4 units; near 0, where 1 - exp(-2 |v|) would lose digits, tanh is
-a Taylor series.
+exp(v) = 2^n exp(r), with n the integer nearest to v / log 2 and r the remainder, at most log(2) / 2, whose exponential
+is a short Taylor series. The error is about 2 units in the last place; the rounding of log 2 adds 2e-9 n in float32,
+3e-17 n in float64. tanh and sigmoid are quotients of exponentials, accurate to about 4 units; near 0, where
+1 - exp(-2 |v|) would lose digits, tanh is a Taylor series.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXACT = {**OPTIONS, "fastmath": {"contract"}, "no_cpython_wrapper": True, "no_cf
 
 @operation
 def shifted_bits(value):
-    """The bits of a number moved up, so that the lowest ones become the exponent."""
+    """The bits of a number shifted left, so that the lowest ones become the exponent."""
     mantissa = 23 if value == types.float32 else 52
 
     def build(builder, number):
@@ -35,8 +35,8 @@ def shifted_bits(value):
 
 
 def _exponential(real: type[np.floating[Any]], mantissa: int, bias: int, least: float, degree: int) -> Any:
-    """The exponential in one type of numbers; below `least` it would be a subnormal number."""
-    # It rounds a small number that it is added to, and leaves it, plus the bias of exponents, in the sum's last bits.
+    """The exponential in one float type; below `least` it would be subnormal."""
+    # Adding this rounds a small number to an integer, which ends up, plus the exponent bias, in the sum's last bits.
     push = real(1.5 * 2**mantissa + bias)
     zero, lowest, log_2, per_log_2 = real(0), real(least), real(math.log(2)), real(1 / math.log(2))
     last, *others = (real(1 / math.factorial(k)) for k in range(degree, -1, -1))
@@ -59,7 +59,7 @@ exp32, exp64 = _exponential(np.float32, 23, 127, -87, 6), _exponential(np.float6
 
 
 def exp(v):
-    """exp(v) for v up to 80. NaN stays NaN; what would be a subnormal number is 0."""
+    """exp(v) for v up to 80. NaN stays NaN; results that would be subnormal are 0."""
 
 
 @overload(exp, jit_options={"forceinline": True})
@@ -68,7 +68,7 @@ def _(v):
 
 
 def _tanh(real: type[np.floating[Any]], exponential: Any, terms: int) -> Any:
-    """tanh in one type of numbers; `terms` of its series are exact up to `NEAR`."""
+    """tanh in one float type; `terms` of its series are accurate up to `NEAR`."""
     last, *others = (real(c) for c in reversed(_tanh_series(terms)))
     coefficients, near, one, minus_two = tuple(others), real(NEAR), real(1), real(-2)
 
@@ -98,7 +98,7 @@ def _tanh_series(terms: int) -> list[float]:
 
 
 def _sigmoid(real: type[np.floating[Any]], exponential: Any) -> Any:
-    """1 / (1 + exp(-v)), never of a large exponential."""
+    """1 / (1 + exp(-v)), computed without a large exponential."""
     one = real(1)
 
     @njit(**EXACT)
@@ -119,7 +119,7 @@ def tanh(v):
 
 
 def sigmoid(v):
-    """1 / (1 + exp(-v)) for any v; what would be a subnormal number is 0."""
+    """1 / (1 + exp(-v)) for any v; results that would be subnormal are 0."""
 
 
 @overload(tanh, jit_options={"forceinline": True})

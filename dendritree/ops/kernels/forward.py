@@ -2,8 +2,8 @@
 
     z = bias + sum over its edges of weight * row        value = act(z)
 
-A row is an input or the value of a dendrite. Of every node and sample one bit is kept for the way back, the sign of z:
-the activations LeakyReLU, ReLU and none are act(z) = m z, and the sign tells m, 1 or the slope. Smooth activations keep
+A row is an input or the value of a dendrite. One bit per node and sample is saved for the backward pass, the sign of z:
+LeakyReLU, ReLU and the identity are act(z) = m z, and the sign determines m, 1 or the slope. Smooth activations save
 their values instead.
 """
 
@@ -51,9 +51,9 @@ from .tiles import (
 def forward(header, zero):
     """Run all samples through all trees; threads that enter together share the work.
 
-    A job is a block, the tiles whose inputs are made together, and a share of the chunks. A thread makes the inputs for
-    itself: to read what another core has just written takes longer. Those of whoever takes the first share are kept for
-    the way back.
+    A job is a block, the tiles whose inputs are laid out together, and a share of the chunks. Each thread lays out the
+    inputs for itself: reading what another core has just written takes longer. Those made for the first share are saved
+    for the backward pass.
     """
     call = call_at(header)
     sizes = sizes_at(call.sizes)
@@ -124,7 +124,7 @@ def run_nodes(bias_at, trees, tiles, first_place, last_place, silent, mask, zero
 
 @part
 def run_four(bias_at, trees, tiles, p, zero):
-    """Values of four nodes that read the same inputs: what was loaded serves all of them, part by part of a tile."""
+    """Values of four nodes that read the same inputs: each part of a tile is loaded once for all four."""
     a, b, c, d = place_of(trees, p), place_of(trees, p + 1), place_of(trees, p + 2), place_of(trees, p + 3)
     weight, none = trees.weight, shorter(zero)
     for i in range(stride(zero) // stride(none)):
@@ -139,19 +139,19 @@ def run_four(bias_at, trees, tiles, p, zero):
         store(tiles.four + stride(none), z1)
         store(tiles.four + 2 * stride(none), z2)
         store(tiles.four + 3 * stride(none), z3)
-        for k in range(4):  # not four calls, each of which would be compiled: an activation takes a second
+        for k in range(4):  # not four calls, each of which would be compiled: an activation takes a second to compile
             pass_on(load(tiles.four + k * stride(none), none), trees, tiles, p + k, i, none, zero)
 
 
 @part
 def bias_of(bias_at, place, zero):
-    """The bias of a node; 0 where there are none."""
+    """The bias of a node; 0 if there are no biases."""
     return at(bias_at, number(zero))[place.node] if bias_at else number(zero)
 
 
 @loop
 def pass_on(z, trees, tiles, p, i, none, zero):
-    """value = act(z) goes to what is above the node, for part `i` of a tile; `none` are zeros for a part."""
+    """Write value = act(z) where the parent reads it, for part `i` of a tile; `none` are zeros for a part."""
     place, kind = place_of(trees, p), trees.kind
     trace = tiles.trace + p * trace_stride(kind, zero) + i * trace_stride(kind, none)
     value = activate(z, place.root >= 0 and trees.root_linear, kind, trees.slope, trace, none)
@@ -160,7 +160,7 @@ def pass_on(z, trees, tiles, p, i, none, zero):
 
 @loop
 def row_at(row, trees, tiles, zero):
-    """Where the tile lies that an edge reads: an input, or the value of a dendrite."""
+    """The address of the tile that an edge reads: an input, or the value of a dendrite."""
     return tiles.inputs + row * trees.row_bytes if row >= 0 else tiles.values + (-1 - row) * stride(zero)
 
 
@@ -181,7 +181,7 @@ def dropped_sum(bias, trees, place, tiles, silent, mask, zero):
     for e in range(first, first + place.fan_in):
         row, bits = rows[e], silent + e * bit_stride(zero)
         value = load(row_at(row, trees, tiles, zero), zero)
-        if row < 0:  # a dendrite is never silent: nothing is below 0
+        if row < 0:  # a dendrite is never silent: no hash is below 0
             z = fma(trees.weight[e], dropped(bits, pair, FIRST, UINT32, value), z)
             continue
         second = (e - first) % 2
@@ -194,7 +194,7 @@ def dropped_sum(bias, trees, place, tiles, silent, mask, zero):
 
 @loop
 def activate(z, linear, kind, slope, trace, zero):
-    """act(z); what the way back needs is written to `trace`."""
+    """act(z); what the backward pass needs is written to `trace`."""
     if kind == PIECEWISE:
         mark_not_positive(trace, z)
         if linear:

@@ -1,10 +1,10 @@
-"""Between images and planes: the tiles of a convolution without a copy of every patch.
+"""Conversion between images and planes: the tiles of a convolution without a copy of every patch.
 
-The pixels of a channel lie in one run of memory, image after image and row after row, with zeros between rows and
-images: a *plane*. There the patch of position q + 1 is that of position q, one number further. So a tile is a run of
-positions, and what an input of the patch is for all of them is the tile that begins so many numbers further: `rows` has
-these distances. With a stride of s there are s x s planes for a channel, of every s-th pixel. Positions at the end of a
-row, where no patch begins, are computed too, and left out when outputs are written; their gradient is 0.
+A *plane* is a channel's pixels in one run of memory, image after image and row after row, with zeros between rows and
+between images. In it, the patch at position q + 1 is the patch at position q, shifted by one number. So a tile is a run
+of positions, and an input of the patch, for all of these positions, is the tile that starts a fixed distance further:
+`rows` holds these distances. With a stride of s, a channel has s x s planes, each of every s-th pixel. Positions at the
+end of a row, where no patch begins, are computed too, and skipped when outputs are written; their gradient is 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .tiles import lanes, number, store, stride
 
 @part
 def copy_planes(sheet, images, n, planes, is_fill, zero):
-    """Fill planes with `n` images, zeros around them; or write planes back to images."""
+    """Fill planes with `n` images surrounded by zeros, or write planes back to images."""
     real, each = number(zero), sheet.row_step * sheet.column_step
     pixels, plane = at(images, real), at(planes, real)
     if is_fill:
@@ -51,9 +51,9 @@ def copy_planes(sheet, images, n, planes, is_fill, zero):
 
 @part
 def copy_outputs(sheet, y, neurons, count, first, n, outputs, is_read, zero):
-    """Write the tiles of `count` neurons, positions from `first` on, to `n` images of outputs; or read them from there.
+    """Write the tiles of `count` neurons, positions from `first` on, to `n` images of outputs, or read them back.
 
-    `y` is where the first of these neurons has its outputs for the first image, of as many neurons as are given.
+    `y` is the address of the first of these neurons' outputs for the first image; an image has `neurons` outputs.
     """
     real, size = number(zero), sheet.out_rows * sheet.out_columns
     pixels, tiles = at(y, real), at(outputs, real)
@@ -82,7 +82,7 @@ def copy_outputs(sheet, y, neurons, count, first, n, outputs, is_read, zero):
 
 @part
 def position_keys(mask, sheet, first, image, zero):
-    """Write the keys of the positions of a tile, for dropout: each is a sample of its own, in the order of outputs."""
+    """Write the dropout keys of the positions of a tile: each is a separate sample, in the order of outputs."""
     keys = at(mask.keys, UINT32)
     for j in range(lanes(zero)):
         line, column = divmod(first + j, sheet.columns)

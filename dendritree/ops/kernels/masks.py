@@ -1,6 +1,6 @@
 """Which synapses dropout silences: a hash of (seed, sample, synapse) decides.
 
-One 32-bit hash serves two neighboring synapses of a node, 16 bits each. `ops/dropout.py` says the same in PyTorch.
+One 32-bit hash serves two neighboring synapses of a node, 16 bits each. `ops/dropout.py` is the PyTorch version.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import numpy as np
 from .memory import UINT32, at
 from .parts import part
 
-FIRST, SECOND = np.uint32(0), np.uint32(16)  # by how much a hash is shifted for the synapses of a pair
+FIRST, SECOND = np.uint32(0), np.uint32(16)  # how far a hash is shifted for each synapse of a pair
 
 
 class Mask(NamedTuple):
-    """What decides which synapses are silent."""
+    """The values that determine which synapses are silent."""
 
     limit: Any
-    """Synapses are silent whose 16 bits, the upper ones of a shifted hash, are below it; 0 without dropout."""
+    """A synapse is silent if its 16 bits, the upper ones of a shifted hash, are below this; 0 without dropout."""
     low: Any
     high: Any
     """Both halves of the seed."""
     keys: Any
-    """Where the keys of the samples at hand lie."""
+    """The address of the keys of the current samples."""
 
 
 @part
 def mix(h):
-    """Scramble 32 bits, every input bit reaching every output bit."""
+    """Scramble 32 bits so that every input bit affects every output bit."""
     h = np.uint32(h ^ (h >> np.uint32(16)))
     h = np.uint32(h * np.uint32(0x7FEB352D))
     h = np.uint32(h ^ (h >> np.uint32(15)))

@@ -1,4 +1,4 @@
-"""How kernels reach memory: numbers and named fields at an address."""
+"""Memory access of kernels: numbers and structs at an address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INT32, UINT32 = np.int32(0), np.uint32(0)
 
 @intrinsic
 def at(_context, address, like):
-    """The numbers that lie at an address, of the type of `like`."""
+    """A pointer to the numbers at an address, in the type of `like`."""
     pointer = types.CPointer(like)
 
     def codegen(context, builder, _signature, arguments):
@@ -28,7 +28,7 @@ def at(_context, address, like):
 
 @intrinsic
 def cast(_context, value, like):
-    """A number in the type of another."""
+    """A number converted to the type of another."""
 
     def codegen(context, builder, signature, arguments):
         return context.cast(builder, arguments[0], signature.args[0], like)
@@ -44,7 +44,7 @@ def fill(out, c, n):
 
 
 def _fields_at(fields: np.dtype[np.void]) -> Any:
-    """A function that gives the named fields at an address."""
+    """A function that returns the struct at an address."""
     record = from_dtype(fields)
 
     @intrinsic

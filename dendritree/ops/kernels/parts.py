@@ -1,9 +1,9 @@
-"""How the pieces of a kernel compile: *parts*, functions that only other kernels call, and *operations*, LLVM's own.
+"""How the pieces of a kernel are compiled: *parts*, functions that only other kernels call, and *operations*, which
+emit LLVM instructions.
 
 Numba compiles a function as if Python would call it: it optimizes the function and emits machine code, and does so
-again for whatever the function is inlined into. A part is left as it was written, for the kernel that it ends up in to
-be optimized once, as a whole: that takes half the time. It also passes by those steps of Numba's that have nothing to
-do for such plain functions.
+again for every function it is inlined into. A part is left unoptimized, and the kernel that includes it is optimized
+once, as a whole: that takes half the time. It also skips the Numba passes that do nothing for such plain functions.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from numba.extending import intrinsic
 OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "arcp", "nsz"},  # sums vectorize; NaN and infinity stay what they are
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},  # sums vectorize; NaN and infinity are preserved
 }
 
 PASSES = (
     TranslateByteCode,
     FixupArgs,
     IRProcessing,
-    RewriteSemanticConstants,  # what is None is known when a kernel compiles
+    RewriteSemanticConstants,  # arguments that are None are known at compile time
     DeadBranchPrune,
     ReconstructSSA,
     NopythonTypeInference,
@@ -54,31 +54,31 @@ PASSES = (
     NativeLowering,
     NoPythonBackend,
 )
-"""Those of Numba's steps that a part needs."""
+"""The Numba passes that a part needs."""
 
 
 class LoopLibrary(JITCodeLibrary):
-    """Code that is linked into a kernel, and has no address of its own."""
+    """Code that is linked into a kernel and has no address of its own."""
 
     def _finalize_final_module(self):
         self._finalized = True
 
     def get_pointer_to_function(self, name):
-        """No address: 0, as Numba says it."""
+        """Return 0, which to Numba means no address."""
         self._ensure_finalized()
         return 0
 
     @property
     def codegen(self):
-        """What is told the environment of Python objects: nobody."""
+        """The receiver of `set_env`: this library itself."""
         return self
 
     def set_env(self, name, environment):
-        """A part has no use for Python objects."""
+        """Do nothing: a part uses no Python objects."""
 
 
 class PartLibrary(LoopLibrary):
-    """Code that is linked into a kernel as it was written."""
+    """Code that is linked into a kernel unoptimized."""
 
     def _optimize_functions(self, ll_module):
         ll_module.data_layout = self._codegen._data_layout
@@ -112,22 +112,22 @@ class LoopCompiler(PartCompiler):
 
 
 def part(function: Callable[..., Any], compiler: type[PartCompiler] = PartCompiler) -> Any:
-    """Compile as a part of other kernels only: no entry from Python, no file of its own."""
+    """Compile a function as a part of other kernels: it has no entry point from Python and no file of its own."""
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True, **OPTIONS}
     return njit(pipeline_class=compiler, **options)(function)
 
 
 def loop(function: Callable[..., Any]) -> Any:
-    """A part in which kernels spend their time: it is optimized by itself, and then again with its kernel.
+    """Compile a part in which kernels spend their time: it is optimized separately, then again with its kernel.
 
-    Without that, what LLVM made of tiles of 64 samples took a fifth longer.
+    Without that, the code that LLVM generates for tiles of 64 samples took a fifth longer.
     """
     return part(function, LoopCompiler)
 
 
 def operation(rule: Callable[..., Any]) -> Any:
-    """A part made of LLVM's instructions. For the types of its arguments, `rule` gives a signature and a function
-    that builds the result, if there is one, from the arguments' values."""
+    """Compile a part made of LLVM instructions. Given the types of its arguments, `rule` returns a signature and a
+    function that builds the result, if there is one, from the values of the arguments."""
 
     def typed(_context, *kinds):
         signature, build = rule(*kinds)

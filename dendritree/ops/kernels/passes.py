@@ -1,4 +1,4 @@
-"""What both passes share: the trees of a call, and where the tiles lie that they read and write."""
+"""What both passes share: the trees of a call, and the addresses of the tiles that they read and write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACE_BYTES, CHUNK_BYTES = PLACE.itemsize, CHUNK.itemsize
 
 
 class Trees(NamedTuple):
-    """The trees of a call, and what their nodes compute with."""
+    """The trees of a call: their tables, weights and settings."""
 
     places: Any
     rows: Any
@@ -28,17 +28,17 @@ class Trees(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """Where the tiles of one run of samples lie."""
+    """Addresses of the tiles of one run of samples."""
 
     inputs: Any
     values: Any
-    """By slot: the values of nodes; in the backward pass their H."""
+    """By slot: the values of nodes; in the backward pass, their H."""
     outputs: Any
-    """By neuron: outputs; in the backward pass their gradients."""
+    """By neuron: the outputs; in the backward pass, their gradients."""
     four: Any
-    """Room for what four nodes have at hand."""
+    """Scratch space for four nodes that are computed together."""
     trace: Any
-    """By place: what the forward pass keeps for the backward pass."""
+    """By place: what the forward pass saves for the backward pass."""
 
 
 @part
@@ -51,7 +51,7 @@ def trees_of(call, sizes, real):
 
 @part
 def chunk_of(call, sizes, c):
-    """The first place of a chunk and the first beyond it, its first neuron and how many it has."""
+    """The first place of a chunk, the first place after it, its first neuron and its number of neurons."""
     chunk = call.tables + sizes.chunks_at + c * CHUNK_BYTES
     here, beyond = chunk_at(chunk), chunk_at(chunk + CHUNK_BYTES)
     return here.place, beyond.place, here.neuron, beyond.neuron - here.neuron
@@ -59,28 +59,28 @@ def chunk_of(call, sizes, c):
 
 @part
 def place_of(trees, p):
-    """A line of the table of places."""
+    """A row of the table of places."""
     return place_at(trees.places + p * PLACE_BYTES)
 
 
 @part
 def upper_end(tiles, root, slot, zero):
-    """Where a node meets what is above it: a root the outputs, another node a slot."""
+    """The address of a node's value for whatever reads it: among the outputs for a root, else in a slot."""
     return tiles.outputs + root * stride(zero) if root >= 0 else tiles.values + slot * stride(zero)
 
 
 @part
 def trace_stride(kind, zero):
-    """Bytes that the trace of a node has for a tile."""
+    """Bytes per tile of the trace of a node."""
     return bit_stride(zero) if kind == PIECEWISE else stride(zero)
 
 
-# ------------------------------------------------------------------------------------------------ the way in and out
+# ------------------------------------------------------------------------------------------------ inputs and outputs
 
 
 @part
 def beginning_of(call, block, zero):
-    """The first sample, or image, of a block, and how many it has."""
+    """The first sample or image of a block, and how many it has."""
     each = sheet_at(call.sheet).images if call.sheet else lanes(zero)
     return block * each, min(each, call.batch - block * each)
 
@@ -120,7 +120,7 @@ def read_gradients(call, sizes, block, tile, neuron, count, outputs, zero):
 
 @part
 def write_gradients(call, sizes, block, group, gradients, zero):
-    """Write the gradients of the inputs of a block, those that a group of chunks gives."""
+    """Write the contribution of a group of chunks to the gradients of the inputs of a block."""
     first, n = beginning_of(call, block, zero)
     gx = call.gx + group * call.gx_numbers * item(zero)
     if call.sheet:

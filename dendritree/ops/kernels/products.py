@@ -1,7 +1,7 @@
 """Sums of log sigmoid(gain x - shift) over inputs, and their gradients.
 
 log sigmoid(u) = min(u, 0) - log(1 + exp(-|u|)). The factors 1 + exp(-|u|) lie between 1 and 2, so a hundred of them
-are multiplied before one logarithm is taken. What is kept of the product is q = product - 1: nothing is lost of
+are multiplied before one logarithm is taken. The product is stored as q = product - 1, which loses no precision for
 factors near 1.
 """
 
@@ -14,20 +14,21 @@ from .memory import at, fill
 from .parts import part
 
 LANES = 128
-"""Inputs that go side by side, each place with a product of its own."""
+"""Inputs processed side by side, each position with its own product."""
 
 PANEL = 7 * LANES
-"""Inputs between two logarithms: 7 factors in each place, 112 once 16 places are joined; 128 would overflow float32."""
+"""Inputs between two logarithms: 7 factors per position, 112 once 16 positions are joined; 128 would overflow
+float32."""
 
 JOINED = LANES // 16
 
 TILE = 64
-"""Inputs, and samples, of a tile of the way back: two tiles of float32 fill the first cache."""
+"""Inputs, and samples, of a tile of the backward pass: two tiles of float32 fill the L1 cache."""
 
 
 @part
 def multiply(x, gain, shift, scratch, n, zero, one):
-    """The next factor for `n` places: q = (1 + q) (1 + e) - 1, and the sum of min(u, 0)."""
+    """Multiply the next factor into `n` positions, q = (1 + q) (1 + e) - 1, and add to the sum of min(u, 0)."""
     for j in range(n):
         u = x[j] * gain[j] - shift[j]
         e = exp(-abs(u))
@@ -62,7 +63,7 @@ def log_products(x, gain, shift, y, scratch, inputs, dendrites, sample, last_sam
 
 @part
 def pull_synapses(x, of_x, pair, about, held, n, one):
-    """One sample's gradients, as `add_gradients` asks for them: those of gain, and of shift negated."""
+    """The `pull` function of `add_gradients`: one sample's gradients of gain, and of shift negated."""
     (gy,) = about
     zero, g = one - one, gy[pair]
     for j in range(n):
@@ -88,9 +89,9 @@ def log_products_backward(
 def add_gradients(pull, about, addresses, sizes, first, last, scratch, item, one):
     """Add to the gradients of x and of two weights per dendrite and input, for inputs `first ... last - 1`.
 
-    Tile by tile, of inputs and of samples: both weights of a dendrite, then the sums of their gradients, lie in the
-    four quarters of `scratch`, and `pull` adds to these, and to the gradients of x, what one sample gives. Tiles of
-    samples are summed apart, so that rounding does not grow with the batch.
+    This works tile by tile, of inputs and of samples: the four quarters of `scratch` hold both weights of a dendrite,
+    then the sums of their gradients, and `pull` adds one sample's contribution to these and to the gradients of x.
+    Tiles of samples are summed separately, so that rounding errors do not grow with the batch.
     """
     x, weight, other, of_x, of_weight, of_other = addresses
     inputs, dendrites, samples = sizes

@@ -1,4 +1,4 @@
-"""How threads that enter a kernel together share its work: they take jobs, counted in the header."""
+"""How threads that enter a kernel together share its work: they take jobs, which the header counts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .parts import operation, part
 
 PATHS, TILES, CHUNKS, INPUTS = (offset_of(f"{jobs}_taken") for jobs in JOBS)
 WORKERS, FAILED = offset_of("workers"), offset_of("failed")
-DONE = offset_of(f"{JOBS[0]}_done")  # from the counter of jobs taken to that of jobs done
+DONE = offset_of(f"{JOBS[0]}_done")  # offset from the counter of jobs taken to that of jobs done
 
 
 @operation
 def count_up(address):
-    """Add one to a counter that threads share; its value before."""
+    """Add one to a counter that threads share; return its previous value."""
 
     def build(builder, address):
         pointer = builder.inttoptr(address, ir.PointerType(ir.IntType(64)))
@@ -36,24 +36,24 @@ def read_counter(address):
 
 @part
 def take(header, jobs):
-    """The next job of a sort."""
+    """Take the next job of a kind."""
     return count_up(header + jobs)
 
 
 @part
 def done(header, jobs):
-    """A job of a sort has ended."""
+    """Count a job of a kind as done."""
     count_up(header + jobs + DONE)
 
 
 @part
 def wait(header, jobs, count):
-    """Wait until all jobs of a sort have ended: others are at work on the last ones, for microseconds."""
+    """Wait until all jobs of a kind are done: a spin, since other threads need only microseconds for the last ones."""
     while read_counter(header + jobs + DONE) < count:
         pass
 
 
 @part
 def share_of(total, share, shares):
-    """The first of `0 ... total - 1` that belongs to a share of several, and the first that no longer does."""
+    """The first and one past the last of `0 ... total - 1` that belong to one of several shares."""
     return share * total // shares, (share + 1) * total // shares

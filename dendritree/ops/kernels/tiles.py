@@ -1,10 +1,10 @@
-"""A tile: the same number of many samples, held in vector registers. Kernels made of tiles read like the equations.
+"""A tile: one value for many samples, held in vector registers. Kernels written with tiles read like the equations.
 
-LLVM splits a tile of 128 numbers into the registers that the machine has, eight of them with AVX-512. A tile's *type*
-says what its numbers are and how many: kernels get a `zero`, a tile of zeros, and make all others like it. One number 0
-of that type, often called `real`, stands for the type of single numbers.
+LLVM splits a tile of 128 numbers into the registers of the machine, eight of them with AVX-512. A tile's *type* is the
+type and the count of its numbers: kernels get a `zero`, a tile of zeros, and make all others like it. A single 0 of
+that number type, often called `real`, stands for the type of scalars.
 
-Bits about a tile, one per sample, live in memory: the signs of a node's sums, the samples that dropout silences.
+Bits about a tile, one per sample, are stored in memory: the signs of a node's sums, the samples that dropout silences.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba.extending import intrinsic, models, register_model
 from .parts import OPTIONS, operation
 
 PIECE = 16
-"""Numbers that are handled together where a whole tile would not do: transposed, summed, marked with bits."""
+"""Numbers that are processed together where a whole tile is too long: to transpose, to sum, to mark with bits."""
 
 PART = 256
 """Bytes of a part of a tile."""
@@ -56,7 +56,7 @@ def _constant(vector: ir.VectorType, value: float) -> Any:
 
 
 def _shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
-    """The lanes of `a`, then of `b`, that are listed."""
+    """The listed lanes of `a` and `b`, which are numbered consecutively."""
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(WORD, len(lanes)), lanes))
 
 
@@ -66,7 +66,7 @@ def _pick(builder: Any, vector: Any, first: int, last: int) -> Any:
 
 
 def _spread(builder: Any, value: Any, vector: ir.VectorType) -> Any:
-    """A vector with the same value in all lanes; a vector is returned as it is."""
+    """A vector with the same value in all lanes; a vector is returned unchanged."""
     if isinstance(value.type, ir.VectorType):
         return value
     nothing = ir.Constant(vector, ir.Undefined)
@@ -86,7 +86,7 @@ def _join(builder: Any, parts: list[Any]) -> Any:
 
 
 def _fold(builder: Any, vector: Any, lanes: int) -> Any:
-    """Halves added until so many lanes are left."""
+    """Add the halves of a vector until `lanes` lanes are left."""
     while (count := vector.type.count) > lanes:
         low, high = _pick(builder, vector, 0, count // 2), _pick(builder, vector, count // 2, count)
         vector = builder.fadd(low, high, flags=FAST)
@@ -105,13 +105,13 @@ def zeros(_context, number, lanes):
 
 @operation
 def shorter(zero):
-    """Zeros for a part of a tile: so few that four sums, and what is added to them, stay in registers."""
+    """Zeros for a part of a tile, short enough that four sums and their summands stay in registers."""
     part = Tile(zero.number, min(zero.lanes, PART // zero.item))
     return part(zero), lambda *_: _constant(part.vector, 0.0)
 
 
 def _size(of_tile: Callable[[Tile], int]) -> Any:
-    """A function that gives a size which the type of a tile tells."""
+    """A function that returns a size derived from the type of a tile."""
 
     @operation
     def size(zero):
@@ -123,7 +123,7 @@ def _size(of_tile: Callable[[Tile], int]) -> Any:
 lanes = _size(lambda tile: tile.lanes)  # how many numbers a tile has
 item = _size(lambda tile: tile.item)  # how many bytes each has
 stride = _size(lambda tile: tile.lanes * tile.item)  # how many bytes a tile has
-bit_stride = _size(lambda tile: tile.lanes // 8)  # how many bytes the bits about a tile have
+bit_stride = _size(lambda tile: tile.lanes // 8)  # how many bytes the bits about a tile take
 
 
 @operation
@@ -154,7 +154,7 @@ def store(address, tile):
 
 @operation
 def transpose_square(source, source_stride, target, target_stride, zero):
-    """Transpose PIECE x PIECE numbers; strides in bytes. Off-diagonal squares are swapped, of side 1, 2, 4, 8."""
+    """Transpose PIECE x PIECE numbers by swapping off-diagonal squares of side 1, 2, 4, 8. Strides are in bytes."""
 
     def build(builder, source, source_stride, target, target_stride, _):
         def row(base, stride, i):
@@ -234,7 +234,7 @@ def dot(a, b):
 
 @intrinsic
 def totals(_context, a, b, c, d):
-    """The sums of four short tiles, half as many steps as one by one."""
+    """The sums of four short tiles, in half as many steps as one by one."""
     four = types.UniTuple(a.number, 4)
 
     def codegen(context, builder, _signature, arguments):
@@ -274,9 +274,9 @@ def mark_not_positive(address, tile):
 
 @operation
 def dropped(address, words, shift, limit, tile):
-    """A tile with 0 for the samples whose 16 bits of a 32-bit number are below a limit; their bits are set.
+    """Set a tile to 0 for the samples whose 16 bits of a 32-bit number are below a limit, and set their bits in memory.
 
-    The 16 bits are the upper ones, once a number is shifted to the left; `limit` is compared with all 32.
+    The 16 bits are the upper ones after a left shift; `limit` is compared with all 32.
     """
 
     def build(builder, address, words, shift, limit, value):
@@ -293,7 +293,7 @@ def dropped(address, words, shift, limit, tile):
 
 @operation
 def choose(address, marked, other):
-    """One tile for the samples whose bits are set, another for all others."""
+    """Values of one tile for the samples whose bits are set, of the other tile for the rest."""
 
     def build(builder, address, marked, other):
         found = []
@@ -309,7 +309,7 @@ def choose(address, marked, other):
 def pair_bits(key, keys, zero):
     """32 random bits per sample for a pair of synapses, from its key and the samples' keys at an address.
 
-    A multiplier of the synapse's own: with one for all, masks of synapses whose keys differ in few bits go together.
+    Each synapse has its own multiplier: with a common one, masks of synapses with similar keys are correlated.
     """
     tile = Tile(types.uint32, zero.lanes)
 

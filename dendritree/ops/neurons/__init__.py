@@ -1,1 +1,1 @@
-"""What the neurons of other authors need besides the tree op: products of sigmoids, boxes, dense synapses."""
+"""Ops for the neurons of other authors, besides the tree op: products of sigmoids, boxes, dense synapses."""

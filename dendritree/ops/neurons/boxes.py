@@ -1,4 +1,4 @@
-"""The signed depth of points in boxes: the dendrites of morphological neurons, without keeping the faces.
+"""The signed depth of points in boxes: the dendrites of morphological neurons, without storing all face distances.
 
 The depth of x in a box is the distance to its nearest face, min over i of min(x_i - low_i, high_i - x_i): positive
 inside, negative outside. As in `products`, samples are taken a few at a time, so that no tensor of (samples, boxes,
@@ -22,7 +22,7 @@ def box_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float | None =
     """Depths of shape (samples, boxes), for x (samples, inputs), low and high (boxes, inputs).
 
     With a temperature t, the smooth minimum -t log(sum exp(-distance / t)) over all faces, which is below the minimum
-    by at most t log(2 inputs). Without, the gradient goes to one face, the first of equals.
+    by at most t log(2 inputs). Without one, the gradient goes to a single face, the first of equals.
 
     >>> low, high = torch.zeros(1, 2), torch.ones(1, 2)
     >>> box_depths(torch.tensor([[0.5, 0.75], [0.5, 3.0]]), low, high).flatten().tolist()
@@ -40,17 +40,17 @@ def box_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float | None =
 
 
 def _depths(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """The nearest input is found without derivatives; then its two faces are all that there is to differentiate."""
+    """Find the nearest input without derivatives; then only its two faces need to be differentiated."""
     if not (torch.is_grad_enabled() or dense.needs_operations()):
         return _nearest(x, low, high)[0]
     nearest = _nearest(x.detach(), low.detach(), high.detach())[1]
     point, of_box = x.gather(1, nearest), nearest.t()
     below, above = point - low.gather(1, of_box).t(), high.gather(1, of_box).t() - point
-    return torch.where((below <= above) | below.isnan(), below, above)  # not `minimum`, which shares between equals
+    return torch.where((below <= above) | below.isnan(), below, above)  # `minimum` would split gradients between equals
 
 
 def _nearest(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Depths, and the number of the input that has the nearest face."""
+    """Depths, and the index of the input that has the nearest face."""
     if dense.can_run(x, low, high):
         return dense.depths(x, low, high)
     points = (some.unsqueeze(1) for some in chunks(x, low.numel()))
@@ -62,10 +62,10 @@ def _nearest(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def soft_minimum(distances: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The smooth minimum over the last dimension, least - t log(total); the least distance; total, the sum of
+    """The smooth minimum over the last dimension, least - t log(total); the least distance; and total, the sum of
     exp((least - distance) / t).
 
-    Differences are taken before they are divided by t, so that no rounding of a large distance is.
+    Differences are taken before the division by t, so that the rounding error of a large distance is not amplified.
 
     >>> soft_minimum(torch.tensor([1e4, 1e4 + 1]), 0.01)
     (tensor(10000.), tensor(10000.), tensor(1.))
@@ -77,7 +77,7 @@ def soft_minimum(distances: Tensor, temperature: float) -> tuple[Tensor, Tensor,
 
 
 def _smooth_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Depths in the type of x; the least distances and the totals, with no less precision than float32."""
+    """Depths in the dtype of x, and the least distances and totals in at least float32."""
     wide_low, wide_high = widen(low), widen(high)
     parts = [soft_minimum(_faces(some, wide_low, wide_high), temperature) for some in chunks(x, 2 * low.numel())]
     depth, least, total = (join(list(each)) for each in zip(*parts, strict=True))
@@ -85,14 +85,14 @@ def _smooth_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> 
 
 
 def _faces(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Distances to all faces, shape (samples, boxes, 2 inputs): the lower ones first."""
+    """Distances to all faces, shape (samples, boxes, 2 inputs): the lower faces first."""
     point = widen(x).unsqueeze(1)
     return torch.cat([point - low, high - point], -1)
 
 
 class _SmoothDepths(torch.autograd.Function):
-    """Each face's share of the gradient, a softmax, is computed again: in operations, for those who differentiate it
-    once more. The least distances and the totals are no results but kept for that."""
+    """Each face's share of the gradient, a softmax, is recomputed in the backward pass, with PyTorch operations if it
+    will be differentiated again. The least distances and the totals are not results; they are saved for this."""
 
     generate_vmap_rule = True
 
@@ -111,7 +111,7 @@ class _SmoothDepths(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, low, high, least, total = ctx.saved_tensors
-        if not torch.is_grad_enabled() and dense.can_run(gradients[0], x, low, high):  # else: to differentiate again
+        if not torch.is_grad_enabled() and dense.can_run(gradients[0], x, low, high):  # else: double backward
             return *dense.smooth_depths_backward(gradients[0], x, low, high, least, total, ctx.temperature), None
         wide_low, wide_high = widen(low), widen(high)
         of_x, of_low, of_high = [], torch.zeros_like(wide_low), torch.zeros_like(wide_high)

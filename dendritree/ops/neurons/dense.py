@@ -1,7 +1,7 @@
-"""The fused loops for dendrites that read every input: when they can be used, and calling them; nothing numeric.
+"""The fused loops for dendrites that read every input: when they can be used, and how they are called.
 
-Ways forward are shared between threads by samples, ways back by inputs: nothing has to be summed between threads, and
-results do not depend on their number.
+Threads divide up the samples in forward passes and the inputs in backward passes: nothing has to be summed across
+threads, and results do not depend on their number.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = [
 ]
 
 SCRATCH = 256
-"""Numbers of private memory for each thread, `2 LANES` and `4 TILE` of the kernels."""
+"""Private memory per thread, in numbers: `2 LANES` and `4 TILE` of the kernels."""
 
 TILE = 64
-"""Inputs of a tile: threads get whole ones."""
+"""Inputs per tile: threads get whole tiles."""
 
 
 def is_recorded() -> bool:
-    """Whether operations are written down to be run later, with batches of other sizes: compilers, exports, traces.
+    """Whether operations are recorded to run later with other batch sizes: by a compiler, an export or a trace.
 
     >>> is_recorded()
     False
@@ -43,7 +43,7 @@ def is_recorded() -> bool:
 
 
 def needs_operations() -> bool:
-    """Whether an autograd function of our own is in the way: of a record, and of derivatives in forward mode.
+    """Whether a custom autograd function cannot be used: while recording, and for forward-mode derivatives.
 
     >>> needs_operations()
     False
@@ -52,8 +52,8 @@ def needs_operations() -> bool:
 
 
 def can_run(*tensors: Tensor) -> bool:
-    """Whether the loops can take these tensors now. Otherwise PyTorch's own operations must do the work: for other
-    devices and types, and whenever somebody wants to see operations (compilers, exports, `torch.func`, dispatch modes).
+    """Whether the loops can process these tensors now. Otherwise PyTorch's own operations must do the work: for other
+    devices and dtypes, and whenever operations must be visible (compilers, exports, `torch.func`, dispatch modes).
 
     >>> can_run(torch.zeros(2, 3, device="meta")), can_run(torch.zeros(2, 3).half())
     (False, False)
@@ -89,14 +89,14 @@ def log_products_backward(gy: Tensor, x: Tensor, gain: Tensor, shift: Tensor) ->
 
 
 def depths(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Depths of shape (samples, boxes), and the number of the input that has the nearest face."""
+    """Depths of shape (samples, boxes), and the index of the input that has the nearest face."""
     y, nearest = x.new_empty(len(x), len(low)), x.new_empty(len(x), len(low), dtype=torch.int64)
     _by_samples("depths", (x, low, high), (y, nearest), (x.dtype, torch.int32))
     return y, nearest
 
 
 def smooth_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Smooth depths of shape (samples, boxes), the least distances and the sums of weights they are made of."""
+    """Smooth depths of shape (samples, boxes), with the least distances and the totals they are computed from."""
     y, least, total = (x.new_empty(len(x), len(low)) for _ in range(3))
     _by_samples("smooth_depths", (x, low, high), (y, least, total), (x.dtype, torch.int32), temperature)
     return y, least, total
@@ -105,8 +105,8 @@ def smooth_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> t
 def smooth_depths_backward(
     gy: Tensor, x: Tensor, low: Tensor, high: Tensor, least: Tensor, total: Tensor, temperature: float
 ) -> tuple[Tensor, ...]:
-    """Gradients of x, low and high, given what `smooth_depths` found."""
-    each = gy / total  # of an exponential; no rounding of a depth comes between, to be divided by t
+    """Gradients of x, low and high, given the results of `smooth_depths`."""
+    each = gy / total  # per exponential, without the rounding of a depth, which would be divided by t
     return _by_inputs("smooth_depths_backward", (x, low, high, least, each), temperature)
 
 
@@ -114,13 +114,14 @@ Tensors = tuple[Tensor, ...]
 
 
 def _by_samples(name: str, given: Tensors, found: Tensors, scratch: tuple[torch.dtype, ...], *numbers: float) -> None:
-    """Run a kernel that fills tensors, each thread some samples."""
+    """Run a kernel that fills tensors, with the samples divided among threads."""
     x, weight = given[:2]
     _run(name, given, found, scratch, (x.shape[1], len(weight)), len(x), 1, *numbers)
 
 
 def _by_inputs(name: str, given: Tensors, *numbers: float) -> Tensors:
-    """The gradients of the first three tensors by a kernel that adds to them, each thread some tiles of inputs."""
+    """The gradients of the first three tensors, from a kernel that adds to them, with the tiles of inputs divided among
+    threads."""
     x, weight = given[:2]
     found = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in given[:3])
     _run(name, given, found, (x.dtype,), (x.shape[1], len(weight), len(x)), x.shape[1], TILE, *numbers)
@@ -137,7 +138,7 @@ def _run(
     tile: int,
     *numbers: float,
 ) -> None:
-    """Do `0 ... total - 1`, whole tiles to each thread where threads are worth waking, each with memory of its own."""
+    """Process `0 ... total - 1`, in whole tiles per thread if threads are worth waking, each with its own memory."""
     x, weight = given[:2]
     run, item, tensors = kernel(name, x.dtype), ITEM_SIZES[x.dtype], (*(each.contiguous() for each in given), *found)
 

@@ -1,10 +1,10 @@
-"""Logarithms of products of sigmoids: the dendrites of the DNM, without underflow and without keeping the synapses.
+"""Logarithms of products of sigmoids: the dendrites of the DNM, without underflow and without storing every synapse.
 
-A dendrite multiplies one sigmoid per input, log Z_j = sum over i of log sigmoid(gain_ji x_i - shift_ji). Written down
-plainly, autograd keeps several tensors of (samples, dendrites, inputs). Here samples are taken a few at a time and the
-backward pass computes their sigmoids once more: nothing larger than `CHUNK` numbers, or than the weights themselves, is
-ever held, for a forward pass and a half of extra work. On the CPU the fused loops of `dense` do the same
-in a fourth of the time.
+A dendrite multiplies one sigmoid per input, log Z_j = sum over i of log sigmoid(gain_ji x_i - shift_ji). In a direct
+implementation autograd saves several tensors of (samples, dendrites, inputs). Here samples are processed a few at a
+time and the backward pass recomputes their sigmoids: nothing larger than `CHUNK` numbers, or than the weights
+themselves, is ever held, at the cost of one and a half extra forward passes. On the CPU the fused loops of `dense` do
+the same in a quarter of the time.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from . import dense
 
 __all__ = ["CHUNK", "chunks", "join", "log_sigmoid", "log_sigmoid_products", "widen"]
 
-CHUNK = 1 << 18  # numbers at a time, 1 MB of float32: measured from 2^14 to 2^22, the second cache holds it
+CHUNK = 1 << 18  # numbers at a time, 1 MB of float32, which fits the L2 cache: the best of 2^14 to 2^22
 
 
 def log_sigmoid_products(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
     """Log of each dendrite's product, shape (samples, dendrites), for x (samples, inputs), gain and shift (dendrites,
-    inputs). Half types are computed in float32.
+    inputs). Half-precision inputs are computed in float32.
 
     >>> log_sigmoid_products(torch.zeros(1, 1000), torch.ones(2, 1000), torch.zeros(2, 1000)).exp()  # 2^-1000
     tensor([[0., 0.]])
@@ -63,7 +63,7 @@ class _LogSigmoidProducts(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, gain, shift = ctx.saved_tensors
-        if not torch.is_grad_enabled() and dense.can_run(gradients[0], x, gain, shift):  # else: to differentiate again
+        if not torch.is_grad_enabled() and dense.can_run(gradients[0], x, gain, shift):  # else: double backward
             return dense.log_products_backward(gradients[0], x, gain, shift)
         wide_gain, wide_shift = widen(gain), widen(shift)
         of_x: list[Tensor] = []
@@ -87,11 +87,11 @@ def log_sigmoid(u: Tensor) -> Tensor:
     >>> log_sigmoid(torch.tensor([-100.0, 0.0, 10.0]))
     tensor([-1.0000e+02, -6.9315e-01, -4.5399e-05])
     """
-    return -F.softplus(-u, threshold=40)  # beyond, exp(-40) is less than the rounding of 40, and it is u
+    return -F.softplus(-u, threshold=40)  # beyond 40, exp(-u) is below the rounding error of u
 
 
 def widen(tensor: Tensor) -> Tensor:
-    """Half types as float32, others as they are.
+    """Convert half-precision tensors to float32; others are returned unchanged.
 
     >>> widen(torch.zeros(1, dtype=torch.float16)).dtype, widen(torch.zeros(1, dtype=torch.float64)).dtype
     (torch.float32, torch.float64)
@@ -100,9 +100,9 @@ def widen(tensor: Tensor) -> Tensor:
 
 
 def chunks(x: Tensor, weights: int) -> list[Tensor]:
-    """Slices of a batch, so few samples each that a number per sample and weight stays within `CHUNK`.
+    """Split a batch into slices so small that one number per sample and weight stays within `CHUNK`.
 
-    One slice while operations are recorded: their number must not become a part of the record.
+    There is one slice while operations are recorded: the number of slices must not become part of the recording.
 
     >>> [len(some) for some in chunks(torch.zeros(5, 3), CHUNK // 2)]
     [2, 2, 1]
@@ -111,7 +111,7 @@ def chunks(x: Tensor, weights: int) -> list[Tensor]:
 
 
 def join(parts: list[Tensor]) -> Tensor:
-    """What `chunks` has taken apart.
+    """Concatenate what `chunks` has split.
 
     >>> join([torch.zeros(2, 3), torch.zeros(1, 3)]).shape
     torch.Size([3, 3])

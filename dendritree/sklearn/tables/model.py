@@ -24,7 +24,7 @@ from .module import TableModule
 
 
 class UnknownCellsWarning(UserWarning):
-    """New rows have cells that the model has not seen the like of; they are taken as missing."""
+    """New rows have cells that are unknown to the model; they are treated as missing."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class TableModel:
         taken = [name for name in ("prediction", *names) if name in check_table(frame).columns]
         if taken:
             raise OptionError(f"the table must not have a column {taken[0]!r}: predictions go there")
-        rows = len(frame)  # scikit-learn does not predict no rows
+        rows = len(frame)  # scikit-learn rejects an empty table
         if self.task != "classification":
             return frame.assign(prediction=self.estimator.predict(x) if rows else np.empty(0))
         probabilities = self.estimator.predict_proba(x) if rows else np.empty((0, len(names)))
@@ -71,10 +71,10 @@ class TableModel:
         return encoded.x
 
     def as_module(self, *, probabilities: bool = True) -> TableModule:
-        """A copy as one module, which takes rows of numbers: `TableModule` says which.
+        """A copy as one module, which takes rows of numbers as described in `TableModule`.
 
         Args:
-            probabilities: of the classes; otherwise their log-odds.
+            probabilities: whether to return class probabilities; otherwise log-odds.
         """
         classes = [str(each) for each in getattr(self.estimator, "classes_", ())]
         names = classes if probabilities or len(classes) > 2 else classes[1:]
@@ -82,7 +82,7 @@ class TableModel:
         return TableModule(inner, self.encoding.columns, names or [self.target])
 
     def evaluate(self, predicted: Any) -> str | None:
-        """How good predictions are, as a phrase, if their table has the target too; otherwise None."""
+        """The quality of predictions as text, if their table also has the target; otherwise None."""
         predicted = check_table(predicted)
         if self.target not in predicted.columns:
             return None

@@ -12,14 +12,14 @@ from ...data.frames.columns import TableColumn
 
 
 class TableModule(nn.Module):
-    """The module of an estimator behind the encoding of a table's columns.
+    """An estimator's module preceded by the encoding of a table's columns.
 
-    If all columns are numbers, a row is one number per column, NaN where it is missing. Categories and dates are not
-    numbers: then a row is what `TableModel.encoded` gives, and the encoding is left to the caller.
+    If all columns are numeric, a row is one number per column, NaN if it is missing. With categories or dates, a row is
+    the output of `TableModel.encoded`, and the encoding is left to the caller.
 
     Args:
         inner: the estimator as a module, which takes encoded rows.
-        columns: of the table, as the model reads them.
+        columns: the columns of the table, as the model reads them.
         outputs: names of the outputs.
     """
 
@@ -30,10 +30,10 @@ class TableModule(nn.Module):
         super().__init__()
         self.inner = inner
         self.raw = all(column.kind == "number" for column in columns)
-        """Whether rows are those of the table."""
+        """Whether rows are those of the table, not encoded."""
         encoded = [name for column in columns for name in column.features]
         self.inputs = [column.name for column in columns] if self.raw else encoded
-        """Names of the numbers of a row."""
+        """Names of the numbers in a row."""
         self.outputs = list(outputs)
         self.in_features = len(self.inputs)
         self.may_miss = [column.missing for column in columns]
@@ -54,7 +54,7 @@ class TableModule(nn.Module):
         return found
 
     def example(self, rows: int = 2) -> Tensor:
-        """Some rows as this module takes them; in the last one, numbers that may be missing are."""
+        """Some rows that this module accepts; in the last one, all numbers that may be missing are missing."""
         encoded: Tensor = self.inner.example(rows)
         if not self.raw:
             return encoded

@@ -1,1 +1,1 @@
-"""What every study stands on: trials, the store that keeps them, the runner, statistics."""
+"""The basis of every study: trials, the store that keeps them, the runner, statistics."""

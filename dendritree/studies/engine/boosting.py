@@ -1,4 +1,4 @@
-"""Gradient boosting of scikit-learn, as the studies of tables run and count it."""
+"""Helpers for scikit-learn's gradient boosting in the studies on tables: one thread, and a size to compare."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ...errors import import_extra
 
 
 def one_thread() -> Any:
-    """A block in which linear algebra and OpenMP of other packages use one thread, which torch's limit does not reach.
+    """A context in which BLAS and OpenMP of other packages, which torch's limit does not affect, use one thread.
 
-    Sums of several threads come in any order, and differ in the last bit.
+    With several threads the order of sums varies, and results differ in the last bit.
     """
     return import_extra("threadpoolctl", extra="tables").threadpool_limits(1)
 
@@ -18,7 +18,7 @@ def one_thread() -> Any:
 def nodes_of(estimator: Any) -> int:
     """The nodes of all trees of a fitted estimator, splits and leaves: its size.
 
-    A split keeps a column and a threshold, a leaf a value: counted as one number each, boosting is made to look
-    smaller than it is, never larger.
+    A split stores a column and a threshold, a leaf one value. Counting each as one number understates the size of
+    boosting and never overstates it.
     """
     return sum(len(tree.nodes) for step in estimator._predictors for tree in step)

@@ -1,4 +1,4 @@
-"""A choice: a model and how it learns; and the training of one, the same for every study that searches."""
+"""A choice: a model and how it is trained; and the training of a choice, the same for every study that searches."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .task import BATCH_SIZE, Task
 
 @dataclass(frozen=True)
 class Choice:
-    """What a search draws, and what is trained again on fresh seeds."""
+    """A model and its training settings: drawn by a search, then trained again with fresh seeds."""
 
     network: str
     """Name in the model registry."""
     arguments: Mapping[str, Any]
-    """Of `create_model`."""
+    """Arguments of `create_model`."""
     lr: float
     weight_decay: float = 0.0
-    """Of AdamW."""
+    """Weight decay of AdamW."""
     rewired: float = 0.0
-    """Share of a neuron's synapses that moves after the first epoch; 0 for fixed ones."""
+    """Fraction of a neuron's synapses that are rewired after the first epoch; 0 for fixed wiring."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, str) or not isinstance(self.arguments, Mapping):
@@ -56,7 +56,7 @@ class Choice:
         return ", ".join([f'create_model("{self.network}"', *shown]) + ")"
 
     def difference(self, other: Choice) -> str:
-        """What another one has instead.
+        """How another choice differs from this one.
 
         >>> Choice("mlp", {"hidden": 4, "dropout": 0.1}, 0.01).difference(Choice("mlp", {"hidden": 5}, 0.01))
         'dropout: 0.1 -> nothing; hidden: 4 -> 5'
@@ -72,7 +72,7 @@ UNSAID = [("output", "logits"), ("dropout", 0.0), ("norm", None)]
 
 
 def _code(value: Any) -> str:
-    """A value as Python has it; of a wiring what is not its default."""
+    """A value as Python code; for a wiring, only the arguments that differ from their defaults."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [field for field in dataclasses.fields(value) if getattr(value, field.name) != field.default]
         inside = ", ".join(f"{field.name}={_code(getattr(value, field.name))}" for field in fields)
@@ -81,11 +81,11 @@ def _code(value: Any) -> str:
 
 
 ONE_CYCLE: dict[str, Any] = {"optimizer": "adamw", "schedule": "one-cycle"}
-"""How a study that searches trains its models: AdamW, one cycle of learning rates."""
+"""How a study that searches trains its models: AdamW with a one-cycle learning rate schedule."""
 
 
 def fit_through(model: nn.Module, split: Split, config: FitConfig, callbacks: Sequence[Callback] = ()) -> History:
-    """Train a model to its end. Ctrl-C is raised: a study keeps no half of a training."""
+    """Train a model to the end. Ctrl-C raises: a study does not keep incomplete trainings."""
     history = fit(model, split, config, callbacks=callbacks)
     if history.interrupted:
         raise KeyboardInterrupt
@@ -95,7 +95,7 @@ def fit_through(model: nn.Module, split: Split, config: FitConfig, callbacks: Se
 def train(
     choice: Choice, task: Task, split: Split, *, epochs: int, seed: int, callbacks: Sequence[Callback] = ()
 ) -> tuple[nn.Module, History]:
-    """Train a choice, everything random from the seed. Ctrl-C is raised."""
+    """Train a choice, with all randomness derived from the seed. Ctrl-C raises."""
     torch.manual_seed(seed)
     model = create_model(choice.network, **choice.arguments)
     sizes: dict[str, Any] = {"epochs": epochs, "batch_size": BATCH_SIZE}

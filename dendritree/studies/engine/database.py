@@ -1,4 +1,4 @@
-"""A run's SQLite file, open for one writer or for a reader, and SQLite's errors in plain words."""
+"""A run's SQLite file, open for one writer or for a reader, and readable messages for SQLite's errors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ...files import followed
 from .schema import APPLICATION_ID, FORMAT_VERSION, SCHEMA
 
 PATIENCE_SECONDS = 60.0
-"""How long a reader waits for a commit to end, and a commit for readers: both take well under a second."""
+"""How long a reader waits for a commit to finish, and a commit for readers: both take well under a second."""
 
 
 class Database:
-    """An open file: one statement or transaction at a time, whatever the thread."""
+    """An open file: one statement or transaction at a time, across all threads."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, scratch: Path | None = None) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class Database:
             connection = _connect(path, "rw")
             try:
                 connection.execute("PRAGMA foreign_keys = ON")
-                connection.execute("BEGIN IMMEDIATE")  # shows at once whether the file can be written
+                connection.execute("BEGIN IMMEDIATE")  # fails immediately if the file cannot be written
                 connection.execute("ROLLBACK")
                 _check_format(connection, path)
             except BaseException:
@@ -61,29 +61,29 @@ class Database:
                 except BaseException:
                     connection.close()
                     raise
-                # A writer was killed in the middle of a transaction. Undoing it takes a write: do it on a copy.
+                # A writer was killed during a transaction. Undoing it requires a write: do it on a copy.
                 copy = _copy_at_one_moment(path)
                 if copy is not None:
                     return cls(path, _connect(copy, "rw"), scratch=copy.parent)
-                time.sleep(0.1)  # a new writer is undoing it just now
-            raise DendritreeError(f"a run must hold still to be read: {path} changes too often")
+                time.sleep(0.1)  # a new writer is undoing it right now
+            raise DendritreeError(f"a run must not change while it is read: {path} changes too often")
 
     @contextlib.contextmanager
     def transaction(self, kind: Literal["DEFERRED", "IMMEDIATE"]) -> Iterator[sqlite3.Connection]:
-        """All that is done inside is stored, or, after any error, nothing of it; all that is read is of one moment."""
+        """A transaction: either everything inside is stored or, after any error, nothing; reads see one snapshot."""
         with self._turn, plain_errors(self.path):
             self._connection.execute(f"BEGIN {kind}")
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:  # SQLite itself rolls back when the disk is full
+                if self._connection.in_transaction:  # SQLite rolls back itself when the disk is full
                     self._connection.execute("ROLLBACK")
                 raise
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Read one moment of the file. Whatever inside cannot be understood was changed by another program."""
+        """Read one snapshot of the file. Content that cannot be interpreted was changed by another program."""
         with self.transaction("DEFERRED") as connection:
             try:
                 yield connection
@@ -102,8 +102,8 @@ class Database:
 
 
 def create_database(path: Path, config: str, created: str) -> None:
-    """Make the file of a new run. It appears whole or not at all. The caller holds the folder's lock."""
-    # The lock makes one name enough, and a file that a killed process left under it is cleared away here.
+    """Create the file of a new run, completely or not at all. The caller holds the folder's lock."""
+    # Thanks to the lock, one temporary name is enough; a file that a killed process left there is removed here.
     fresh = path.with_name(f".{path.name}.new")
     with plain_errors(path):
         _remove(fresh)
@@ -120,7 +120,7 @@ def create_database(path: Path, config: str, created: str) -> None:
 
 @contextlib.contextmanager
 def plain_errors(path: Path) -> Iterator[None]:
-    """Say what SQLite or the system rejects as one line of ours. Nothing of the failed transaction is in the file."""
+    """Turn errors of SQLite or the system into one-line errors. Nothing of the failed transaction is in the file."""
     try:
         yield
     except sqlite3.Error as error:
@@ -149,7 +149,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         f"{followed(path).as_uri()}?mode={mode}",
         uri=True,
         timeout=PATIENCE_SECONDS,
-        isolation_level=None,  # transactions are ours to begin
+        isolation_level=None,  # we begin transactions ourselves
         check_same_thread=False,  # `Database` lets one thread in at a time
     )
 
@@ -169,7 +169,7 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _copy_at_one_moment(path: Path) -> Path | None:
-    """A copy, in a folder of its own, of the file and its journal; None if they changed meanwhile."""
+    """A copy of the file and its journal, in a separate folder; None if they changed in the meantime."""
     journal = path.with_name(f"{path.name}-journal")
     scratch = Path(tempfile.mkdtemp(prefix="dendritree-"))
     try:
@@ -178,7 +178,7 @@ def _copy_at_one_moment(path: Path) -> Path | None:
             shutil.copyfile(source, scratch / source.name)
         if before == _stamps(path, journal):
             return scratch / path.name
-    except FileNotFoundError:  # the journal is gone: somebody has undone it
+    except FileNotFoundError:  # the journal is gone: another process has undone it
         pass
     except BaseException:
         shutil.rmtree(scratch)
@@ -197,5 +197,5 @@ def _remove(path: Path) -> None:
 
 
 def _name_of(error: sqlite3.Error) -> str:
-    """As `SQLITE_FULL`; empty for errors of Python's own."""
+    """The name of an error, such as `SQLITE_FULL`; empty for errors raised by Python itself."""
     return str(getattr(error, "sqlite_errorname", ""))

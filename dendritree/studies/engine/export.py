@@ -29,7 +29,7 @@ Table = dict[str, list[Any]]
 
 
 def export_tables(database: Database, folder: Path, file_format: str) -> list[Path]:
-    """Write `trials` and `history`: a column for each name of the keys and scores. Both change together."""
+    """Write `trials` and `history`, with a column for each name in keys and scores. Both are replaced together."""
     check_one_of("format", file_format, ["csv", "parquet"])
     write = _write_csv if file_format == "csv" else _parquet_writer()
     with database.reading() as connection:
@@ -42,8 +42,8 @@ def export_tables(database: Database, folder: Path, file_format: str) -> list[Pa
 
 
 def _tables(connection: sqlite3.Connection) -> tuple[Table, Table]:
-    """All trials and all epochs, of one moment."""
-    read_trials(connection, {}, with_weights=False)  # raises for cells of other types
+    """All trials and all epochs, from one snapshot."""
+    read_trials(connection, {}, with_weights=False)  # raises for cells of the wrong type
     cursor = connection.execute(TRIALS)
     names = [column for column, *_ in cursor.description]
     rows = [dict(zip(names, row, strict=True)) for row in cursor]
@@ -70,17 +70,17 @@ def _tables(connection: sqlite3.Connection) -> tuple[Table, Table]:
 
 
 def export_models(trials: Iterable[Trial], folder: Path, name_of: Callable[[Trial], Sequence[str]]) -> list[Path]:
-    """Save the model of each trial that has weights as `dendritree.load` reads it; return the paths.
+    """Save the model of each trial that has weights, in the format of `dendritree.load`; return the paths.
 
     Args:
         trials: read with their weights.
-        folder: where to.
+        folder: where to write.
         name_of: names the folders from `folder` to a trial's model.
     """
     paths = []
     for trial in trials:
         if trial.weights is not None:
-            # Names come from a file, perhaps somebody else's: none may lead out of the folder.
+            # Names come from a file, which may not be trusted: none may lead out of the folder.
             parts = (re.sub(r"[^\w.-]|^\.+$", "_", part) for part in name_of(trial))
             paths.append(folder.joinpath(*parts))
             save(kept_model(trial), paths[-1])
@@ -88,24 +88,24 @@ def export_models(trials: Iterable[Trial], folder: Path, name_of: Callable[[Tria
 
 
 def kept_model(trial: Trial) -> nn.Module:
-    """The model of a trial that has weights, in evaluation mode. Torch's random state is left as it was."""
+    """The model of a trial that has weights, in evaluation mode. Torch's random state is left unchanged."""
     safetensors = import_extra("safetensors.torch", extra="save")
     try:
         state = safetensors.load(trial.weights)
-        with torch.random.fork_rng(devices=[]):  # the first weights, drawn and thrown away, cost the user nothing
+        with torch.random.fork_rng(devices=[]):  # initial weights are drawn and discarded
             model = create_model(trial.config["network"], **trial.config["arguments"])
         dtypes = {tensor.dtype for tensor in state.values() if tensor.dtype.is_floating_point}
         if len(dtypes) == 1:
             model.to(dtypes.pop())
         model.load_state_dict(state)
-    except Exception as error:  # the weights and the arguments are a file's, and may be anything
+    except Exception as error:  # the weights and arguments come from a file and may be anything
         reason = " ".join(str(error).split())
         raise FormatError(f"kept weights must fit their model: {describe(trial)} ({reason:.300})") from None
     return model.eval()
 
 
 def _write_csv(path: Path, table: Table) -> None:
-    """Empty for absent, `nan` for NaN, and as many digits as bring every float back."""
+    """Write a CSV file: absent values are empty, NaN is `nan`, and floats have enough digits to round-trip."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table)
@@ -118,7 +118,7 @@ def _parquet_writer() -> Callable[[Path, Table], None]:
     types = {**dict.fromkeys((*CURVES, "seconds", "test_loss", "test_acc"), arrow.float64()), "commit": arrow.string()}
 
     def write(path: Path, table: Table) -> None:
-        # A column that is empty throughout must keep its type: readers join the files of several runs.
+        # A completely empty column must keep its type: readers join the files of several runs.
         arrays = {name: arrow.array(values, type=types.get(name)) for name, values in table.items()}
         parquet.write_table(arrow.table(arrays), path)
 

@@ -1,4 +1,4 @@
-"""Studies that search and then test: their jobs, done round after round, and everything done is kept at once."""
+"""Studies that search and then test: jobs that run round by round, with every result stored immediately."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .store import RunStore
 from .trial import CURVES, Trial, Value, key_text
 
 SEARCH, TEST = "search", "test"
-"""What a trial is for: to choose among, or to evaluate the choice on the test set with a fresh seed."""
+"""The purpose of a trial: a candidate in the search, or the chosen model on the test set with a fresh seed."""
 
 
 @dataclass(frozen=True)
@@ -31,28 +31,28 @@ class PhaseJob:
     study: ClassVar[str]
     phase: str
     cell: Any
-    """What it is a trial of; its `key` names it in the study."""
+    """What is being tried; its `key` identifies it in the study."""
     index: int
 
     @property
     def key(self) -> dict[str, Value]:
-        """What its trial is known by."""
+        """The key of its trial."""
         return {"phase": self.phase, **self.cell.key, "trial": self.index}
 
     @property
     def stored_key(self) -> tuple[str, str]:
-        """Study and key as `RunStore.present` has them."""
+        """Study and key in the form that `RunStore.present` returns."""
         return self.study, key_text(self.key)
 
     @property
     @abstractmethod
     def seed(self) -> int:
-        """Of weights, wiring and batches."""
+        """The seed for weights, wiring and batches."""
 
     def trial(
         self, config: Mapping[str, Any], model: nn.Module, history: History, seconds: float, scores: dict[str, float]
     ) -> Trial:
-        """Its trial, once the model is trained."""
+        """The trial of the trained model."""
         columns = history.columns()
         curves = {name: columns[name] for name in CURVES}
         return Trial(self.study, self.key, self.seed, config, parameters_of(model), seconds, curves, scores)
@@ -72,15 +72,15 @@ def run_rounds(
     hours: float | None,
     observer: Observer,
 ) -> bool:
-    """Open or make a run, and do the jobs of each round before the next is asked for; return whether all were done.
+    """Open or create a run and do its jobs, one round after another; return whether all were done.
 
     Args:
         folder, config: as in `RunStore.create_or_open`.
-        rounds: names and jobs of the rounds that a store lacks.
+        rounds: yields, for a store, the names of the rounds and the jobs that are still missing.
         work, data_dir: as in `run_jobs`.
-        workers: where; all cores of this machine by default.
-        hours: begin no job after this time.
-        observer: told how many trials of each round are there.
+        workers: where the jobs run; all cores of this machine by default.
+        hours: start no job after this time.
+        observer: notified of how many trials of each round are done.
     """
     if hours is not None and not hours > 0:
         raise OptionError(f"hours must be a positive number: got {hours!r}")
@@ -102,7 +102,7 @@ def run_rounds(
 
 @dataclass
 class _Told:
-    """What an observer was told of a round: how many trials are there, and the best score of each family."""
+    """What an observer knows about a round: how many trials are done, and the best score of each family."""
 
     what: str
     total: int
@@ -111,7 +111,7 @@ class _Told:
     best: dict[Value, float] = field(default_factory=dict)
 
     def tell(self, family: Value, trial: Trial) -> None:
-        """Tell of one more trial; with its score where it is the first or the best of its family."""
+        """Report one more trial, with its score if it is the first or the best of its family."""
         self.done += 1
         accuracy, loss = trial.at_best("val_acc"), trial.at_best("val_loss")
         measure, score = ("loss", -loss) if math.isnan(accuracy) else ("accuracy", accuracy)
@@ -123,6 +123,6 @@ class _Told:
 
 
 def _keep(store: RunStore, told: _Told, job: PhaseJob, trial: Trial) -> None:
-    """Store a trial, and tell of it."""
+    """Store a trial and report it."""
     store.add([trial])
     told.tell(job.cell.key.get("family", job.cell.key.get("kind")), trial)

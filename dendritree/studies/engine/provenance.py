@@ -23,10 +23,10 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Environment:
-    """What a trial was run with and on. Trials of one run may come from several."""
+    """The software and hardware that a trial ran on. Trials of one run may come from several environments."""
 
     dendritree: str
-    """Version of this package, as `torch`, `numpy` and `python` of theirs."""
+    """Version of this package; `torch`, `numpy` and `python` are versions too."""
     torch: str
     numpy: str
     python: str
@@ -35,9 +35,9 @@ class Environment:
     cores: int
     """Cores this process may use."""
     ram: int
-    """Memory of the machine in bytes; 0 where the system does not tell."""
+    """Memory of the machine in bytes; 0 if the system does not report it."""
     commit: str | None
-    """Git commit of the package's source, with `-dirty` after changes; None outside its repository."""
+    """Git commit of the package's source, with `-dirty` if there are changes; None outside its repository."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -85,7 +85,7 @@ def current_environment() -> Environment:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use; all of the machine where the system does not tell (macOS)."""
+    """Cores that this process may use; all cores if the system does not report it (macOS)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -98,7 +98,7 @@ def differences(old: Any, new: Any, prefix: str = "") -> list[str]:
     if isinstance(old, list) and isinstance(new, list):
         old, new = dict(enumerate(old)), dict(enumerate(new))
     if not (isinstance(old, dict) and isinstance(new, dict)):
-        same = type(old) is type(new) and old == new  # 1 is neither 1.0 nor True, as in JSON
+        same = type(old) is type(new) and old == new  # 1, 1.0 and True are different, as in JSON
         return [] if same else [f"{prefix}: {old!r} -> {new!r}"]
     lines = []
     for key in sorted({*old, *new}):
@@ -127,9 +127,9 @@ def _ram_bytes() -> int:
 
 
 def _commit() -> str | None:
-    """The commit of the source, only if the package lies at the top of its repository.
+    """The commit of the source, only if the package is at the top of its repository.
 
-    Otherwise it is installed, perhaps into a folder of somebody else's repository, whose commit says nothing.
+    Otherwise it is installed, possibly inside another repository, whose commit says nothing about it.
     """
     try:
         top = _git("rev-parse", "--show-toplevel")
@@ -140,6 +140,6 @@ def _commit() -> str | None:
 
 
 def _git(*arguments: str) -> str:
-    # No optional locks: a look at the repository must not disturb whoever works in it.
+    # No optional locks: reading the repository must not disturb anyone who works in it.
     command = ["git", "--no-optional-locks", "-C", str(PACKAGE), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()

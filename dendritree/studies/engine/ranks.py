@@ -1,4 +1,4 @@
-"""Ranks of models over many data sets: Friedman's test and Nemenyi's critical difference, as Demšar (2006) has them.
+"""Ranks of models over many data sets: Friedman's test and Nemenyi's critical difference, following Demšar (2006).
 
 J. Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7 (2006), 1-30. Needs the extra
 `experiments` (scipy).
@@ -16,30 +16,30 @@ from ...errors import OptionError, import_extra
 from .statistics import SIGNIFICANT
 
 DIGITS = 12
-"""Scores that differ after this digit only are a tie: sums of the same numbers in another order."""
+"""Scores that differ only beyond this digit are ties: sums of the same numbers in another order."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Mean ranks of models, the first the best, and which of them cannot be told apart."""
+    """Mean ranks of models, best first, and which of them do not differ significantly."""
 
     names: tuple[str, ...]
     ranks: tuple[float, ...]
     """The mean rank of each model over the data sets; 1 is the best."""
     count: int
-    """Data sets."""
+    """Number of data sets."""
     critical: float
-    """Nemenyi's critical difference, q sqrt(k (k + 1) / (6 N)): mean ranks that differ by less are not told apart."""
+    """Nemenyi's critical difference, q sqrt(k (k + 1) / (6 N)): smaller differences of mean ranks are insignificant."""
     chi_square: float
     """Friedman's statistic, without correction for ties."""
     f: float
-    """Iman and Davenport's statistic made of it, F-distributed with k - 1 and (k - 1)(N - 1) degrees of freedom."""
+    """Iman and Davenport's statistic from it, F-distributed with k - 1 and (k - 1)(N - 1) degrees of freedom."""
     p: float
-    """Of the hypothesis that all models are equally good; NaN with fewer than two data sets."""
+    """The p value of the hypothesis that all models are equally good; NaN with fewer than two data sets."""
 
     @property
     def groups(self) -> tuple[tuple[int, int], ...]:
-        """First and last place of each group of models that are not told apart; none inside another.
+        """First and last position of each group of models that do not differ significantly; none is inside another.
 
         >>> Ranking(("a", "b", "c"), (1.2, 1.9, 2.9), 10, 1.05, 9.0, 7.0, 0.01).groups
         ((0, 1), (1, 2))
@@ -53,11 +53,11 @@ class Ranking:
 
 
 def rank_models(scores: Mapping[str, Sequence[float]], significance: float = SIGNIFICANT) -> Ranking:
-    """The mean ranks of models by their scores, the higher the better, on the same data sets; ties share their ranks.
+    """The mean ranks of models by their scores on the same data sets (higher is better); ties share their ranks.
 
     Args:
-        scores: of each model by its name, one per data set, in the same order.
-        significance: of Nemenyi's test.
+        scores: the scores of each model by its name, one per data set, in the same order.
+        significance: the level of Nemenyi's test.
 
     >>> found = rank_models({"a": [0.9, 0.8, 0.7], "b": [0.8, 0.7, 0.7], "c": [0.7, 0.9, 0.6]})
     >>> found.names, [round(rank, 3) for rank in found.ranks]
@@ -89,7 +89,7 @@ def rank_models(scores: Mapping[str, Sequence[float]], significance: float = SIG
 
 
 def critical_difference(models: int, count: int, significance: float = SIGNIFICANT) -> float:
-    """Nemenyi's critical difference of mean ranks, for so many models and data sets.
+    """Nemenyi's critical difference of mean ranks for a number of models and data sets.
 
     >>> round(critical_difference(4, 14), 2)
     1.25

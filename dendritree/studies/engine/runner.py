@@ -1,7 +1,7 @@
-"""Doing jobs in other processes: one path through `concurrent.futures`, for processes here and for a Dask cluster.
+"""Run jobs in other processes: one path through `concurrent.futures`, for local processes and for a Dask cluster.
 
-A job that its worker did not survive is done again; one that raises is our bug and is shown. Results go to a callback
-in this process, the only one that writes.
+A job whose worker died is run again; a job that raises is a bug of ours, and the error propagates. Results go to a
+callback in this process, the only one that writes.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from ...models import MLNBinaryClassifier
 from .provenance import usable_cores
 
 Job = TypeVar("Job")
-"""A piece of work: a picklable description that compares equal to itself alone."""
+"""A piece of work: a picklable description that is equal only to itself."""
 Done = TypeVar("Done")
 BACKENDS = ("loky", "dask", "here")
-"""Where jobs are done: processes of this machine, a Dask cluster, or this very process (for a debugger)."""
+"""Where jobs run: processes of this machine, a Dask cluster, or this process itself (for a debugger)."""
 LOSSES_IN_A_ROW = 3
-"""How often workers may die without a single job done in between, before we give up."""
+"""How many times in a row workers may die without a job being finished before we give up."""
 SILENCE = 10.0
-"""Seconds without a word from a Dask scheduler after which it counts as gone."""
+"""Seconds without a response from a Dask scheduler after which it counts as lost."""
 _TORCH = threading.Lock()
-"""One job at a time in a process: torch's random numbers are the process's, and a Dask worker may have threads."""
+"""One job at a time per process: torch's random state is global to it, and a Dask worker may have several threads."""
 
 
 class Observer(Protocol):
-    """What every study tells while it runs; a progress display is one. Called in the process that asked."""
+    """Receives the progress of a study, for example to display it. Called in the process that started the study."""
 
     def __call__(self, what: str, done: int, total: int, note: str = "") -> None:
-        """`done` of `total` trials of a step are there; `note` says how it stands."""
+        """`done` of `total` trials of the step `what` are finished; `note` is a short status."""
 
 
 def silent(what: str, done: int, total: int, note: str = "") -> None:
@@ -49,16 +49,16 @@ def silent(what: str, done: int, total: int, note: str = "") -> None:
 
 
 class WorkersLostError(DendritreeError):
-    """Workers died again and again."""
+    """Workers died repeatedly."""
 
 
 class Workers:
-    """Where jobs are done. A context manager; `executor()` gives a live executor, a new one after a loss.
+    """Where jobs run. A context manager; `executor()` returns a live executor, a new one after workers were lost.
 
     Args:
         backend: one of `BACKENDS`.
-        count: processes; as many as this process may use cores by default. A cluster of the user's has its own.
-        address: of the user's Dask scheduler; without one, `dask` starts a cluster of its own on this machine.
+        count: number of processes; by default, the number of cores this process may use. Ignored with `address`.
+        address: address of the user's Dask scheduler; without one, `dask` starts a cluster on this machine.
     """
 
     def __init__(self, backend: str = "loky", *, count: int | None = None, address: str | None = None) -> None:
@@ -81,11 +81,11 @@ class Workers:
 
     @property
     def cores(self) -> int:
-        """Jobs that are done at the same time."""
+        """The number of jobs that run at the same time."""
         return max(1, self._cores)
 
     def check_alive(self) -> None:
-        """Raise if a cluster is gone; its futures would never end."""
+        """Raise if the cluster is gone; its futures would never finish."""
         if self._client is None or self._client.status == "running":
             self._silent_since = None
         elif self._silent_since is None:
@@ -115,10 +115,10 @@ class Workers:
         return found
 
     def lost(self) -> None:
-        """Forget an executor whose workers died, without waiting for work that nobody wants any more."""
+        """Discard an executor whose workers died, without waiting for work that is no longer needed."""
         if self._executor is None:
             return
-        if self.backend == "loky":  # kill the workers, they write nothing
+        if self.backend == "loky":  # killing the workers is safe: they write nothing
             self._executor.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
         else:
             self._executor.shutdown(wait=False)
@@ -134,8 +134,8 @@ class Workers:
 
 
 def _begin_worker(parent: int) -> None:
-    """Leave Ctrl-C to the parent, and end when the parent was killed: nobody else would end us."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for workers that were started to replace another
+    """Leave Ctrl-C to the parent, and exit if the parent is killed: nothing else would end this process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for workers that replace another
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -147,11 +147,11 @@ def _begin_worker(parent: int) -> None:
 
 @contextlib.contextmanager
 def _without_ctrl_c() -> Iterator[None]:
-    """Ignore Ctrl-C for a moment: processes started meanwhile ignore it from their first one on.
+    """Ignore Ctrl-C for a moment: processes started in the meantime ignore it from the beginning.
 
     (A blocked signal would be inherited too, but the standard library's resource tracker unblocks it.)
     """
-    if threading.current_thread() is not threading.main_thread():  # only there may it be set, and only there it counts
+    if threading.current_thread() is not threading.main_thread():  # signals are set and handled only there
         yield
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -170,17 +170,17 @@ def run_jobs(
     data_dir: str | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> None:
-    """Do all jobs, each at least once; `on_done` gets the result of each as it is done, in this process.
+    """Run all jobs, each at least once; `on_done` gets each result as soon as it is available, in this process.
 
     Args:
-        jobs: what to do, the first ones first.
-        workers: where.
-        on_done: what to do with a result; a job whose worker died comes here only when it was done in the end.
-        work: does a job, in a worker: a function of a module.
+        jobs: the jobs, in the order in which they start.
+        workers: where the jobs run.
+        on_done: called with each job and its result; for a job whose worker died, only once it has succeeded.
+        work: runs a job in a worker: a function at module level.
         data_dir: where the workers look for data sets first.
-        stop: asked before a job is begun; once it says yes no more are.
+        stop: called before each job starts; once it returns True, no more jobs start.
     """
-    data_dir = None if data_dir is None else str(followed(data_dir))  # workers may have another folder
+    data_dir = None if data_dir is None else str(followed(data_dir))  # workers may have another working directory
     if workers.backend == "here":
         for job in jobs:
             if stop is None or not stop():
@@ -202,7 +202,7 @@ def run_jobs(
             losses += 1
             if losses >= LOSSES_IN_A_ROW:
                 raise WorkersLostError(
-                    f"workers must live to finish a job: {losses} times in a row they did not ({last_loss})"
+                    f"workers must survive to finish a job: they died {losses} times in a row ({last_loss})"
                 ) from None
             workers.lost()
         waiting = unfinished
@@ -215,11 +215,11 @@ def _submitted(
     data_dir: str | None,
     stop: Callable[[], bool] | None,
 ) -> Iterator[tuple[Job, Future[Any]]]:
-    """Submit jobs a few ahead of the workers, give back each as it ends; an executor that broke ends them all."""
+    """Submit jobs, a few ahead of the workers, and yield each as it finishes; a broken executor fails them all."""
     executor, queue = workers.executor(), list(reversed(jobs))
     pending: dict[Future[Any], Job] = {}
     first = True
-    # Enough that no worker waits for the next one; but jobs in a worker's queue could not be called back.
+    # Enough that no worker has to wait; but with `stop`, no more, since queued jobs cannot be recalled.
     ahead = 4 * workers.cores if stop is None else workers.cores
     while queue or pending:
         if queue and stop is not None and stop():
@@ -243,7 +243,7 @@ def _submitted(
 
 
 def _lost_errors() -> tuple[type[BaseException], ...]:
-    """What executors raise when workers died; a Dask cluster has errors of its own."""
+    """The errors that executors raise when workers die; a Dask cluster has its own."""
     errors: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
     with contextlib.suppress(ImportError):
         from distributed.client import FutureCancelledError
@@ -255,7 +255,7 @@ def _lost_errors() -> tuple[type[BaseException], ...]:
 
 @contextlib.contextmanager
 def alone_on_one_thread() -> Iterator[None]:
-    """Train with one thread of torch and no other job of this process; torch's random numbers are put back."""
+    """Train with one torch thread and no other job in this process; torch's random state is restored afterwards."""
     with _TORCH:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -269,7 +269,7 @@ def alone_on_one_thread() -> Iterator[None]:
 
 @functools.cache
 def _load_kernels() -> None:
-    """Load the fused kernels, or compile them, and what torch loads late, before a clock runs: once per process."""
+    """Load or compile the fused kernels, and what torch loads lazily, before anything is timed: once per process."""
     with torch.random.fork_rng(devices=[]):
         model = MLNBinaryClassifier(4, branching=2, dropout=0.5)
         optimizer = torch.optim.Adam(model.parameters(), fused=True)

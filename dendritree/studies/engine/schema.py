@@ -1,8 +1,8 @@
 """The tables of a run's SQLite file, and trials as their rows.
 
-Three things SQLite does to floats decide the types here. It writes NaN as NULL: so a NULL among curves and scores means
-NaN. A column declared REAL keeps whole numbers as integers and loses the sign of -0.0: so floats go to columns without
-a type, which keep the double as it is. And float32 is not a type it takes: so everything becomes a plain float first.
+Three properties of SQLite determine the types here. It stores NaN as NULL, so NULL among curves and scores means NaN.
+A column declared REAL stores whole numbers as integers and loses the sign of -0.0, so floats go to columns without a
+type, which store the double unchanged. And it does not accept float32, so everything is converted to float first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...errors import DendritreeError, FormatError, OptionError, check_int
 from ...storage.models import decode_argument, encode_argument
 from .trial import CURVES, Trial, key_text
 
-APPLICATION_ID = 0x64656E64  # "dend": how a run is told from any other SQLite file
+APPLICATION_ID = 0x64656E64  # "dend": distinguishes a run from other SQLite files
 FORMAT_VERSION = 2
 SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
@@ -49,7 +49,7 @@ CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);  -- what a study
 
 
 def describe(trial: Trial) -> str:
-    """A trial as messages name it.
+    """How messages refer to a trial.
 
     >>> describe(Trial("fair", {"task": "mnist", "trial": 3}, 1, {}, 10, 0.1, {}))
     'fair: task mnist, trial 3'
@@ -58,7 +58,7 @@ def describe(trial: Trial) -> str:
 
 
 def check_trial(trial: Trial) -> None:
-    """Reject a trial that the tables could not give back as it is."""
+    """Reject a trial that the tables could not return unchanged."""
     name = describe(trial)
     if not isinstance(trial.study, str):
         raise OptionError(f"study of a trial must be a string: got {trial.study!r:.60}")
@@ -69,7 +69,7 @@ def check_trial(trial: Trial) -> None:
     if len(set(lengths.values())) > 1 or not lengths["val_loss"]:
         raise OptionError(f"curves must have one value per epoch, at least one: {name} has {lengths}")
     if not -(2**63) <= operator.index(trial.seed) < 2**63:
-        raise OptionError(f"seed must fit 64 bits with a sign: {name} has {trial.seed}")
+        raise OptionError(f"seed must be a signed 64-bit integer: {name} has {trial.seed}")
     for key, value in trial.key.items():
         if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
             raise OptionError(f"a key must hold strings and finite numbers: {name} has {key} {value!r}")
@@ -121,7 +121,7 @@ def read_trials(connection: sqlite3.Connection, wanted: dict[str, Any], *, with_
         for id_, study, _, seed, config, parameters, seconds, key in rows
     ]
     for trial in found:
-        check_trial(trial)  # what was not written by us may be anything
+        check_trial(trial)  # another program may have written anything
     return sorted(found, key=lambda trial: (trial.study, list(trial.key.values())))
 
 
@@ -138,7 +138,7 @@ def _mapping(text: Any) -> dict[str, Any]:
 
 
 def number(stored: Any) -> float:
-    """A float as SQLite gave it back."""
+    """Convert a number stored in SQLite to a float; NULL is NaN."""
     if not isinstance(stored, int | float | None):
         raise FormatError(f"a curve, a score and seconds must be numbers: got {stored!r:.60}")
     return math.nan if stored is None else float(stored)

@@ -1,4 +1,4 @@
-"""Sections that any study's report has: the machine and the settings of a run."""
+"""Sections of every study's report: the machine and the settings of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .store import RunStore
 
 
 def run_info(store: RunStore) -> dict[str, Any]:
-    """When a run was started, its machines and its settings, as `machine_section` takes them."""
+    """When a run was started, its machines and its settings: the input of `machine_section`."""
     info: dict[str, Any] = {"begun": store.created}
     for number, machine in enumerate(store.environments, 1):
         info[f"machine {number}"] = asdict(machine) | {"ram": f"{machine.ram / 2**30:.1f} GiB" if machine.ram else None}
@@ -20,7 +20,7 @@ def run_info(store: RunStore) -> dict[str, Any]:
 
 
 def machine_section(info: Mapping[str, Any]) -> Section:
-    """Machine, versions and settings, as the store keeps them; a nested mapping is a group of its own."""
+    """Machine, versions and settings from the store; each nested mapping becomes a group."""
     inner = {key: value for key, value in info.items() if isinstance(value, Mapping)}
     outer = {key: value for key, value in info.items() if key not in inner}
     rows = [("run", "", *pair) for pair in flat(outer)]

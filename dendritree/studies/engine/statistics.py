@@ -1,6 +1,6 @@
 """Statistics and verdicts of a few trials: numbers in, numbers out. Needs the extra `experiments` (scipy).
 
-Anything that the numbers cannot tell, as a spread from one of them, is NaN; there is never a warning.
+Anything that cannot be determined, such as the spread of a single number, is NaN; there are no warnings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...errors import import_extra
 
 CONFIDENCE = 0.95
-"""Of every interval here."""
+"""Confidence level of all intervals."""
 SIGNIFICANT = 0.05
 """A corrected p value below this decides a comparison."""
 RESAMPLES = 10_000
@@ -34,7 +34,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two means, its confidence interval, and the p value of its test; NaN where unknown."""
+    """A difference of two means, its confidence interval, and the p value of its test; NaN if unknown."""
 
     mean: float
     low: float
@@ -46,7 +46,7 @@ class Difference:
 
     @property
     def state(self) -> str | None:
-        """The verdict: `ahead`, `behind`, or `undecided`; None where the trials are too few to tell.
+        """The verdict: `ahead`, `behind`, or `undecided`; None if there are too few trials.
 
         A p value decides if there is one, otherwise whether the interval contains 0.
 
@@ -62,7 +62,7 @@ class Difference:
         return "ahead" if self.mean > 0 else "behind"
 
     def scaled(self, factor: float) -> Difference:
-        """In another unit."""
+        """The same difference in another unit."""
         return replace(self, mean=self.mean * factor, low=self.low * factor, high=self.high * factor)
 
 
@@ -83,22 +83,22 @@ def spread(values: Sequence[float]) -> Spread:
     array = np.asarray(values, dtype=np.float64)
     if not array.size:
         return Spread(math.nan, math.nan)
-    if (array == array[0]).all():  # a rounded mean of equal values may miss them, and a spread of 1e-17 is a lie
+    if (array == array[0]).all():  # rounding may shift the mean of equal values and give a spread of 1e-17
         return Spread(float(array[0]), 0.0 if array.size > 1 and np.isfinite(array[0]) else math.nan)
     if not np.isfinite(array).all():
         with np.errstate(invalid="ignore"):
             return Spread(float(array.sum() / array.size), math.nan)
     mean = math.fsum(array) / array.size
-    with np.errstate(over="ignore"):  # of numbers whose squares are none
+    with np.errstate(over="ignore"):  # squares of huge numbers overflow
         squares = (array - mean) ** 2
     return Spread(mean, math.sqrt(math.fsum(squares) / (array.size - 1)))
 
 
 def expected_best(scores: Sequence[float]) -> Spread:
-    """Mean and standard deviation of the best score of a search, if it drew as often again from what it tried.
+    """Mean and standard deviation of the best score of a search, if it drew equally often from the scores it found.
 
-    Dodge et al. (2019), "Show your work": the best of n draws from n scores is at most the i-th in rising order with
-    probability (i / n)^n. The standard deviation is the luck of the search. Scores that are not finite count as
+    Dodge et al. (2019), "Show your work": the best of n draws from n scores is at most the i-th in ascending order with
+    probability (i / n)^n. The standard deviation measures the noise of the search. Scores that are not finite count as
     the worst.
 
     >>> found = expected_best([0.1, 0.2, 0.3])
@@ -117,11 +117,11 @@ def expected_best(scores: Sequence[float]) -> Spread:
 
 
 class Luck(NamedTuple):
-    """What adds to the uncertainty of a mean besides the spread of its sample."""
+    """A source of uncertainty of a mean besides the spread of its sample, such as the noise of a search."""
 
     sd: float
     df: float
-    """Degrees of freedom that the standard deviation was estimated with."""
+    """Degrees of freedom of the estimated standard deviation."""
 
 
 def welch(first: Sequence[float], second: Sequence[float], luck: Sequence[Luck] = ()) -> Difference:
@@ -131,8 +131,8 @@ def welch(first: Sequence[float], second: Sequence[float], luck: Sequence[Luck] 
 
     Args:
         first, second: the samples.
-        luck: of either mean, each independent of everything else; their variances are added to those of the means, and
-            their degrees of freedom counted as Satterthwaite does.
+        luck: further uncertainty of either mean, independent of everything else; its variances are added to those of
+            the means, with degrees of freedom after Satterthwaite.
 
     >>> result = welch([0.80, 0.82, 0.84], [0.70, 0.74, 0.78])
     >>> round(result.mean, 3), round(result.df, 2), round(result.p, 4)
@@ -149,7 +149,7 @@ def welch(first: Sequence[float], second: Sequence[float], luck: Sequence[Luck] 
         statistic = math.copysign(math.inf, mean) if mean else 0.0
         return Difference(mean, mean, mean, 0.0 if mean else 1.0, statistic)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of nearly equal values
+        warnings.simplefilter("ignore")  # about nearly equal values
         test = _scipy_stats().ttest_ind(first, second, equal_var=False)
         low, high = test.confidence_interval(CONFIDENCE)
     return Difference(mean, float(low), float(high), float(test.pvalue), float(test.statistic), float(test.df))
@@ -166,7 +166,7 @@ def _t_test(mean: float, variances: Sequence[tuple[float, float]]) -> Difference
 
 
 def welch_of(first: Spread, second: Spread, counts: tuple[int, int]) -> Difference:
-    """Welch's test of two means of which only the deviations and the numbers of values are known.
+    """Welch's test of two means, given only the standard deviations and the sample sizes.
 
     >>> result = welch_of(Spread(0.82, 0.02), Spread(0.74, 0.04), (3, 3))
     >>> round(result.mean, 3), round(result.df, 2), round(result.p, 4)
@@ -179,7 +179,7 @@ def welch_of(first: Spread, second: Spread, counts: tuple[int, int]) -> Differen
 
 
 def one_more(values: Sequence[float], value: float) -> Difference:
-    """Whether a value could be one more of a sample: the sample's mean minus it, and Student's test.
+    """Student's test of whether a value could belong to a sample: the mean of the sample minus the value.
 
     >>> round(one_more([0.4, 0.5, 0.6], 0.5).p, 3), round(one_more([0.4, 0.5, 0.6], 1.0).p, 3)
     (1.0, 0.049)
@@ -194,9 +194,9 @@ def one_more(values: Sequence[float], value: float) -> Difference:
 def paired_difference(
     first: Sequence[float], second: Sequence[float], test_to_train: float, *, most: float = math.inf
 ) -> Difference:
-    """Mean of first minus second over splits, with its interval, clipped at the `most` that two may differ.
+    """Mean of first minus second over splits, with its interval, clipped at `most`, the largest possible difference.
 
-    Splits share training rows, so their scores are not independent: the variance is corrected as by Nadeau and Bengio
+    Splits share training rows, so their scores are not independent: the variance is corrected after Nadeau and Bengio
     (2003), s² (1 / n + test rows / training rows).
 
     >>> paired_difference([0.9, 0.8], [0.8, 0.7], 0.5).mean
@@ -230,7 +230,7 @@ def paired_mean(first: Sequence[float], second: Sequence[float], test_to_train: 
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction of a family of tests, in the order given. NaN is no test and stays NaN.
+    """Holm's step-down correction of a family of tests, in the given order. NaN is not a test and stays NaN.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03, 0.005])]
     [0.03, 0.06, 0.06, 0.02]
@@ -251,10 +251,10 @@ def corrected(tests: Iterable[Difference]) -> list[Difference]:
 
 
 def hedges_g(first: Sequence[float], second: Sequence[float]) -> EffectSize:
-    """Hedges' g: the difference of means over the pooled sd, without its small-sample bias.
+    """Hedges' g: the difference of means over the pooled sd, corrected for small-sample bias.
 
-    The factor is the exact one, `gamma(m / 2) / (sqrt(m / 2) gamma((m - 1) / 2))` with m = n1 + n2 - 2; the interval
-    is the normal one with variance `(n1 + n2) / (n1 n2) + g^2 / (2 (n1 + n2))`. NaN where there is no spread.
+    The correction factor is the exact one, `gamma(m / 2) / (sqrt(m / 2) gamma((m - 1) / 2))` with m = n1 + n2 - 2; the
+    interval is normal with variance `(n1 + n2) / (n1 n2) + g^2 / (2 (n1 + n2))`. NaN if there is no spread.
 
     >>> effect = hedges_g([0.80, 0.82, 0.84], [0.70, 0.74, 0.78])
     >>> round(effect.g, 3), round(effect.low, 3), round(effect.high, 3)
@@ -274,7 +274,7 @@ def hedges_g(first: Sequence[float], second: Sequence[float]) -> EffectSize:
 
 
 def bootstrap_mean(values: Sequence[float]) -> tuple[float, float]:
-    """The percentile bootstrap interval of a mean, the same in every call.
+    """The percentile bootstrap interval of a mean; deterministic.
 
     >>> low, high = bootstrap_mean([0.70, 0.74, 0.75, 0.77, 0.79, 0.80])
     >>> bool(0.70 < low < 0.7583 < high < 0.80)
@@ -286,7 +286,7 @@ def bootstrap_mean(values: Sequence[float]) -> tuple[float, float]:
     return _bootstrap_mean(tuple(array.tolist()))
 
 
-@functools.lru_cache(maxsize=4096)  # a report is renewed after every table, and most of its rows are as they were
+@functools.lru_cache(maxsize=4096)  # a report is rewritten after every table, and most of its rows do not change
 def _bootstrap_mean(values: tuple[float, ...]) -> tuple[float, float]:
     with np.errstate(over="ignore"):
         found = _scipy_stats().bootstrap(
@@ -297,13 +297,13 @@ def _bootstrap_mean(values: tuple[float, ...]) -> tuple[float, float]:
             method="percentile",
             rng=np.random.default_rng(BOOTSTRAP_SEED),
         )
-    # A rounded mean of equal values may fall a hair outside of them.
+    # Rounding may put the mean of equal values slightly outside their range.
     low, high = np.clip(found.confidence_interval, min(values), max(values))
     return float(low), float(high)
 
 
 def show_p(p: float) -> str:
-    """A p value as a sentence has it.
+    """Format a p value for a sentence.
 
     >>> show_p(0.0002), show_p(0.0421), show_p(math.nan)
     ('p < 0.001', 'p = 0.042', 'too few trials')

@@ -1,12 +1,12 @@
-"""The store of a run: one SQLite file, one writer, any number of readers; a trial is in it whole or not at all.
+"""The store of a run: one SQLite file, one writer, any number of readers; a trial is stored completely or not at all.
 
     run/
       trials.sqlite   the tables of schema.py
       trials.lock     held by the process that writes
       trials.sqlite-journal   only while something is being written
 
-The file uses SQLite's rollback journal, not its write-ahead log: what is committed is in the one file, and it can be
-read from a read-only folder or a network drive. Anything that a killed writer had not committed is undone by the next.
+The file uses SQLite's rollback journal, not its write-ahead log: everything committed is in a single file, which can be
+read from a read-only folder or a network drive. What a killed writer had not committed is undone by the next writer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Kept = TypeVar("Kept")
 
 
 class RunStore:
-    """The trials of one run. Made by `create_or_open` and `open_for_reading`; a context manager that closes itself.
+    """The trials of one run. Created by `create_or_open` and `open_for_reading`; closed when used as a context manager.
 
     >>> import tempfile
     >>> curves = {"train_loss": [2.0, 1.0], "val_loss": [2.0, 3.0], "train_acc": [0.4, 0.9], "val_acc": [0.5, 0.6]}
@@ -57,14 +57,14 @@ class RunStore:
 
     @classmethod
     def create_or_open(cls, folder: str | os.PathLike[str], config: Mapping[str, Any]) -> RunStore:
-        """Open the run in `folder` for writing; make it, and the folder, if there is none.
+        """Open the run in `folder` for writing; create it, and the folder, if necessary.
 
-        A run resumes only with the config and the versions of dendritree and torch that it was started with; anything
-        else is rejected with the difference, and nothing is changed.
+        A run resumes only with the config and the versions of dendritree and torch that it was started with; otherwise
+        an error states the differences, and nothing is changed.
 
         Args:
             folder: the run folder.
-            config: everything that decides the results, as JSON values.
+            config: everything that determines the results, as JSON values.
 
         >>> import tempfile
         >>> folder = tempfile.mkdtemp()
@@ -97,7 +97,7 @@ class RunStore:
 
     @classmethod
     def open_for_reading(cls, folder: str | os.PathLike[str]) -> RunStore:
-        """Open the run in `folder` to look at it: nothing in the folder is written, even while a writer is at work.
+        """Open the run in `folder` read-only: nothing in the folder is written, even while a writer is active.
 
         >>> RunStore.open_for_reading("no/such/run")
         Traceback (most recent call last):
@@ -112,7 +112,7 @@ class RunStore:
     # ------------------------------------------------------------------------------------------------------- writing
 
     def add(self, trials: Sequence[Trial]) -> None:
-        """Store trials with their curves and weights, all of them or none; one that is there already is rejected."""
+        """Store trials with their curves and weights, all of them or none; a trial that is already stored raises."""
         for trial in trials:
             check_trial(trial)
         created = _now()
@@ -125,19 +125,19 @@ class RunStore:
                     raise OptionError(f"a trial is stored once: {known}") from None
 
     def set_fact(self, name: str, value: Any) -> None:
-        """Keep what a study measured besides its trials, as JSON values; the last one counts."""
+        """Store something that a study measured besides its trials, as JSON values; replaces an earlier value."""
         with self._writing() as connection:
             connection.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, _canonical_json(value)))
 
     def _writing(self) -> Any:
         if self._lock is None:
-            raise OptionError(f"a store opened for reading takes nothing new: {self.folder}")
+            raise OptionError(f"a store must be open for writing to store anything: {self.folder} is open for reading")
         return self._database.transaction("IMMEDIATE")
 
     # ------------------------------------------------------------------------------------------------------- reading
 
     def read_fact(self, name: str, read: Callable[[Any], Kept], default: Any = None) -> Kept:
-        """What `read` makes of what `set_fact` kept; a fact that it cannot read raises `FormatError`."""
+        """Apply `read` to a value stored by `set_fact`; a value that it cannot read raises `FormatError`."""
         with self._database.reading() as connection:
             found = connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
             return read(json.loads(found[0]) if found else default)
@@ -160,7 +160,7 @@ class RunStore:
 
     @property
     def environments(self) -> list[Environment]:
-        """Versions and machines that trials of this run came from; the first began it."""
+        """Versions and machines that the trials of this run came from; the first one started it."""
         columns = list(Environment.__dataclass_fields__)
         names = ", ".join(f'"{column}"' for column in columns)
         with self._database.reading() as connection:
@@ -168,7 +168,7 @@ class RunStore:
             return [Environment(**dict(zip(columns, row, strict=True))) for row in rows]
 
     def present(self) -> set[tuple[str, str]]:
-        """Study and key, as `key_text` writes it, of all trials stored."""
+        """Study and key, as `key_text` writes it, of all stored trials."""
         with self._database.reading() as connection:
             return set(connection.execute("SELECT study, key FROM trial"))
 
@@ -176,21 +176,21 @@ class RunStore:
         """The trials with their curves, in the order of their keys.
 
         Args:
-            with_weights: also read the weights; without, `weights` is None in every trial.
-            wanted: values that the key must have, as `task="mnist"`.
+            with_weights: also read the weights; otherwise `weights` is None in every trial.
+            wanted: values that the key must have, such as `task="mnist"`.
         """
         return self.read_trials(lambda trial: trial, with_weights=with_weights, **wanted)
 
     def read_trials(self, read: Callable[[Trial], Kept], *, with_weights: bool = False, **wanted: Value) -> list[Kept]:
-        """What `read` makes of each of the `trials`; a trial that it cannot read raises `FormatError`."""
-        with self._database.reading() as connection:  # one moment for trials and curves
+        """Apply `read` to each of the `trials`; a trial that it cannot read raises `FormatError`."""
+        with self._database.reading() as connection:  # one snapshot for trials and curves
             return [read(trial) for trial in read_trials(connection, wanted, with_weights=with_weights)]
 
     def export(self, folder: str | os.PathLike[str], format: str = "csv") -> list[Path]:  # noqa: A002
         """Write all trials to `trials` and all epochs to `history` in `folder`, as CSV or Parquet; return the paths.
 
         Args:
-            folder: where to, made if needed.
+            folder: where to write; created if necessary.
             format: `csv`, or `parquet`, which needs pyarrow.
         """
         from .export import export_tables
@@ -227,7 +227,7 @@ def _check_same_run(database: Database, config: dict[str, Any], environment: Env
 
 
 def _remember(database: Database, environment: Environment) -> int:
-    """The id of the environment among the run's own, where it is written once."""
+    """The id of the environment in the run's table, to which it is added once."""
     columns = asdict(environment) | {"machine": environment.machine}
     names = ", ".join(f'"{name}"' for name in columns)
     same = " AND ".join(f'"{name}" IS ?' for name in columns)

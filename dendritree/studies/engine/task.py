@@ -1,4 +1,4 @@
-"""A task: what is to be learned, how well it was, and the examples as every model gets them."""
+"""A task: what is to be learned, how it is scored, and the examples as every model gets them."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ __all__ = ["BATCH_SIZE", "CLIP", "FEWEST_EPOCHS", "MOST_EPOCHS", "Task", "digest
 BATCH_SIZE = 256
 FEWEST_EPOCHS, MOST_EPOCHS = 5, 400
 MOST_SCALED = (-2.0, 2.0)
-"""Where most scaled inputs are."""
+"""The range that most scaled inputs are in."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be learned: sizes and kind of the answer."""
+    """What is to be learned: sizes, and the kind of output."""
 
     in_features: int
     classes: int | None
-    """Number of classes; None for a quantity."""
+    """Number of classes; None for regression."""
     image_shape: tuple[int, int, int] | None = None
     """Channels, height and width of an input that is an image; None for a table."""
     dataset: str = ""
-    """Name of the data set; empty for a split of the user's."""
+    """Name of the data set; empty for a split that the user passed."""
     examples: int | None = None
     """Number of training examples, the first ones of the data set; None for all."""
     digest: str = field(default="", repr=False)
-    """Of the user's own data, so that other data is another task; empty for a built-in data set."""
+    """Digest of the user's own data, so that other data is another task; empty for a built-in data set."""
     trained: int = field(default=0, compare=False, repr=False)
     """Number of training examples of the user's own data."""
     bounds: tuple[float, float] | None = field(default=None, compare=False, repr=False)
-    """From the least to the greatest input of the user's own images, scaled."""
+    """The smallest and largest input of the user's own images, scaled."""
     held: Split | None = field(default=None, compare=False, repr=False)
     """The user's own data, not scaled."""
     file: str = field(default="", compare=False, repr=False)
@@ -57,7 +57,7 @@ class Task:
 
     @classmethod
     def parse(cls, text: str) -> Task:
-        """The task of a built-in data set, as `mnist`, or `mnist:128` for its first 128 training examples.
+        """The task of a built-in data set, such as `mnist`, or `mnist:128` for its first 128 training examples.
 
         >>> Task.parse("mnist:128").examples
         128
@@ -72,9 +72,9 @@ class Task:
 
     @classmethod
     def named(cls, data: Any, *, target: Any = None, image: Sequence[int] | None = None) -> Task:
-        """The task of anything that `load_dataset` takes; of names and paths also with `:128` for so many examples.
+        """The task of anything that `load_dataset` takes; names and paths may end in `:128` for 128 training examples.
 
-        A built-in data set is loaded when it is needed, anything else here.
+        A built-in data set is loaded when it is needed, anything else immediately.
 
         >>> import numpy
         >>> Task.named((numpy.random.rand(20, 6, 6), numpy.arange(20) % 2))
@@ -109,7 +109,7 @@ class Task:
 
     @classmethod
     def of(cls, split: Split, image_shape: Sequence[int] | None = None) -> Task:
-        """The task of a split: classes where y holds whole numbers from 0, a quantity where y is a float.
+        """The task of a split: classification if y holds integers from 0, regression if y is a float.
 
         >>> Task.of(load_dataset("digits"))
         Task(in_features=64, classes=10, image_shape=(1, 8, 8), dataset='', examples=None)
@@ -135,7 +135,7 @@ class Task:
     # ---------------------------------------------------------------------------------------------- the user's own data
 
     def kept_in(self, folder: Path) -> Task:
-        """The same task with a copy of its data in a folder, for other processes; a built-in one as it is."""
+        """The same task with a copy of its data in a folder, for other processes; a built-in task is unchanged."""
         if self.held is None:
             return self
         file = folder / f"{self.digest}.npz"
@@ -144,14 +144,14 @@ class Task:
         return replace(self, held=None, file=str(followed(file)))
 
     def as_fact(self) -> dict[str, Any]:
-        """What a run keeps of the user's own data, so that a report needs the data no more; JSON values."""
+        """What a run stores about the user's own data, so that a report does not need the data; JSON values."""
         shape = None if self.image_shape is None else list(self.image_shape)
         sizes = {"in_features": self.in_features, "classes": self.classes, "image_shape": shape}
         return {**sizes, "digest": self.digest, "trained": self.trained}
 
     @classmethod
     def from_fact(cls, name: str, fact: Any) -> Task:
-        """The task of a name in a run with what was kept of its data; of a built-in one, where nothing was."""
+        """The task of a name in a run, given what was stored about its data; a built-in task if nothing was."""
         if fact is None:
             return cls.parse(name)
         dataset, colon, examples = name.rpartition(":")
@@ -165,7 +165,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        """The data set, and how many of its examples.
+        """The name of the data set, and the number of examples if it is limited.
 
         >>> Task.parse("mnist").name, Task.parse("mnist:128").name
         ('mnist', 'mnist:128')
@@ -183,19 +183,19 @@ class Task:
 
     @property
     def out_features(self) -> int:
-        """Outputs of a model: one per class; one for binary classification or a quantity."""
+        """Outputs of a model: one per class; one for binary classification or regression."""
         return self.classes if self.classes is not None and self.classes > 2 else 1
 
     @property
     def loss(self) -> str:
-        """The loss of `dendritree.fit`."""
+        """The name of the loss in `dendritree.fit`."""
         if self.classes is None:
             return "squared-error"
         return "cross-entropy" if self.classes > 2 else "binary-logits"
 
     @property
     def metric(self) -> str:
-        """What is compared: `accuracy`, or `rmse` for a quantity, of which less is better."""
+        """What is compared: `accuracy`, or `rmse` for regression, where lower is better."""
         return "accuracy" if self.classes is not None else "rmse"
 
     def score(self, loss: float, accuracy: float) -> float:
@@ -209,14 +209,14 @@ class Task:
         return math.nan if math.isnan(loss) else accuracy
 
     def goodness(self, score: float) -> float:
-        """A score so that more is better whatever the metric; NaN is worst."""
+        """A score signed so that higher is better whatever the metric; NaN is worst."""
         if math.isnan(score):
             return -math.inf
         return score if self.metric == "accuracy" else -score
 
     @property
     def input_range(self) -> tuple[float, float]:
-        """Where the inputs of `load` lie: from the darkest to the lightest pixel, most values of a table.
+        """The range of the inputs of `load`: from the darkest to the lightest pixel, or most values of a table.
 
         >>> Task.parse("mnist").input_range
         (-0.424, 2.821)
@@ -232,7 +232,7 @@ class Task:
 
 
 def epochs_for(examples: int, steps: int) -> int:
-    """Passes over so many examples that make about `steps` steps; never very few, never very many.
+    """Epochs over a number of examples that make about `steps` steps, within limits.
 
     >>> epochs_for(50_000, steps=4000), epochs_for(128, steps=4000)
     (21, 400)
@@ -247,12 +247,12 @@ def _load(task: Task, data_dir: str | None) -> Split:
     split = load_dataset(task.dataset, data_dir=data_dir)
     if task.examples is not None:
         split = first_examples(split, task.examples)
-    Task.of(split)  # a text has no rows of floats
+    Task.of(split)  # raises for text, which has no rows of floats
     return split.scaled()
 
 
 def digest(split: Split) -> str:
-    """Differs for other data: every x and y, shapes and names."""
+    """A digest of the data: every x and y, shapes and names."""
     found = hashlib.sha256(repr((split.image_shape, split.classes, split.features)).encode())
     for part in split.parts:
         for tensor in (torch.tensor(part.x.shape), part.x, part.y):

@@ -1,4 +1,4 @@
-"""A trial: one trained model of any study, as the store keeps it."""
+"""A trial: the record of one trained model of any study."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class Trial:
     """One trained model: what it was, what happened, what it cost."""
 
     study: str
-    """Which study it belongs to, as `paper` or `fair`."""
+    """The study it belongs to, such as `paper` or `fair`."""
     key: Mapping[str, Value]
-    """What it is known by in its study: named values, as `{"task": "mnist", "budget": 9000, "family": "tree"}`."""
+    """Identifies it in its study: named values such as `{"task": "mnist", "budget": 9000, "family": "tree"}`."""
     seed: int
     config: Mapping[str, Any]
-    """Everything that decided its result: how to build and train the model again."""
+    """Everything that determined its result: how to build and train the model again."""
     parameters: int
     seconds: float
-    """Training time; of several models that were trained together, its share."""
+    """Training time; its share if several models were trained together."""
     curves: Mapping[str, Sequence[float]]
     """The `CURVES`; row i is epoch i."""
     scores: Mapping[str, float] = field(default_factory=dict)
-    """Measured once, after training, as `test_acc`."""
+    """Values measured once, after training, such as `test_acc`."""
     weights: bytes | None = field(default=None, repr=False)
-    """Weights of the best epoch as safetensors, of a trial whose model is kept."""
+    """Weights of the best epoch as safetensors, if the model is kept."""
 
     @property
     def best_epoch(self) -> int:
@@ -52,7 +52,7 @@ class Trial:
 
 
 def best_epoch(losses: Sequence[float]) -> int:
-    """The place of the lowest loss; the earlier one of equals, NaN last.
+    """The index of the lowest loss; the earliest of equals, with NaN last.
 
     >>> best_epoch([math.nan, 2.0, 1.0, 1.0])
     2
@@ -62,7 +62,7 @@ def best_epoch(losses: Sequence[float]) -> int:
 
 
 def key_text(key: Mapping[str, Value]) -> str:
-    """A key as one text: equal keys give equal texts, whatever number type they came with.
+    """A key as a string: equal keys give equal strings, whatever their number types.
 
     >>> key_text({"budget": 9000, "dropout": -0.0})
     '{"budget": 9000, "dropout": 0.0}'
@@ -71,7 +71,7 @@ def key_text(key: Mapping[str, Value]) -> str:
 
 
 def seed_of(*parts: object) -> int:
-    """A seed below 2^63 that depends on all parts and on nothing else.
+    """A seed below 2^63 that depends only on the parts.
 
     >>> seed_of("weights", "mln", 32, 0) == seed_of("weights", "mln", 32, 0) != seed_of("weights", "mln", 32, 1)
     True

@@ -1,4 +1,4 @@
-"""The plain answer of a comparison: at which size the families are equally good, what to use, and how to build it."""
+"""The practical result of a comparison: at which sizes the families score equally, what to use, and how to build it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Answer:
 
     task: Task
     score: float | None
-    """The best that every family of `sizes` reaches; None with fewer than two families."""
+    """The best score that every family in `sizes` reaches; None with fewer than two families."""
     sizes: Mapping[str, tuple[float, str]]
-    """Parameters at which a family reaches it; with `<` where even the smallest model is better."""
+    """Parameters at which each family reaches it; with `<` if even its smallest model is better."""
     best: CellResult
-    """The best mean score."""
+    """The result with the best mean score."""
     use: CellResult
     """The smallest model whose mean score is within one standard error of the best one's."""
     certain: bool
-    """Whether there are seeds enough to tell."""
+    """Whether there are enough seeds to decide."""
 
     @property
     def sentences(self) -> Iterator[str]:
@@ -48,7 +48,7 @@ class Answer:
         use, best = self.use, self.best
         text = f"Use {_name(use)} with {use.parameters:,} parameters: {metric} {_score(use)}"
         if not self.certain:
-            yield f"{text}, the best of one seed each, which does not say whether others are worse."
+            yield f"{text}, the best with one seed each, which is not enough to say that others are worse."
         elif use is best:
             yield f"{text}; no smaller model is as good."
         else:
@@ -69,7 +69,7 @@ class Answer:
 
 
 def _rounded(parameters: float) -> str:
-    """Three digits: a size between two that were tried is known no better."""
+    """Round to three digits: an interpolated size is not known more precisely."""
     return f"{float(f'{parameters:.3g}'):,.0f}"
 
 
@@ -101,7 +101,7 @@ def _answer(comparison: Comparison, task: Task) -> Answer | None:
 def _within_one_error(best: CellResult, other: CellResult) -> bool:
     """Whether two mean scores differ by no more than one standard error of their difference.
 
-    A test would take "not told apart" for "as good", which two seeds always are.
+    A significance test would take "not significantly different" for "equally good", which two seeds always are.
     """
     error = math.sqrt(sum(result.spread.sd**2 / len(result.scores) for result in (best, other)))
     return abs(best.spread.mean - other.spread.mean) <= error

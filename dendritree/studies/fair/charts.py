@@ -23,7 +23,7 @@ TRAINING_EXAMPLES = {
     "adult": 26_049,
     "california-housing": 12_384,
 }
-"""All that a data set has, to place it on the axis of those that got a few: a report must not need the data."""
+"""Training examples of each data set, for the axis of learning curves: a report must not need the data."""
 
 
 def size_charts(comparison: Comparison) -> Iterator[Chart]:
@@ -34,7 +34,7 @@ def size_charts(comparison: Comparison) -> Iterator[Chart]:
             results = comparison.of(task, family)
             lines += _line(family, results, [result.parameters for result in results], level=family == "linear")
         if task.examples is not None and all(len(line.x) == 1 for line in lines):
-            continue  # one budget of a learning curve, which has a chart of its own
+            continue  # one budget of a learning curve, which has its own chart
         yield from _chart(task, f"sizes-{task.name}", task.title, "parameters", lines, "Score against parameters")
 
 
@@ -57,7 +57,7 @@ def example_charts(comparison: Comparison) -> Iterator[Chart]:
 
 
 def _line(family: str, results: Sequence[CellResult], x: Sequence[int], *, level: bool = False) -> list[Line]:
-    """The line of a family, or none if there is nothing to draw: a model that diverged has no place."""
+    """The line of a family; empty if there is nothing to draw, such as for models that diverged."""
     points = sorted((at, r.spread.mean, *r.interval) for at, r in zip(x, results, strict=True))
     points = [point for point in points if math.isfinite(point[1])]
     if not points:

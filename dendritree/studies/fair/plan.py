@@ -30,13 +30,13 @@ BUDGETS = {
     "adult": "1k 2k 4k 8k",
     "california-housing": "1k 2k 4k 8k",
 }
-"""Data sets that are compared on, in reading order, and the parameter budgets of each by default."""
+"""The data sets of the comparison, in display order, and the default parameter budgets of each."""
 LARGER_DENSE = (72_000, 144_000)
-"""Budgets of dense MLPs beyond those of an image task: how large must one be to equal a tree?"""
+"""Additional budgets of dense MLPs on image tasks: how large must one be to match a tree?"""
 
 
 def default_budgets(task: Task) -> list[int]:
-    """Budgets of a data set: those of `BUDGETS`, or a small one, twice and four times as many parameters.
+    """Budgets of a data set: those in `BUDGETS`, or a small one and two and four times as many parameters.
 
     >>> default_budgets(Task.parse("digits")), default_budgets(Task.parse("cifar10"))
     ([1000, 2000, 4000], [16000, 32000, 64000])
@@ -48,17 +48,17 @@ def default_budgets(task: Task) -> list[int]:
 
 @dataclass(frozen=True)
 class ComparisonPlan:
-    """Data sets x budgets x families, and the one rule for all of them."""
+    """Data sets x budgets x families, and the rule that applies to all of them."""
 
     cells: tuple[Cell, ...]
     trials: int = 16
-    """Random choices that are tried in each cell."""
+    """Number of random choices tried per cell."""
     seeds: int = 5
-    """Models of the best choice that are evaluated on the test set."""
+    """Number of models of the best choice that are evaluated on the test set."""
     steps: int = 1000
-    """About how many steps a choice is trained to see how good it is."""
+    """Approximate number of training steps of each choice in the search."""
     test_steps: int = 4000
-    """About how many steps the models that are evaluated are trained."""
+    """Approximate number of training steps of the models that are evaluated."""
 
     def __post_init__(self) -> None:
         for name in ("trials", "seeds", "steps", "test_steps"):
@@ -75,14 +75,14 @@ class ComparisonPlan:
         image: Sequence[int] | None = None,
         **options: int,
     ) -> ComparisonPlan:
-        """Check and resolve what a user asks for; nothing said means all.
+        """Check and resolve the user's options; the default is everything.
 
         Args:
-            tasks: data as `load_dataset` takes it; `mnist:128` for the first 128 training examples.
-            budgets: parameters, as 9000 or `9k`; each data set's own by default.
-            families: names of `FAMILIES`; trees and their controls by default.
+            tasks: data in any form that `load_dataset` takes; `mnist:128` for the first 128 training examples.
+            budgets: parameters, such as 9000 or `9k`; by default those of each data set.
+            families: names in `FAMILIES`; trees and their controls by default.
             target: the column of tables to predict.
-            image: (channels, height, width) that images of folders are brought to, or that rows of numbers are.
+            image: (channels, height, width) to resize images of folders to, or of rows of numbers that are images.
             options: `trials`, `seeds`, `steps` and `test_steps` of the plan.
 
         >>> [(cell.family, cell.budget) for cell in ComparisonPlan.make(["digits"], budgets=["2k"]).cells]
@@ -94,7 +94,7 @@ class ComparisonPlan:
         cells = []
         tasks = list(tasks)
         if target is not None and not any(map(is_table, tasks)):
-            raise OptionError("target names a column of a table: there is no table among the data")
+            raise OptionError("target must name a column of a table: there is no table among the data")
         named = [Task.named(data, target=target if is_table(data) else None, image=image) for data in tasks]
         named = named or [Task.parse(name) for name in BUDGETS]
         if twice := [name for name, count in Counter(task.name for task in named).items() if count > 1]:
@@ -115,7 +115,8 @@ class ComparisonPlan:
         return cls(tuple(cells), **options)
 
     def as_config(self) -> dict[str, Any]:
-        """All that decides the result of a choice, as JSON values. Cells may be added later; a trial has its choice."""
+        """Everything that determines the result of a choice, as JSON values. It leaves out cells, which may be added
+        later, and choices, which trials store."""
         return {
             "comparison": 1,
             "trials": self.trials,
@@ -138,7 +139,7 @@ class ComparisonPlan:
         return replace(self, cells=tuple(replace(cell, task=kept[cell.task]) for cell in self.cells))
 
     def rounds(self) -> list[list[Cell]]:
-        """Cells that are run together, so that what is done is comparable whenever it stops."""
+        """Groups of cells that are run together, so that results are comparable whenever the run stops."""
         found: dict[tuple[Task, int], list[Cell]] = {}
         for cell in self.cells:
             found.setdefault((cell.task, cell.budget), []).append(cell)
@@ -150,14 +151,14 @@ class ComparisonPlan:
             yield FairJob(SEARCH, cell, index, draw_choice(cell, index), self.steps)
 
     def tests(self, cell: Cell, trials: Sequence[Trial]) -> Iterator[FairJob]:
-        """The trials that evaluate a cell's choice; none before its search is whole."""
+        """The trials that evaluate a cell's choice; none before its search is complete."""
         choice = self.chosen(cell, trials)
         if choice is not None:
             for index in range(self.seeds):
                 yield FairJob(TEST, cell, index, choice, self.test_steps)
 
     def chosen(self, cell: Cell, trials: Sequence[Trial]) -> Choice | None:
-        """The best choice on validation; None before all were tried."""
+        """The best choice on validation; None before all have been tried."""
         key = {"phase": SEARCH, **cell.key}
         searched = [trial for trial in trials if trial.key.items() >= key.items()]
         if len(searched) < self.trials:
@@ -170,7 +171,7 @@ class ComparisonPlan:
 
 
 def check_config(config: Mapping[str, Any]) -> None:
-    """Raise for a config of a stored run that has not the values of `ComparisonPlan.as_config`.
+    """Raise unless the config of a stored run has the values of `ComparisonPlan.as_config`.
 
     >>> check_config(ComparisonPlan(cells=()).as_config())
     """
@@ -185,8 +186,8 @@ def check_config(config: Mapping[str, Any]) -> None:
             raise FormatError(f"{key} in the config of a run must be as {value}: got {found!r:.60}")
 
 
-@functools.lru_cache(maxsize=1024)  # asked for again to see what a store lacks; filling a budget builds models
+@functools.lru_cache(maxsize=1024)  # called repeatedly to find missing trials; filling a budget builds models
 def draw_choice(cell: Cell, index: int) -> Choice:
-    """The choice number `index` of a cell's search."""
+    """Choice number `index` of a cell's search."""
     random = np.random.default_rng(seed_of("choice", cell.task.name, cell.family, cell.budget, index))
     return FAMILIES[cell.family].choose(random, cell.task, cell.budget)

@@ -1,4 +1,4 @@
-"""What a comparison found, in a few sentences, and its report: from a run's folder to the files in it."""
+"""The findings of a comparison in a few sentences, and its report: from a run's folder to the files in it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 TITLE = "Trees, sparse, dense and linear models of the same size"
 RULE_SEEDS = 5
-"""Models of each choice that the rule asks for, at least."""
+"""Minimum number of models per choice required by the rule."""
 FACTOR = Column("factor", "factor", "bounded")
 DIFFERENCE = Column("gain", "gain", "difference", digits=2)
 KINDS = {
@@ -62,18 +62,18 @@ KINDS = {
 def write_comparison(
     folder: str | os.PathLike[str], *, plan: ComparisonPlan | None = None
 ) -> tuple[Comparison, list[Path]]:
-    """Write what the run in `folder` found, as far as it is, into the same folder; needs the extra `report`.
+    """Write the results so far of the run in `folder` to the same folder; needs the extra `report`.
 
-    Returns the results, and where they are: `comparison.html`, `comparison.md`, and the folders `csv` and `figures`.
+    Returns the results and their paths: `comparison.html`, `comparison.md`, and the folders `csv` and `figures`.
 
     Args:
         folder: the run's folder, which may still be written to.
-        plan: what is to be there in the end; by default what was begun.
+        plan: what the complete run contains; by default, what was started.
     """
     with RunStore.open_for_reading(folder) as store:
         info, config = run_info(store), store.config
         if "comparison" not in config:
-            raise FormatError(f"a comparison's folder must be made by `dendritree compare`: {folder} holds another run")
+            raise FormatError(f"the folder must be made by `dendritree compare`: {folder} holds another run")
         check_config(config)
         trials, tasks = trials_in(store), tasks_in(store)
     comparison = summarize(trials, tasks)
@@ -92,20 +92,20 @@ def comparison_report(
     plan: ComparisonPlan | None = None,
     tasks: Mapping[str, Task] = MappingProxyType({}),
 ) -> Report:
-    """Everything the report says, from the trials run so far, be they all or none. Needs the extra `experiments`.
+    """Build the report from the trials run so far, all, some or none. Needs the extra `experiments`.
 
     Args:
-        comparison: what `summarize` made of the trials.
+        comparison: what `summarize` returns for the trials.
         trials: the trials.
-        config: the rule of the run, as `ComparisonPlan.as_config` has it.
+        config: the rule of the run, from `ComparisonPlan.as_config`.
         info: machine, versions and settings; nested mappings are shown with dotted keys.
-        plan: what is to be there in the end; by default what was begun.
-        tasks: those of the user's own data, by name.
+        plan: what the complete run contains; by default, what was started.
+        tasks: the tasks of the user's own data, by name.
 
     >>> plan = ComparisonPlan.make(["digits"])
     >>> report = comparison_report(summarize([]), [], plan.as_config(), {}, plan=plan)
     >>> report.summary[0]
-    'This is a part of the comparison: 0 of 10 cells are evaluated. Not begun: digits.'
+    'The comparison is not complete: 0 of 10 cells have been evaluated. Not started: digits.'
     """
     found = coverage(trials, config["trials"], plan, tasks)
     sections = (
@@ -122,7 +122,7 @@ def comparison_report(
 
 
 def print_comparison(comparison: Comparison, console: Console | None = None) -> None:
-    """Print budgets x families with the gains, and what they say, to a rich console, by default the terminal.
+    """Print budgets x families with the gains and a summary to a rich console, by default the terminal.
 
     >>> print_comparison(summarize([]))
     At a glance
@@ -135,17 +135,17 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
 
 
 def facts(found: Sequence[Coverage], trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
-    """The few figures at the top: a value and what it counts."""
+    """The key figures at the top: a value and what it counts."""
     yield f"{sum(of.evaluated for of in found)} of {sum(of.cells for of in found)}", "cells evaluated on the test set"
     begun = {of.task.dataset for of in found if of.state != "not begun"}
-    yield f"{len(begun)} of {len({of.task.dataset for of in found})}", "data sets begun"
+    yield f"{len(begun)} of {len({of.task.dataset for of in found})}", "data sets started"
     yield f"{len(trials):,}", "models trained"
     if trials:
         yield show_seconds(sum(trial.seconds for trial in trials)), "of training, summed over models"
 
 
 def sentences(comparison: Comparison, found: Sequence[Coverage] = ()) -> Iterator[str]:
-    """What the figures say, for a run of any size."""
+    """The sentences of the summary, for a complete or partial run."""
     yield from _partial(found)
     if not comparison.cells:
         yield NOTHING
@@ -163,11 +163,11 @@ def _partial(found: Sequence[Coverage]) -> Iterator[str]:
     if not missing and not begun:
         return
     evaluated, cells = sum(of.evaluated for of in found), sum(of.cells for of in found)
-    text = f"This is a part of the comparison: {evaluated} of {cells} cells are evaluated."
+    text = f"The comparison is not complete: {evaluated} of {cells} cells have been evaluated."
     if begun:
         text += f" Partial: {listed([f'{of.task.name} ({of.evaluated} of {of.cells})' for of in begun])}."
     if missing:
-        text += f" Not begun: {listed([of.task.name for of in missing])}."
+        text += f" Not started: {listed([of.task.name for of in missing])}."
     yield text
 
 
@@ -183,7 +183,7 @@ def _gains(gains: Sequence[Gain], kind: str) -> Iterator[str]:
     states = [gain.test.state for gain in gains]
     text = (
         f"{start} ahead in {states.count('ahead')} of {_cells(len(gains))} and behind in {states.count('behind')}"
-        f" (corrected p < {SIGNIFICANT:g}; the rest is undecided)."
+        f" (corrected p < {SIGNIFICANT:g}; the rest are undecided)."
     )
     ranges = []
     for unit in dict.fromkeys(gain.unit for gain in gains):
@@ -193,12 +193,12 @@ def _gains(gains: Sequence[Gain], kind: str) -> Iterator[str]:
 
 
 def _show_gain(gain: Gain) -> str:
-    """A gain with its sign, its unit and its place."""
+    """A gain with its sign, its unit and its cell."""
     return f"{show(gain.in_units.mean, DIFFERENCE)} {gain.unit} ({gain.task.name}, {show_size(gain.budget)})"
 
 
 def _factors(comparison: Comparison) -> Iterator[str]:
-    """At every budget, never the best alone; learning curves are left to the table."""
+    """The factors at every budget, not only the best one; learning curves are only in the table."""
     for family in ("tree", "sparse"):
         lists = []
         for task in comparison.tasks:
@@ -208,15 +208,15 @@ def _factors(comparison: Comparison) -> Iterator[str]:
                 lists.append(f"{', '.join(factors)} on {task.name}")
         if lists:
             name = FAMILIES[family].name + " perceptrons" * (family == "sparse")
-            yield f"For the score of {name} a dense MLP needs so many times their parameters: {'; '.join(lists)}."
+            yield f"For the score of {name}, a dense MLP needs this many times their parameters: {'; '.join(lists)}."
 
 
 def _doubts(comparison: Comparison) -> Iterator[str]:
     fewest = min(len(result.scores) for result in comparison.cells)
     if fewest < RULE_SEEDS:
         number = "one seed" if fewest == 1 else f"{fewest} seeds"
-        yield f"Some cells have {number}, fewer than the five of the rule: their intervals and tests say little."
+        yield f"Some cells have {number}, fewer than the five of the rule: their intervals and tests are unreliable."
     diverged = [r for r in comparison.cells if not all(map(math.isfinite, r.scores))]
     if diverged:
         names = [f"{r.cell.name} of {r.parameters:,} on {r.cell.task.name}" for r in diverged]
-        yield f"Training diverged for a seed or more of {listed(names)}: these cells have no score."
+        yield f"Training diverged for at least one seed of {listed(names)}: these cells have no score."

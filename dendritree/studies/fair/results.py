@@ -1,6 +1,6 @@
-"""What a comparison found: curves, the parameter-efficiency factor, the tree gain and the wiring gain.
+"""The results of a comparison: curves, the parameter-efficiency factor, the tree gain and the wiring gain.
 
-Every figure comes from the test set and from fresh seeds; every choice was made on validation.
+All results come from the test set and from fresh seeds; all choices were made on validation.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ class CellResult:
     choice: Choice
     parameters: int
     multiply_adds: int | None
-    """For one example."""
+    """Multiply-adds for one example."""
     scores: tuple[float, ...]
-    """On the test set, one per seed: accuracy, or RMSE."""
+    """Scores on the test set, one per seed: accuracy, or RMSE."""
     searched: tuple[float, ...]
-    """The scores on validation of the choices that were tried."""
+    """The validation scores of the choices that were tried."""
     seconds: float
-    """Of training, per model; several were trained at once on the machine, so compare with care."""
+    """Training time per model; several were trained at once on the machine, so compare with care."""
 
     @property
     def expected_best(self) -> Spread:
-        """The best score on validation that such a search finds on average, and the luck of it."""
+        """The best validation score that such a search finds on average, and its standard deviation."""
         sign = self.cell.task.goodness(1.0)
         found = expected_best([sign * score for score in self.searched])
         return Spread(sign * found.mean, found.sd)
 
     @property
     def luck(self) -> list[Luck]:
-        """The luck of the search, where there was one."""
+        """The noise of the search, if there was one."""
         sd = self.expected_best.sd
         return [Luck(sd, len(self.searched) - 1)] if sd > 0 else []
 
@@ -91,27 +91,27 @@ class Efficiency:
     low: float
     high: float
     bounds: tuple[str, str, str]
-    """Of factor, low and high: `>` where no dense MLP that was tried is as good, `<` where even the smallest is better,
-    so that the number is a bound; else empty."""
+    """For factor, low and high: `>` if no dense MLP that was tried is as good and `<` if even the smallest is better,
+    which makes the number a bound; otherwise empty."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What one family has ahead of another at the same budget; positive is better, whatever the metric."""
+    """How far one family is ahead of another at the same budget; positive is better, whatever the metric."""
 
     task: Task
     budget: int
     kind: str
-    """A name of `PAIRS`."""
+    """A name in `PAIRS`."""
     test: Difference
-    """With its p value corrected by Holm's method for all gains of the kind."""
+    """The difference, with its p value corrected by Holm's method over all gains of this kind."""
     raw_p: float
     control: float
-    """Mean score of the family that it is ahead of."""
+    """Mean score of the other family."""
 
     @property
     def unit(self) -> str:
-        """`points` of accuracy, or `%` of the control's RMSE."""
+        """The unit of `in_units`: `points` of accuracy, or `%` of the control's RMSE."""
         return "points" if self.task.metric == "accuracy" else "%"
 
     @property
@@ -145,7 +145,7 @@ class Comparison:
 
 
 def reading_order(cell: Cell) -> tuple[int, str, int, int, int]:
-    """The key that sorts cells as they are read: data sets as in `BUDGETS`, each first with all its examples.
+    """Sort key for display: data sets in the order of `BUDGETS`, each first with all its examples.
 
     >>> names = ["mnist", "digits", "mnist:1000", "mnist:128"]
     >>> [cell.task.name for cell in sorted((Cell(Task.parse(n), 0, "linear") for n in names), key=reading_order)]
@@ -157,11 +157,11 @@ def reading_order(cell: Cell) -> tuple[int, str, int, int, int]:
 
 
 def summarize(trials: Sequence[Trial], tasks: Mapping[str, Task] = MappingProxyType({})) -> Comparison:
-    """The results in a store's trials, of whatever cells were evaluated.
+    """The results of a store's trials, for all cells that were evaluated.
 
     Args:
         trials: the trials.
-        tasks: those of the user's own data, by name.
+        tasks: the tasks of the user's own data, by name.
     """
     tests: dict[Cell, list[Trial]] = {}
     for trial in trials:
@@ -192,10 +192,10 @@ def _result(cell: Cell, trials: Sequence[Trial], searched: Sequence[float]) -> C
 
 def _multiply_adds(choice: Choice) -> int | None:
     try:
-        with torch.random.fork_rng(devices=[]):  # a look at results must not change what is drawn after it
+        with torch.random.fork_rng(devices=[]):  # reading results must not change later random numbers
             return count(create_model(choice.network, **choice.arguments)).multiply_adds
-    except Exception as error:  # the arguments are a file's, and may be anything
-        raise FormatError(f"a choice that was stored must build its model: {choice!r:.200} ({error!s:.200})") from error
+    except Exception as error:  # the arguments come from a file and may be anything
+        raise FormatError(f"a stored choice must build its model: {choice!r:.200} ({error!s:.200})") from error
 
 
 # ------------------------------------------------------------------------------------------------------- efficiency
@@ -205,17 +205,17 @@ def _efficiencies(results: Sequence[CellResult]) -> list[Efficiency]:
     found = []
     for result in results:
         dense = [r for r in results if r.cell.task == result.cell.task and r.cell.family == "dense"]
-        dense = [r for r in dense if math.isfinite(r.spread.mean)]  # a diverged MLP does not say what it needs
+        dense = [r for r in dense if math.isfinite(r.spread.mean)]  # a diverged MLP says nothing about the size needed
         if result.cell.family not in ("dense", "linear") and len(dense) > 1 and math.isfinite(result.spread.mean):
             found.append(efficiency(result, dense))
     return found
 
 
 def efficiency(result: CellResult, dense: Sequence[CellResult]) -> Efficiency:
-    """Find the dense MLP of the same score between those that were tried, and how sure that is.
+    """Interpolate the size at which a dense MLP has the same score, with a confidence interval.
 
-    Between two sizes the score is a line over the logarithm of the parameters; a larger MLP never counts as worse
-    than a smaller one. The interval resamples the seeds of every cell; from single seeds it is NaN.
+    Between two sizes, the score is interpolated linearly in the logarithm of the parameters; a larger MLP never counts
+    as worse than a smaller one. The interval resamples the seeds of every cell; with single seeds it is NaN.
     """
     sign = 1.0 if result.cell.task.metric == "accuracy" else -1.0
     dense = sorted(dense, key=lambda r: r.parameters)
@@ -239,9 +239,9 @@ def efficiency(result: CellResult, dense: Sequence[CellResult]) -> Efficiency:
 
 
 def needed_size(target: float, sizes: NDArray[np.float64], curve: NDArray[np.float64]) -> tuple[float, str]:
-    """Logarithm of the size at which a curve, made to rise, reaches the target.
+    """Logarithm of the size at which a curve, made monotonic, reaches the target.
 
-    `>` with the largest size if it never does, `<` with the smallest if it starts above.
+    Returned with `>` and the largest size if it never does, with `<` and the smallest if it starts above.
     """
     rising = np.maximum.accumulate(curve)
     if target > rising[-1]:
@@ -267,7 +267,7 @@ PAIRS = {
     "tied-conv": ("tied", "conv"),
     "tree-conv": ("tree-conv", "conv"),
 }
-"""Kinds of gains: which family is to be ahead, and of which."""
+"""Kinds of gains: the family expected to be ahead, and the one it is compared with."""
 
 
 def _gains(results: Sequence[CellResult]) -> list[Gain]:

@@ -1,4 +1,4 @@
-"""A comparison from beginning to end: what a run's folder lacks is done, and everything done is kept at once."""
+"""A comparison from beginning to end: missing trials are run, and every result is stored immediately."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def compare(
     hours: float | None = None,
     observer: Observer = silent,
 ) -> bool:
-    """Run what `folder` lacks of a plan; return whether all of it is there now.
+    """Run what `folder` lacks of a plan; return whether the plan is now complete.
 
-    Interrupted, killed, out of time or done: the same call resumes from what is there.
+    After an interruption, a crash or a time limit, the same call resumes.
 
     Args:
-        folder: the run's folder, made if needed; a folder may take more data sets and budgets later.
+        folder: the run's folder, created if necessary; more data sets and budgets may be added to it later.
         plan: what to compare.
-        workers: where; all cores of this machine by default.
+        workers: where the jobs run; all cores of this machine by default.
         data_dir: a folder to look for data sets in first.
-        hours: begin no trial after this time.
-        observer: told how many trials of each step are there.
+        hours: start no trial after this time.
+        observer: notified of how many trials of each step are done.
     """
-    for cell in plan.cells:  # data that is missing and budgets without room for a model, before anything is written
+    for cell in plan.cells:  # raise for missing data and budgets too small for a model before anything is written
         cell.task.load(data_dir)
         draw_choice(cell, 0)
     options: dict[str, Any] = {"workers": workers, "data_dir": data_dir, "hours": hours, "observer": observer}
@@ -50,7 +50,7 @@ def compare(
 
 
 def _rounds(plan: ComparisonPlan, store: RunStore) -> Iterator[tuple[str, list[FairJob]]]:
-    """What a store lacks, cells that are comparable together, once it is sure that it can take it."""
+    """The missing trials of a store, grouped by comparable cells, after checking that they match what it contains."""
     _check_data(store, plan)
     _check_choices(trials_in(store, phase=SEARCH), plan)
     for cells in plan.kept_in(store.folder / DATA_FOLDER).rounds():
@@ -60,19 +60,19 @@ def _rounds(plan: ComparisonPlan, store: RunStore) -> Iterator[tuple[str, list[F
 
 
 def _check_data(store: RunStore, plan: ComparisonPlan) -> None:
-    """Keep what a report must know of the user's own data; do not mix trials of data that has changed."""
+    """Store what a report must know about the user's own data; reject data that has changed."""
     kept = store.read_fact(TASKS_FACT, dict, {})
     new = {task.name: task.as_fact() for task in plan.tasks if task.digest}
     begun = {str(trial.key["task"]) for trial in store.trials()}
     for name, fact in new.items():
         before = kept.get(name)
         if before is None and name in begun:
-            raise FormatError(f"a run resumes with the data it began with: {name!r} was a built-in data set there")
+            raise FormatError(f"a run resumes with the data it was started with: {name!r} was a built-in data set")
         if before is not None and before != fact:
             what = [key for key in fact if before.get(key) != fact[key] and key != "digest"]
             differs = ", ".join(f"{key} {before.get(key)} -> {fact[key]}" for key in what) or "its content"
             raise FormatError(
-                f"a run resumes with the data it began with: {name} has changed ({differs}); take another folder"
+                f"a run resumes with the data it was started with: {name} has changed ({differs}); use another folder"
             )
     if not new.items() <= kept.items():
         store.set_fact(TASKS_FACT, kept | new)
@@ -86,12 +86,12 @@ def tasks_in(store: RunStore) -> dict[str, Task]:
 
 
 def trials_in(store: RunStore, **key: Value) -> list[Trial]:
-    """The trials of a run whose keys have these values; one that is not of a comparison raises `FormatError`."""
+    """The trials of a run whose keys have these values; a trial of another study raises `FormatError`."""
     return store.read_trials(functools.partial(read_fair_trial, tasks=tasks_in(store)), with_weights=False, **key)
 
 
 def _check_choices(searched: list[Trial], plan: ComparisonPlan) -> None:
-    """Do not mix searches of two versions that choose otherwise: what was tried must be what would be tried now."""
+    """Check that the stored choices are those that this version would draw, so that searches are not mixed."""
     cells = {(cell.task.name, cell.budget, cell.family): cell for cell in plan.cells}
     for trial in searched:
         cell = cells.get((str(trial.key["task"]), int(trial.key["budget"]), str(trial.key["family"])))
@@ -100,13 +100,13 @@ def _check_choices(searched: list[Trial], plan: ComparisonPlan) -> None:
             before, now = choice_of(trial), draw_choice(cell, index)
             if before != now:
                 raise FormatError(
-                    f"a run resumes as it was begun: choice {index} of {cell.family} on {cell.task.name} differs from"
+                    f"a run resumes as it was started: choice {index} of {cell.family} on {cell.task.name} differs from"
                     f" this version's in {before.difference(now)}"
                 )
 
 
 def _missing(store: RunStore, plan: ComparisonPlan, cells: list[Cell]) -> list[FairJob]:
-    """The trials that can be named and are not in the store: searches first."""
+    """The trials that are known so far and not in the store: searches first."""
     present = store.present()
     jobs = [job for cell in cells for job in plan.searches(cell) if job.stored_key not in present]
     if not jobs:

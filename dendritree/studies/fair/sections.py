@@ -1,4 +1,4 @@
-"""The tables of a comparison: all at a glance, every cell, the efficiency factors, the gains and what was chosen."""
+"""The tables of a comparison: an overview, every cell, the efficiency factors, the gains and the choices."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def overview_section(comparison: Comparison) -> Section:
 
 
 def answers_section(found: Sequence[Answer]) -> Section:
-    """What to use on each data set, and the line of code that builds it."""
+    """The recommended model for each data set, and the line of code that builds it."""
 
     def size(family: str) -> Column:
         label = f"{FAMILIES[family].name}, parameters"
@@ -99,7 +99,7 @@ def answers_section(found: Sequence[Answer]) -> Section:
         "answers",
         "What to use",
         "The best mean test score that trees, sparse neurons and dense MLPs all reach, and the parameters each needs"
-        " for it (a < says that its smallest model is better already); then the smallest model whose mean score is"
+        " for it (< means that its smallest model is already better); then the smallest model whose mean score is"
         " within one standard error of the best one's. Its inputs are scaled as those of `load_dataset(...).scaled()`.",
         (
             Column("task", value="task.name"),
@@ -121,9 +121,9 @@ def cells_section(comparison: Comparison) -> Section:
         "cells",
         "Scores against parameters",
         "Mean over fresh seeds on the test set, with a band for its 95% bootstrap interval. Sizes are on a logarithmic"
-        " scale; on the axis of accuracies, halving the errors is the same distance everywhere. Multiply-adds are those"
-        " of one example. Several models were trained at once, so compare seconds with care. The expected"
-        " best is the validation score that a search of that many choices finds on average, and its standard deviation,"
+        " scale; on the accuracy axis, halving the error is the same distance everywhere. Multiply-adds are per"
+        " example. Several models were trained at once on the machine, so compare seconds with care. The expected best"
+        " is the validation score that a search of as many choices finds on average, with its standard deviation,"
         " estimated from all choices that were tried (Dodge et al. 2019).",
         (
             FAMILY,
@@ -154,10 +154,10 @@ def efficiency_section(comparison: Comparison) -> Section:
         "efficiency",
         "Parameter-efficiency factor",
         "How many times more parameters a dense MLP needs for the same mean test score: between two sizes that were"
-        " evaluated its score is a line over the logarithm of the parameters, and a larger MLP never counts as worse."
-        " The interval resamples the seeds of all cells. A > says that no dense MLP that was tried is as good, a < that"
-        " even the smallest is better. The factor of trees has all that their wiring adds in it; that of sparse"
-        " perceptrons is the wiring alone.",
+        " evaluated, its score is interpolated linearly in the logarithm of the parameters, and a larger MLP never"
+        " counts as worse. The interval resamples the seeds of all cells. > means that no dense MLP that was tried is"
+        " as good, < that even the smallest is better. The factor of trees includes the effect of their wiring; that"
+        " of sparse perceptrons is due to the wiring alone.",
         (
             FAMILY,
             TASK,
@@ -175,14 +175,14 @@ def efficiency_section(comparison: Comparison) -> Section:
 
 
 def gains_section(comparison: Comparison) -> Section:
-    """What the tree adds and what the wiring adds, whatever the sign."""
+    """What the tree adds and what the wiring adds, whether positive or negative."""
     kinds, tasks = list(PAIRS), comparison.tasks
     return Section.of(
         "gains",
         "Tree gain and wiring gain",
         "Differences of mean test scores at the same budget, in points of accuracy or in % of the control's RMSE;"
         " positive is better. p values are Welch's, corrected by Holm's method over all gains of the kind; intervals"
-        " are not corrected. Both include the luck of the two searches, the standard deviation of the best of as many"
+        " are not corrected. Both include the noise of the two searches, the standard deviation of the best of as many"
         f" choices drawn again from those that were tried. {NOT_A_TREE_GAIN}",
         (
             Column("what", "gain", value=lambda gain: GAIN_NAMES[gain.kind]),
@@ -206,13 +206,13 @@ def gains_section(comparison: Comparison) -> Section:
 
 
 FIRST_OPTIONS = ("hidden", "branching", "wiring", "activation", "norm", "readout")
-"""Options of models in the order they are read; whatever else there is follows."""
+"""Model options in display order; all others follow."""
 NOT_CHOSEN = ("in_features", "out_features", "output", "dropout")
-"""Arguments of a model that have a column of their own, or none because the data decides."""
+"""Arguments of a model that have their own column, or no column because the data determines them."""
 
 
 def choices_section(comparison: Comparison) -> Section:
-    """What the search of each cell chose."""
+    """The choice of each cell's search."""
     used = {name for result in comparison.cells for name in result.choice.arguments}
     options = [name for name in FIRST_OPTIONS if name in used]
     options += sorted(used - {*FIRST_OPTIONS, *NOT_CHOSEN})
@@ -243,14 +243,14 @@ def choices_section(comparison: Comparison) -> Section:
 
 
 def _shown(value: Any) -> str | None:
-    """An option as people read it.
+    """A readable form of an option.
 
     >>> _shown([25, 2])
     '25, 2'
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):  # a wiring
         parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        parts.pop("image_shape", None)  # the data's
+        parts.pop("image_shape", None)  # determined by the data
         details = ", ".join(f"{key} {part}" for key, part in parts.items() if part is not None)
         return ": ".join(filter(None, [str(getattr(value, "name", type(value).__name__)), details]))
     if isinstance(value, list | tuple):
@@ -263,19 +263,19 @@ def _shown(value: Any) -> str | None:
 
 @dataclasses.dataclass(frozen=True)
 class Coverage:
-    """What was done of a task."""
+    """How much of a task has been done."""
 
     task: Task
     cells: int
-    """That there are: families at budgets."""
+    """Number of cells: families at budgets."""
     searched: int
-    """With all choices tried."""
+    """Cells with all choices tried."""
     evaluated: int
-    """With models of the best choice evaluated on the test set, all their seeds."""
+    """Cells whose best choice was evaluated on the test set, with all seeds."""
     trials: int
-    """Of searches and tests, whatever has been done."""
+    """Number of trials so far, of searches and tests."""
     seeds: tuple[int, int]
-    """The fewest and the most of the cells that have any; zeros if none has."""
+    """The fewest and the most seeds of the cells that have any; zeros if none has."""
 
     @property
     def state(self) -> str:
@@ -295,14 +295,14 @@ def coverage(
     plan: ComparisonPlan | None = None,
     tasks: Mapping[str, Task] = MappingProxyType({}),
 ) -> list[Coverage]:
-    """What was done of each task.
+    """How much of each task has been done.
 
     Args:
         trials: all trials of the run.
-        choices: how many a search tries.
-        tasks: those of the user's own data, by name.
-        plan: what is to be done; by default the cells that were begun. Cells begun beyond it count too. A cell is to
-            have as many seeds as the plan says, or as the cell that has most.
+        choices: the number of choices in a search.
+        tasks: the tasks of the user's own data, by name.
+        plan: what the complete run contains; by default, the cells that were started. Cells outside the plan count too.
+            A cell should have as many seeds as the plan says, or as the cell with the most.
     """
     done = Counter((trial.key["phase"], Cell.of(trial, tasks)) for trial in trials)
     planned = () if plan is None else plan.cells
@@ -327,14 +327,14 @@ def coverage(
 
 
 def coverage_section(found: Sequence[Coverage], config: Mapping[str, Any]) -> Section:
-    """The rule that all families were compared by, and how much of the comparison is there."""
+    """The rule by which all families were compared, and how much of the comparison is complete."""
     low, high = config["learning_rates"]
     return Section.of(
         "coverage",
-        "How it was compared, and how much of it is there",
+        "How the models were compared, and how much is complete",
         f"A cell is a family of models at a parameter budget on a data set. In every cell {config['trials']} random"
-        f" choices were tried (learning rate from {low:g} to {high:g}, dropout and all the architecture, as wide as the"
-        f" budget allows), with one optimizer and schedule, batches of {config['batch_size']}, for about"
+        f" choices were tried (learning rate from {low:g} to {high:g}, dropout and the whole architecture, as wide as"
+        f" the budget allows), with one optimizer and schedule, batches of {config['batch_size']}, for about"
         f" {config['steps']:,} steps. The choice that was best on validation was trained again with fresh seeds for"
         f" about {config['test_steps']:,} steps, and each of these models was evaluated on the test set once.",
         (

@@ -26,7 +26,7 @@ class Cell:
 
     task: Task
     budget: int
-    """0 for a family that has one size only."""
+    """Number of parameters; 0 for a family that has only one size."""
     family: str
 
     @classmethod
@@ -35,7 +35,7 @@ class Cell:
 
         Args:
             trial: the trial.
-            tasks: those of the user's own data, by name; others are built-in.
+            tasks: the tasks of the user's own data, by name; others are built-in.
         """
         name = str(trial.key["task"])
         task = tasks[name] if name in tasks else Task.parse(name)
@@ -43,7 +43,7 @@ class Cell:
 
     @property
     def key(self) -> dict[str, Value]:
-        """Its place in the study, as a trial is known by it."""
+        """The part of a trial's key that identifies the cell."""
         return {"task": self.task.name, "budget": self.budget, "family": self.family}
 
     @property
@@ -63,13 +63,13 @@ class FairJob(PhaseJob):
 
     @property
     def seed(self) -> int:
-        """Of weights, wiring and batches."""
+        """The seed for weights, wiring and batches."""
         cell = self.cell
         return seed_of("compare", self.phase, cell.task.name, cell.family, cell.budget, self.index)
 
 
 def run_fair_job(job: FairJob, data_dir: str | None = None) -> Trial:
-    """Train the job's model in this process, on one thread of torch."""
+    """Train the job's model in this process, on one torch thread."""
     task = job.cell.task
     split = task.load(data_dir)
     with alone_on_one_thread():
@@ -84,7 +84,7 @@ def run_fair_job(job: FairJob, data_dir: str | None = None) -> Trial:
 
 
 def read_fair_trial(trial: Trial, tasks: Mapping[str, Task] = MappingProxyType({})) -> Trial:
-    """A trial of a store, if its key and its config are those of a comparison's; `tasks` as in `Cell.of`."""
+    """Return a stored trial after checking that it belongs to a comparison; `tasks` as in `Cell.of`."""
     check_one_of("phase", trial.key["phase"], (SEARCH, TEST))
     check_int("trial", trial.key["trial"], least=0)
     check_int("budget", trial.key["budget"], least=0)

@@ -1,4 +1,4 @@
-"""How far our rows are from the paper's: by test, by sign, and where the paper's values fall among several draws."""
+"""How our rows differ from the paper's: by test, by sign, and where the paper's values fall among several draws."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .protocol import TRIALS_OF_A_DRAW
 from .records import TrialRecord
 
 PAPER_TRIALS = 10
-"""Trials of each row of the paper."""
+"""Trials per row of the paper."""
 
 
 def paper_difference(row: PaperRow) -> Difference | None:
-    """Welch's test of our mean against the paper's, from means and deviations; None where a side is missing.
+    """Welch's test of our mean against the paper's, from means and standard deviations; None if either is missing.
 
-    It takes all trials for independent. The paper's are not: those of a task share one draw of images, so their
-    deviations lack the luck of the draw, and its rows err together.
+    It assumes that all trials are independent. The paper's are not: those of a task share one draw of images, so their
+    standard deviations do not include the variation between draws, and the errors of its rows are correlated.
     """
     if row.ours is None or row.expected is None or math.isnan(row.ours.val_acc.sd):
         return None
@@ -30,7 +30,7 @@ def paper_difference(row: PaperRow) -> Difference | None:
 
 
 def signs(rows: Iterable[PaperRow]) -> dict[str, tuple[int, int]]:
-    """For each table: in how many rows our mean is below the paper's, and how many rows there are."""
+    """For each table, in how many rows our mean is below the paper's, and how many rows there are."""
     below: dict[str, list[bool]] = defaultdict(list)
     for row in rows:
         if row.difference is not None:
@@ -40,7 +40,7 @@ def signs(rows: Iterable[PaperRow]) -> dict[str, tuple[int, int]]:
 
 @dataclass(frozen=True)
 class DrawnRow:
-    """A row of the paper, which has one draw of images, among our own means of several draws."""
+    """A row of the paper, which has one draw of images, and our means for several draws."""
 
     expected: ExpectedRow
     means: tuple[float, ...]
@@ -48,7 +48,7 @@ class DrawnRow:
 
     @property
     def rank(self) -> int:
-        """How many draws are below the paper's value; half of those that equal it, rounded down.
+        """How many draws are below the paper's value; draws that equal it count half, rounded down.
 
         >>> from dendritree.studies.paper.records import Row
         >>> row = ExpectedRow(Row("t", "multiclass", "mln", 2, 0.0), "", Spread(1.0, 0.0), Spread(0.5, 0.1))
@@ -65,7 +65,7 @@ class DrawnRow:
 
     @property
     def test(self) -> Difference:
-        """Whether the paper's value could be that of one more draw; our mean minus it."""
+        """Test of whether the paper's value could come from one more draw: our mean minus the paper's value."""
         return one_more(self.means, self.expected.val_acc.mean)
 
     @property
@@ -76,21 +76,21 @@ class DrawnRow:
 
 @dataclass(frozen=True)
 class Gap:
-    """How far trees are ahead of their controls in a task, over all rows: the luck of a draw is the same for both."""
+    """How far trees are ahead of their controls in a task, over all rows: the variation between draws cancels."""
 
     task: str
     paper: float
     ours: tuple[float, ...]
-    """Of each draw."""
+    """The gap of each draw."""
 
     @property
     def test(self) -> Difference:
-        """Whether the paper's could be that of one more draw."""
+        """Test of whether the paper's gap could come from one more draw."""
         return one_more(self.ours, self.paper)
 
 
 def gaps(rows: Sequence[DrawnRow]) -> list[Gap]:
-    """The gap of each task, from the rows that have all draws."""
+    """The gap of each task, from the rows for which all draws were run."""
     most = max((len(row.means) for row in rows), default=0)
     found = []
     for task in dict.fromkeys(row.expected.row.task for row in rows):
@@ -107,7 +107,7 @@ def gaps(rows: Sequence[DrawnRow]) -> list[Gap]:
 
 
 def among_draws(records: Iterable[TrialRecord], expected: Sequence[ExpectedRow]) -> list[DrawnRow]:
-    """The paper's rows among our draws, from a run that has several; rows with fewer than three draws are left out."""
+    """The paper's rows among our draws, for a run with several draws; rows with fewer than three draws are skipped."""
     draws: Mapping[tuple[str, str, int, float], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         draw = record.index // TRIALS_OF_A_DRAW

@@ -1,7 +1,7 @@
-"""From records to tables: rows summed up, set beside the paper's, and tested against their controls. No files here.
+"""From records to tables: summarize rows, compare them with the paper's, and test them against their controls.
 
-A trial counts at its best epoch, the one with the lowest validation loss, as in the paper. Its *accuracy* is the test
-accuracy where the protocol has a test set, the validation accuracy at the best epoch otherwise.
+A trial is evaluated at its best epoch, the one with the lowest validation loss, as in the paper. Its *accuracy* is the
+test accuracy if the protocol has a test set, otherwise the validation accuracy at the best epoch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .expected import ExpectedRow
 from .records import Row, TrialRecord
 
 Measure = Literal["val_acc", "test_acc", "gap"]
-"""What is compared; `gap` is training minus validation accuracy at the best epoch: overfitting."""
+"""What is compared; `gap` is training minus validation accuracy at the best epoch, a measure of overfitting."""
 
 
 class Model(NamedTuple):
@@ -42,7 +42,7 @@ class RowSummary:
     train_loss: Spread
     val_loss: Spread
     test_acc: Spread | None
-    """None unless every trial has one; so is `test_loss`."""
+    """None unless every trial has a test accuracy; the same holds for `test_loss`."""
     test_loss: Spread | None
     interval: tuple[float, float]
     """Bootstrap 95% interval of the mean accuracy."""
@@ -52,11 +52,11 @@ class RowSummary:
     seconds: float
     """Mean over trials."""
     lr: float
-    """NaN if the trials had several."""
+    """Learning rate; NaN if the trials used several."""
 
     @property
     def accuracy(self) -> Spread:
-        """Test accuracy where there is a test set, validation accuracy otherwise."""
+        """Test accuracy if there is a test set, otherwise validation accuracy."""
         return self.val_acc if self.test_acc is None else self.test_acc
 
     @property
@@ -67,7 +67,7 @@ class RowSummary:
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A row of the paper beside ours at the same dropout; None where ours was not run, or once only."""
+    """A row of the paper and ours at the same dropout; None where ours was not run, or only once."""
 
     expected: ExpectedRow | None
     """None for a row of ours that the paper does not have."""
@@ -81,7 +81,7 @@ class PaperRow:
 
     @property
     def row(self) -> Row:
-        """The row as the paper has it, otherwise as we have it."""
+        """The paper's row if there is one, otherwise ours."""
         found = self.expected or self.ours
         assert found is not None
         return found.row
@@ -89,7 +89,7 @@ class PaperRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A Welch test of one row against another. Numbers that the trials cannot give are NaN."""
+    """A Welch test of one row against another. Numbers that the trials do not determine are NaN."""
 
     protocol: str
     row: Row
@@ -97,7 +97,7 @@ class Comparison:
     measure: Measure
     n: tuple[int, int]
     test: Difference
-    """Mean of `row` minus mean of `against`, not corrected."""
+    """Mean of `row` minus mean of `against`, with an uncorrected p value."""
     effect: EffectSize
     """Hedges' g."""
     corrected_p: float
@@ -128,9 +128,9 @@ def summarize(records: Iterable[TrialRecord]) -> list[RowSummary]:
 
 
 def best_dropout(summaries: Iterable[RowSummary]) -> dict[Model, RowSummary]:
-    """For each model that was run with dropout, the row with the lowest mean validation loss, as the paper chose.
+    """For each model that was run with dropout, the row with the lowest mean validation loss, the paper's rule.
 
-    Only dropouts above 0 stand for choice; of equal losses the smaller dropout wins, NaN comes last.
+    Only dropouts above 0 are candidates; of equal losses the smaller dropout wins, and NaN comes last.
     """
     best: dict[Model, RowSummary] = {}
     for summary in sorted(summaries, key=lambda summary: (summary.protocol, summary.row.dropout, summary.row)):
@@ -142,7 +142,7 @@ def best_dropout(summaries: Iterable[RowSummary]) -> dict[Model, RowSummary]:
 
 
 def against_paper(summaries: Iterable[RowSummary], expected: Sequence[ExpectedRow]) -> list[PaperRow]:
-    """The paper's rows in their order, each beside ours at its own dropout."""
+    """The paper's rows in their order, each with ours at the same dropout."""
     ours = {without_table(summary.row): summary for summary in summaries if summary.protocol == "paper"}
     return [_beside(row, ours.get(without_table(row.row))) for row in expected]
 
@@ -150,8 +150,8 @@ def against_paper(summaries: Iterable[RowSummary], expected: Sequence[ExpectedRo
 def compare(records: Iterable[TrialRecord], pairs: Iterable[tuple[Row, Row]]) -> list[Comparison]:
     """Test the accuracy of each dendritic row against a control's, under each protocol that ran both.
 
-    p values are corrected by Holm's method over all tests of one task and protocol. A pair of which one side has no
-    trial is left out.
+    p values are corrected by Holm's method over all tests of one task and protocol. A pair is skipped if either side
+    has no trials.
 
     Args:
         records: the trials.
@@ -183,7 +183,7 @@ def compare(records: Iterable[TrialRecord], pairs: Iterable[tuple[Row, Row]]) ->
 def compare_samples(
     trials: Sequence[TrialRecord], against: Sequence[TrialRecord], measure: Measure | None = None
 ) -> Comparison:
-    """One test, not yet corrected; the measure is accuracy unless another is given."""
+    """One test, not yet corrected; the measure is accuracy by default."""
     if measure is None:
         tested = all(trial.test_acc is not None for trial in (*trials, *against))
         measure = "test_acc" if tested else "val_acc"
@@ -248,12 +248,12 @@ def _beside(expected: ExpectedRow, ours: RowSummary | None) -> PaperRow:
         return PaperRow(expected, ours)
     difference = ours.val_acc.mean - expected.val_acc.mean
     tolerance = 2.0 * math.hypot(ours.val_acc.sd, expected.val_acc.sd)
-    # The paper's numbers have two digits: a hair of rounding must not decide.
+    # The paper's numbers have two digits: a rounding error must not decide.
     return PaperRow(expected, ours, difference, tolerance, abs(difference) <= tolerance + 1e-9)
 
 
 def without_table(row: Row) -> tuple[str, str, int, float]:
-    """The row as the paper names it; dropouts that came from arithmetic, as 3 * 0.1, count as what they mean."""
+    """The row as the paper identifies it; rounding errors of dropouts such as 3 * 0.1 are removed."""
     return row.task, row.network, row.size, round(row.dropout, 6)
 
 

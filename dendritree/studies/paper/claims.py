@@ -1,4 +1,4 @@
-"""The paper's claims, and what the trials say to each."""
+"""The paper's claims, and what the trials say about each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Control = tuple[str, int]
 Matches = Mapping[tuple[str, int], Sequence[Control]]
 """The controls of each (task, branching)."""
 Dropout = Literal["none", "best"]
-"""None, or a model's own best one."""
+"""No dropout, or each model's own best dropout."""
 DROPOUTS: tuple[Dropout, ...] = ("none", "best")
 Outcome = Literal["holds", "does not hold", "undecided", "not run"]
 
@@ -34,7 +34,7 @@ CLAIMS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the trials of one task and protocol say to one claim."""
+    """What the trials of one task and protocol say about one claim."""
 
     claim: str
     """A name from `CLAIMS`."""
@@ -59,24 +59,24 @@ class _Question(NamedTuple):
 def claims(records: Iterable[TrialRecord], matches: Matches) -> list[Verdict]:
     """A verdict on each claim for each task of `matches` under each protocol that was run.
 
-    The rule is one for all claims. A claim is a set of comparisons, each of which it says who wins:
+    The same rule applies to all claims. A claim is a set of comparisons, for each of which it states the winner:
 
     - `beats-control`: every tree with b > 2 against each of its control MLPs;
     - `small-branching`: the control MLPs against the tree with b = 2;
-    - `dropout`: every tree at its best dropout against itself without;
+    - `dropout`: every tree at its best dropout against itself without dropout;
     - `branching`: every tree against the one with the next smaller b;
-    - `overfitting`: as `beats-control`, by the gap of training and validation accuracy at the best epoch, which
-      should be the smaller one.
+    - `overfitting`: as `beats-control`, but for the gap between training and validation accuracy at the best epoch,
+      which should be smaller for trees.
 
     All but `dropout` are made twice, as the paper says "both with and without dropout": at p = 0, and with both models
     at their own best dropout (lowest mean validation loss). Each is a two-sided Welch test; p values are corrected by
     Holm's method over the comparisons of one claim, task and protocol. The claim **holds** if every comparison is won
     with a corrected p < 0.05, **does not hold** if at least one is lost with p < 0.05, and is **undecided**
-    otherwise, also if a comparison is missing. It was **not run** if all are missing. Best dropouts are chosen on
-    the data they are then tested on where there is no test set, as in the paper: this favors dropout.
+    otherwise, also if a comparison is missing. It was **not run** if all are missing. Without a test set, best dropouts
+    are chosen on the same data they are then tested on, as in the paper: this favors dropout.
 
-    Plain perceptrons among the controls do not decide, since the paper has none; the evidence of `beats-control`
-    tells how trees fare against them, corrected as one more family.
+    Plain perceptrons among the controls do not count, since the paper has none; the evidence of `beats-control`
+    reports how trees compare with them, corrected as a separate family.
 
     Args:
         records: the trials.
@@ -98,7 +98,7 @@ def claims(records: Iterable[TrialRecord], matches: Matches) -> list[Verdict]:
 
 
 def _questions(claim: str, network: str, controls: Mapping[int, Sequence[Control]]) -> list[_Question]:
-    """The comparisons of a claim; those of `perceptrons`, which is none of the paper's, are told beside another."""
+    """The comparisons of a claim; `perceptrons` is not a claim of the paper and is reported along with another."""
     trees = [(network, branching) for branching in sorted(controls)]
     if claim == "dropout":
         return [_Question((tree, "best"), (tree, "none")) for tree in trees]
@@ -135,7 +135,7 @@ class _Bench:
         self.network = min((trial.row.network for trial in trials if trial.row.dendritic), default="mln")
 
     def tests(self, questions: Iterable[_Question]) -> list[Comparison]:
-        """Those of the comparisons whose models were both run, corrected for each other."""
+        """The comparisons whose models were both run, corrected for each other."""
         asked = [(self._trials_at(*each.favorite), self._trials_at(*each.other), each.measure) for each in questions]
         return correct_family([compare_samples(*each) for each in asked if each[0] and each[1]])
 
@@ -143,21 +143,21 @@ class _Bench:
         return self._trials.get(model, {}).get(self._best.get(model, math.nan) if dropout == "best" else 0.0, [])
 
     def outcome(self, questions: Sequence[_Question]) -> tuple[Outcome, str, tuple[Comparison, ...]]:
-        """The outcome, its evidence without the full stop, and the corrected tests."""
+        """The outcome, its evidence without the final period, and the corrected tests."""
         tests = self.tests(questions)
         if not tests:
-            return "not run", f"None of {len(questions)} comparisons was run", ()
+            return "not run", f"None of the {len(questions)} comparisons was run", ()
         missing = len(questions) - len(tests)
         states = [test.verdict.state for test in tests]
         won, lost = states.count("ahead"), states.count("behind")
         outcome: Outcome = "does not hold" if lost else "holds" if won == len(questions) else "undecided"
         absent = f" and {missing} not run" if missing else ""
-        counts = f"Of {len(questions)} comparisons {won} won, {lost} lost, {len(tests) - won - lost} open{absent}"
+        counts = f"Of {len(questions)} comparisons, {won} won, {lost} lost, {len(tests) - won - lost} undecided{absent}"
         return outcome, f"{counts}: {'; '.join(map(_figures, tests))}", tuple(tests)
 
 
 def _figures(test: Comparison) -> str:
-    """As `dendritic b=32 p=0 against MLP h=11 p=0 +19.0 points (p < 0.001)`."""
+    """A test as text, such as `dendritic b=32 p=0 against MLP h=11 p=0 +19.0 points (p < 0.001)`."""
     what = "gap of " if test.measure == "gap" else ""
     difference = "unknown" if math.isnan(test.difference) else f"{100 * test.difference:+.1f} points"
     names = [f"{row.model} p={row.dropout:g}" for row in (test.row, test.against)]

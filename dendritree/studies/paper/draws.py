@@ -1,4 +1,4 @@
-"""The images of a trial: drawn by its seed alone, so that every model of a task meets the same ones."""
+"""The images of a trial: they depend only on its seed, so that all models of a task are trained on the same ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIDE = 32
 
 @dataclass(frozen=True)
 class Draw:
-    """The examples of several trials, features-major: what their stacked models read without a copy."""
+    """The examples of several trials, features-major, so that their stacked models read them without a copy."""
 
     train_x: Tensor
     """(trials, features, images)"""
@@ -46,7 +46,7 @@ def draw_trials(dataset: str, protocol: Protocol, indices: range, data_dir: str 
     The draw depends on the data set and the trial's number, not on the model: comparisons are paired.
     """
     # NOTE[DIFF]: both parts come from the training images and do not overlap; the authors sampled 4-9 MNIST with
-    # replacement. The test images stay unseen.
+    # replacement. The test images are not used.
     images, labels = _images(dataset, data_dir)
     assert protocol.train_images is not None
     assert protocol.val_images is not None

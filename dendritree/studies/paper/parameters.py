@@ -11,7 +11,7 @@ from ...models import MLP, MLNClassifier
 
 
 class PaperRow(NamedTuple):
-    """One row of the paper's parameter tables beside what the model really has."""
+    """One row of the paper's parameter tables, with the actual counts of the model."""
 
     table: str
     model: str

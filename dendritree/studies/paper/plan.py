@@ -1,4 +1,4 @@
-"""From specs and a protocol to jobs: what a run still lacks, given what its store has."""
+"""From specs and a protocol to jobs: what a run still lacks, given what is in its store."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .spec import TableSpec
 from .trials import Job
 
 StoredKey = tuple[str, str]
-"""Study and key of a trial, as `RunStore.present` has them."""
+"""Study and key of a trial, as `RunStore.present` returns them."""
 
 
 def run_config(specs: Iterable[TableSpec], protocols: Iterable[Protocol]) -> dict[str, object]:
-    """All that decides the results of a run, as JSON values."""
+    """Everything that determines the results of a run, as JSON values."""
     return {
         "protocols": {protocol.name: protocol.as_config() for protocol in protocols},
         "tables": {spec.table: spec.as_config() for spec in specs},
@@ -25,15 +25,15 @@ def run_config(specs: Iterable[TableSpec], protocols: Iterable[Protocol]) -> dic
 def wanted_trials(
     specs: Sequence[TableSpec], protocol: Protocol, records: Sequence[TrialRecord], trials: int | None = None
 ) -> dict[StoredKey, Job]:
-    """The key of every trial of a protocol that can be named now and the job that makes it, tables in order.
+    """The key of every trial of a protocol that is known so far, and the job that produces it, tables in order.
 
-    Where learning rates are searched, the trials that depend on a rate come once its search is in `records`.
+    If learning rates are searched, the trials that depend on a rate follow once its search is in `records`.
 
     Args:
         specs: the tables.
         protocol: how they are run.
         records: what has been run so far.
-        trials: trials of each row, in place of the spec's.
+        trials: number of trials per row, overriding the spec.
     """
     searched = [record for record in records if record.protocol == LR_SEARCH]
     return {key: job for spec in specs for key, job in _of_table(spec, protocol, searched, trials)}
@@ -65,7 +65,7 @@ def _of_row(
 
 
 def chosen_lr(protocol: Protocol, row: Row, searched: Sequence[TrialRecord]) -> float | None:
-    """The learning rate of the grid with the lowest best validation loss; None until all were tried."""
+    """The learning rate of the grid with the lowest best validation loss; None until all have been tried."""
     losses = {record.lr: record.at_best("val_loss") for record in searched if record.row == row}
     if set(losses) != set(protocol.lr_grid):
         return None
@@ -73,5 +73,5 @@ def chosen_lr(protocol: Protocol, row: Row, searched: Sequence[TrialRecord]) -> 
 
 
 def missing_jobs(wanted: Mapping[StoredKey, Job], present: set[StoredKey]) -> list[Job]:
-    """The jobs whose trials are not all there, each once, in order."""
+    """The jobs with missing trials, each once, in order."""
     return list(dict.fromkeys(job for key, job in wanted.items() if key not in present))

@@ -1,6 +1,6 @@
-"""How trials are run, as data. A protocol says where examples come from, how a model is trained and evaluated.
+"""How trials are run, as data. A protocol says where examples come from and how a model is trained and evaluated.
 
-`paper` is what the authors' own per-epoch data shows they did; `full` is the paper's text read sensibly.
+`paper` is what the authors did, according to their per-epoch data; `full` is a sensible reading of the paper's text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...models.output import OUTPUTS
 
 DRAWS = ("per-trial", "once", "ten", "all")
 TRIALS_OF_A_DRAW = 10
-"""How many trials share a draw where there are ten draws: as many as all of the paper's."""
+"""How many trials share a draw if there are ten draws: as many as the paper has in all."""
 
 
 @dataclass(frozen=True)
@@ -23,19 +23,19 @@ class Protocol:
     name: str
     draw: str
     """`per-trial`: each trial draws its own few images, the same for all models; `once`: one draw for all trials, as
-    the authors; `ten`: the same with ten draws, each with ten trials; `all`: the data set's fixed parts."""
+    the authors did; `ten`: the same with ten draws of ten trials each; `all`: the data set's fixed parts."""
     epochs: int
     output: str
-    """What the models give to the loss, `probabilities` or `logits`."""
+    """What the models pass to the loss, `probabilities` or `logits`."""
     train_images: int | None = None
-    """Images drawn to train on; None for all."""
+    """Number of images drawn for training; None for all."""
     val_images: int | None = None
     batch_size: int | None = None
-    """None takes all training images in every step: then an epoch is one step."""
+    """None uses all training images in every step, so that an epoch is one step."""
     lr_grid: tuple[float, ...] = ()
-    """Learning rates to choose from, by validation loss of one trial each; empty for the spec's own."""
+    """Learning rates to choose from, by the validation loss of one trial each; if empty, the spec's is used."""
     every_dropout: bool = True
-    """All dropouts of the spec, or 0 and the model's best one only."""
+    """Whether to run all dropouts of the spec, or only 0 and the model's best one."""
     tests: bool = False
     """Whether the best epoch's weights are evaluated on the test set, once."""
 
@@ -64,7 +64,7 @@ class Protocol:
         return {"once": 0, "ten": index // TRIALS_OF_A_DRAW}.get(self.draw, index)
 
     def as_config(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The protocol as JSON values."""
         return asdict(self) | {"lr_grid": list(self.lr_grid)}
 
 

@@ -16,14 +16,14 @@ STUDY = "paper"
 
 @dataclass(frozen=True, order=True)
 class Row:
-    """A row of a table: one model at one dropout, whatever the trial."""
+    """A row of a table: one model at one dropout, for all its trials."""
 
     table: str
-    """Name of the spec, as `multiclass-dendritic`."""
+    """Name of the spec, such as `multiclass-dendritic`."""
     task: str
     """`binary`, `multiclass` or `cnn`: rows of one task are compared."""
     network: str
-    """Name of the model in the registry, as `mln`, `mlp` or `perceptrons`."""
+    """Name of the model in the registry, such as `mln`, `mlp` or `perceptrons`."""
     size: int
     """Branching of a dendritic model, hidden units of an MLP, 0 for perceptrons."""
     dropout: float
@@ -45,7 +45,7 @@ class Row:
 
     @property
     def model(self) -> str:
-        """The model as tables name it.
+        """The name of the model in tables.
 
         >>> Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0).model
         'MLP h=11'
@@ -69,16 +69,16 @@ class TrialRecord:
     lr: float
     parameters: int
     seconds: float
-    """Training time of this trial; of its stack's time, its share."""
+    """Training time of this trial: its share of the time of its stack."""
     history: dict[str, list[float]]
     """The curves; row i is epoch i."""
     test_loss: float | None = None
-    """Loss and accuracy on the test set of the best epoch's weights, where the protocol has a test set."""
+    """Loss and accuracy of the best epoch's weights on the test set, if the protocol has one."""
     test_acc: float | None = None
     model_config: dict[str, Any] = field(default_factory=dict)
     """The arguments of `create_model(row.network, ...)`."""
     weights: bytes | None = field(default=None, repr=False)
-    """Best epoch's weights as safetensors; of trial 0 only."""
+    """The best epoch's weights as safetensors; only for trial 0."""
 
     @cached_property
     def best_epoch(self) -> int:
@@ -96,7 +96,7 @@ class TrialRecord:
         return self.history[curve][self.best_epoch]
 
     def as_trial(self) -> Trial:
-        """The trial as the store keeps it."""
+        """The record as a trial for the store."""
         key = trial_key(self.protocol, self.row, self.index)
         config = {"network": self.row.network, "arguments": self.model_config, "dataset": self.dataset, "lr": self.lr}
         scores = {"test_loss": self.test_loss, "test_acc": self.test_acc}
@@ -127,7 +127,7 @@ class TrialRecord:
 
 
 def trial_key(protocol: str, row: Row, index: int) -> dict[str, Value]:
-    """What a trial is known by, in the names of the authors' data.
+    """The key of a trial, with the column names of the authors' data.
 
     >>> trial_key("paper", Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0), 3)["mid_layer"]
     11
@@ -138,7 +138,7 @@ def trial_key(protocol: str, row: Row, index: int) -> dict[str, Value]:
 
 
 def stored_key(protocol: str, row: Row, index: int) -> tuple[str, str]:
-    """The study and the key as `RunStore.present` has them."""
+    """The study and the key, as `RunStore.present` returns them."""
     return STUDY, key_text(trial_key(protocol, row, index))
 
 

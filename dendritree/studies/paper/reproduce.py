@@ -1,4 +1,4 @@
-"""A run from beginning to end: what is missing is done, table after table, and everything done is kept at once."""
+"""A run from beginning to end: missing trials are run, table after table, and every result is stored immediately."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class RunPlan:
     tables: tuple[TableSpec, ...]
     protocol: Protocol
     trials: int | None = None
-    """Trials of each row, in place of the spec's."""
+    """Number of trials per row, overriding the spec."""
     config: dict[str, Any] = field(default_factory=dict, repr=False)
-    """All that decides results, of all tables and protocols, so that one folder can hold them all."""
+    """Everything that determines results, for all tables and protocols, so that one folder can hold them all."""
 
     @classmethod
     def make(
@@ -40,14 +40,14 @@ class RunPlan:
         draw: str | None = None,
         specs: Sequence[TableSpec] | None = None,
     ) -> RunPlan:
-        """Check and resolve what a user asks for.
+        """Check and resolve the user's options.
 
         Args:
-            names: tables or tasks; all for none, but protocol `full` and draw `ten` leave out the CNN unless asked for.
+            names: tables or tasks; all by default, but protocol `full` and draw `ten` skip the CNN unless it is named.
             protocol: `paper` or `full`.
-            trials: trials of each row, in place of the spec's.
-            draw: `per-trial`, `once`, or `ten`, in place of protocol `paper`'s. With `ten` every row has ten trials on
-                each of ten draws, by default, and no other dropouts than the paper's rows.
+            trials: number of trials per row, overriding the spec.
+            draw: `per-trial`, `once` or `ten`, overriding that of protocol `paper`. With `ten`, by default every row
+                has ten trials on each of ten draws, and only the dropouts of the paper's rows are run.
             specs: the tables to choose from; the paper's by default.
 
         >>> [spec.table for spec in RunPlan.make(["binary"], trials=3).tables]
@@ -56,7 +56,7 @@ class RunPlan:
         specs = read_specs() if specs is None else specs
         tables = [spec.table for spec in specs]
         if len(set(tables)) < len(tables):
-            raise OptionError(f"tables must have names of their own: got {', '.join(tables)}")
+            raise OptionError(f"tables must have different names: got {', '.join(tables)}")
         protocols = dict(PROTOCOLS)
         check_one_of("protocol", protocol, protocols)
         if draw is not None:
@@ -82,24 +82,24 @@ def reproduce(
     data_dir: str | None = None,
     observer: Observer = silent,
 ) -> None:
-    """Run what `folder` lacks of a plan. Interrupted, killed or done, the same call resumes from what is there.
+    """Run what `folder` lacks of a plan. After an interruption or a crash, the same call resumes.
 
     Args:
-        folder: the run's folder, made if needed.
+        folder: the run's folder, created if necessary.
         plan: what to run.
-        workers: where; all cores of this machine by default.
+        workers: where the jobs run; all cores of this machine by default.
         data_dir: a folder to look for MNIST in first.
-        observer: told how many trials of each table are there.
+        observer: notified of how many trials of each table are done.
     """
     with RunStore.create_or_open(folder, plan.config) as store:
-        read_images("mnist", data_dir=data_dir)  # once, before several workers ask for it
+        read_images("mnist", data_dir=data_dir)  # once, before several workers need it
         with workers or Workers() as pool:
             _run(store, plan, pool, data_dir, observer)
         _measure_reference(store, plan, data_dir)
 
 
 def _run(store: RunStore, plan: RunPlan, workers: Workers, data_dir: str | None, observer: Observer) -> None:
-    """Do jobs until none is missing: what a search of learning rates finds asks for more."""
+    """Run jobs until none is missing: the results of a learning rate search determine further jobs."""
     present = store.present()
     told: dict[str, tuple[int, int]] = {}
 
@@ -110,7 +110,7 @@ def _run(store: RunStore, plan: RunPlan, workers: Workers, data_dir: str | None,
             observer(table, *counts)
 
     def keep(job: Job, records: list[TrialRecord]) -> None:
-        """Store what is new of a job: stacks are computed whole, whatever is wanted of them."""
+        """Store the new trials of a job: stacks are always computed completely."""
         fresh = {stored_key(record.protocol, record.row, record.index): record for record in records}
         fresh = {key: fresh[key] for key in fresh.keys() & wanted[job.row.table].keys() - present}
         store.add([record.as_trial() for record in fresh.values()])
@@ -128,7 +128,7 @@ def _run(store: RunStore, plan: RunPlan, workers: Workers, data_dir: str | None,
 
 
 def _wanted(plan: RunPlan, store: RunStore) -> dict[str, dict[StoredKey, Job]]:
-    """The trials of each table, as far as they can be named."""
+    """The trials of each table that are known so far."""
     searched = records_of(store, LR_SEARCH) if plan.protocol.lr_grid else []
     return {spec.table: wanted_trials([spec], plan.protocol, searched, plan.trials) for spec in plan.tables}
 
@@ -140,7 +140,7 @@ def records_of(store: RunStore, protocol: str | None = None, *, with_weights: bo
 
 
 def planned_trials(plan: RunPlan, store: RunStore) -> Counter[tuple[str, Row]]:
-    """How many trials each (protocol, row) of a plan has in the end, as far as it is known."""
+    """How many trials each (protocol, row) of a plan has when complete, as far as known."""
     jobs = [job for trials in _wanted(plan, store).values() for job in trials.values()]
     return Counter((job.kept_as, job.row) for job in jobs if job.kept_as != LR_SEARCH)
 
@@ -148,11 +148,11 @@ def planned_trials(plan: RunPlan, store: RunStore) -> Counter[tuple[str, Row]]:
 # --------------------------------------------------------------------------------------------- the masked reference
 
 REFERENCE = "seconds of the masked reference"
-"""The store's fact: [row, seconds of a trial] for each dendritic row."""
+"""Name of a fact in the store: [row, seconds per trial] for each dendritic row."""
 
 
 def reference_seconds_of(store: RunStore) -> dict[tuple[str, Row], float]:
-    """What a trial of (protocol, row) would have taken with the paper's masked matrices, where it was measured."""
+    """Seconds that a trial of (protocol, row) would take with the paper's masked matrices, where measured."""
     return store.read_fact(
         REFERENCE, lambda measured: {("paper", Row(*row)): float(seconds) for row, seconds in measured}, []
     )

@@ -1,4 +1,4 @@
-"""What is run, as data: one TOML file per table, read into frozen dataclasses that reject what they do not know."""
+"""What is run, as data: one TOML file per table, read into frozen dataclasses that reject unknown keys."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ TASKS = ("binary", "multiclass", "cnn")
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model in a table; the table gives it every dropout in turn."""
+    """A model in a table, which runs it at each of its dropouts."""
 
     network: str
     """Its name in the model registry."""
     size: int
     """Branching, hidden units, or 0 for perceptrons."""
     full_dropout: float
-    """The dropout that protocol `full` runs beside 0: the paper's best one of this model, or of its nearest."""
+    """The dropout that protocol `full` runs besides 0: the paper's best one for this model, or for the nearest one."""
     full_trials: int = 3
-    """Seeds of protocol `full`."""
+    """Number of seeds in protocol `full`."""
     controls: tuple[str, ...] = ()
-    """What the model is compared with, as `mlp 30` or `perceptrons`; the paper's own control first."""
+    """What the model is compared with, such as `mlp 30` or `perceptrons`; the paper's own control first."""
     extra: bool = False
-    """The paper has no such row."""
+    """Whether the paper has no such row."""
 
     def __post_init__(self) -> None:
         check_one_of("network", self.network, list_models())
@@ -47,10 +47,10 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table of results: its models, each at every dropout, so many trials each."""
+    """A table of results: its models, each at every dropout with several trials."""
 
     table: str
-    """Its name here, as `multiclass-dendritic`."""
+    """Its name here, such as `multiclass-dendritic`."""
     title: str
     label: str
     """Its label in the paper."""
@@ -68,7 +68,7 @@ class TableSpec:
     def __post_init__(self) -> None:
         for name in ("table", "title", "label"):
             if not isinstance(getattr(self, name), str):
-                raise OptionError(f"{name} must be text: got {getattr(self, name)!r}")
+                raise OptionError(f"{name} must be a string: got {getattr(self, name)!r}")
         check_one_of("task", self.task, TASKS)
         check_one_of("dataset", self.dataset, ("mnist", "mnist-4-9", "fashion-mnist"))
         for name in ("trials", "stack"):
@@ -84,7 +84,7 @@ class TableSpec:
 
     @cached_property
     def out_features(self) -> int:
-        """Classes; 1 for a yes-or-no question."""
+        """The number of classes; 1 for binary classification."""
         return 1 if self.task == "binary" else 10
 
     def row(self, model: ModelSpec, dropout: float) -> Row:
@@ -92,7 +92,7 @@ class TableSpec:
         return Row(self.table, self.task, model.network, model.size, dropout)
 
     def as_config(self) -> dict[str, Any]:
-        """All that decides what a trial gives, as JSON values; how many trials there are does not."""
+        """Everything that determines the result of a trial, as JSON values; the number of trials is not part of it."""
         config = asdict(self) | {"dropouts": list(self.dropouts)}
         del config["trials"], config["models"]
         config["models"] = {f"{m.network} {m.size}": {"full_dropout": m.full_dropout} for m in self.models}
@@ -109,7 +109,7 @@ def _control(text: object) -> tuple[str, int]:
 
 
 def _build(kind: type, values: Mapping[str, Any], where: str) -> Any:
-    """A dataclass of plain values; unknown and missing keys are rejected by name."""
+    """Build a dataclass from plain values; errors name unknown and missing keys."""
     known = {field.name: field for field in fields(kind)}
     for key in values:
         check_one_of(f"a key of {where}", key, known)
@@ -144,7 +144,7 @@ def read_spec(path: str | Path) -> TableSpec:
 
 
 def paper_folder() -> Path:
-    """Where the paper's specs and numbers are: in the package when installed, beside it in a clone.
+    """Where the paper's specs and numbers are: in the package when installed, next to it in a clone.
 
     >>> sorted(path.name for path in paper_folder().iterdir() if path.is_dir())
     ['expected', 'specs']
@@ -164,7 +164,7 @@ def read_specs(folder: Path | None = None) -> list[TableSpec]:
 
 
 def select(specs: Sequence[TableSpec], names: Iterable[str]) -> list[TableSpec]:
-    """The tables with these names or of these tasks; all of them for no name.
+    """The tables with these names or of these tasks; all of them if no name is given.
 
     >>> [spec.table for spec in select(read_specs(), ["multiclass"])]
     ['multiclass-dendritic', 'multiclass-mlp']

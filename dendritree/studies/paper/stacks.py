@@ -1,6 +1,6 @@
-"""Several trials as one model. A stack of E models is only a larger layer whose neurons read other rows.
+"""Several trials as one model. A stack of E models is simply a larger layer whose neurons read different rows.
 
-Each model keeps its own weights, images and dropout; what they share is the cost of a call. Inputs and outputs are
+Each model keeps its own weights, images and dropout; they only share the overhead of a call. Inputs and outputs are
 features-major: (trials, features, images) -> (trials, outputs, images).
 """
 
@@ -25,7 +25,7 @@ class Stack(nn.Module):
     """Models of one shape, trained side by side."""
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Images (trials, features, images) as `forward` takes them: done once, not in every step."""
+        """Convert images (trials, features, images) to the input of `forward`: done once, not in every step."""
         return x
 
     @abstractmethod
@@ -34,14 +34,14 @@ class Stack(nn.Module):
 
     @abstractmethod
     def state_of(self, trial: int) -> dict[str, Tensor]:
-        """The parameters of one trial by the names they have in its model; copies."""
+        """Copies of the parameters of one trial, by their names in its model."""
 
     def seed_dropout(self, seed: int) -> None:
-        """Start the stack's own random numbers, where it has any beside torch's."""
+        """Seed the stack's own random generators, if it has any besides torch's."""
 
 
 def stack_models(models: Sequence[nn.Module]) -> Stack:
-    """Stack models of one shape, with the weights they have now.
+    """Stack models of one shape, with their current weights.
 
     >>> stack = stack_models([Perceptrons(4, 2) for _ in range(3)])
     >>> stack(stack.prepare(torch.randn(3, 4, 7))).shape
@@ -62,7 +62,7 @@ def stack_models(models: Sequence[nn.Module]) -> Stack:
 
 @dataclass(frozen=True)
 class Grouped(Wiring):
-    """Neurons in equal groups, each group reading a slice of the inputs, all of it."""
+    """Neurons in equal groups, each of which reads one slice of the inputs completely."""
 
     name: ClassVar[str] = "grouped"
     groups: int
@@ -95,7 +95,7 @@ class TreeStack(Stack):
             backend=first.backend,
         )
         ours, theirs = self.layer.forest, first.forest
-        # By neuron, edges and nodes of a stack have the order of those of its models.
+        # Neuron by neuron, the edges and nodes of a stack are in the same order as those of its models.
         our_edges, their_edges = (forest.neuron_of_node[forest.node_of_edge] for forest in (ours, theirs))
         self._edges = _by_neuron(our_edges, their_edges, trials)
         self._nodes = _by_neuron(ours.neuron_of_node, theirs.neuron_of_node, trials)
@@ -123,7 +123,7 @@ class TreeStack(Stack):
 
 
 def _by_neuron(ours: IntArray, theirs: IntArray, trials: int) -> Tensor:
-    """For each trial and each item of its model, the place of that item in the stack."""
+    """For each trial and each item of its model, the index of that item in the stack."""
     sorted_ours = np.argsort(ours, kind="stable").reshape(trials, -1)
     rank = np.argsort(np.argsort(theirs, kind="stable"), kind="stable")
     return torch.from_numpy(sorted_ours[:, rank])
@@ -143,7 +143,7 @@ class DenseStack(Stack):
         self._random: list[np.random.Generator] = []
 
     def seed_dropout(self, seed: int) -> None:
-        """Give each trial a stream of its own."""
+        """Give each trial its own random stream."""
         children = np.random.SeedSequence(seed).spawn(len(self.weights[0]))
         self._random = [np.random.Generator(np.random.SFC64(child)) for child in children]
 
@@ -157,7 +157,7 @@ class DenseStack(Stack):
         return x
 
     def _kept(self, x: Tensor) -> Tensor:
-        """1 where an input is kept: 16 random bits decide, many times cheaper than a float."""
+        """1 where an input is kept, decided by 16 random bits, which are many times cheaper than a float."""
         limit, shape = round(self.dropout * 65536), tuple(x.shape[1:])
         kept = np.empty(x.shape, np.float32)
         for mask, random in zip(kept, self._random, strict=True):
@@ -177,7 +177,7 @@ def _stacked(models: Sequence[nn.Module], name: str) -> Tensor:
 
 
 class LoneModel(Stack):
-    """A model that cannot be stacked, alone: a CNN. Channels last, nearly twice as fast as channels first."""
+    """A single model that cannot be stacked: a CNN. Uses channels last, nearly twice as fast as channels first."""
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         super().__init__()

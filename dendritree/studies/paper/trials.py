@@ -1,6 +1,6 @@
-"""One piece of work: train the trials of a row that belong together, give back their records.
+"""One piece of work: train the trials of a row that belong together and return their records.
 
-A job depends on its own fields alone, so any process of any machine may do it, in any order, and do it again.
+A job depends only on its own fields, so any process on any machine may run it, in any order and repeatedly.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Job:
     first: int
     """Number of the first trial."""
     count: int
-    """How many: the spec's stack. All are computed, whatever is wanted of them."""
+    """Number of trials: the spec's stack. All of them are computed, even if some are already stored."""
     lr: float
     phase: str = ""
-    """The name under which records are kept; the protocol's own if empty."""
+    """The name under which records are stored; that of the protocol if empty."""
 
     @property
     def indices(self) -> range:
@@ -74,7 +74,7 @@ def model_config(row: Row, out_features: int, output: str) -> dict[str, Any]:
 
 
 def run_job(job: Job, data_dir: str | None = None) -> list[TrialRecord]:
-    """Train the job's trials in this process, on one thread of torch."""
+    """Train the job's trials in this process, on one torch thread."""
     with alone_on_one_thread():
         return _run_full(job, data_dir) if job.protocol.batch_size else _run_drawn(job, data_dir)
 
@@ -84,7 +84,7 @@ def _trial_seed(job: Job, index: int) -> int:
 
 
 def _record(job: Job, index: int, **measured: Any) -> TrialRecord:
-    """The record of a trial: what its job says of it, and what was measured."""
+    """The record of a trial, from its job and what was measured."""
     return TrialRecord(
         protocol=job.kept_as,
         row=job.row,
@@ -118,7 +118,7 @@ def _run_drawn(job: Job, data_dir: str | None) -> list[TrialRecord]:
     models = [_new_model(job, seed) for seed in seeds]
     parameters = parameters_of(models[0])
     stack = stack_models(models)
-    torch.manual_seed(seed_of("dropout", seeds[0]))  # for trees, whose layers ask torch
+    torch.manual_seed(seed_of("dropout", seeds[0]))  # for trees, whose layers use torch's generator
     stack.seed_dropout(seed_of("dropout", seeds[0]))
     start = time.perf_counter()
     curves, best = train_stack(stack, draw, job)
@@ -137,7 +137,7 @@ def _run_drawn(job: Job, data_dir: str | None) -> list[TrialRecord]:
 
 
 def train_stack(stack: Stack, draw: Draw, job: Job) -> tuple[Tensor, dict[str, Tensor]]:
-    """Train a stack in place: curves (4, epochs, trials), and the first trial's state at its best epoch."""
+    """Train a stack in place; return curves (4, epochs, trials) and the first trial's state at its best epoch."""
     loss = LOSSES[_loss_name(job.out_features, job.protocol.output)]
     correct = loss.correct
     assert correct is not None
@@ -172,7 +172,7 @@ def train_stack(stack: Stack, draw: Draw, job: Job) -> tuple[Tensor, dict[str, T
 
 
 def _run_full(job: Job, data_dir: str | None) -> list[TrialRecord]:
-    """Each trial of the job by the one training loop of the library."""
+    """Each trial of the job, with the training loop of the library."""
     split = full_split(job.dataset, data_dir)
     if job.row.task == "cnn":
         split = Split(*(Examples(part.x.view(-1, 1, 32, 32), part.y) for part in split.parts))
@@ -189,7 +189,7 @@ def _fit_one(job: Job, index: int, split: Split) -> TrialRecord:
     start = time.perf_counter()
     history = fit_through(model, split, config)
     seconds = time.perf_counter() - start
-    searching = job.kept_as == LR_SEARCH  # the test set is for the chosen learning rate alone
+    searching = job.kept_as == LR_SEARCH  # the test set is only for the chosen learning rate
     test_loss, test_acc = evaluate(model, split.test, loss) if protocol.tests and not searching else (None, None)
     columns = history.columns()
     return _record(
@@ -205,7 +205,7 @@ def _fit_one(job: Job, index: int, split: Split) -> TrialRecord:
 
 
 def _safetensors(model: nn.Module, state: dict[str, Tensor]) -> bytes:
-    """The model's whole state, with `state` put into it, as the bytes of a safetensors file."""
+    """The model's complete state, after loading `state` into it, as the bytes of a safetensors file."""
     model.load_state_dict(model.state_dict() | state)
     tensors = {name: value.contiguous() for name, value in model.state_dict().items()}
     content: bytes = import_extra("safetensors.torch", extra="experiments").save(tensors)
@@ -215,14 +215,14 @@ def _safetensors(model: nn.Module, state: dict[str, Tensor]) -> bytes:
 # ------------------------------------------------------------------------------------------------ the masked reference
 
 LEAST_SECONDS = 0.5
-"""How long to measure a model, warm-up apart."""
+"""How long to time a model, excluding warm-up."""
 
 
 def reference_seconds(spec: TableSpec, model: ModelSpec, protocol: Protocol, data_dir: str | None = None) -> float:
-    """What a trial of a dendritic model would take with `backend="reference"`, on one thread as the trials are.
+    """Seconds that a trial of a dendritic model would take with `backend="reference"`, on one thread as in the trials.
 
-    Some epochs are timed (two, or half a second of them) and scaled to all. The reference holds no optimizer state
-    for the masked-out weights, as the authors' code did: it is a little faster than theirs.
+    At least two epochs and half a second are timed and scaled to all epochs. The reference has no optimizer state for
+    the masked-out weights, unlike the authors' code, so it is a little faster than theirs.
     """
     row = spec.row(model, 0.0)
     job = Job(replace(protocol, epochs=1), row, spec.dataset, spec.out_features, 1, 1, spec.lr)

@@ -1,6 +1,7 @@
-"""Gradient boosting on a table's own columns: the rival outside of networks, with scikit-learn's defaults.
+"""Gradient boosting on a table's own columns, with scikit-learn's defaults: the only rival that is not a network.
 
-It reads what the networks read, in the form that suits it: a category is a category, a missing cell is missing.
+It reads the same columns as the networks, in the form that suits it: categories stay categories, missing cells stay
+missing.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from ...errors import import_extra
 from ..engine.boosting import one_thread
 
 MOST_CATEGORIES = 255
-"""Of a column, for scikit-learn; of more, the rarest share one."""
+"""Maximum number of categories per column in scikit-learn; the rarest ones beyond it share one."""
 
 
 def own_columns(encoding: TableEncoding, frame: Any) -> Any:
-    """The columns that a model reads, as a data frame of numbers and categories in which missing cells are missing.
+    """The columns that a model reads, as a data frame of numbers and categories; missing cells stay missing.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"rooms": [3, None, 4], "town": ["Delft", "Gouda", None]})
@@ -45,14 +46,14 @@ def _parts(pandas: Any, column: TableColumn, cells: Any) -> list[Any]:
 
 
 class Boosting:
-    """`HistGradientBoostingClassifier()` or `HistGradientBoostingRegressor()`, untouched, on frames of `own_columns`.
+    """`HistGradientBoostingClassifier()` or `HistGradientBoostingRegressor()`, unchanged, on frames of `own_columns`.
 
-    A seed and one thread, so that the same rows give the same bits. Numbers to predict are standardized first: the
-    splits of squared errors are the same, and it computes in float32, which ends at 1e38.
+    It has a seed and one thread, so that the same rows give identical results. Numbers to predict are standardized
+    first: this does not change the splits, and it computes in float32, whose range ends at 1e38.
 
     Args:
         task: `classification` or `regression`.
-        seed: of the rows that it stops by, if there are many.
+        seed: selects the rows for early stopping, if there are many.
     """
 
     def __init__(self, task: str, seed: int) -> None:
@@ -65,7 +66,7 @@ class Boosting:
     def fit(self, x: Any, y: NDArray[Any]) -> Boosting:
         """Train on rows."""
         if self.classifies:
-            if np.unique(y, return_counts=True)[1].min() < 2:  # from such a class no row can be set aside
+            if np.unique(y, return_counts=True)[1].min() < 2:  # no row of such a class can be set aside
                 self.model.set_params(early_stopping=False)
         else:
             self.shift, self.scale = float(y.mean()), float(y.std()) or 1.0

@@ -9,9 +9,9 @@ from ..engine.statistics import Difference, paired_mean
 from .controls import BOOSTING, IN_WORDS, FamilyScores, gain_over
 
 ENOUGH_SPLITS = 5
-"""With fewer, intervals are so wide that a missing gain says nothing."""
+"""With fewer splits, intervals are so wide that the absence of a gain says nothing."""
 KEEPS = ("best", "tree", "sparse", "dense", "linear")
-"""What `keep` may be: the family of the model that is kept, or the one that the comparison recommends."""
+"""Values of `keep`: the family of the model to keep, or `best`, which the comparison recommends."""
 
 
 def is_ahead(first: FamilyScores, second: FamilyScores) -> bool:
@@ -21,10 +21,10 @@ def is_ahead(first: FamilyScores, second: FamilyScores) -> bool:
 
 
 def best_family(results: Sequence[FamilyScores]) -> str:
-    """The network to keep: trees, unless another one is ahead of them; linear, unless that one is ahead of it.
+    """The network to keep: trees, or another one that is ahead of them; but linear, unless that one is ahead of it.
 
-    Ahead is by more than one standard error of the difference of the two over the splits. Of several that are ahead of
-    trees the one with the best mean counts.
+    Ahead means by more than one standard error of the difference over the splits. If several are ahead of trees, the
+    one with the best mean counts.
     """
     of = by_family(results)
     best = _first_choice(of)
@@ -32,13 +32,13 @@ def best_family(results: Sequence[FamilyScores]) -> str:
 
 
 def _first_choice(of: Mapping[str, FamilyScores]) -> FamilyScores:
-    """Trees, or what is ahead of them, before they are compared with linear."""
+    """Trees, or the family ahead of them, before the comparison with linear."""
     ahead = [of[family] for family in ("sparse", "dense") if is_ahead(of[family], of["tree"])]
     return max(ahead, key=lambda each: each.mean if each.more_is_better else -each.mean, default=of["tree"])
 
 
 def kept_family(keep: str, results: Sequence[FamilyScores]) -> str:
-    """The family that an option of `KEEPS` asks for."""
+    """The family that a value of `KEEPS` selects."""
     return best_family(results) if check_one_of("keep", keep, KEEPS) == "best" else keep
 
 
@@ -46,7 +46,7 @@ def reason(keep: str, results: Sequence[FamilyScores]) -> str:
     """Why that family is kept, in a sentence."""
     of, best = by_family(results), best_family(results)
     if keep not in ("best", best):
-        return f"Kept: {IN_WORDS[keep]}, as asked; the comparison recommends {IN_WORDS[best]}."
+        return f"Kept: {IN_WORDS[keep]}, as requested; the comparison recommends {IN_WORDS[best]}."
     why = "no network is ahead of them by more than one standard error"
     if best == "linear":
         why = f"{_are(_first_choice(of).family)} not ahead of it by more than one standard error, and it is simpler"
@@ -56,7 +56,7 @@ def reason(keep: str, results: Sequence[FamilyScores]) -> str:
 
 
 def verdict(results: Sequence[FamilyScores]) -> str:
-    """Whether dendrites help here, in a few plain sentences; first, if it is so, that gradient boosting is ahead."""
+    """Whether dendrites help here, in a few sentences; if gradient boosting is ahead, this comes first."""
     of = by_family(results)
     best = of[best_family(results)]
     word, sentence = _among_networks(of, best.family)
@@ -88,7 +88,7 @@ def _lead(first: FamilyScores, second: FamilyScores) -> str:
 
 
 def _among_networks(of: Mapping[str, FamilyScores], best: str) -> tuple[str, str]:
-    """A word and a sentence: whether trees are better than their controls."""
+    """A word and a sentence on whether trees are better than their controls."""
     tree = of["tree"]
     gains = {family: result.gain.state for family, result in of.items() if result.gain is not None}
     learned = [IN_WORDS[family] for family, each in of.items() if family != BOOSTING and _learned(each.learned)]
@@ -105,11 +105,11 @@ def _among_networks(of: Mapping[str, FamilyScores], best: str) -> tuple[str, str
         return "No", f"on this table trees are worse than {behind}."
     simpler = next((each for each in ("baseline", "linear") if gains[each] != "ahead"), None)
     if simpler and wanted:
-        return "Undecided", f"so small a comparison cannot distinguish trees from {IN_WORDS[simpler]}.{remedy}"
+        return "Undecided", f"a comparison this small cannot distinguish trees from {IN_WORDS[simpler]}.{remedy}"
     if simpler == "baseline":
         return "No", f"trees are not significantly better than guessing here, unlike {', '.join(learned)}."
     if simpler == "linear" and best == "linear":
-        return "No", f"trees are not significantly better than {linear} here. Use that, it is simpler."
+        return "No", f"trees are not significantly better than {linear} here. Use that; it is simpler."
     if simpler == "linear" and best == "tree":
         return "Undecided", f"trees are better than {linear} on average, but not significantly."
     if simpler == "linear":

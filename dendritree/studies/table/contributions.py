@@ -1,7 +1,7 @@
-"""What a model makes of the columns of a table: exact contributions, summed over rows.
+"""How a model uses the columns of a table: exact contributions, aggregated over rows.
 
-`explain` takes every output apart into contributions of the columns, against the mean training row. Their mean size is
-the importance of a column, and drawn against the values of the column they are its effect.
+`explain` decomposes every output into contributions of the columns, relative to the mean training row. Their mean size
+is the importance of a column; plotted against the values of the column, they are its effect.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..engine.statistics import CONFIDENCE
 
 Array = NDArray[np.float64]
 MOST_ROWS = 1000
-"""Rows of a longer table that are explained; they are drawn with a seed."""
+"""Maximum number of rows to explain; from a longer table they are sampled with a seed."""
 AT_ONCE = 200
-"""Rows explained together: the contributions of every synapse to every output are in memory."""
+"""Rows explained together: the contributions of every synapse to every output are held in memory."""
 RESAMPLES = 1000
 BINS = 12
-"""Points of the effect of a number with more values than that, about as many rows each."""
+"""Maximum points in the effect of a number, with about as many rows each."""
 QUANTILES = (0.1, 0.5, 0.9)
 DAYS_A_YEAR = 365.2425
 RARE, MISSING = "rare ones", "missing"
@@ -40,8 +40,8 @@ class Contributions:
     frame: Any
     """The rows."""
     values: Array
-    """Shape (rows, outputs, columns). Of more than two classes, against the mean of all classes: what adds the same to
-    every class changes nothing."""
+    """Shape (rows, outputs, columns). With more than two classes, relative to the mean of all classes: adding the same
+    to every class changes nothing."""
     columns: tuple[str, ...]
     outputs: tuple[str, ...]
 
@@ -52,7 +52,7 @@ class Contributions:
 
 @dataclass(frozen=True)
 class Importance:
-    """How much a column contributes: the mean size of its contributions, and its share of those of all columns."""
+    """How much a column contributes: the mean size of its contributions, and its share among all columns."""
 
     column: str
     size: float
@@ -65,10 +65,10 @@ class Importance:
 
 @dataclass(frozen=True)
 class EffectPoint:
-    """Contributions of a column where it has about one value."""
+    """Contributions of a column for one value or a narrow range of values."""
 
     value: float | str
-    """Of a number or a date (as a year) the median of the bin; otherwise a category, or `missing`."""
+    """For a number or a date (as a year), the median of the bin; otherwise a category, or `missing`."""
     rows: int
     low: float
     median: float
@@ -84,7 +84,7 @@ class Effect:
     kind: str
     """`number`, `category` or `date`."""
     output: str
-    """The class, or the target; of several classes the one to which the column contributes most."""
+    """The class, or the target; with several classes, the one to which the column contributes most."""
     points: tuple[EffectPoint, ...]
 
 
@@ -92,15 +92,15 @@ def explain_rows(model: TableModel, frame: Any, *, seed: int = 0, most: int = MO
     """Contributions of the columns for the rows of a table, or for `most` of them, drawn with a seed.
 
     Args:
-        model: of the table.
+        model: the model of the table.
         frame: rows with the columns that the model reads.
-        seed: of the draw.
-        most: rows.
+        seed: seed of the sample.
+        most: maximum number of rows.
     """
     if len(frame) > most:
         frame = frame.iloc[np.sort(np.random.default_rng(seed).choice(len(frame), most, replace=False))]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnknownCellsWarning)  # they were told when the model was made
+        warnings.simplefilter("ignore", UnknownCellsWarning)  # the user was warned when the model was made
         parts = [explain(model, frame.iloc[start : start + AT_ONCE]) for start in range(0, len(frame), AT_ONCE)]
     values = np.concatenate([part.inputs.cpu().numpy() for part in parts])
     if values.shape[1] > 1:
@@ -112,8 +112,8 @@ def column_importances(found: Contributions, *, seed: int = 0) -> list[Importanc
     """The columns by the size of their contributions, the strongest first, with intervals from resampled rows.
 
     Args:
-        found: contributions to be summed.
-        seed: of the bootstrap.
+        found: the contributions.
+        seed: seed of the bootstrap.
 
     >>> values = np.array([[[1.0, 3.0]], [[-1.0, -3.0]]])
     >>> column_importances(Contributions(None, values, ("area", "rooms"), ("price",)))[0]
@@ -127,7 +127,7 @@ def column_importances(found: Contributions, *, seed: int = 0) -> list[Importanc
     size = strength.mean(0)
     share = _shares(size)
     order = np.argsort(-size, kind="stable")
-    numbers = (size, share, np.minimum(low, share), np.maximum(high, share))  # rounding may put equal ones outside
+    numbers = (size, share, np.minimum(low, share), np.maximum(high, share))  # rounding may put equal shares outside
     return [Importance(found.columns[place], *(float(each[place]) for each in numbers)) for place in order]
 
 
@@ -142,9 +142,9 @@ def column_effects(
     """What columns contribute, by their values.
 
     Args:
-        found: contributions.
-        columns: those of the model's encoding.
-        names: which of them; by default all, in their order.
+        found: the contributions.
+        columns: the columns of the model's encoding.
+        names: which of them to include; by default all, in their order.
     """
     known = {column.name: column for column in columns}
     return [_effect(found, known[name]) for name in (known if names is None else names)]
@@ -168,7 +168,7 @@ def _effect(found: Contributions, column: TableColumn) -> Effect:
 
 
 def bins(numbers: Array, most: int = BINS) -> list[NDArray[np.bool_]]:
-    """Finite numbers in rising order in at most so many parts, equal numbers in one, as masks.
+    """Masks that split the finite numbers, in ascending order, into at most `most` bins; equal numbers share a bin.
 
     >>> [part.tolist() for part in bins(np.array([3.0, 1.0, np.nan, 1.0]))]
     [[False, True, False, True], [True, False, False, False]]

@@ -43,10 +43,10 @@ SCORE = "test_score"
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """Predictions of a family for rows, each by a model that was not trained on the row."""
+    """Predictions of a family, each by a model that was not trained on the row."""
 
     values: NDArray[Any]
-    """Numbers, or the places of classes among all of them in their order."""
+    """Numbers, or indices into the sorted classes."""
     certainty: NDArray[np.float64]
     """Probabilities of the predicted classes; empty for numbers."""
 
@@ -59,23 +59,23 @@ class FamilyScores:
     scores: tuple[float, ...]
     """Accuracies, or RMSEs in the target's unit."""
     parameters: int
-    """Of the largest model; of gradient boosting, the nodes of its trees."""
+    """Parameters of the largest model; for gradient boosting, the nodes of its trees."""
     fit_time: float
     """Median training time of a model, in seconds; the first one on a machine may have to wait for compiled kernels."""
     gain: Difference | None = None
-    """Of trees over this family; None for the trees themselves."""
+    """Gain of trees over this family; None for the trees themselves."""
     learned: Difference | None = None
     """Its own gain over guessing; None for guessing itself."""
     short: bool = False
     """Whether it was trained for fewer epochs than the estimators' default."""
     metric: str = "accuracy"
-    """Or `RMSE`."""
+    """`accuracy` or `RMSE`."""
     predicted: Predicted | None = field(default=None, compare=False, repr=False)
-    """For every row of the table; None for guessing."""
+    """Predictions for every row of the table; None for guessing."""
 
     @property
     def mean(self) -> float:
-        """Over the splits."""
+        """Mean score over the splits."""
         return float(np.mean(self.scores))
 
     @property
@@ -84,7 +84,7 @@ class FamilyScores:
         return self.metric == "accuracy"
 
     def show(self, score: float) -> str:
-        """A score, or a difference of two, as people read it.
+        """Format a score, or a difference of two scores.
 
         >>> FamilyScores("tree", (0.5,), 10, 1.0).show(0.91234)
         '0.9123'
@@ -126,17 +126,17 @@ def compare_families(
     observer: Observer = silent,
     store: RunStore | None = None,
 ) -> list[FamilyScores]:
-    """Train every family on all but one of `splits` parts of the rows, evaluate it on that one; the baseline is last.
+    """Train every family on all but one of `splits` parts of the rows and evaluate it on that part; baseline last.
 
     Args:
         frame: the columns to learn from, one row for each of `target.y`.
         target: what to predict.
-        budget: parameters of each network; a linear one has a fixed size, gradient boosting takes what it takes.
-        splits: parts of the rows, each of which is the test part once.
-        seed: of the splits and of the models.
-        epochs: of each network, as in the estimators.
-        observer: called with the step's name, the number of models trained so far (first 0) and of all of them.
-        store: keeps every model's trial and predictions at once; models whose trials it has are not trained again.
+        budget: parameters of each network; a linear one has a fixed size, and gradient boosting has no limit.
+        splits: number of parts of the rows, each of which is the test part once.
+        seed: seed of the splits and of the models.
+        epochs: epochs of each network, as in the estimators.
+        observer: called with the step's name, the number of models trained so far (from 0) and the total.
+        store: stores every model's trial and predictions immediately; models with stored trials are not retrained.
     """
     splits, rows = check_int("splits", splits, least=2), len(target.y)
     if rows < 2 * splits:
@@ -164,7 +164,7 @@ def compare_families(
                 trial, found = split.boosting(options) if family == BOOSTING else split.network(family, options)
                 if store is not None:
                     store.set_fact(_fact(part, family), {name: each.tolist() for name, each in vars(found).items()})
-                    store.add([trial])  # last: a trial in the store has its predictions there
+                    store.add([trial])  # last, so that a stored trial always has its predictions
                 done += 1
                 observer("comparing", done, models)
             else:
@@ -209,7 +209,7 @@ def _fact(part: int, family: str) -> str:
 
 
 def _read_predicted(store: RunStore, part: int, family: str, rows: int) -> Predicted:
-    """The predictions of a model that was trained before."""
+    """The predictions of a model that was trained in an earlier call."""
 
     def read(found: Any) -> Predicted:
         if found is None or len(found["values"]) != rows:
@@ -223,14 +223,14 @@ def _read_predicted(store: RunStore, part: int, family: str, rows: int) -> Predi
 
 @dataclass(frozen=True, eq=False)
 class _Split:
-    """The rows of a split as the models take them."""
+    """The rows of a split in the form that the models take."""
 
     part: int
     task: str
     classes: NDArray[Any]
-    """All of them, in order."""
+    """All classes, in order."""
     own: tuple[Any, Any]
-    """Rows to train on and of the test for gradient boosting."""
+    """Training and test rows for gradient boosting."""
     x_train: NDArray[np.float64]
     x_test: NDArray[np.float64]
     y_train: NDArray[Any]
@@ -238,7 +238,7 @@ class _Split:
 
     @classmethod
     def of(cls, part: int, frame: Any, target: Target, train: Any, test: Any) -> _Split:
-        """The columns are learned from the training rows."""
+        """Create a split; the encoding of the columns is learned from the training rows."""
         frames = frame.iloc[train], frame.iloc[test]
         encoding = TableEncoding.learn(frames[0])
         own, inputs = (
@@ -249,7 +249,7 @@ class _Split:
         return cls(part, target.task, classes, (own[0], own[1]), x_train, x_test, target.y[train], target.y[test])
 
     def network(self, family: str, options: Mapping[str, Any]) -> tuple[Trial, Predicted]:
-        """A network of a family, trained; its trial, and its predictions of the test rows."""
+        """Train a network of a family; return its trial and its predictions for the test rows."""
         model = make_estimator(self.task, neurons=family, **options)
         config, start = model.get_params(), time.perf_counter()
         model.fit(self.x_train, self.y_train)
@@ -260,7 +260,7 @@ class _Split:
         return self._trial(family, config, model.n_parameters_, seconds, curves, outputs)
 
     def boosting(self, options: Mapping[str, Any]) -> tuple[Trial, Predicted]:
-        """Gradient boosting, trained."""
+        """Train gradient boosting; return its trial and its predictions for the test rows."""
         model, (train, test) = Boosting(self.task, options["random_state"]), self.own
         config, start = model.model.get_params(), time.perf_counter()
         model.fit(train, self.y_train)
@@ -271,7 +271,7 @@ class _Split:
     def _trial(
         self, family: str, config: Any, parameters: int, seconds: float, curves: Any, outputs: NDArray[Any]
     ) -> tuple[Trial, Predicted]:
-        """A trained model as it is kept; `outputs` are numbers, or probabilities of the classes, of the test rows."""
+        """The trial and predictions of a trained model; `outputs` are numbers or class probabilities of test rows."""
         if self.task == "classification":
             places = outputs.argmax(1)
             found, told = Predicted(places, outputs.max(1).astype(np.float64)), self.classes[places]

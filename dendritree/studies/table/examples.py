@@ -18,35 +18,35 @@ from .fit import TableFit
 
 @dataclass(frozen=True)
 class ExampleRow:
-    """A row, what was predicted of it, and what each column contributes to what the model gives."""
+    """A row, its prediction, and what each column contributes to the output of the model."""
 
     why: str
     """Why this row is shown."""
     number: int
-    """In the table, from 1."""
+    """Number of the row in the table, from 1."""
     truth: str
     predicted: str
-    """By a model that was not trained on the row, with its probability if it is a class."""
+    """Prediction by a model that was not trained on the row, with its probability if it is a class."""
     about: str
     """What the parts add up to."""
     parts: tuple[tuple[str, str, float], ...]
     """Name of a column, its cell and its contribution, the largest first."""
     baseline: float
-    """What the model gives for the mean training row."""
+    """Output of the model for the mean training row."""
     output: float
-    """What it gives for this one: the baseline and all contributions."""
+    """Output of the model for this row: the baseline plus all contributions."""
 
 
 def example_rows(fit: TableFit) -> list[ExampleRow]:
-    """The typical row, and the hard ones: of classes the surest mistake and the least certain answer, of numbers the
-    predictions that are most too high and most too low."""
+    """A typical row and hard ones: for classes, the most confident mistake and the least certain prediction; for
+    numbers, the predictions with the largest errors in both directions."""
     classes = fit.model.estimator.classes_ if fit.model.task == "classification" else None
     truth = fit.y if classes is None else np.searchsorted(classes, fit.y)
     return [_example(fit, why, place, classes) for why, place in _chosen(truth, fit.predicted)]
 
 
 def _chosen(truth: NDArray[Any], predicted: Predicted) -> Iterator[tuple[str, int]]:
-    """Reasons and places of rows; each row once."""
+    """Reasons and indices of rows; each row once."""
     certainty, rows = predicted.certainty, np.arange(len(truth))
     if len(certainty):
         right = truth == predicted.values
@@ -101,7 +101,7 @@ def _example(fit: TableFit, why: str, place: int, classes: NDArray[Any] | None) 
 
 
 def _other_class(true: Any, told: int, output: NDArray[np.float64], classes: NDArray[Any]) -> int:
-    """The class that an answer is compared with: the true one after a mistake, otherwise the second choice."""
+    """The class that a prediction is compared with: the true one after a mistake, otherwise the second choice."""
     if classes[told] != true:
         return int(np.searchsorted(classes, true))
     if len(output) == 1:

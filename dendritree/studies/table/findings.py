@@ -1,4 +1,4 @@
-"""Sections of the report of a table about the model: how good it is, what it uses, and why it says what it says."""
+"""Sections of a table's report about the model: its accuracy, the columns it uses, and explained predictions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .fit import TableFit
 from .quality import class_scores, confusion, number_scores, residual_quantiles
 
 STRONGEST = 6
-"""Columns whose effects are shown."""
+"""Number of columns whose effects are shown."""
 WIDEST_MATRIX = 12
-"""Classes of a confusion matrix that fits a page; of more, the most frequent mistakes are listed."""
+"""Maximum classes of a confusion matrix that fits a page; with more, the most frequent mistakes are listed."""
 MISTAKES, PARTS_SHOWN, BARS, POINTS_SHOWN = 20, 8, 12, 300
 LONGEST_NAME = 18
-"""Characters of a name in a picture."""
+"""Maximum characters of a name in a figure."""
 
 
 def findings(fit: TableFit) -> Iterator[Section]:
@@ -31,7 +31,7 @@ def findings(fit: TableFit) -> Iterator[Section]:
 
 
 def short(name: str, most: int = LONGEST_NAME) -> str:
-    """A name for a picture, cut off where it is long.
+    """A name for a figure, truncated if it is long.
 
     >>> short("distance to the next station")
     'distance to the n…'
@@ -40,7 +40,7 @@ def short(name: str, most: int = LONGEST_NAME) -> str:
 
 
 def unit_digits(size: float) -> int:
-    """Digits after the point that show four of a number of about this size.
+    """Decimal places that show about four significant digits of a number of this size.
 
     >>> unit_digits(21.5), unit_digits(0.012), unit_digits(40_000.0)
     (2, 5, 0)
@@ -222,7 +222,7 @@ def _value_text(point: EffectPoint) -> str:
 
 
 def _has_axis(effect: Effect) -> bool:
-    """Whether its values fit on an axis: matplotlib takes their distances, which must be within the range of floats."""
+    """Whether its values fit on an axis: matplotlib computes their differences, which must not overflow a float."""
     return all(isinstance(point.value, str) or abs(point.value) < 1e300 for point in effect.points)
 
 

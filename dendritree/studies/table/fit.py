@@ -1,4 +1,4 @@
-"""A model of a user's own table, and the comparison of trees with their controls on parts of its rows."""
+"""A model of a user's own table, and the comparison of trees with their controls on splits of its rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .kept import kept_trials
 
 @dataclass(frozen=True, eq=False)
 class TableFit:
-    """A new model, the scores of its comparison, the rows that it learned from, and notices about the table."""
+    """A new model, the scores of its comparison, the rows it was trained on, and notices about the table."""
 
     model: TableModel
     results: list[FamilyScores]
@@ -35,11 +35,11 @@ class TableFit:
     seed: int
     notices: tuple[str, ...]
     keep: str
-    """What was asked for: `best` or a family."""
+    """The requested family, or `best`."""
     kept: str
     """The family of the model."""
     frame: Any
-    """The columns besides the target, of the rows that have one."""
+    """The columns besides the target, for the rows that have a target."""
     y: NDArray[Any]
     """The targets of these rows."""
     row_numbers: NDArray[np.int64]
@@ -47,12 +47,12 @@ class TableFit:
 
     @property
     def rows(self) -> int:
-        """Number of rows that it learned from."""
+        """Number of rows that the model was trained on."""
         return len(self.y)
 
     @property
     def predicted(self) -> Predicted:
-        """What the family of the model predicts for each row in the comparison, by models not trained on the row."""
+        """Predictions of the model's family in the comparison, for each row by a model not trained on it."""
         found = next(result.predicted for result in self.results if result.family == self.kept)
         assert found is not None
         return found
@@ -76,19 +76,19 @@ def fit_table(
     """Compare trees, their controls and gradient boosting on parts of a table, then train a model on all rows.
 
     Args:
-        frame: a data frame; column names that are not texts are read as texts, 0 as `"0"`.
+        frame: a data frame; column names that are not strings are converted, 0 to `"0"`.
         target: the column to predict.
         budget: parameters of the network; by default selected from the size of the table.
         task: `classification`, `regression` or `auto`.
-        keep: the family of the model: `tree`, `sparse`, `dense`, `linear`, or `best`, which `best_family` finds.
-        splits: parts of the rows, each of which is the test part once.
-        seed: of everything random.
+        keep: the family of the model: `tree`, `sparse`, `dense`, `linear`, or `best`, selected by `best_family`.
+        splits: number of parts of the rows, each of which is the test part once.
+        seed: seed of everything random.
         epochs: passes over the rows; by default those of the estimators.
-        observer: called with the step's name, the number of models trained so far and of all of them.
-        unfinished: a folder that keeps the comparison's models as they are trained: the same call resumes from it, and
-            one with another table, other arguments or other versions raises `FormatError`. Nobody removes it at the
-            end; without it nothing is kept.
-        anew: remove what `unfinished` has of another call, instead of raising.
+        observer: called with the step's name, the number of models trained so far and the total.
+        unfinished: a folder that stores the comparison's models as they are trained: the same call resumes from it, and
+            a call with another table, other arguments or other versions raises `FormatError`. It is not removed at the
+            end. Without it, nothing is stored.
+        anew: remove what another call left in `unfinished`, instead of raising.
         neurons: the old name of `keep`.
     """
     if neurons is not None:

@@ -1,4 +1,4 @@
-"""The trained models of a comparison on a user's table, kept as they are trained, so that a stopped fit resumes."""
+"""Storage for the trials of a comparison on a user's table, so that an interrupted fit can be resumed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..engine.store import RunStore
 def kept_trials(
     folder: str | os.PathLike[str] | None, frame: Any, config: Mapping[str, Any], *, anew: bool = False
 ) -> Iterator[RunStore | None]:
-    """The store of a fit in a folder of its own; None without a folder, or where there are no file locks.
+    """A context with the store of a fit in its own folder; None without a folder, or if file locks are unavailable.
 
-    A folder without a trial is removed at the end of the block.
+    A folder without trials is removed when the context ends.
 
     Args:
-        folder: of the store; made if needed.
+        folder: the folder of the store, created if necessary.
         frame: the table.
-        config: what else decides the trials. A table or a config that differs from the store's raises `FormatError`.
-        anew: remove a store that differs instead, and begin a new one.
+        config: what else determines the trials. A table or config that differs from the store's raises `FormatError`.
+        anew: remove a store that differs, and start a new one, instead of raising.
     """
     if folder is None:
         yield None
@@ -54,7 +54,7 @@ def kept_trials(
 
 
 def table_digest(frame: Any) -> str:
-    """Differs for tables with other cells, columns or types.
+    """A digest that differs for tables with other cells, columns or types.
 
     >>> import pandas
     >>> table_digest(pandas.DataFrame({"rooms": [3, 4]})) == table_digest(pandas.DataFrame({"rooms": [3, 5]}))
@@ -65,7 +65,7 @@ def table_digest(frame: Any) -> str:
     for _, cells in frame.items():
         try:
             hashes = pandas.util.hash_pandas_object(cells, index=False)
-        except TypeError:  # cells that are lists, as Parquet may have them
+        except TypeError:  # cells that are lists, which Parquet allows
             hashes = pandas.util.hash_pandas_object(cells.astype(str), index=False)
         found.update(hashes.to_numpy().tobytes())
     return found.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""How good a table model is on rows that it has not seen: by class, or by the size of its errors."""
+"""The quality of a table model on held-out rows: by class, or by the size of its errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESIDUAL_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 @dataclass(frozen=True)
 class ClassScores:
-    """A class and how it is found; NaN where nothing can be said, as the precision of a class that is never told."""
+    """Scores of a class; NaN if undefined, such as the precision of a class that is never predicted."""
 
     name: str
     rows: int
@@ -29,7 +29,7 @@ class NumberScores:
     """How far predicted numbers are from the true ones."""
 
     r2: float
-    """Share of the variance that is predicted; 0 is as good as the mean, and less is worse."""
+    """Explained share of the variance; 0 is as good as predicting the mean, negative is worse."""
     rmse: float
     mae: float
     """Mean absolute error."""
@@ -38,7 +38,7 @@ class NumberScores:
 
 
 def confusion(truth: NDArray[np.int64], predicted: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """Rows of each class (down) that are told as each class (across).
+    """The number of rows of each class (rows) that are predicted as each class (columns).
 
     >>> confusion(np.array([0, 0, 1]), np.array([0, 1, 1]), 2).tolist()
     [[1, 1], [0, 1]]

@@ -1,4 +1,4 @@
-"""The report of a user's own table: whether dendrites help here, what was found, and what the model reads."""
+"""The report on a user's own table: whether dendrites help, the findings, and what the model reads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def table_report(fit: TableFit, source: str) -> Report:
 
 
 def _unit(fit: TableFit) -> tuple[str, int]:
-    """Name of the metric, and the digits that its differences deserve."""
+    """Name of the metric, and the number of digits for its differences."""
     if fit.model.task == "classification":
         return "accuracy", 4
     return "RMSE", unit_digits(min(result.mean for result in fit.results))
@@ -107,7 +107,7 @@ def _scores_row(result: FamilyScores, *, kept: bool) -> tuple[Any, ...]:
 
 
 def _splits_section(fit: TableFit) -> Section:
-    """Every split's score: how sure is the order of the models?"""
+    """The scores of each split, which show how certain the order of the models is."""
     metric, digits = _unit(fit)
     models = [result for result in fit.results if result.family != "baseline"]
     splits = tuple(float(split) for split in range(1, fit.splits + 1))

@@ -1,4 +1,4 @@
-"""The critical-difference diagram of a half."""
+"""The critical-difference diagram of one half of the tables."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .families import MLP
 from .results import Half
 
 LOOKS = {MLP: "scikit-mlp"}
-"""Families whose look has another name: `mlp` is the paper's control."""
+"""Families whose chart style has another name: in the palette, `mlp` is the paper's control."""
 
 
 def rank_chart(half: Half) -> Chart | None:
-    """The mean ranks of a half as a chart; None where no table has all families."""
+    """The mean ranks of a half as a chart; None if no table has all families."""
     ranking = half.ranking
     if ranking is None:
         return None
@@ -33,7 +33,7 @@ def rank_chart(half: Half) -> Chart | None:
 
 
 def rank_lines(ranking: Ranking) -> tuple[Line, ...]:
-    """A line per family: its rank, and those of the first and the last that it is not told apart from."""
+    """A line per family: its rank, and the ranks of the first and last family that do not differ significantly."""
     found = []
     for place, (name, rank) in enumerate(zip(ranking.names, ranking.ranks, strict=True)):
         near = [other for other in ranking.ranks if abs(other - rank) < ranking.critical]

@@ -24,13 +24,13 @@ FAMILIES = {
 
 
 def make_estimator(family: str, task: str, seed: int | None = None, changes: Mapping[str, Any] | None = None) -> Any:
-    """The estimator of a family, all its options untouched but `random_state`.
+    """The estimator of a family, with default options except `random_state`.
 
     Args:
-        family: a name of `FAMILIES`.
+        family: a name in `FAMILIES`.
         task: `classification` or `regression`.
         seed: its `random_state`.
-        changes: further options, for a trial of something else.
+        changes: options to set, to try something other than the defaults.
 
     >>> make_estimator("mlp", "classification", 3)
     MLPClassifier(random_state=3)
@@ -46,10 +46,11 @@ def make_estimator(family: str, task: str, seed: int | None = None, changes: Map
 
 
 def make_model(family: str, task: str, seed: int, changes: Mapping[str, Any] | None = None) -> Any:
-    """The estimator behind its columns. Gradient boosting takes the frame as it is, categories and gaps included.
+    """A pipeline of column encoding and estimator. Gradient boosting takes the frame unchanged, with its categories
+    and missing values.
 
-    All others see numbers that are standardized (the median where one is missing, and an input that says so) and an
-    input of 0 or 1 per category (a missing one is a category).
+    All others get standardized numbers (a missing one is replaced by the median and flagged by another input) and one
+    0/1 input per category (missing is a category).
     """
     estimator = make_estimator(family, task, seed, changes)
     names = ("compose", "impute", "pipeline", "preprocessing")
@@ -67,7 +68,7 @@ def make_model(family: str, task: str, seed: int, changes: Mapping[str, Any] | N
 
 
 def size_of(estimator: Any) -> int:
-    """Parameters of a fitted estimator; of gradient boosting the nodes of its trees."""
+    """Parameters of a fitted estimator; for gradient boosting, the nodes of its trees."""
     if hasattr(estimator, "n_parameters_"):
         return int(estimator.n_parameters_)
     if hasattr(estimator, "coefs_"):

@@ -1,6 +1,6 @@
-"""Made-up regressions whose structure is known: what a model can and cannot find is then no riddle.
+"""Synthetic regression tables with a known structure, which shows what a model can and cannot learn.
 
-Each function returns a frame and the targets, and depends on its seed alone. To the signal it states, it adds normal
+Each function returns a frame and the targets, and depends only on its arguments. It adds to the stated signal normal
 noise with a third of the signal's standard deviation, so the best R² that any model can expect is 0.9.
 """
 
@@ -15,11 +15,11 @@ from ...errors import import_extra
 
 Made = tuple[Any, NDArray[np.float64]]
 NOISE = 1 / 3
-"""Standard deviation of the noise, that of the signal being 1."""
+"""Standard deviation of the noise, relative to that of the signal."""
 
 
 def additive(rows: int = 2000, seed: int = 0) -> Made:
-    """Smooth functions of single columns, summed; ten columns, uniform in [-1, 1], of which five matter.
+    """A sum of smooth functions of single columns; ten columns, uniform in [-1, 1], of which five matter.
 
     y = 3 sin(pi x1) + 4 x2² + 2 |x3| + exp(2 x4) / 2 + 2 x5 + noise
 
@@ -50,7 +50,7 @@ def products(rows: int = 2000, seed: int = 0) -> Made:
 
 
 def steps(rows: int = 5000, seed: int = 0) -> Made:
-    """Piecewise constant, as a decision tree is; ten columns, uniform in [0, 1], of which six matter.
+    """A piecewise constant function, like a decision tree; ten columns, uniform in [0, 1], of which six matter.
 
     y = (if x1 > 0.5: 3 if x2 > 0.3 else -1; otherwise: -3 if x3 > 0.6 else 1)
         + (if x4 > 0.7: 2 if x5 > 0.5 else -2; otherwise: 0) + (1 if x6 > 0.4 else 0) + noise
@@ -66,7 +66,7 @@ def steps(rows: int = 5000, seed: int = 0) -> Made:
 
 
 def radial(rows: int = 2000, seed: int = 0) -> Made:
-    """Bumps around four centers; five columns, uniform in [-1, 1]; the centers c are drawn alike.
+    """Bumps around four centers; five columns, uniform in [-1, 1]; the centers c are drawn the same way.
 
     y = exp(-2 |x - c1|²) - exp(-2 |x - c2|²) + exp(-2 |x - c3|²) - exp(-2 |x - c4|²) + noise
 

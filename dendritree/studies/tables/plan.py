@@ -1,4 +1,4 @@
-"""What the study of tables consists of: tables x families x folds, each estimator fitted and evaluated once."""
+"""The plan of the study on tables: tables x families x folds, each estimator fitted and evaluated once."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class TableJob:
 
     @property
     def key(self) -> dict[str, Value]:
-        """What its trial is known by."""
+        """The key of its trial."""
         return {"table": self.table, "family": self.family, "fold": self.fold}
 
     @property
     def stored_key(self) -> tuple[str, str]:
-        """Study and key as `RunStore.present` has them."""
+        """Study and key, as `RunStore.present` returns them."""
         return STUDY, key_text(self.key)
 
 
-@functools.lru_cache(maxsize=2)  # jobs of a table come one after the other
+@functools.lru_cache(maxsize=2)  # jobs of one table run one after another
 def load_folds(table: str, folds: int, data_dir: str | None = None) -> tuple[Any, Any, list[tuple[Any, Any]]]:
-    """Columns, targets, and the rows to fit and to evaluate on in each fold: stratified by class, shuffled, seed 0."""
+    """Columns, targets, and the training and test rows of each fold: stratified by class, shuffled with seed 0."""
     selection = import_extra("sklearn.model_selection", extra="tables")
     frame, y = TABLES[table].load(data_dir)
     kind = selection.StratifiedKFold if TABLES[table].task == CLASSIFICATION else selection.KFold
@@ -60,7 +60,7 @@ def load_folds(table: str, folds: int, data_dir: str | None = None) -> tuple[Any
 def run_table_job(job: TableJob, data_dir: str | None = None) -> Trial:
     """Fit and evaluate the job's model in this process, on one thread.
 
-    Seconds are its processor time, the columns' encoding included: a busy machine then makes nothing look slow.
+    Seconds are processor time, including the encoding of the columns: a busy machine does not distort them.
     """
     table = TABLES[job.table]
     frame, y, folds = load_folds(job.table, job.folds, data_dir)
@@ -88,7 +88,7 @@ def _score(task: str, y: Any, found: Any) -> float:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without scikit-learn's warning that an MLP stopped before it converged: untouched, it stops at 200 epochs."""
+    """Suppress scikit-learn's warning that an MLP did not converge: by default it stops after 200 epochs."""
     exceptions = import_extra("sklearn.exceptions", extra="tables")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
@@ -96,7 +96,7 @@ def _quiet() -> Iterator[None]:
 
 
 def read_table_trial(trial: Trial) -> Trial:
-    """A trial of a store, if it is one of this study."""
+    """Return a stored trial after checking that it belongs to this study."""
     table = TABLES[check_one_of("table", trial.key.get("table"), TABLES)]
     check_one_of("family", trial.key.get("family"), FAMILIES)
     check_int("fold", trial.key.get("fold"), least=0)
@@ -113,7 +113,7 @@ class TablesPlan:
     families: tuple[str, ...] = tuple(FAMILIES)
     folds: int = 5
     changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Options of a family's estimators that are not their defaults; none in the study itself."""
+    """Options of a family's estimators that differ from their defaults; none in the study itself."""
 
     @classmethod
     def make(
@@ -125,13 +125,13 @@ class TablesPlan:
         folds: int = 5,
         changes: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> TablesPlan:
-        """Check and resolve what a user asks for; options that are left out mean all.
+        """Check and resolve the user's options; omitted ones mean all.
 
         Args:
-            tables: names of `TABLES`.
+            tables: names in `TABLES`.
             half: `choose`, `held-out` or `all`.
-            families: names of `FAMILIES`.
-            folds: parts of each table, each of which is evaluated on once.
+            families: names in `FAMILIES`.
+            folds: number of parts of each table, each of which is the test part once.
             changes: options by family, to try something other than the defaults.
 
         >>> TablesPlan.make(half="held-out").tables[:3]
@@ -141,7 +141,7 @@ class TablesPlan:
         asked = {check_one_of("table", name, TABLES) for name in tables} or set(TABLES)
         found = tuple(name for name in TABLES if name in asked and half in (ALL, half_of(name)))
         if not found:
-            raise OptionError(f"the {half} half must hold one of the tables: got {', '.join(sorted(asked))}")
+            raise OptionError(f"the {half} half must contain one of the tables: got {', '.join(sorted(asked))}")
         chosen = {check_one_of("family", family, FAMILIES) for family in families} or set(FAMILIES)
         for family in changes or {}:
             check_one_of("family", family, FAMILIES)
@@ -149,7 +149,7 @@ class TablesPlan:
         return cls(found, own, check_int("folds", folds, least=2), dict(changes or {}))
 
     def as_config(self) -> dict[str, Any]:
-        """All that decides the result of a trial, as JSON values: among it every option of every estimator."""
+        """Everything that determines the result of a trial, as JSON values, including all options of all estimators."""
         estimators = {
             family: {
                 task: options_of(make_estimator(family, task, changes=self.changes.get(family)))

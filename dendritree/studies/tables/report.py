@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TITLE = "Trees, MLPs and gradient boosting on tables"
 STATES = {AHEAD: "trees ahead", LEVEL: "level", BEHIND: "behind"}
 MAIN = (TREE, MLP, BOOSTING)
-"""Families whose scores a narrow terminal shows."""
+"""Families whose scores are shown in a narrow terminal."""
 LEVEL_RULE = (
     "Trees are level with a family on a table if the means over folds differ by no more than one standard error of"
     " their difference, s sqrt(1/k + 1/(k - 1)): s is the standard deviation of the k differences by fold, and"
@@ -34,7 +34,7 @@ LEVEL_RULE = (
 
 
 def write_tables(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
-    """Write what the run in `folder` found, as far as it is, into the same folder; needs the extra `report`."""
+    """Write the results so far of the run in `folder` to the same folder; needs the extra `report`."""
     with RunStore.open_for_reading(folder) as store:
         info, results = run_info(store), read_results(store)
     halves = [half for name in HALVES if (half := Half.of(name, results)).results]
@@ -53,9 +53,9 @@ def write_tables(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
 
 
 def read_results(store: RunStore) -> list[TableResult]:
-    """What a run found, as far as it is."""
+    """The results of a run so far."""
     if "collection" not in store.config:
-        raise FormatError(f"the folder must be of `dendritree compare tables`: {store.folder} holds another run")
+        raise FormatError(f"the folder must be made by `dendritree compare tables`: {store.folder} holds another run")
     folds = check_int("folds", store.config.get("folds"), least=2)
     return summarize_tables(store.read_trials(read_table_trial, with_weights=False), folds)
 
@@ -73,7 +73,7 @@ def print_tables(report: Report, console: Console | None = None) -> None:
 
 
 def sentences(halves: Sequence[Half]) -> Iterator[str]:
-    """What the figures say."""
+    """The sentences of the summary."""
     for half in halves:
         for bar in half.bars():
             yield f"On {half.title}, {bar.what}: {bar.found} (needed: {bar.needed}; {bar.state})."
@@ -105,8 +105,8 @@ def ranks_section(halves: Sequence[Half]) -> Section:
         "Ranks",
         "Mean rank over the tables that have every family, 1 being the best, and the number of tables on which trees"
         " are ahead of each family, level with it, or behind it. In the diagrams (Demšar 2006) bars join families whose"
-        " mean ranks differ by less than Nemenyi's critical difference at 5%: the study does not tell them apart. The"
-        " p value is that of Friedman's test, in Iman and Davenport's form, that all families are equally good.",
+        " mean ranks differ by less than Nemenyi's critical difference at 5%, which is not significant. The p value is"
+        " that of Friedman's test, in Iman and Davenport's form, of the hypothesis that all families are equally good.",
         (
             Column("family", "family", value=lambda of: of[1].family),
             Column("what", "what it is", value=lambda of: FAMILIES[of[1].family], detail=True),
@@ -125,7 +125,7 @@ def ranks_section(halves: Sequence[Half]) -> Section:
 
 
 def _of_standing(state: str, item: tuple[Half, Standing]) -> int | None:
-    """The tables of a state; None for trees themselves, and where there are none of them to compare."""
+    """The number of tables in a state; None for trees themselves, and if there are no trees to compare."""
     found: int = getattr(item[1], state)
     return found if item[1].ahead + item[1].level + item[1].behind else None
 
@@ -135,7 +135,7 @@ def gains_section(halves: Sequence[Half]) -> Section:
     return Section.of(
         "gains",
         "What trees gain",
-        "Mean over tables of the score of trees less that of another family, in accuracy or R², with a 95% bootstrap"
+        "Mean over tables of the score of trees minus that of another family, in accuracy or R², with a 95% bootstrap"
         " interval over tables.",
         (
             Column("rival", "over", value=lambda of: of[1].rival),
@@ -163,7 +163,7 @@ def _of_family(family: str, attribute: str, result: TableResult) -> Any:
 
 
 def _columns(attribute: str, suffix: str, label: str, form: str) -> list[Column]:
-    """A column per family; without a label in CSV files only."""
+    """A column per family; without a label, it is only in CSV files."""
     return [
         Column(
             f"{family}{suffix}",
@@ -192,11 +192,11 @@ def _by_task(result: TableResult) -> tuple[str, str]:
 
 
 def tables_section(results: Sequence[TableResult]) -> Section:
-    """Every table, in one row."""
+    """Every table, in one row each."""
     return Section.of(
         "tables",
         "Every table",
-        "Mean and standard deviation over folds of the accuracy of classes, or of R², on rows that were not fitted on.",
+        "Mean and standard deviation over folds of the accuracy, or of R² for regressions, on held-out rows.",
         (
             *TABLE_COLUMNS,
             Column("rows", "rows", "count", value="table.rows", detail=True),
@@ -218,8 +218,8 @@ def costs_section(results: Sequence[TableResult]) -> Section:
     return Section.of(
         "costs",
         "Parameters and time",
-        "Parameters of the largest fold (of gradient boosting the splits and leaves of all its trees, which is less"
-        " than the numbers that it keeps), and mean processor time to fit one fold, on one thread.",
+        "Parameters of the largest fold (for gradient boosting, the splits and leaves of all its trees, which is less"
+        " than the numbers it stores), and mean processor time to fit one fold, on one thread.",
         (
             *TABLE_COLUMNS,
             *_columns("parameters", "_parameters", " ", "count"),

@@ -1,4 +1,4 @@
-"""What the trials of the study say: scores by table and family, ranks, and how trees stand against each family."""
+"""The results of the study: scores by table and family, ranks, and how trees compare with each family."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from .tables import CHOOSE, CLASSIFICATION, HELD_OUT, REGRESSION, TABLES, Table,
 TREE = "tree"
 AHEAD, LEVEL, BEHIND = "ahead", "level", "behind"
 MOST_PARAMETERS = 15_000
-"""Of trees that are to hold gradient boosting."""
+"""Maximum parameters of trees in the comparison with gradient boosting."""
 TITLES = {CHOOSE: "the half for choosing defaults", HELD_OUT: "the held-out half", ALL: "all tables"}
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A family on a table, every fold evaluated."""
+    """The results of a family on a table, with every fold evaluated."""
 
     scores: tuple[float, ...]
     """Accuracy or R², by fold."""
     parameters: int
-    """Of the largest fold: a category that a fold lacks is an input less."""
+    """Parameters in the largest fold: a fold that lacks a category has one input fewer."""
     fit_seconds: float
-    """Processor time, mean over folds, with the columns' encoding."""
+    """Mean processor time over folds, including the encoding of the columns."""
     predict_seconds: float
-    """Mean over folds, of all rows of a fold."""
+    """Mean over folds of the time to predict all rows of a fold."""
 
     @property
     def spread(self) -> Spread:
@@ -42,12 +42,12 @@ class Measured:
 
     @property
     def mean(self) -> float:
-        """Of the scores of its folds."""
+        """Mean score over the folds."""
         return self.spread.mean
 
     @property
     def sd(self) -> float:
-        """Standard deviation of the scores of its folds."""
+        """Standard deviation of the scores over the folds."""
         return self.spread.sd
 
 
@@ -64,9 +64,9 @@ class TableResult:
         return half_of(self.table.name)
 
     def gain(self, rival: str) -> tuple[float, float] | None:
-        """Score of trees less that of a rival, and its standard error; None where one of them is missing.
+        """Score of trees minus that of a rival, and its standard error; None if one of them is missing.
 
-        Each of k folds is evaluated on once, so test rows : training rows are 1 : (k - 1).
+        Each of k folds is the test part once, so the ratio of test rows to training rows is 1 : (k - 1).
         """
         if TREE not in self.families or rival not in self.families:
             return None
@@ -82,7 +82,7 @@ class TableResult:
         return LEVEL if abs(mean) <= error else AHEAD if mean > 0 else BEHIND
 
     def holds(self, rival: str, most: float) -> bool | None:
-        """Whether trees are ahead or level with at most so many parameters; None where one of them is missing."""
+        """Whether trees with at most `most` parameters are ahead or level; None if one of them is missing."""
         standing = self.standing(rival)
         return None if standing is None else standing != BEHIND and self.families[TREE].parameters <= most
 
@@ -112,7 +112,7 @@ def _measured(trials: Sequence[Trial], score: str) -> Measured:
 
 @dataclass(frozen=True)
 class Gain:
-    """Trees over a rival on the tables of one kind of task."""
+    """Gain of trees over a rival on the tables of one kind of task."""
 
     task: str
     rival: str
@@ -125,7 +125,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Standing:
-    """A family in a half: its rank, and how trees stand against it."""
+    """A family in a half: its rank, and how trees compare with it."""
 
     family: str
     rank: float
@@ -137,13 +137,13 @@ class Standing:
 
 @dataclass(frozen=True)
 class Bar:
-    """Something that trees are to reach."""
+    """A bar that trees should reach."""
 
     what: str
     found: str
     needed: str
     state: str
-    """`holds`, `does not hold`, or `partial` where tables are missing."""
+    """`holds`, `does not hold`, or `partial` if tables are missing."""
 
 
 @dataclass(frozen=True)
@@ -155,27 +155,27 @@ class Half:
 
     @classmethod
     def of(cls, name: str, results: Iterable[TableResult]) -> Half:
-        """Those of the results that belong to it."""
+        """Select the results that belong to a half."""
         return cls(name, tuple(result for result in results if name in (ALL, result.half)))
 
     @property
     def title(self) -> str:
-        """As a sentence has it."""
+        """The name of the half in a sentence."""
         return TITLES[self.name]
 
     @property
     def size(self) -> int:
-        """Tables that it would have in a whole study."""
+        """Number of tables in the complete study."""
         return sum(self.name in (ALL, half_of(name)) for name in TABLES)
 
     @property
     def families(self) -> list[str]:
-        """Those measured on any of its tables."""
+        """The families measured on any of its tables."""
         return [family for family in FAMILIES if any(family in result.families for result in self.results)]
 
     @property
     def ranking(self) -> Ranking | None:
-        """Of all families, over the tables that have all of them."""
+        """Ranking of all families, over the tables that have all of them."""
         families = self.families
         whole = [result for result in self.results if len(result.families) == len(families)]
         if len(families) < 2 or not whole:
@@ -183,7 +183,7 @@ class Half:
         return rank_models({name: [result.families[name].spread.mean for result in whole] for name in families})
 
     def standings(self) -> list[Standing]:
-        """Every family, the best rank first."""
+        """Every family, best rank first."""
         ranking = self.ranking
         ranks = dict(zip(ranking.names, ranking.ranks, strict=True)) if ranking else {}
         order = [*ranks, *(family for family in self.families if family not in ranks)]

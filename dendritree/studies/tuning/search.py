@@ -33,18 +33,18 @@ from .study import counted, fail_left_trials, give_up, open_study, quiet, result
 
 MODEL_FOLDER, DATABASE = "model", "study.db"
 LONGER = 4
-"""The best choice is trained so many times longer than a trial."""
+"""How many times longer than a trial the best choice is trained."""
 FEWEST_FOR_IMPORTANCE = 8
 FEWEST_RIVALS = 4
-"""Whole trials that there must be before one is stopped for being worse than most."""
+"""Minimum number of completed trials before a trial is stopped for being worse than most."""
 FINAL = "final training"
-"""The step in which the best choice is trained again; an observer hears of its epochs."""
+"""The step in which the best choice is trained again; an observer is notified of its epochs."""
 TESTED = "dendritree judged"
 
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """All that trials have in common."""
+    """What all trials have in common."""
 
     split: Split
     task: Task
@@ -54,11 +54,11 @@ class TuningPlan:
 
     @property
     def epochs(self) -> int:
-        """Of a trial."""
+        """Epochs per trial."""
         return epochs_for(len(self.split.train), self.steps)
 
     def settings(self) -> dict[str, Any]:
-        """What a study must not mix, as JSON keeps it."""
+        """Settings that must be equal for all trials of a study, as JSON values."""
         shape = self.space.image_shape
         return {
             "data": digest(self.split),
@@ -128,7 +128,7 @@ def tune(
                 f"inputs to {space.out_features} outputs"
             )
     plan = TuningPlan(split, task, space, check_int("steps", steps), seed)
-    import_extra("sklearn", extra="tune")  # what the importances need: now, not after the search
+    import_extra("sklearn", extra="tune")  # needed for the importances: fail now, not after the search
     folder = None if out is None else _folder(out)
     own = folder if storage is None else None
     if own is not None:
@@ -152,7 +152,7 @@ def tune(
 
 
 def _examples(data: Any, image_shape: Sequence[int] | None, target: Any, data_dir: str | None) -> tuple[Split, Inputs]:
-    """The examples to search with, and what is to be known of them later."""
+    """The examples for the search, and the description of them that is saved."""
     if isinstance(data, Split):
         split, scaling, origin = data, None, Inputs()
     else:
@@ -195,7 +195,7 @@ def _folder(out: str | os.PathLike[str]) -> Path:
 
 
 def _seed(plan: TuningPlan, what: str, index: int) -> int:
-    """A seed of its own for every purpose."""
+    """A separate seed for every purpose."""
     text = f"tune {plan.seed} {what} {index}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
@@ -204,10 +204,10 @@ def _seed(plan: TuningPlan, what: str, index: int) -> int:
 
 
 class Pruning:
-    """A callback of `fit` that keeps every epoch in the study and stops a trial that is worse than most.
+    """A callback of `fit` that records every epoch in the study and stops a trial that is worse than most.
 
-    The median rule, among whole trials that may spend as much: beside large models, no small one would live to the
-    end, and nobody would learn what fewer parameters cost.
+    This is the median rule among completed trials with the same share of the budget: compared with large models, no
+    small one would finish, and the search would not show what fewer parameters cost.
     """
 
     def __init__(self, trial: Any, task: Task, epochs: int) -> None:
@@ -219,7 +219,7 @@ class Pruning:
         self.rivals = [t.intermediate_values for t in rivals if t.params["share"] == share]
 
     def __call__(self, run: Run) -> None:
-        """After an epoch."""
+        """Called after each epoch."""
         epoch = run.history.epochs[-1]
         score = self.task.score(epoch.val_loss, epoch.val_acc)
         if math.isfinite(score):
@@ -237,10 +237,10 @@ class Pruning:
 
 
 def _run_trial(optuna: Any, study: Any, plan: TuningPlan, callbacks: Sequence[Callback]) -> int:
-    """Choose, train, tell the study; the trial's number.
+    """Choose, train and report to the study; return the trial's number.
 
-    A trial's seeds depend on its place among those that did not fail: a search that was interrupted makes the same
-    choices as one that was not.
+    A trial's seeds depend on its position among those that did not fail: an interrupted search makes the same choices
+    as one that was not interrupted.
     """
     trial: Any = None
     chosen: dict[str, Any] = {}
@@ -255,7 +255,7 @@ def _run_trial(optuna: Any, study: Any, plan: TuningPlan, callbacks: Sequence[Ca
     except BaseException as error:
         if trial is None:
             raise
-        # Nobody waits for it: also after a mistake of ours no trial is left that seems to run.
+        # Even after an unexpected error, no trial may be left in the running state.
         if isinstance(error, KeyboardInterrupt):
             give_up(study, trial.number, chosen)
         else:
@@ -273,7 +273,7 @@ def _place(study: Any, number: int) -> int:
 def _train(
     trial: Any, chosen: dict[str, Any], plan: TuningPlan, seed: int, callbacks: Sequence[Callback]
 ) -> tuple[str, float | None]:
-    """The state that the trial ends in, and its score."""
+    """The final state of the trial, and its score."""
     choice = plan.space.choice(chosen)
     if choice is None:
         return "PRUNED", None  # too expensive for the share of the budget that it chose
@@ -291,7 +291,7 @@ def _train(
 
 
 def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None, observer: Observer) -> Tuned:
-    """Train the best choice again and look at the test examples."""
+    """Train the best choice again and evaluate it on the test examples."""
     found = results(study)
     whole = {trial.number: trial for trial in found if trial.whole}
     if not whole:
@@ -299,7 +299,7 @@ def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None, observ
     best = whole[study.best_trial.number]
     choice = plan.space.choice(best.chosen)
     if choice is None:
-        raise FormatError(f"a whole trial must fit its budget: trial {best.number} does not, with {dict(best.chosen)}")
+        raise FormatError(f"a completed trial must fit its budget: trial {best.number} does not: {dict(best.chosen)}")
     epochs = epochs_for(len(plan.split.train), LONGER * plan.steps)
     seed = _seed(plan, "best", _place(study, best.number))
 

@@ -1,4 +1,4 @@
-"""The report of a search: what it found, what mattered, and what fewer parameters cost."""
+"""The report of a search: its result, which parameters mattered, and what fewer parameters cost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_tuning(found: Tuned, folder: str | os.PathLike[str], *, task: str = ""
 
 
 def tuning_report(found: Tuned, *, task: str = "") -> Report:
-    """Everything the report says.
+    """Build the report.
 
     Args:
         found: what `tune` returned.
@@ -110,7 +110,7 @@ def _pareto(found: Tuned) -> Section:
 
 
 def _limits(found: Tuned) -> tuple[float, float] | None:
-    """The y axis of most trials: one that went wrong must not flatten all others."""
+    """Limits of the y axis for most trials: an outlier must not flatten all others."""
     scores = sorted(trial.score for trial in found.whole if trial.score is not None)
     if len(scores) < 4:
         return None
@@ -127,7 +127,7 @@ def _points(trials: Sequence[TrialResult]) -> tuple[tuple[float, ...], tuple[flo
 
 
 def _progress(found: Tuned) -> Section:
-    """The best so far, over the trials."""
+    """The best score so far, over the trials."""
     scores = [trial.score for trial in found.whole if trial.score is not None]
     best = list(itertools.accumulate(scores, lambda *pair: max(pair, key=found.task.goodness)))
     numbers = [trial.number for trial in found.whole]

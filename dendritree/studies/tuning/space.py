@@ -1,4 +1,4 @@
-"""What a search may choose, and the model that a choice stands for. The width is never chosen: the budget says it."""
+"""The search space, and the model that a choice describes. The width is not searched: it follows from the budget."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PARAMETERS = {
     "lr": "learning rate",
     "weight_decay": "weight decay",
 }
-"""What is searched, in reading order, and how a report calls it."""
+"""The parameters of the search, in display order, and their names in reports."""
 SHARES = (0.25, 0.5, 1.0)
-"""Part of the budget that a trial may spend: how much accuracy do fewer parameters cost?"""
+"""Fractions of the budget that a trial may use, to show how much accuracy fewer parameters cost."""
 MOST_DEPTH, BRANCHINGS = 3, (2, 8)
 IMAGE_FAN_INS, TABLE_FAN_INS = (9, 100), (3, 64)
 WINDOWS = (3, 12)
@@ -34,7 +34,7 @@ WINDOWS = (3, 12)
 
 @dataclass(frozen=True)
 class Space:
-    """All choices for some sizes and a budget."""
+    """All choices for given sizes and a budget."""
 
     in_features: int
     out_features: int
@@ -59,7 +59,7 @@ class Space:
         }
 
     def default(self) -> dict[str, Any]:
-        """What is tried first: near the preset, which our comparison found.
+        """The first choice to try: near the preset, which comes from our comparison.
 
         >>> Space(64, 10, 2000).default()["branching"]
         4
@@ -80,12 +80,12 @@ class Space:
         }
 
     def cheapest(self) -> dict[str, Any]:
-        """The choice that takes the fewest parameters: bare neurons of few synapses."""
+        """The choice with the fewest parameters: bare neurons with few synapses."""
         return self.default() | {"depth": 1, "fan_in": self._fan_ins()[0], "wiring": "random"}
 
     @property
     def wirings(self) -> tuple[str, ...]:
-        """Wirings that take any fan-in: a neuron of a small model cannot read everything."""
+        """Wirings that support any fan-in: a neuron of a small model cannot read every input."""
         return ("random", "strided") if self.image_shape is None else ("local", "random", "strided")
 
     def choice(self, chosen: Mapping[str, Any]) -> Choice | None:

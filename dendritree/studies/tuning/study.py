@@ -1,4 +1,4 @@
-"""The study that keeps all trials: one Optuna study in a database, for one process or many machines."""
+"""The study that stores all trials: one Optuna study in a database, for one process or many machines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETTINGS = "dendritree settings"
 
 @contextlib.contextmanager
 def quiet() -> Iterator[Any]:
-    """Optuna, without its messages a trial and its warnings of what is experimental; both as they were afterwards."""
+    """Optuna without its per-trial messages and its experimental warnings; both are restored afterwards."""
     optuna = import_extra("optuna", extra="tune")
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -36,7 +36,7 @@ def quiet() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The study, new or resumed, for a block; one of other data, another budget or another seed is rejected."""
+    """A context with the study, new or resumed; a study with other data, budget or seed is rejected."""
     optuna = import_extra("optuna", extra="tune")
     with contextlib.ExitStack() as stack:
         with _plain_errors(storage):
@@ -47,7 +47,7 @@ def open_study(storage: str | None, name: str, direction: str, settings: Mapping
 
 
 def _close(database: Any) -> None:
-    """Close what Optuna leaves open until Python finds out that nobody needs it any more."""
+    """Close the connections that Optuna leaves open until they are garbage collected."""
     database.remove_session()
     database.engine.dispose()
 
@@ -59,13 +59,13 @@ def _checked_study(
         study = optuna.create_study(storage=database, study_name=name, direction=direction, load_if_exists=True)
         known, found, trials = study.user_attrs.get(SETTINGS), study.direction.name.lower(), counted(study)
     if (known is None and len(study.trials)) or not isinstance(known, dict | None) or found != direction:
-        raise OptionError(f"a study must be one of dendritree's to be resumed: {name!r} is another")
+        raise OptionError(f"a study must have been made by dendritree to be resumed: {name!r} was not")
     for trial in trials:
         _check_trial(trial, name)
     for key, value in settings.items():
         if known is not None and known.get(key) != value:
             raise OptionError(
-                f"a study resumes with the {key} that it has, {known.get(key)}: got {value}; "
+                f"a study resumes with the {key} it was started with, {known.get(key)}: got {value}; "
                 "use another folder or another name"
             )
     if known is None:
@@ -87,15 +87,16 @@ def _check_trial(trial: Any, name: str) -> None:
 
 @contextlib.contextmanager
 def whole_database() -> Iterator[None]:
-    """Say what Optuna or its driver reject in the middle of a search as one line of ours.
+    """Turn errors of Optuna or its database driver during a search into one-line errors.
 
-    A disk may be full, a server away, a cell edited. Errors of ours and of torch pass: Optuna calls neither.
+    The disk may be full, the server unreachable, or a cell edited. Errors of dendritree and torch pass through: Optuna
+    calls neither.
     """
     try:
         yield
     except DendritreeError:
         raise
-    except Exception as error:  # a database may hold anything, and Optuna raise anything
+    except Exception as error:  # a database may hold anything, and Optuna may raise anything
         frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
         if not any(frame.f_globals.get("__name__", "").startswith("optuna") for frame in frames):
             raise
@@ -104,7 +105,7 @@ def whole_database() -> Iterator[None]:
 
 
 def _connect(optuna: Any, storage: str | None) -> Any:
-    """A database; two processes that come first at the same time both make its tables, and one of them fails."""
+    """Open a database. Retries, since of two processes that create its tables at the same time one fails."""
     if storage is None:
         return None
     if not storage.startswith("sqlite"):
@@ -122,7 +123,7 @@ def _connect(optuna: Any, storage: str | None) -> Any:
 
 @contextlib.contextmanager
 def _plain_errors(storage: str | None) -> Iterator[None]:
-    """Whatever a database driver says, as one line, without the password that an address may hold."""
+    """Turn errors of a database driver into one-line errors, without the password that a URL may contain."""
     try:
         yield
     except DendritreeError:
@@ -135,14 +136,14 @@ def _plain_errors(storage: str | None) -> Iterator[None]:
 
 
 def fail_left_trials(study: Any) -> None:
-    """Give up the trials of processes that were killed, so that they are tried again."""
+    """Mark the trials of killed processes as failed, so that they are tried again."""
     for trial in study.get_trials(deepcopy=False):
         if trial.state.name == "RUNNING":
             give_up(study, trial.number)
 
 
 def give_up(study: Any, number: int, chosen: Mapping[str, Any] | None = None) -> None:
-    """Let a trial that has not ended count as failed; what was chosen for it, or laid down before, is tried next."""
+    """Mark an unfinished trial as failed; the values chosen for it, or enqueued before, are tried next."""
     optuna = import_extra("optuna", extra="tune")
     told = study.tell(number, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
     again = chosen or told.system_attrs.get("fixed_params")
@@ -151,7 +152,7 @@ def give_up(study: Any, number: int, chosen: Mapping[str, Any] | None = None) ->
 
 
 def counted(study: Any) -> list[Any]:
-    """The trials that count: whole ones, and those that were stopped because they were bad."""
+    """The trials that count: completed ones, and those that were stopped because they were bad."""
     return [trial for trial in study.get_trials(deepcopy=False) if trial.state.name in ("COMPLETE", "PRUNED")]
 
 

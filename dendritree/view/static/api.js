@@ -1,4 +1,4 @@
-// Talking to the server: plain questions, and activity, of which only the newest matters.
+// Requests to the server: plain ones, and activity, of which only the latest matters.
 
 export async function ask(path, options) {
   const response = await fetch(path, options);
@@ -7,7 +7,7 @@ export async function ask(path, options) {
   return answer;
 }
 
-/** One question at a time. While it is answered only the newest of those that follow is kept: strokes never queue up. */
+/** One request at a time. While it is pending only the latest of the next ones is kept, so strokes never queue up. */
 export class Newest {
   constructor(send, receive, fail) {
     Object.assign(this, { send, receive, fail, waiting: null, busy: false });

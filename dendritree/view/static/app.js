@@ -1,4 +1,4 @@
-// The page: what is shown, and who is told when something changes.
+// The page: its state, and which parts are updated when something changes.
 
 import { ask, Newest } from "./api.js";
 import { alike, Beside } from "./beside.js";
@@ -12,7 +12,7 @@ import { tonesOf, Tree } from "./tree.js";
 
 const $ = (id) => document.getElementById(id);
 const state = { model: 0, layer: 0, neuron: 0, sample: null, about: null, activity: null, wave: false, asked: 0, opened: 0, playing: false };
-const EPOCH_MILLISECONDS = 500; // at least, while training is played
+const EPOCH_MILLISECONDS = 500; // minimum per epoch while training is played
 
 readColors();
 const drawing = new Drawing($("drawing"), drawn);
@@ -57,7 +57,7 @@ async function start() {
   await showModel(Number($("model").value));
 }
 
-/** Show one epoch after the other on the same input, until the last one or until somebody stops it. */
+/** Show one epoch after another on the same input, until the last one or until the user stops it. */
 async function play() {
   if (state.playing) return void (state.playing = false);
   state.playing = true;
@@ -76,14 +76,14 @@ async function play() {
   }
 }
 
-/** Show a model on what is drawn, or on the row that is set, as far as it takes the same. */
+/** Show a model for the current drawing or row, if it takes the same inputs. */
 async function showModel(number, { layer, neuron } = { layer: 0, neuron: 0 }) {
   const opened = ++state.opened;
   document.body.setAttribute("aria-busy", "true");
   $("about").textContent = "opening …";
   const about = await ask(`/api/models/${number}`);
   const found = about.samples.length ? await ask(`/api/models/${number}/samples`) : [];
-  if (opened !== state.opened) return; // another one was chosen meanwhile
+  if (opened !== state.opened) return; // another model was chosen in the meantime
   const before = state.about, kept = before !== null && alike(before, about), { cells } = rows;
   const sample = kept && state.sample !== null && same(found[state.sample], samples.all[state.sample]) ? state.sample : null;
   Object.assign(state, { model: number, about, sample, activity: null });
@@ -116,7 +116,7 @@ async function showModel(number, { layer, neuron } = { layer: 0, neuron: 0 }) {
   if (!about.pixels && !kept && found.length) chooseSample(0);
 }
 
-/** The neuron of the last layer that stands for a class; null if there is none of its own. */
+/** The neuron of the last layer that represents a class; null if there is none. */
 function readOut(number) {
   const { layers, classes: names } = state.about;
   return names.length && layers[layers.length - 1].neurons === names.length ? number : null;
@@ -129,7 +129,7 @@ function layerName(number) {
   return `${layers.length > 2 ? `hidden ${number + 1}` : "hidden"}, ${size}`;
 }
 
-/** A second model beside the first; null for none. */
+/** Show a second model next to the first; null for none. */
 async function compare(number) {
   try {
     await beside.open(number, state.about);
@@ -151,7 +151,7 @@ function nameBoth() {
   $("beside-name").textContent = beside.about?.name ?? "";
 }
 
-/** A neuron that somebody asked for stays. */
+/** Keep a neuron that the user has chosen. */
 function choose(layer, neuron) {
   $("follow").checked = false;
   return showNeuron(layer, neuron);
@@ -160,7 +160,7 @@ function choose(layer, neuron) {
 async function showNeuron(layer, neuron) {
   const asked = ++state.asked;
   const found = await ask(`/api/models/${state.model}/tree?layer=${layer}&neuron=${neuron}`);
-  if (asked !== state.asked) return; // another one was chosen meanwhile
+  if (asked !== state.asked) return; // another neuron was chosen in the meantime
   const about = state.about.layers[layer], last = layer === state.about.layers.length - 1;
   Object.assign(state, { layer, neuron });
   const name = last && state.about.classes.length === about.neurons ? state.about.classes[neuron] : "";
@@ -185,7 +185,7 @@ function drawn(what) {
   refresh(what === "draw" ? "" : "wave");
 }
 
-/** Ask what the input does, when the server has answered what was asked before. */
+/** Request the activity for the input, once the server has responded to the previous request. */
 function refresh(wave) {
   if (wave) state.wave = true;
   activity.push(() => {
@@ -197,7 +197,7 @@ function refresh(wave) {
   beside.refresh(wave);
 }
 
-/** What is drawn or set, as a model takes it: a sample only if it is one of its own. */
+/** The current drawing, row or sample in the form that a model takes; a sample only if it is one of the model's. */
 function question(about, own) {
   const query = new URLSearchParams();
   if (state.sample !== null && same(own[state.sample], samples.all[state.sample])) {
@@ -217,7 +217,7 @@ async function send({ model, layer, neuron, query, body }) {
 
 function received({ model, layer, neuron, answer }) {
   $("trouble").hidden = true;
-  if (model !== state.model || layer !== state.layer || neuron !== state.neuron) return; // of a neuron that is gone
+  if (model !== state.model || layer !== state.layer || neuron !== state.neuron) return; // for a neuron that is no longer shown
   state.activity = answer;
   const of = state.about.layers[layer].grid.of, last = state.about.layers.length - 1;
   classes.update(answer, blank(), layer === last ? neuron : -1);
@@ -234,7 +234,7 @@ function received({ model, layer, neuron, answer }) {
 
 function trouble(error) {
   $("trouble").hidden = false;
-  $("trouble").textContent = error instanceof TypeError ? "The server does not answer: was it stopped?" : error.message;
+  $("trouble").textContent = error instanceof TypeError ? "The server does not respond: was it stopped?" : error.message;
 }
 
 // --------------------------------------------------------------------------------------------------------------- details
@@ -274,7 +274,7 @@ function inputName(input) {
   return `pixel ${place % width}, ${Math.floor(place / width)}`;
 }
 
-/** A synapse on another layer's neuron leads there. */
+/** Go to the neuron of another layer that a synapse reads. */
 function follow(branch) {
   const { layout } = tree;
   if (branch < 0 || layout.child(branch) >= 0 || state.about.layers[state.layer].grid.of !== "neurons") return;
@@ -313,7 +313,7 @@ const guard = (action) => (...given) => Promise.resolve(action(...given)).catch(
 $("clear").addEventListener("click", () => drawing.clear());
 $("center").addEventListener("change", () => refresh("wave"));
 $("follow").addEventListener("change", () => {
-  if (!$("follow").checked) state.asked++; // a tree that is on its way does not come
+  if (!$("follow").checked) state.asked++; // ignore a tree that is being loaded
   refresh();
 });
 $("model").addEventListener("change", guard((event) => showModel(Number(event.target.value))));

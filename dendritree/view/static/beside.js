@@ -3,7 +3,7 @@
 import { ask, Newest } from "./api.js";
 import { tonesOf, Tree } from "./tree.js";
 
-/** Whether two models can be shown the same thing. */
+/** Whether two models take the same inputs. */
 export function alike(one, other) {
   if (one.pixels || other.pixels) return Boolean(one.pixels && other.pixels);
   const names = ({ columns }) => JSON.stringify(columns.map(({ name, kind, options }) => [name, kind, options]));
@@ -11,7 +11,7 @@ export function alike(one, other) {
 }
 
 export class Beside {
-  /** `page` has what both models share: `question(about, samples)`, `blank()`, `follows()`, `trouble(error)`. */
+  /** `page` provides what both models share: `question(about, samples)`, `blank()`, `follows()`, `trouble(error)`. */
   constructor(parts, classes, page) {
     Object.assign(this, { ...parts, classes, page, about: null, samples: [], neuron: 0, asked: 0, wish: 0, wave: false });
     this.tree = new Tree(this.canvas, () => {}, () => {});
@@ -20,15 +20,15 @@ export class Beside {
 
   get on() { return this.about !== null; }
 
-  /** Open a model; null closes it. `first` is the description of the one that it is shown beside. */
+  /** Open a model; null closes it. `first` is the description of the model that it is compared with. */
   async open(number, first) {
     const asked = ++this.asked;
     if (number === null) return void (this.about = null);
     const about = await ask(`/api/models/${number}`), layer = about.layers.length - 1;
-    if (!alike(first, about)) throw new Error(`Two models must take the same inputs to be compared: ${about.name} takes others.`);
+    if (!alike(first, about)) throw new Error(`Two models must take the same inputs to be compared: ${about.name} takes different ones.`);
     const samples = about.samples.length ? await ask(`/api/models/${number}/samples`) : [];
     const found = await ask(`/api/models/${number}/tree?layer=${layer}&neuron=0`);
-    if (asked !== this.asked) return; // another one was chosen meanwhile
+    if (asked !== this.asked) return; // another model was chosen in the meantime
     Object.assign(this, { about, samples, number, layer });
     this.classes.setup(about.classes);
     this.show(found, 0);
@@ -41,7 +41,7 @@ export class Beside {
     this.tree.show(found, named ? about.classes[neuron] : String(neuron));
   }
 
-  /** Ask what the input does in it. */
+  /** Request its activity for the input. */
   refresh(wave) {
     if (!this.on) return;
     if (wave) this.wave = true;
@@ -58,7 +58,7 @@ export class Beside {
   }
 
   received({ answer, about, neuron }) {
-    if (about !== this.about || neuron !== this.neuron) return; // of a neuron that is gone
+    if (about !== this.about || neuron !== this.neuron) return; // for a neuron that is no longer shown
     const { layer } = this, { grid, neurons } = about.layers[layer];
     this.classes.update(answer, this.page.blank(), neuron);
     if (this.page.follows() && neurons === about.classes.length && (this.classes.best ?? neuron) !== neuron) return void this.go(this.classes.best);
@@ -69,7 +69,7 @@ export class Beside {
   /** Show the neuron of a class. */
   async go(wanted) {
     const { about, number, layer } = this, neuron = Math.min(wanted, about.layers[layer].neurons - 1);
-    const wish = ++this.wish; // the last one counts, whichever answer comes first
+    const wish = ++this.wish; // the last request counts, whichever response arrives first
     try {
       const found = await ask(`/api/models/${number}/tree?layer=${layer}&neuron=${neuron}`);
       if (about !== this.about || wish !== this.wish) return;

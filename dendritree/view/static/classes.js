@@ -1,4 +1,4 @@
-// The classes and how likely each is; nothing where there is no input yet.
+// The classes and the probability of each; empty if there is no input yet.
 
 import { show } from "./paint.js";
 
@@ -37,7 +37,7 @@ export class Classes {
   fill(row, number, chance) {
     row.button.dataset.class = number;
     row.name.textContent = this.names[number];
-    const known = Number.isFinite(chance); // a model of NaN gives null, an empty sheet none
+    const known = Number.isFinite(chance); // NaN arrives as null; an empty drawing has no probabilities
     row.fill.style.transform = `scaleX(${known ? chance.toFixed(4) : 0})`;
     row.share.textContent = known ? percent(chance) : "–";
     row.button.setAttribute("aria-label", `class ${this.names[number]}, ${known ? `${(100 * chance).toFixed(0)} percent` : "no answer"}`);
@@ -45,7 +45,7 @@ export class Classes {
 
   update({ classes, output }, blank, shown) {
     if (!classes.length) return this.say(blank ? "" : output.map(show).join(" · "));
-    if (!classes.every(Number.isFinite)) blank = true; // no class is ahead
+    if (!classes.every(Number.isFinite)) blank = true; // no class is the most probable
     const order = classes.map((_, number) => number);
     if (!this.few && !blank) order.sort((a, b) => classes[b] - classes[a]);
     this.best = blank ? null : classes.indexOf(Math.max(...classes));

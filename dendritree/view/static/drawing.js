@@ -1,4 +1,4 @@
-// A sheet to draw on, with mouse, finger, pen or keys. Strokes are kept in shares of the sheet's shorter side.
+// A canvas to draw on, with mouse, finger, pen or keyboard. Strokes are stored as fractions of its shorter side.
 
 import { color, fit, pixel } from "./paint.js";
 
@@ -15,7 +15,7 @@ export class Drawing {
     canvas.addEventListener("focus", () => { if (canvas.matches(":focus-visible")) this.showCursor(); });
   }
 
-  /** The sheet of another model: what is drawn stays, with the brush of the model. */
+  /** Switch to another model: the drawing stays, with the brush of the new model. */
   setup({ raster: [height, width], image, brush }) {
     Object.assign(this, { height, width, imageShape: image, brush, stroke: null, held: null });
     this.unit = Math.min(height, width);
@@ -30,7 +30,7 @@ export class Drawing {
     if (tell) this.changed("clear");
   }
 
-  /** Put an image of the data set on the sheet: pixels from 0 to 255. */
+  /** Show an image of the data set on the canvas: pixels from 0 to 255. */
   place(pixels) {
     Object.assign(this, { strokes: [], stroke: null });
     const shape = this.imageShape, [, height, width] = shape;
@@ -110,7 +110,7 @@ export class Drawing {
     event.preventDefault();
   }
 
-  /** Space that was held while the pen moved lifts it; a tap leaves it down until the next. */
+  /** Releasing space lifts the pen if it moved while space was held; a tap leaves it down until the next tap. */
   keyUp(event) {
     if (event.key !== " ") return;
     if (this.held) this.penUp();
@@ -154,7 +154,7 @@ export class Drawing {
     return Math.round(sum / channels);
   }
 
-  /** Its pixels as squares, a little larger by `seam` where nothing may show between them. */
+  /** Draw its pixels as squares, enlarged by `seam` so that no gaps show between them. */
   paintImage(context, width, height, paint, seam = 0) {
     const [, rows, columns] = this.image.shape;
     const [w, h] = [width / columns, height / rows];
@@ -187,12 +187,12 @@ export class Drawing {
     }
   }
 
-  /** Whether it is a sample of images of this shape, which are where they belong. */
+  /** Whether it is a sample image of this shape, which needs no centering. */
   placed([, height, width]) {
     return Boolean(this.image) && this.image.shape[1] === height && this.image.shape[2] === width;
   }
 
-  /** The drawing as the server takes it for a model: one byte per pixel, 255 is ink. */
+  /** The drawing in the form that the server takes for a model: one byte per pixel, 255 is ink. */
   raster({ raster: [height, width], brush }) {
     const small = Object.assign(document.createElement("canvas"), { width, height });
     const context = small.getContext("2d", { willReadFrequently: true });

@@ -1,4 +1,4 @@
-// Inputs as cells: the pixels of an image, or neurons; with the weights of a branch over them.
+// Inputs as cells: the pixels of an image, or neurons, overlaid with the weights of a branch.
 
 import { color, fit, gray, signal, tint } from "./paint.js";
 
@@ -9,7 +9,7 @@ export class Grid {
 
   setup(shape) { Object.assign(this, { shape, values: [], weights: null }); this.render(); }
 
-  /** Values of all cells: 0 to 1 for pixels, else of any size. */
+  /** Values of all cells: 0 to 1 for pixels, otherwise any number. */
   update(values) { this.values = values; this.render(); }
 
   /** The weights of a branch, by input; null for none. */
@@ -44,7 +44,7 @@ export class Grid {
   }
 }
 
-/** Weights as bars from a line in the middle; what each sends as a darker bar before it. */
+/** Draw weights as bars from a line in the middle, and what each sends as a darker bar in front of it. */
 export function paintBars(canvas, weights, sent) {
   const width = canvas.clientWidth, height = 64;
   const context = fit(canvas, width, height);
@@ -62,7 +62,7 @@ export function paintBars(canvas, weights, sent) {
   context.fillRect(0, half, step * weights.length - gap, 0.7);
 }
 
-/** The neurons of a layer in a strip, colored by their output; one is chosen by pointer or keys. */
+/** The neurons of a layer in a strip, colored by their output; one is selected with the pointer or keys. */
 export class Strip {
   constructor(canvas, neurons, chosen) {
     Object.assign(this, { canvas, neurons, chosen, values: [], current: -1 });

@@ -1,6 +1,6 @@
-// Where the branches of a tree are: the root in the middle, the synapses on the rim.
+// The layout of a tree: the root in the middle, the synapses on the outer circle.
 
-/** A branch is an edge of the tree: it leads from a synapse or a dendrite to the dendrite that adds it up. */
+/** A branch is an edge of the tree: it leads from a synapse or a dendrite to the dendrite that sums it. */
 export class Layout {
   constructor({ source, offsets, weight, bias }) {
     const edges = source.length, nodes = offsets.length - 1;
@@ -36,7 +36,7 @@ export class Layout {
   /** Height of the lower end of an edge: 0 for a synapse. */
   below(edge) { const child = this.child(edge); return child < 0 ? 0 : this.height[child]; }
 
-  /** Angles: leaves one after the other, with a little room between dendrites; a dendrite over the middle of its own. */
+  /** Angles: leaves one after another, with a gap between dendrites; a dendrite is above the middle of its leaves. */
   place() {
     const leafAngle = new Float64Array(this.edges), nodeAngle = new Float64Array(this.nodes);
     const gap = this.leaves[this.root] > 400 ? 0.5 : 0.9;
@@ -67,7 +67,7 @@ export class Layout {
     return rim * Math.pow(1 - height / this.depth, this.depth > 4 ? 0.85 : 1);
   }
 
-  /** The curve of an edge from its parent (0) to its lower end (1): four points of a Bezier, for a rim and a middle. */
+  /** The curve of an edge from its parent (0) to its lower end (1): four Bezier points, for a radius and center. */
   curve(edge, rim, [x, y]) {
     const outer = this.radius(this.below(edge), rim), inner = this.radius(this.height[this.parent[edge]], rim);
     const to = this.angle[edge], from = inner ? this.nodeAngle[this.parent[edge]] : to, half = (inner + outer) / 2;
@@ -75,7 +75,7 @@ export class Layout {
     return [at(inner, from), at(half, from), at(half, to), at(outer, to)];
   }
 
-  /** All edges under an edge, itself included; of the root (-1) all. */
+  /** All edges below an edge, including itself; for the root (-1), all edges. */
   under(edge) {
     const found = new Uint8Array(this.edges);
     if (edge < 0) return found.fill(1);
@@ -87,7 +87,7 @@ export class Layout {
     return found;
   }
 
-  /** The inputs that an edge reads, with the product of the weights on the way; what is read twice is added up. */
+  /** The inputs that an edge reads, with the product of the weights on the path; inputs read twice are summed. */
   reads(edge) {
     const product = new Float64Array(this.edges), under = this.under(edge), inputs = new Map();
     for (let each = this.edges - 1; each >= 0; each--) {

@@ -1,4 +1,4 @@
-// Colors from the style sheet, and canvases as sharp as the screen.
+// Colors from the style sheet, and canvases at the resolution of the screen.
 
 const names = ["ink", "quiet", "rule", "paper", "idle", "plus", "minus", "tree"];
 export const color = {};
@@ -24,18 +24,18 @@ const pick = (list, share) => list[Math.max(0, Math.min(steps, Math.round(share 
 
 /** From idle to full: `value` in -1 ... 1 with the color of its sign. */
 export const signal = (value) => pick(value < 0 ? ramps.minus : ramps.plus, Math.abs(value));
-/** The same from paper. */
+/** The same, starting from paper. */
 export const tint = (value) => pick(value < 0 ? ramps.faintMinus : ramps.faintPlus, Math.abs(value));
 /** From paper (0) to ink (1). */
 export const gray = (value) => pick(ramps.ink, value);
 
-/** The pixel at a place of an image, channel by channel in 0 ... 255: in its own colors, or from paper to ink. */
+/** The color of a pixel of an image, channel by channel in 0 ... 255: its own color, or from paper to ink. */
 export function pixel(values, [channels, height, width], place) {
   if (channels !== 3) return gray(values[place] / 255);
   return `rgb(${[0, 1, 2].map((channel) => values[channel * height * width + place]).join(" ")})`;
 }
 
-/** Make a canvas as many pixels as it has on the screen; its context, in CSS pixels. */
+/** Match a canvas to the resolution of the screen; return its context, in CSS pixels. */
 export function fit(canvas, width, height) {
   const ratio = Math.min(2, window.devicePixelRatio || 1);
   const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
@@ -49,7 +49,7 @@ export function fit(canvas, width, height) {
 
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** A number for people. */
+/** Format a number for display. */
 export function show(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);

@@ -1,4 +1,4 @@
-// The columns of a table: a slider for every number and date, a choice for every category.
+// The columns of a table: a slider for every number and date, a select box for every category.
 
 const DAY = 86400000;
 
@@ -17,7 +17,7 @@ export class Rows {
     this.render();
   }
 
-  /** Cells of a row; those beyond the controls are kept, and not shown. */
+  /** Set the cells of a row; those beyond the controls are kept but not shown. */
   place(cells) {
     this.cells = [...cells];
     this.render();
@@ -35,7 +35,7 @@ export class Rows {
     }
     const input = make("input", { id: `column-${place}`, type: "range", min: column.low, max: column.high, step: "any" });
     input.addEventListener("input", () => told(this.rounded(column, input.valueAsNumber)));
-    input.addEventListener("keydown", (event) => { // a range without steps moves too far with the keys
+    input.addEventListener("keydown", (event) => { // a range input without steps moves too far with the arrow keys
       const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
       if (!by) return;
       event.preventDefault();
@@ -53,7 +53,7 @@ export class Rows {
     return { row, input, value, missing };
   }
 
-  /** To whole steps from zero, so that numbers are round. */
+  /** Round to whole steps from zero, so that numbers are round. */
   rounded({ step }, value) {
     return Number((Math.round(value / step) * step).toPrecision(12));
   }

@@ -13,7 +13,7 @@ export class Samples {
     });
   }
 
-  /** `all` are pixels or rows; `pixels` says what the images are like, null for rows. */
+  /** `all` are pixels or rows; `pixels` describes the images, null for rows. */
   setup(all, labels, pixels) {
     Object.assign(this, { all, labels, image: pixels?.image ?? null, round: 0, current: null });
     for (const part of [this.title, this.list]) part.hidden = !all.length;

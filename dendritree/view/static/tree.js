@@ -1,9 +1,9 @@
-// A neuron as a picture: branches colored by what they send, wide where the weight is large. It moves as signals do.
+// A drawing of a neuron: branches colored by the signals they send, with width by weight; signals are animated.
 
 import { Layout } from "./layout.js";
 import { calm, color, fit, gray, signal } from "./paint.js";
 
-/** The tone of each input's dot: from paper to ink for pixels, of its sign for others. */
+/** The color of each input's dot: from paper to ink for pixels, by its sign for others. */
 export function tonesOf(kind, { image, reads }) {
   const most = reads.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-6);
   return kind === "pixels" ? (input) => image[input] : (input) => ({ sign: reads[input] / most });
@@ -17,10 +17,10 @@ export class Tree {
     canvas.addEventListener("pointermove", (event) => this.pick(this.near(event)));
     canvas.addEventListener("pointerdown", (event) => {
       const branch = this.near(event);
-      this.armed = event.pointerType !== "touch" || branch === this.selected; // a finger looks first, then follows
+      this.armed = event.pointerType !== "touch" || branch === this.selected; // with touch, the first tap selects, the second follows
       this.pick(branch);
     });
-    canvas.addEventListener("pointerleave", (event) => { // a finger that is lifted leaves too: what it chose stays
+    canvas.addEventListener("pointerleave", (event) => { // lifting a finger also fires this: keep its selection
       if (event.pointerType === "mouse" && document.activeElement !== canvas) this.pick(NOTHING);
     });
     canvas.addEventListener("click", () => { if (this.armed && this.selected !== NOTHING) followed(this.selected); });
@@ -38,7 +38,7 @@ export class Tree {
     this.resize();
   }
 
-  /** New activity: `reads` of the layer's inputs, `dendrites` of the nodes, and the tone of each input for its dot. */
+  /** New activity: `reads` of the layer's inputs, `dendrites` of the nodes, and the color of each input's dot. */
   update(reads, dendrites, tones, pulse) {
     const { layout } = this;
     this.dendrites = dendrites;
@@ -94,7 +94,7 @@ export class Tree {
     requestAnimationFrame(frame);
   }
 
-  /** Branches near the rim follow at once, those near the root a little later. */
+  /** Branches near the outer circle respond immediately, those near the root a little later. */
   step(passed) {
     const { layout, sent, goal } = this, still = calm();
     const share = Array.from({ length: layout.depth }, (_, h) => (still ? 1 : 1 - Math.exp(-passed / (45 + (90 * h) / layout.depth))));
@@ -117,7 +117,7 @@ export class Tree {
     const context = fit(this.canvas, size, size);
     context.lineCap = "round";
     const faded = this.selected !== NOTHING;
-    const shelves = Array.from({ length: 10 }, () => []); // weak signals first, strong ones above them
+    const shelves = Array.from({ length: 10 }, () => []); // weak signals first, strong ones on top
     for (let edge = 0; edge < layout.edges; edge++) {
       const strength = Math.abs(this.sent[edge]) || 0; // nothing has arrived yet
       shelves[faded && this.lit[edge] ? 9 : Math.min(8, Math.floor(strength * 9))].push(edge);
@@ -155,7 +155,7 @@ export class Tree {
     }
   }
 
-  /** Beads that run from the synapses to the root, where something is sent. */
+  /** Draw beads that run from the synapses to the root along branches that send a signal. */
   paintPulse(context) {
     const { layout } = this;
     for (let edge = 0; edge < layout.edges; edge++) {
@@ -204,7 +204,7 @@ export class Tree {
     if (Math.hypot(x - this.middle[0], y - this.middle[1]) < 20) return ROOT;
     let best = REACH, found = NOTHING;
     this.curves.forEach(([a, b, c, d], edge) => {
-      for (const t of [1, 0.8, 0.6]) { // the outer part of a branch is its own
+      for (const t of [1, 0.8, 0.6]) { // only the outer part of a branch belongs to it alone
         const s = 1 - t;
         const at = (k) => s * s * s * a[k] + 3 * s * s * t * b[k] + 3 * s * t * t * c[k] + t * t * t * d[k];
         const distance = Math.hypot(at(0) - x, at(1) - y) + (1 - t);
@@ -218,7 +218,7 @@ export class Tree {
     if (branch === this.selected || !this.layout) return;
     this.selected = branch;
     this.lit = branch === NOTHING ? null : this.layout.under(branch);
-    if (branch !== NOTHING && branch !== ROOT) { // and its way to the root
+    if (branch !== NOTHING && branch !== ROOT) { // and its path to the root
       for (let edge = branch; edge >= 0; edge = this.layout.edgeOf[this.layout.parent[edge]]) this.lit[edge] = 1;
     }
     if (!this.running) this.render();

@@ -31,7 +31,7 @@ def test_every_kind_of_column_is_known():
     }
     assert dict(encoding.left_out) == {
         "id": "counts the rows",
-        "owner": "has a different text in nearly every row, like names and identifiers",
+        "owner": "has a different string in nearly every row, like names and identifiers",
         "country": "has only one value",
     }
 
@@ -152,7 +152,7 @@ def test_numbers_as_texts_are_numbers_and_a_few_other_cells_are_missing(shown, b
 def test_texts_that_are_half_numbers_are_left_out_with_their_number():
     mixed = [f"{place / 4}" if place % 2 else f"item {place}" for place in range(100)]
     assert learn_column(column(mixed)) == (
-        "has a different text in nearly every row, like names and identifiers (50 of 100 cells are numbers)"
+        "has a different string in nearly every row, like names and identifiers (50 of 100 cells are numbers)"
     )
 
 

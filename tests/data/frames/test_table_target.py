@@ -1,4 +1,4 @@
-"""What is to be predicted, told from a column."""
+"""What is to be predicted, inferred from a column."""
 
 import numpy as np
 import pandas as pd

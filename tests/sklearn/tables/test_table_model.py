@@ -132,7 +132,7 @@ def test_save_and_load_keep_a_model_of_a_table(tmp_path):
         load_table_model(place)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").touch()
-    with pytest.raises(FormatError, match="save replaces model folders only"):
+    with pytest.raises(FormatError, match="save only replaces model folders"):
         save(model, tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
 

@@ -90,7 +90,7 @@ def test_workers_that_always_die_are_not_waited_for_forever():
         killer.start()
         try:
             with pytest.raises(
-                WorkersLostError, match="workers must live to finish a job: 3 times in a row they did not"
+                WorkersLostError, match="workers must survive to finish a job: they died 3 times in a row"
             ):
                 run_jobs(some_jobs(2), pool, done, work=run_job)
         finally:

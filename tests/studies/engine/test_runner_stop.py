@@ -89,7 +89,7 @@ def test_a_stop_at_once_starts_no_worker():
 
 @pytest.mark.parametrize("jobs", [12, 4, 3], ids=["more than are handed out", "all handed out", "few"])
 def test_a_worker_begins_nothing_after_the_stop(worker, jobs):
-    """What has been begun is finished and kept; what waits for the worker is not begun any more."""
+    """What has started is finished and kept; what waits for the worker is not started."""
     stop = Stop(1)
     run_jobs(range(jobs), worker, stop.keep, work=timed, stop=stop)
     assert stop.said_yes is not None
@@ -113,7 +113,7 @@ def test_a_stop_that_never_comes_changes_nothing(worker):
 
 
 def test_after_the_stop_a_job_whose_worker_died_is_left(worker):
-    """It would have to be begun anew: neither is it, nor is that an error."""
+    """It would have to be started again: it is not, and that is not an error."""
     stop = Stop(1)
     run_jobs([0, 1, 2], worker, stop.keep, work=deadly, stop=stop)
     assert list(stop.done) == [0]

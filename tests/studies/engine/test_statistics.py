@@ -261,7 +261,7 @@ def test_a_test_with_luck_rejects_true_hypotheses_as_often_as_it_says(sd):
     random = np.random.default_rng(0)
     tries = 1500
     found = 0
-    for _ in range(tries):  # the mean itself is drawn, with that luck, on either side
+    for _ in range(tries):  # the mean itself is drawn, with that noise, on either side
         sides = [random.normal(0, sd) + random.normal(0, 0.5, 5) for _ in range(2)]
         estimated = [Luck(float(np.std(random.normal(0, sd, 16), ddof=1)), 15) for _ in range(2)]
         found += welch(*sides, estimated).p < 0.05

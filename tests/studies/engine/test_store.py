@@ -164,7 +164,7 @@ def test_one_key_in_two_studies_is_two_trials(store):
         ),
         ({"curves": {c: [0.5] * (1 + (c == "val_acc")) for c in CURVES}}, "curves must have one value per epoch, at"),
         ({"curves": {c: [] for c in CURVES}}, "curves must have one value per epoch, at least one: .*'val_acc': 0"),
-        ({"seed": 2**63}, "seed must fit 64 bits with a sign: .* has 9223372036854775808"),
+        ({"seed": 2**63}, "seed must be a signed 64-bit integer: .* has 9223372036854775808"),
         ({"key": {"dropout": math.nan}}, "a key must hold strings and finite numbers: .* has dropout nan"),
         ({"key": {"wiring": Shared()}}, "a key must hold strings and finite numbers: .* has wiring Shared"),
         (

@@ -64,7 +64,7 @@ def test_weights_are_kept_apart_and_given_on_request(store):
 def test_a_store_opened_for_reading_takes_no_trials(store):
     with (
         RunStore.open_for_reading(store.folder) as reader,
-        pytest.raises(OptionError, match="a store opened for reading takes nothing new"),
+        pytest.raises(OptionError, match="a store must be open for writing to store anything"),
     ):
         reader.add([kept_trial()])
 
@@ -82,5 +82,5 @@ def test_facts_are_kept_and_the_last_one_counts(store):
     store.set_fact("seconds", [[["row", 2], 2.5]])
     with RunStore.open_for_reading(store.folder) as reader:
         assert reader.read_fact("seconds", list) == [[["row", 2], 2.5]]
-        with pytest.raises(OptionError, match="a store opened for reading takes nothing new"):
+        with pytest.raises(OptionError, match="a store must be open for writing to store anything"):
             reader.set_fact("seconds", [])

@@ -201,7 +201,7 @@ def test_a_stored_choice_that_builds_no_model_is_rejected(comparison, tmp_path):
         edit(
             folder, "UPDATE trial SET config = json_set(config, '$.arguments.mapping.hidden', 'x') WHERE id = ?", trial
         )
-    with pytest.raises(FormatError, match="a choice that was stored must build its model"):
+    with pytest.raises(FormatError, match="a stored choice must build its model"):
         write_comparison(folder)
 
 

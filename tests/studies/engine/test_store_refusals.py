@@ -1,4 +1,4 @@
-"""Runs that must not go on, disks that are full, folders that cannot be written: one clear line, and nothing lost."""
+"""Runs that must not be resumed, full disks, folders that cannot be written: one clear line, and nothing lost."""
 
 import contextlib
 import os
@@ -190,7 +190,7 @@ def test_when_the_file_cannot_grow_the_batch_is_refused_and_the_rest_stays(folde
             store.add([kept_trial(index=i, epochs=100) for i in range(1, 30)])
         assert store.trials() == [kept_trial()]
         store._database._connection.execute("PRAGMA max_page_count = 100000")
-        store.add([kept_trial(index=1)])  # the store goes on once there is room
+        store.add([kept_trial(index=1)])  # the store works again once there is room
 
 
 @pytest.fixture

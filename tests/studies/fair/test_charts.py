@@ -44,7 +44,7 @@ def scaling(*lines, scale="errors"):
 
 def test_a_chart_a_data_set_with_every_family_over_its_true_parameters(comparison):
     charts = {chart.name: chart for chart in size_charts(comparison)}
-    assert list(charts) == ["sizes-mnist", "sizes-california-housing"]  # one budget of few examples is no curve
+    assert list(charts) == ["sizes-mnist", "sizes-california-housing"]  # one budget of few examples is not a curve
     lines = {line.family: line for line in charts["sizes-mnist"].panels[0].lines}
     assert tuple(lines) == FAMILIES
     results = comparison.of(Task.parse("mnist"), "dense")

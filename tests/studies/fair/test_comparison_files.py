@@ -107,7 +107,7 @@ def test_a_run_that_has_judged_nothing_has_a_report(tmp_path):
 def test_another_kind_of_run_is_refused_and_left_alone(tmp_path):
     RunStore.create_or_open(tmp_path, {"protocol": "paper"}).close()
     before = contents(tmp_path)
-    message = r"a comparison's folder must be made by `dendritree compare`: .* holds another run"
+    message = r"the folder must be made by `dendritree compare`: .* holds another run"
     with pytest.raises(FormatError, match=message):
         write_comparison(tmp_path)
     assert contents(tmp_path) == before

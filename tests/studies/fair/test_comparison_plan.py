@@ -178,7 +178,7 @@ def test_the_best_on_validation_is_chosen_the_first_of_equals(ranks, cell):
 
 
 def test_a_model_is_judged_at_its_best_epoch_by_loss():
-    """The weights that are kept are those of the lowest loss, so a lucky accuracy of another epoch counts nothing."""
+    """The weights that are kept are those of the lowest loss, so a high accuracy of another epoch does not count."""
     chosen, drawn, _ = found_by(TREE, [[(0.9, 0.5), (2.0, 0.99)], [(1.0, 0.4), (0.8, 0.6)], [(1.0, 0.55)]])
     assert chosen == drawn[1]
 
@@ -213,7 +213,7 @@ def test_the_choice_is_judged_with_fresh_seeds_for_longer():
 
 
 def test_judged_models_choose_nothing():
-    """Test records in the same store, however good, are no part of a search."""
+    """Test records in the same store, however good, are not part of a search."""
     plan = small_plan()
     _, drawn, records = found_by(TREE, [[(1.0, 0.1)], [(1.0, 0.3)], [(1.0, 0.2)]])
     judged = [made_trial(job, val_loss=[0.0], val_acc=[1.0]) for job in plan.tests(TREE, records)]

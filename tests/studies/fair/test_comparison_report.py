@@ -21,7 +21,7 @@ def report_of(records, plan=None):
 
 
 def values(report, section, *names):
-    """The columns of those names, a tuple a row."""
+    """The columns with these names, a tuple per row."""
     table = report.section(section)
     places = [[column.name for column in table.columns].index(name) for name in names]
     return [tuple(row[place] for place in places) for row in table.rows]
@@ -81,7 +81,7 @@ def test_factors_say_where_they_are_bounds(whole):
     assert rows["mnist", "trees", 36_000][1] == ">"  # no dense MLP comes to 0.9852
     assert rows["mnist", "trees", 36_000][0] == pytest.approx(144_000 / 36_000, rel=0.02)
     assert rows["mnist", "trees", 9000][1] == ""
-    assert not [key for key in rows if key[0] == "mnist:128"]  # one dense MLP alone is no curve
+    assert not [key for key in rows if key[0] == "mnist:128"]  # one dense MLP alone is not a curve
     column = next(column for column in report.section("efficiency").columns if column.name == "factor")
     assert show(rows["mnist", "trees", 36_000], column) == ">\N{NO-BREAK SPACE}4.0\N{MULTIPLICATION SIGN}"
 
@@ -123,7 +123,9 @@ def test_a_run_is_measured_by_what_was_asked(whole):
     assert ("32 of 32", "cells evaluated on the test set") in report.facts
     assert not any("part of the comparison" in sentence for sentence in report.summary)
     asked = report_of(records, ComparisonPlan.make(["mnist", "digits"], seeds=5))
-    assert asked.summary[0] == ("This is a part of the comparison: 32 of 42 cells are evaluated. Not begun: digits.")
+    assert asked.summary[0] == (
+        "The comparison is not complete: 32 of 42 cells have been evaluated. Not started: digits."
+    )
 
 
 def test_cells_without_their_search_or_their_seeds_are_not_whole():
@@ -155,7 +157,7 @@ def test_sentences_count_what_is_sure_and_keep_the_sign():
     assert "ahead in 1 of 2 cells and behind in 1 (corrected p < 0.05" in text
     assert f"It is {MINUS}10.00 points (digits, 1k) to +1.00 points (digits, 2k)." in text
     assert f"It is {MINUS}3.00 points (digits, 2k) to +5.00 points (digits, 1k). A wiring gain is not" in text
-    start = "For the score of trees a dense MLP needs so many times their parameters: "
+    start = "For the score of trees, a dense MLP needs this many times their parameters: "
     assert re.search(start + r"<\u00a0[01]\.\d\u00d7 at 1k, [01]\.\d\u00d7 at 2k on digits\.", text)
 
 
@@ -184,7 +186,7 @@ def test_models_that_diverged_are_named():
     records = made_up_cell("california-housing", "tree", 1000, [math.nan, 0.5])
     records += made_up_cell("california-housing", "sparse", 1000, [0.5, 0.51])
     report = report_of(records)
-    assert "Training diverged for a seed or more of trees of" in report.summary[-1]
+    assert "Training diverged for at least one seed of trees of" in report.summary[-1]
     assert [line.label for chart in report.section("cells").charts for line in chart.panels[0].lines] == ["sparse"]
     assert "Tree gain" not in " ".join(report.summary)
 

@@ -1,4 +1,4 @@
-"""Whole comparisons, small and real: what is chosen, judged and kept; stopped anywhere they end as if never stopped."""
+"""Complete small comparisons: what is chosen, evaluated and kept; stopped anywhere, they end as if never stopped."""
 
 import collections
 import dataclasses
@@ -24,7 +24,7 @@ from dendritree.studies.fair.trials import choice_of
 from dendritree.training.rewiring import Rewiring
 
 TRIALS = 4 * (3 + 2)
-"""Of the small plan: four cells, a search of three and two judged models each."""
+"""Trials of the small plan: four cells, a search of three and two evaluated models each."""
 
 
 def here():
@@ -276,7 +276,7 @@ def hours_a_trial(monkeypatch):
 
 @pytest.mark.parametrize(("hours", "done"), [(1e-9, 1), (0.5, 1), (2.5, 3), (3.5, 4), (4.5, 5), (99, 5)])
 def test_nothing_is_begun_after_the_hours_are_over_and_it_goes_on_later(hours, done, hours_a_trial, expected, tmp_path):
-    """A search of three trials, then two judged models: the time ends within either or between them."""
+    """A search of three trials, then two evaluated models: the time ends within either or between them."""
     plan, options = small_plan(families=["linear"]), {"workers": here(), "observer": hours_a_trial}
     finished = compare(tmp_path / "run", plan, hours=hours, **options)
     kept = trials_in(tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Comparisons on what users bring: kept with the run, noticed when it changes, answered in plain words."""
+"""Comparisons on users' own data: stored with the run, checked for changes, answered in plain words."""
 
 import json
 
@@ -85,7 +85,7 @@ def test_two_files_of_one_name_and_a_target_without_a_table_are_rejected(tmp_pat
         np.savez(folder / "mine.npz", x=blobs(20)[0], y=blobs(20)[1])
     with pytest.raises(OptionError, match=r"name each data set once: 'mine\.npz' occurs twice"):
         ComparisonPlan.make([tmp_path / "mine.npz", tmp_path / "other" / "mine.npz"])
-    with pytest.raises(OptionError, match="target names a column of a table: there is no table among the data"):
+    with pytest.raises(OptionError, match="target must name a column of a table: there is no table among the data"):
         ComparisonPlan.make([tmp_path / "mine.npz"], target="price")
 
 
@@ -141,7 +141,7 @@ def test_data_that_has_changed_is_noticed(run, change):
     np.savez(run / "mine.npz", x=x[:rows], y=y[:rows])
     before = trials_in(run / "run")
     shown = r"trained 36 -> 30" if change == "rows" else "its content"
-    message = rf"resumes with the data it began with: mine\.npz has changed \({shown}\); take another folder"
+    message = rf"resumes with the data it was started with: mine\.npz has changed \({shown}\); use another folder"
     try:
         with pytest.raises(FormatError, match=message):
             run_here(run / "run", small_plan(run / "mine.npz", **TINY))
@@ -211,8 +211,8 @@ def test_of_errors_less_is_better_and_one_seed_says_little():
     (single,) = answers(summarize(made_up_cell("digits", "tree", 1000, [0.9])))
     assert single.score is None
     assert [*single.sentences] == [
-        f"Use trees with {single.use.parameters:,} parameters: accuracy 0.9000, the best of one seed each, which does"
-        " not say whether others are worse."
+        f"Use trees with {single.use.parameters:,} parameters: accuracy 0.9000, the best with one seed each, which is"
+        " not enough to say that others are worse."
     ]
     assert answers(summarize([])) == []
 

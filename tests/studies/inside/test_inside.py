@@ -180,6 +180,6 @@ def test_the_command_line(run, capsys):
     assert main([*words, "--seeds", "2", "--run", str(run), "--backend", "here"]) == 0  # all there already
     assert "wrote" in capsys.readouterr().out
     assert main([*words, "--target", "price", "--run", str(run)]) == 2
-    assert "--inside takes images and text as they are: got --target" in capsys.readouterr().err
+    assert "--inside uses images and text unchanged: got --target" in capsys.readouterr().err
     assert main(["compare", "digits", "--inside", "vit", "--budgets", "0.3", "--run", str(run)]) == 2
     assert "as 1/3: got '0.3'" in capsys.readouterr().err

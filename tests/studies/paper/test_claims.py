@@ -1,4 +1,4 @@
-"""The paper's claims, judged on trials that were made to say yes, no, perhaps, or nothing."""
+"""The paper's claims, evaluated on trials that were made to say yes, no, perhaps, or nothing."""
 
 import pytest
 from made_trials import scored_trials
@@ -75,7 +75,7 @@ def test_one_trial_a_row_decides_nothing_and_says_why():
 def test_one_lost_comparison_is_enough_for_a_claim_to_fall():
     verdict = verdict_on("beats-control", run(PAPER | {("mlp", 16): 0.75}))
     assert verdict.outcome == "does not hold"
-    assert verdict.evidence.startswith("Of 6 comparisons 4 won, 2 lost, 0 open: ")
+    assert verdict.evidence.startswith("Of 6 comparisons, 4 won, 2 lost, 0 undecided: ")
     assert "dendritic b=4 p=0 against MLP h=16 p=0 -6.0 points (p < 0.001)" in verdict.evidence
 
 
@@ -142,13 +142,13 @@ def test_without_controls_only_what_trees_say_of_themselves_is_judged():
         "branching": "holds",
         "overfitting": "not run",
     }
-    assert verdict_on("beats-control", run(trees)).evidence == "None of 6 comparisons was run."
+    assert verdict_on("beats-control", run(trees)).evidence == "None of the 6 comparisons was run."
 
 
 def test_a_missing_comparison_keeps_a_claim_open_though_all_others_were_won():
     verdict = verdict_on("beats-control", run(dropouts=(0.0,)))
     assert verdict.outcome == "undecided"
-    assert verdict.evidence.startswith("Of 6 comparisons 3 won, 0 lost, 0 open and 3 not run: ")
+    assert verdict.evidence.startswith("Of 6 comparisons, 3 won, 0 lost, 0 undecided and 3 not run: ")
     assert outcomes(run(dropouts=(0.0,)))["dropout"] == "not run"
 
 

@@ -33,7 +33,7 @@ def trial_of(draw, place):
 
 
 def enlarged(image):
-    """28x28 bytes as 1024 normalised numbers: pixel (i, j) of 32x32 is pixel (7i/8, 7j/8) of 28x28, rounded down."""
+    """28x28 bytes as 1024 normalized numbers: pixel (i, j) of 32x32 is pixel (7i/8, 7j/8) of 28x28, rounded down."""
     nearest = np.arange(32) * 28 // 32
     pixels = (image.astype(np.float64) / 255 - 0.1307) / 0.3081
     return pixels[nearest][:, nearest].ravel()

@@ -38,7 +38,7 @@ def small_run():
 
 
 def values(report, section, *names):
-    """The columns of those names, a tuple a row."""
+    """The columns with these names, a tuple per row."""
     table = report.section(section)
     places = [[column.name for column in table.columns].index(name) for name in names]
     return [tuple(row[place] for place in places) for row in table.rows]
@@ -123,7 +123,7 @@ def test_machine_and_versions_have_dotted_keys(report):
 def test_the_summary_is_computed(report):
     summary = " ".join(report.summary)
     assert "The run is not complete: this report is based on 6 of 30 planned trials." in summary
-    assert "Of the paper's 3 rows 2 can be compared, and in 1 our mean validation accuracy is within" in summary
+    assert "Of the paper's 3 rows, 2 can be compared; in 1, our mean validation accuracy is within" in summary
     assert "the mean distance is 0.065. Outside: multiclass MLP h=11 at p=0." in summary
     assert "Against MLP controls under protocol paper, dendritic models are ahead in 1 of 1 comparisons" in summary
     assert "Furthest ahead: multiclass dendritic b=32 against perceptrons, +0.100 in accuracy." in summary

@@ -1,4 +1,4 @@
-"""A run from beginning to end in this process: what is asked for is run once, kept at once, and told."""
+"""A run from beginning to end in this process: what is requested is run once, stored immediately, and reported."""
 
 import dataclasses
 

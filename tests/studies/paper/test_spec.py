@@ -1,4 +1,4 @@
-"""Specs: what the paper's six tables hold, and what is refused when a table is written badly."""
+"""Specs: what the paper's six tables hold, and what is rejected when a table is written badly."""
 
 import csv
 import dataclasses

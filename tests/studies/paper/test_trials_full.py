@@ -104,7 +104,7 @@ def test_the_plan_grows_when_rates_are_known_and_the_table_is_done_at_the_end(ru
     assert notes[0] == ("binary-mlp", 0, 4)
     assert ("binary-mlp", 4, 8) in notes
     assert notes[-1] == ("binary-mlp", 8, 8)
-    assert sorted(run[4].values()) == [2, 2]  # the search is no trial of a row
+    assert sorted(run[4].values()) == [2, 2]  # the search is not a trial of a row
 
 
 def test_a_second_call_does_nothing_and_a_lost_trial_is_made_again_bit_for_bit(run):

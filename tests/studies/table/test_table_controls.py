@@ -97,17 +97,17 @@ def test_nothing_was_learned_only_if_no_family_learned():
         (
             (OPEN, OPEN, OPEN, OPEN),
             {"splits": 2},
-            "Undecided: so small a comparison cannot distinguish trees from guessing.",
+            "Undecided: a comparison this small cannot distinguish trees from guessing.",
         ),
         (
             (OPEN, OPEN, OPEN, AHEAD),
             {"splits": 2},
-            "Undecided: so small a comparison cannot distinguish trees from one linear",
+            "Undecided: a comparison this small cannot distinguish trees from one linear",
         ),
         (
             (OPEN, OPEN, OPEN, OPEN),
             {"short": True},
-            "Undecided: so small a comparison cannot distinguish trees from guessing.",
+            "Undecided: a comparison this small cannot distinguish trees from guessing.",
         ),
         ((OPEN, BEHIND, AHEAD, AHEAD), {"short": True}, "Undecided: after so few epochs trees are worse than a dense"),
         ((OPEN, BEHIND, AHEAD, AHEAD), {"splits": 2}, "No: on this table trees are worse than a dense MLP."),
@@ -211,7 +211,7 @@ def test_the_reason_says_what_was_asked_for_and_what_is_recommended():
         "Kept: a dense MLP, trained on all rows: 0.1200 in accuracy ahead of trees, which is more than one standard "
         "error."
     )
-    assert reason("sparse", results) == "Kept: sparse neurons, as asked; the comparison recommends a dense MLP."
+    assert reason("sparse", results) == "Kept: sparse neurons, as requested; the comparison recommends a dense MLP."
     assert reason("best", scored()).endswith(
         "trees are not ahead of it by more than one standard error, and it is simpler."
     )

@@ -129,7 +129,7 @@ def test_a_plan_takes_tables_of_a_half_small_ones_first():
         ({"half": "other"}, "half must be one of"),
         ({"families": ["forest"]}, "family must be one of"),
         ({"folds": 1}, "folds must be"),
-        ({"tables": ["iris"], "half": "held-out"}, "the held-out half must hold one of the tables: got iris"),
+        ({"tables": ["iris"], "half": "held-out"}, "the held-out half must contain one of the tables: got iris"),
         ({"changes": {"forest": {}}}, "family must be one of"),
     ],
 )

@@ -29,7 +29,10 @@ def edit(path, sql):
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("UPDATE study_user_attributes SET value_json = '3'", "a study must be one of dendritree's to be resumed"),
+        (
+            "UPDATE study_user_attributes SET value_json = '3'",
+            "a study must have been made by dendritree to be resumed",
+        ),
         ("UPDATE study_user_attributes SET value_json = '{'", "storage must be a database that Optuna can open"),
         (
             "UPDATE study_user_attributes SET value_json = '3' WHERE key = 'dendritree judged'",

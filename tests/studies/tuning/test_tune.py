@@ -261,10 +261,10 @@ def test_bad_input_is_refused_before_anything_is_written(case, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"budget": 400}, "resumes with the budget that it has, 300: got 400"),
-        ({"seed": 3}, "resumes with the seed that it has, 0: got 3"),
-        ({"steps": 2}, "resumes with the steps that it has, 1: got 2"),
-        ({"data": made_up(seed=5)}, "resumes with the data that it has"),
+        ({"budget": 400}, "resumes with the budget it was started with, 300: got 400"),
+        ({"seed": 3}, "resumes with the seed it was started with, 0: got 3"),
+        ({"steps": 2}, "resumes with the steps it was started with, 1: got 2"),
+        ({"data": made_up(seed=5)}, "resumes with the data it was started with"),
     ],
 )
 def test_a_study_is_not_mixed_with_another(whole, change, message):
@@ -275,7 +275,7 @@ def test_a_study_is_not_mixed_with_another(whole, change, message):
 def test_a_study_of_others_is_left_alone(tmp_path):
     with optunas_own(tmp_path / "theirs.db", "theirs") as study:
         study.optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=1)
-    with pytest.raises(OptionError, match="must be one of dendritree's to be resumed: 'theirs' is another"):
+    with pytest.raises(OptionError, match="must have been made by dendritree to be resumed: 'theirs' was not"):
         tune(made_up(), storage=f"sqlite:///{tmp_path}/theirs.db", name="theirs", **OPTIONS)
 
 
@@ -283,8 +283,8 @@ def test_a_study_of_others_is_left_alone(tmp_path):
     ("sql", "message"),
     [
         ("DELETE FROM study_directions", "storage must be a database that Optuna can open"),
-        ("UPDATE study_directions SET direction = 'MINIMIZE'", "must be one of dendritree's to be resumed"),
-        ("UPDATE study_user_attributes SET value_json = '[]'", "must be one of dendritree's to be resumed"),
+        ("UPDATE study_directions SET direction = 'MINIMIZE'", "must have been made by dendritree to be resumed"),
+        ("UPDATE study_user_attributes SET value_json = '[]'", "must have been made by dendritree to be resumed"),
         ("UPDATE trial_values SET value = NULL", "storage must be a database that Optuna can open"),
         ("UPDATE trial_user_attributes SET value_json = 'null'", "wrote them: number 0 of 'tune' is not"),
         ("DELETE FROM trial_params WHERE param_name = 'share'", "must be as a search wrote them: number 0"),

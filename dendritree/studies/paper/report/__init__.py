@@ -1,4 +1,4 @@
-"""The report of a reproduction: the paper's tables beside ours."""
+"""The report of a reproduction: the paper's tables next to ours."""
 
 from .tables import build_report, report_of_run
 

@@ -1,4 +1,4 @@
-"""The paper's numbers beside ours: table by table, on a diagonal, and among several draws of images."""
+"""The paper's numbers next to ours: table by table, in a scatter plot, and among several draws of images."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ KINDS = {
     (True, True): ("CNN and trees", "tree-conv"),
     (False, True): ("CNN and MLPs", "conv"),
 }
-"""Label and look of rows, by whether they are dendritic and have a CNN."""
+"""Label and style of rows, by whether they are dendritic and have a CNN."""
 VARIES = " (varies from machine to machine)"
 AGREEMENT = {True: "within", False: "outside", None: "one trial"}
-"""In words; None where there is no deviation to tell by."""
+"""The agreement in words; None if there is no standard deviation."""
 
 
 def paper_section(
     rows: Sequence[PaperRow], summaries: Sequence[RowSummary], shown: Collection[Row], *, draw: str = "per-trial"
 ) -> Section:
-    """The paper's numbers beside ours, table by table; then our own rows, which the paper does not have."""
+    """The paper's numbers next to ours, table by table; then our additional rows, which the paper does not have."""
     printed = {(row.row.task, row.row.network, row.row.size) for row in rows}
     own = [
         PaperRow(None, ours)
@@ -49,7 +49,7 @@ def paper_section(
         return AGREEMENT[row.within] if row.ours else "not run"
 
     def test(row: PaperRow) -> float | None:
-        difference = None if draw == "ten" else paper_difference(row)  # a hundred trials of ten draws: not independent
+        difference = None if draw == "ten" else paper_difference(row)  # trials of one draw are not independent
         return difference.p if difference else None
 
     tables = {row.row.table: None for row in (*rows, *own)}

@@ -1,4 +1,4 @@
-"""Learning curves as data: a dendritic model and its controls, mean and spread over the trials of each epoch."""
+"""Learning curves as data: a dendritic model and its controls, mean and spread over trials per epoch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUANTITIES = (("accuracy", "train_acc", "val_acc"), ("loss", "train_loss", "val_
 
 
 def mean_curve(trials: Sequence[TrialRecord], curve: str) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sample standard deviation over the trials, an epoch each; NaN where one trial has no deviation.
+    """Mean and sample standard deviation over trials, per epoch; the deviation of a single trial is NaN.
 
     >>> row = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
     >>> records = [TrialRecord("paper", row, i, i, "mnist", 0.001, 9, 0.1, {"val_acc": [0.5, 0.6 + i]}) for i in (0, 1)]
@@ -25,7 +25,7 @@ def mean_curve(trials: Sequence[TrialRecord], curve: str) -> tuple[np.ndarray, n
     """
     epochs = min(len(trial.history[curve]) for trial in trials)
     values = np.array([trial.history[curve][:epochs] for trial in trials], dtype=np.float64)  # (trials, epochs)
-    with np.errstate(invalid="ignore", over="ignore"):  # a diverged trial has infinite losses, and no deviation
+    with np.errstate(invalid="ignore", over="ignore"):  # a diverged trial has infinite losses
         mean = values.mean(axis=0)
         sd = values.std(axis=0, ddof=1) if len(trials) > 1 else np.full(epochs, np.nan)
     return mean, sd
@@ -41,7 +41,7 @@ def learning_curves(records: Iterable[TrialRecord], matches: Iterable[Match]) ->
 
 
 def _with_common_limits(charts: Sequence[Chart]) -> Iterable[Chart]:
-    """The charts with one y axis for all, so that the eye may compare them."""
+    """The charts with a common y axis, so that they can be compared visually."""
     limits = {}
     for quantity, _, _ in QUANTITIES:
         lines = [
@@ -50,7 +50,7 @@ def _with_common_limits(charts: Sequence[Chart]) -> Iterable[Chart]:
         values = np.array([value for line in lines for value in (*line.y, *line.low, *line.high)])
         values = values[np.isfinite(values)]
         if quantity == "accuracy":
-            values = values.clip(0, 1)  # a band may reach beyond what an accuracy can be
+            values = values.clip(0, 1)  # a band may exceed the range of an accuracy
         if len(values) and values.max() > values.min():
             margin = 0.03 * (values.max() - values.min())
             limits[quantity] = (float(values.min() - margin), float(values.max() + margin))
@@ -79,7 +79,7 @@ def _chart(match: Match, drawn: Sequence[tuple[Row, list[TrialRecord]]]) -> Char
 
 
 def _lines(row: Row, trials: Sequence[TrialRecord], train: str, validation: str) -> Iterable[Line]:
-    """Validation with its band, and training beside it."""
+    """The validation curve with its band, and the training curve."""
     label = f"{row.model}, p={row.dropout:g}" if row.dropout else row.model
     look = {"family": family(row), "size": row.size}
     mean, sd = mean_curve(trials, validation)

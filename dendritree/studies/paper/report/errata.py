@@ -1,4 +1,4 @@
-"""What is wrong or unsaid in the paper, so far as it changes how its tables are read."""
+"""Errors and omissions in the paper that change how its tables are read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ....report.layout import Column, Section
 ERRATA = (
     (
         "Parameters of b=4, binary and multiclass",
-        "85 biases a neuron; 1,449 and 14,490 parameters in all",
-        "A tree of b=4 on 1,024 inputs has 256 + 64 + 16 + 4 + 1 = 341 nodes, a bias each: 1,705 and 17,050.",
+        "85 biases per neuron; 1,449 and 14,490 parameters in all",
+        "A tree with b=4 on 1,024 inputs has 256 + 64 + 16 + 4 + 1 = 341 nodes with one bias each: 1,705 and 17,050.",
     ),
     (
         "Control of b=4, multiclass",
@@ -26,7 +26,7 @@ ERRATA = (
     (
         "Model training",
         "Categorical cross-entropy",
-        "The multiclass models end in a softmax and the loss applied another: it cannot fall below 1.461.",
+        "The multiclass models end in a softmax and the loss applies another one, so it cannot fall below 1.461.",
     ),
     (
         "Model training",
@@ -74,7 +74,7 @@ def errata_section() -> Section:
     return Section.of(
         "errata",
         "Errata",
-        "What we found wrong or unsaid in the paper, from its text, its authors' published data and our own counts.",
+        "Errors and omissions in the paper, found from its text, the authors' published data and our own counts.",
         tuple(Column(name, label, value=itemgetter(place)) for place, (name, label) in enumerate(columns)),
         ERRATA,
         brief=False,

@@ -1,4 +1,4 @@
-"""Which rows are set beside each other: a dendritic model and its controls, without dropout and each at its best."""
+"""Which rows are compared: a dendritic model and its controls, without dropout and each at its best dropout."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Match:
 
     protocol: str
     dropout: str
-    """`none`, or `best`: every model has its own."""
+    """`none`, or `best`: each model at its own best dropout."""
     row: Row
     controls: tuple[Row, ...]
 
 
 def reading_order(result: RowSummary | Comparison | TrialRecord | Match) -> tuple[bool, str, int, str]:
-    """The key that sorts results as they are read: the paper's protocol first, tasks as the paper has them.
+    """Sort key for display: the paper's protocol first, tasks in the paper's order.
 
     >>> reading_order(Match("full", "none", Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0), ()))
     (True, 'full', 1, 'multiclass')
@@ -42,7 +42,7 @@ def shown_rows(summaries: Sequence[RowSummary]) -> dict[str, dict[Model, Row]]:
 
 
 def matched_rows(summaries: Sequence[RowSummary], matches: Matches) -> list[Match]:
-    """The matches by protocol, task, dropout and branching; without controls where none was run."""
+    """The matches by protocol, task, dropout and branching; without controls if none was run."""
     found = []
     for dropout, rows in shown_rows(summaries).items():
         for model, row in rows.items():
@@ -55,7 +55,7 @@ def matched_rows(summaries: Sequence[RowSummary], matches: Matches) -> list[Matc
 
 
 def family(row: Row) -> str:
-    """What kind of model a row has, which its look in charts tells.
+    """The kind of model of a row, which determines its style in charts.
 
     >>> family(Row("multiclass-mlp", "multiclass", "mlp", 11, 0.3))
     'mlp'

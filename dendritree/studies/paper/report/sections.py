@@ -15,9 +15,9 @@ from ..records import Row, TrialRecord
 from .matched import PAPER, family, reading_order
 
 Planned = Mapping[tuple[str, Row], int]
-"""How many trials each row of a protocol is to have."""
+"""How many trials are planned for each row of a protocol."""
 ReferenceSeconds = Mapping[tuple[str, Row], float]
-"""Seconds that a trial of a protocol's row takes with the masked reference, where it was measured."""
+"""Seconds per trial of a protocol's row with the masked reference, where it was measured."""
 MEASURES = {"val_acc": "validation accuracy", "test_acc": "test accuracy", "gap": "training minus validation accuracy"}
 
 
@@ -44,12 +44,12 @@ def _by_task(item: Any) -> tuple[str, str]:
 
 
 def claims_section(verdicts: Sequence[Verdict]) -> Section:
-    """What the paper claims, and whether it held, for each protocol and task."""
+    """What the paper claims, and whether it holds, for each protocol and task."""
     was_run = {(verdict.protocol, verdict.task) for verdict in verdicts if verdict.outcome != "not run"}
     return Section.of(
         "claims",
         "The paper's claims",
-        "What the paper concludes, tested on our trials, without dropout and with every model at its best. A claim"
+        "The paper's conclusions, tested on our trials, without dropout and with every model at its best. A claim"
         " holds if every comparison it makes is won with p < 0.05, and does not hold if one is lost at that"
         " level; p values are Welch's, corrected by Holm's method over the comparisons of the claim.",
         (
@@ -94,7 +94,7 @@ def comparisons_section(comparisons: Sequence[Comparison]) -> Section:
 
 
 def results_section(summaries: Sequence[RowSummary]) -> Section:
-    """Every row of the other protocols, which the paper has no numbers for."""
+    """Every row of the other protocols, for which the paper has no numbers."""
     return Section.of(
         "results",
         "Other protocols",
@@ -138,7 +138,7 @@ def dropout_section(summaries: Sequence[RowSummary], best: Mapping[Model, Row]) 
 
 
 def parameters_section(summaries: Sequence[RowSummary], shown: Mapping[str, Mapping[Model, Row]]) -> Section:
-    """What a model's parameters buy: every model at its best dropout, or without where it was run without alone."""
+    """Accuracy against parameters: every model at its best dropout, or without if it was only run without."""
     rows = {**shown["none"], **shown["best"]}
     chosen = [summary for summary in summaries if rows.get(summary.model) == summary.row]
     chosen.sort(key=lambda summary: (reading_order(summary), summary.parameters))
@@ -157,7 +157,7 @@ def parameters_section(summaries: Sequence[RowSummary], shown: Mapping[str, Mapp
 def curves_section(
     summaries: Sequence[RowSummary], shown: Mapping[str, Mapping[Model, Row]], charts: Sequence[Chart]
 ) -> Section:
-    """Learning curves, and in numbers when training was best and how far training and validation then were apart."""
+    """Learning curves, and a table of the best epoch and of the gap between training and validation there."""
     return Section.of(
         "curves",
         "Learning curves and overfitting",
@@ -217,7 +217,7 @@ def _line(rows: Sequence[RowSummary], x_of: Callable[[RowSummary], float]) -> Li
 
 
 def timing_section(records: Sequence[TrialRecord], reference_seconds: ReferenceSeconds) -> Section:
-    """Seconds per trial of every model, and how many times longer the masked reference takes where it was measured."""
+    """Seconds per trial of every model, and how many times longer the masked reference takes, where measured."""
     models: dict[tuple[str, str, str, int], list[TrialRecord]] = defaultdict(list)
     for record in sorted(records, key=lambda record: (reading_order(record), record.row)):
         models[record.protocol, record.row.table, record.row.network, record.row.size].append(record)
@@ -230,8 +230,8 @@ def timing_section(records: Sequence[TrialRecord], reference_seconds: ReferenceS
     return Section.of(
         "timing",
         "Time",
-        "Training time of a trial, validation included; trials that were trained together share their time. The masked"
-        " reference is the authors' way, dense matrices and masks, timed on a sample of the same trials on the same"
+        "Training time of a trial, including validation; trials that were trained together share their time. The masked"
+        " reference is the authors' method, dense matrices with masks, timed on a sample of the same trials on the same"
         " machine.",
         (
             Column("model", "model", value=lambda trials: trials[0].row.model),
@@ -267,7 +267,7 @@ def speed_up(trials: Iterable[TrialRecord], reference_seconds: ReferenceSeconds)
 
 
 def missing_section(records: Iterable[TrialRecord], planned: Planned) -> Section:
-    """Rows with fewer trials than planned, those not begun included."""
+    """Rows with fewer trials than planned, including those not started."""
     done = Counter((record.protocol, record.row) for record in records)
     return Section.of(
         "missing",

@@ -1,4 +1,4 @@
-"""What the figures say, in a few sentences, all of it computed."""
+"""A summary of the results in a few sentences, all of them computed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIFFERENCE = Column("difference", "difference", "difference")
 
 @dataclass(frozen=True)
 class Findings:
-    """What the sentences are made of."""
+    """The results that the sentences are computed from."""
 
     records: Sequence[TrialRecord]
     planned: Planned
@@ -29,11 +29,11 @@ class Findings:
     verdicts: Sequence[Verdict]
     reference_seconds: ReferenceSeconds
     drawn: Sequence[DrawnRow] = ()
-    """The paper's rows among several draws, where there are several."""
+    """The paper's rows among several draws, if there are several."""
 
 
 def facts(found: Findings) -> Iterator[tuple[str, str]]:
-    """The few figures at the top: a value and what it counts."""
+    """The key figures at the top: a value and what it counts."""
     yield f"{len(found.records):,}", "trials run"
     if found.paper_rows:
         run = [row for row in found.paper_rows if row.ours]
@@ -44,7 +44,7 @@ def facts(found: Findings) -> Iterator[tuple[str, str]]:
 
 
 def sentences(found: Findings) -> Iterator[str]:
-    """The sentences, for a run of any size."""
+    """The sentences of the summary, for a complete or partial run."""
     if not found.records:
         yield "No trial has been run yet."
         return
@@ -73,7 +73,7 @@ def _agreement(rows: Sequence[PaperRow]) -> Iterator[str]:
     sizes = [abs(row.difference) for row in compared if row.difference is not None]
     widths = [row.tolerance for row in compared if row.tolerance is not None]
     text = (
-        f"Of the paper's {len(rows)} rows {len(compared)} can be compared, and in {within} our mean validation accuracy"
+        f"Of the paper's {len(rows)} rows, {len(compared)} can be compared; in {within}, our mean validation accuracy"
         f" is within two joint standard deviations of the paper's, which are {min(widths):.2f} to {max(widths):.2f};"
         f" the mean distance is {sum(sizes) / len(sizes):.3f}."
     )
@@ -86,7 +86,7 @@ def _agreement(rows: Sequence[PaperRow]) -> Iterator[str]:
 
 
 def _tests(rows: Sequence[PaperRow]) -> Iterator[str]:
-    """The same by a test, and by signs: the tolerance is wide."""
+    """The same by a test and by signs, since the tolerance is wide."""
     tests = [test for row in rows if (test := paper_difference(row))]
     if not tests:
         return
@@ -110,7 +110,7 @@ def _draws(rows: Sequence[DrawnRow]) -> Iterator[str]:
 
 
 def _gaps(found: Sequence[Gap]) -> Iterator[str]:
-    """The same for how far trees are ahead, where the luck of a draw cancels."""
+    """The same for how far trees are ahead, where the variation between draws cancels."""
     for gap in found:
         low, high, paper = (show(value, DIFFERENCE) for value in (min(gap.ours), max(gap.ours), gap.paper))
         yield (
@@ -138,7 +138,7 @@ def _claims(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def _controls(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """How the dendritic models fare against MLPs and against plain perceptrons, which the paper left out."""
+    """How the dendritic models compare with MLPs, and with plain perceptrons, which the paper did not include."""
     for protocol in dict.fromkeys(test.protocol for test in comparisons):
         for kind, has_hidden in (("MLP controls", True), ("plain perceptrons", False)):
             tests = [

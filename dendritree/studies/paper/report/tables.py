@@ -1,4 +1,4 @@
-"""From records to a report: every number that is shown, before anything is drawn."""
+"""From records to a report: all numbers that are shown, before anything is drawn."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def build_report(
     reference_seconds: ReferenceSeconds | None = None,
     draw: str = "per-trial",
 ) -> Report:
-    """Everything the report says, from the trials run so far, be they all or none. Needs the extra `experiments`.
+    """Build the report from the trials run so far, all, some or none. Needs the extra `experiments`.
 
     Args:
         records: the trials, of any protocols.
         info: machine, versions and settings; nested mappings are shown with dotted keys.
         expected: the paper's rows, from `read_expected`.
         matches: the controls (network, size) of each dendritic (task, branching).
-        planned: how many trials each (protocol, row) is to have, for what is missing; by default ten of each row of
-            the paper.
-        reference_seconds: seconds a trial takes with the masked reference, for each (protocol, row) that was measured.
+        planned: how many trials each (protocol, row) should have, to report missing ones; by default ten for each row
+            of the paper.
+        reference_seconds: seconds per trial with the masked reference, for each (protocol, row) that was measured.
         draw: how protocol `paper` drew images.
 
     >>> from dendritree.studies.paper.records import Row
@@ -106,8 +106,8 @@ def report_of_run(
 
     Args:
         folder: the run.
-        plan: what is to be there in the end; by default all of every table that was begun.
-        out: where the report goes; by default the run's own folder.
+        plan: what the complete run contains; by default, all of every table that was started.
+        out: where the report is written; by default, the run's own folder.
     """
     with RunStore.open_for_reading(folder) as store:
         info, reference = run_info(store), reference_seconds_of(store)
@@ -132,7 +132,7 @@ def report_of_run(
 
 
 def _compare(records: Sequence[TrialRecord], pairs: Sequence[Match]) -> list[Comparison]:
-    """Every dendritic row against its controls; by protocol, because the best dropouts are each protocol's own."""
+    """Every dendritic row against its controls; per protocol, because each protocol has its own best dropouts."""
     tests = []
     for protocol in sorted({pair.protocol for pair in pairs}):
         rows = [(pair.row, control) for pair in pairs if pair.protocol == protocol for control in pair.controls]
