@@ -98,7 +98,7 @@ class Nearby(nn.Module):
         if self.grid is None:
             y: Tensor = self.convolution(F.pad(x, (self.past, 0)))
         else:
-            y = self.convolution(x.unflatten(-1, self.grid)).flatten(-2)
+            y = self.convolution(x.reshape(*x.shape[:-1], *self.grid)).flatten(-2)
         return y.transpose(-1, -2)
 
 
@@ -123,5 +123,6 @@ class Shift(nn.Module):
         if self.grid is None:
             return torch.cat([F.pad(moved, (0, 0, 1, -1)), kept], -1)
         sides = [(0, 0, 0, 0, 1, -1), (0, 0, 0, 0, -1, 1), (0, 0, 1, -1), (0, 0, -1, 1)]
-        parts = moved.unflatten(-2, self.grid).tensor_split(4, -1)  # (batch, height, width, an eighth of the features)
+        # (batch, height, width, an eighth of the features)
+        parts = moved.reshape(*moved.shape[:-2], *self.grid, half).tensor_split(4, -1)
         return torch.cat([*(F.pad(*each).flatten(-3, -2) for each in zip(parts, sides, strict=True)), kept], -1)
