@@ -8,6 +8,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
+EXPECT = (
+    "The new weights are random: train the model, or distill the original into it. Where we measured, trees then scored"
+    " within about a point of a narrower MLP of the same size, ahead or behind: train one beside them."
+)
+"""Evidence: docs/convert.md (What to expect) and docs/comparison.md (Inside deep networks)."""
 WIDTH = 100
 """Maximum width of the printed table, in characters."""
 Item = TypeVar("Item")
@@ -91,6 +96,8 @@ class ConversionReport:
             lines += _paragraph.wrap(f"{names}: {pairs[0].reason}{help_}")
         if self.not_selected:
             lines += ["", f"{self.not_selected} other perceptron layer{'s' * (self.not_selected > 1)} not selected"]
+        if self.changes:
+            lines += ["", *textwrap.wrap(EXPECT, WIDTH)]
         return "\n".join(lines)
 
 

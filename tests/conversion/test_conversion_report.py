@@ -38,7 +38,16 @@ def test_the_table_fits_for_large_numbers():
     report = ConversionReport((change,) * 3, (LeftAlone("y" * 90, "because " * 30),), 1, 10**12, 10**12)
     lines = str(report).splitlines()
     assert max(map(len, lines)) <= 100
-    assert lines[-1] == "1 other perceptron layer not selected"
+    assert "1 other perceptron layer not selected" in lines
+
+
+def test_it_ends_with_what_to_expect_unless_nothing_was_converted():
+    report = convert(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)))[1]
+    text = " ".join(str(report).split())
+    assert text.endswith(
+        "within about a point of a narrower MLP of the same size, ahead or behind: train one beside them."
+    )
+    assert "distill" not in str(ConversionReport((), report.left_alone, 2, 9, 9))
 
 
 def test_rows_are_exact_and_the_table_shows_their_sums():
