@@ -68,19 +68,21 @@ def test_the_keys_draw_and_walk_through_the_tree(show):
     page.wait_until(f"!{ANSWER} && !{ink}")
     page.value("document.getElementById('tree').focus()")
     page.key("ArrowDown")
-    assert page.value(TITLE) == "Whole neuron"
+    page.wait_until(f"{TITLE} === 'Whole neuron'")
     seen = []
     for _ in range(4):  # a soma of four trees, three levels each
+        before = page.value(TITLE)
         page.key("ArrowDown")
+        page.wait_until(f"{TITLE} !== {before!r}")
         seen.append(page.value(TITLE))
     assert [title.split(",")[1] for title in seen[:3]] == [" level 3 of 4", " level 2 of 4", " level 1 of 4"]
     assert seen[3] == "Synapse: pixel 0, 0"
     page.key("ArrowRight")
-    assert page.value(TITLE) == "Synapse: pixel 1, 0"
+    page.wait_until(f"{TITLE} === 'Synapse: pixel 1, 0'")
     page.key("ArrowUp")
-    assert page.value(TITLE) == seen[2]
+    page.wait_until(f"{TITLE} === {seen[2]!r}")
     page.key("Escape")
-    assert page.value("document.getElementById('reads-title').textContent") == "What it reads"
+    page.wait_until("document.getElementById('reads-title').textContent === 'What it reads'")
     assert page.complaints == []
 
 
