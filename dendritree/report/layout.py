@@ -137,12 +137,14 @@ class Section:
 
     @property
     def shown(self) -> list[tuple[int, Column]]:
-        """The columns that are shown in tables, with their indices in a row.
+        """The columns that are shown in tables, with their indices in a row: those with a label and any value.
 
         >>> Section("speed", "Speed", "", (Column("task"), Column("seconds", "seconds", "seconds"))).shown[0][0]
         1
         """
-        return [(place, column) for place, column in enumerate(self.columns) if column.label]
+        labeled = [(place, column) for place, column in enumerate(self.columns) if column.label]
+        rows = list(self.rows)
+        return [each for each in labeled if not rows or any(row[each[0]] is not None for row in rows)]
 
     @property
     def rows(self) -> Iterator[tuple[Any, ...]]:

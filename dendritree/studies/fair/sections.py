@@ -102,7 +102,7 @@ def answers_section(found: Sequence[Answer]) -> Section:
         " for it (< means that its smallest model is already better); then the smallest model whose mean score is"
         " within one standard error of the best one's. Its inputs are scaled as those of `load_dataset(...).scaled()`.",
         (
-            Column("task", value="task.name"),
+            Column("task", "data", value="task.name"),
             Column("score", "score that all reach", "number", digits=4),
             *map(size, IN_WORDS),
             Column("use", "use", value="use.cell.name"),
