@@ -1,4 +1,4 @@
-"""Dendritic-tree neurons for PyTorch: what a user types often. Everything else lives in its module."""
+"""Dendritic-tree neurons for PyTorch: the names used most often. Everything else is imported from its own module."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ _HOMES = {
     "training.rewiring": "Rewiring",
     "wiring": "Custom Local Morton Partition Patches Random Shared Strided Tied",
 }
-"""Where the public names live. Each is imported when it is first used: the command line shows its version and its
-help without torch, and a Ctrl-C in the seconds that importing torch takes is handled."""
+"""The modules of the public names. Each name is imported when it is first used, so that the command line can show its
+version and help without torch, and can handle Ctrl-C during the seconds that importing torch takes."""
 
 _MOVED = {
     "budget": "Count matched_mln",
@@ -119,7 +119,7 @@ _MOVED = {
     "tree": "Forest",
     "wiring": "Columns Rows Wiring",
 }
-"""Where names of version 0.1 live now; they work from here for one more version."""
+"""The new modules of names from version 0.1; importing them from the package still works for one more version."""
 
 
 def __getattr__(name: str) -> Any:
@@ -138,7 +138,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _home(name: str, homes: dict[str, str]) -> str | None:
-    """The module that a name lives in."""
+    """The module of a name, or None if the name is unknown."""
     return next((f"{__name__}.{module}" for module, names in homes.items() if name in names.split()), None)
 
 

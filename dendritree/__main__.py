@@ -1,8 +1,8 @@
-"""The `dendritree` command, and `python -m dendritree`: Ctrl-C is one line already while the commands are imported."""
+"""The `dendritree` command, and `python -m dendritree`; Ctrl-C prints one line even while the commands are imported."""
 
 from __future__ import annotations
 
-import os  # these two are loaded when Python starts; any other import waits until `main` can answer Ctrl-C
+import os  # these two are loaded when Python starts; any other import waits until `main` can handle Ctrl-C
 import sys
 
 TYPE_CHECKING = False
@@ -23,12 +23,12 @@ def main() -> int:
     import signal
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the work is over: no words of Python's own about Ctrl-C
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # finished: Python must not print its own message about Ctrl-C
     return status
 
 
 def _leave() -> NoReturn:
-    """End the process in the middle of an import that would go on for seconds."""
+    """End the process during an import that would take seconds to finish."""
     _say_interrupted()
     os._exit(130)
 
@@ -38,12 +38,15 @@ def _say_interrupted() -> None:
         sys.stdout.flush()
         sys.stderr.write("dendritree: interrupted\n")
         sys.stderr.flush()
-    except OSError:  # nobody reads it
+    except OSError:  # nobody reads the stream
         pass
 
 
 def _open_closed_streams() -> None:
-    """Let a stream that we were started without, as by `>&-`, go nowhere: another file would get its number."""
+    """Open standard streams that were closed at startup, as by `>&-`, on the null device.
+
+    Otherwise the next file to be opened would get the number of such a stream.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.open(os.devnull, os.O_RDWR), mode, closefd=False))  # noqa: SIM115

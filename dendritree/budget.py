@@ -1,4 +1,4 @@
-"""Count parameters and multiply-adds, of a model and of each layer, and find the control of the same size.
+"""Count parameters and multiply-adds of a model and of each layer, and find a control of the same size.
 
 `count(model).total` is the sum of `p.numel()`: nothing hidden, nothing estimated.
 """
@@ -24,7 +24,7 @@ from .models.modes import evaluating
 from .models.sizing import parameters_of
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, DendriticConv1d, DendriticConv2d)
-"""Layers that say nothing of the size of their images."""
+"""Layers that do not state the size of their images."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Count:
     multiply_adds: int | None
     """For one sample, or None where it depends on an input shape that was not given."""
     masked_weights: int
-    """Weights the same model stores when its trees are the paper's masked dense matrices."""
+    """Weights that the same model would store if its trees were the paper's masked dense matrices."""
 
     @property
     def total(self) -> int:
@@ -48,10 +48,9 @@ def count(model: Any, input_shape: tuple[int, ...] | None = None) -> Count:
     """Count a model's weights, biases and multiply-adds, each parameter once.
 
     Args:
-        model: any module, or an estimator, a pipeline or a table model that holds one. Linear layers and
-            convolutions are known to the multiply-add count; every other layer may state its own, for one sample (a
-            convolution, which has `out_channels`, for one position) and all of its parts, as an attribute
-            `multiply_adds`.
+        model: any module, or an estimator, a pipeline or a table model that holds one. Multiply-adds of linear layers
+            and convolutions are computed. Any other layer may state its own, submodules included, as an attribute
+            `multiply_adds`: for one sample, or for one position if it has `out_channels` (a convolution).
         input_shape: shape of one sample, needed only for multiply-adds of models that do not state theirs.
 
     Example:
@@ -74,7 +73,7 @@ def count(model: Any, input_shape: tuple[int, ...] | None = None) -> Count:
 
 
 def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> dict[nn.Module, int] | None:
-    """Run one sample through the model and note what its layers did with it."""
+    """Multiply-adds by layer, recorded while one sample runs through the model; None if its shape is not known."""
     shape = input_shape or stated_input_shape(model)
     parameter = next(model.parameters(), None)
     if shape is None or parameter is None or parameter.is_meta:
@@ -100,7 +99,7 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> dic
     except (RuntimeError, ValueError, IndexError):
         if input_shape is not None:
             raise
-        return None  # a shape read off the first layer need not be the model's
+        return None  # the shape read from the first layer may not be the model's
     finally:
         for hook in hooks:
             hook.remove()
@@ -138,7 +137,10 @@ def stated_input_shape(model: nn.Module) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class LayerSummary:
-    """A line of a `Summary`; dense layers have the sizes of a layer of neurons, every other layer stays as it is."""
+    """A line of a `Summary`.
+
+    The `dense_` fields are the cost of a dense layer in place of a layer of neurons; other layers count unchanged.
+    """
 
     name: str
     layer: str
@@ -153,7 +155,7 @@ class LayerSummary:
 
 @dataclass(frozen=True, repr=False)
 class Summary:
-    """The layers of a model line by line; printed, a table with their sums."""
+    """The layers of a model, one line each; prints as a table with totals."""
 
     layers: tuple[LayerSummary, ...]
 
@@ -177,10 +179,10 @@ def _cell(value: Any) -> str:
 
 
 def summary(model: Any, input_shape: tuple[int, ...] | None = None) -> Summary:
-    """The layers of a model: trees, wiring, parameters, multiply-adds, and what dense layers of these sizes need.
+    """The layers of a model: trees, wiring, parameters, multiply-adds, and the cost of dense layers of these sizes.
 
     Args:
-        model: any module, or what holds one, as in `count`.
+        model: any module, or an object that holds one, as in `count`.
         input_shape: shape of one sample, as in `count`.
 
     Example:
@@ -217,7 +219,7 @@ def summary(model: Any, input_shape: tuple[int, ...] | None = None) -> Summary:
 
 
 def _trees(module: nn.Module) -> str:
-    """The tree of each neuron, of many levels the first two and the last."""
+    """The tree of each neuron; of more than four levels, only the first two and the last."""
     if isinstance(module, ForestLayer):
         levels = re.sub(r"^\d+ trees? of ", "", module.forest.describe()).split(" + ")
         return " + ".join(levels if len(levels) < 5 else [*levels[:2], "...", levels[-1]])
@@ -255,8 +257,8 @@ def matched_mlp(model: nn.Module, *, min_hidden: int = 2, **options: Any) -> MLP
 def matched_conv(layer: nn.Module, *, min_filters: int = 1) -> nn.Conv1d | nn.Conv2d:
     """The plain convolution whose parameter count is nearest to that of a dendritic one.
 
-    It slides as the dendritic one does, over the same patches, and has a bias if that has any. What differs is the
-    number of filters.
+    It has the same kernel size, stride, padding and dilation, and a bias if the dendritic one has any. Only the number
+    of filters differs.
 
     Args:
         layer: a `DendriticConv2d` or `DendriticConv1d`.
@@ -310,12 +312,12 @@ def matched_mln(control: MLP | ConvMLP, *, ragged: bool = False, **options: Any)
 
 
 def _nearest(total: int, each: int) -> int:
-    """How many of `each` parameters come nearest to a total; the fewer of two that are as near."""
+    """How many units of `each` parameters come nearest to a total; of two equally near numbers, the smaller."""
     return min(total // each, total // each + 1, key=lambda number: (abs(number * each - total), number))
 
 
 def _sizes(branching: int, fan_in: int, ragged: bool) -> list[int] | None:
-    """Level sizes, or None where the branching does not fit: `fan_in` of 2 ... 2**31 asked many times over."""
+    """Level sizes, or None if the branching does not fit: found without an exception, because all are tried."""
     if not ragged:
         power = branching
         while power < fan_in:

@@ -1,6 +1,6 @@
-"""The edge list that trees are: arrays, what must hold for them, and everything that can be read off them.
+"""Trees as an edge list: its arrays, the conditions they must meet, and everything that can be derived from them.
 
-No weights and no tensors: `tree.py` grows forests, layers and kernels read them.
+There are no weights and no tensors here: `tree.py` grows forests; layers and kernels read them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 MAX_ROWS = 2**31 - 1  # rows and edges are 32-bit: half the memory traffic of 64-bit indices in the kernels
 
 ARRAYS = ("source", "offsets", "roots", "template")
-"""The arrays that an edge list is; the last one only where nodes are tied."""
+"""The arrays of an edge list; the last one is present only if nodes are tied."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +39,14 @@ class EdgeList:
         for name in ARRAYS if self.template is not None else ARRAYS[:-1]:
             given = np.asarray(getattr(self, name))
             if given.ndim != 1 or (given.size and (given.dtype.kind not in "iu" or abs(given).max() > MAX_ROWS)):
-                raise ShapeError(f"{name} must be a row of integers within 2**31: got {given.dtype} {_brief(given)}")
+                raise ShapeError(f"{name} must be 1-D integers below 2**31: got {given.dtype} {_brief(given)}")
             array = given.astype(np.int32)
             array.setflags(write=False)  # shared between layers and caches: must never change
             object.__setattr__(self, name, array)
         self._check()
 
     def _check(self) -> None:
-        """Reject an edge list that is not a forest; every later computation relies on it."""
+        """Reject an edge list that is not a forest; every later computation relies on this check."""
         inputs, nodes, source, offsets, roots = self.in_features, self.nodes, self.source, self.offsets, self.roots
         if inputs + nodes > MAX_ROWS:
             raise ShapeError(f"a forest must have fewer than 2**31 rows: got {inputs} inputs, {nodes} nodes")
@@ -75,7 +75,7 @@ class EdgeList:
             template.shape == (self.nodes,) and (template >= 0).all() and (template <= np.arange(self.nodes)).all()
         )
         if not ordered or (template[template] != template).any():
-            raise ShapeError(f"template must name for each node itself or an earlier one: got {_brief(template)}")
+            raise ShapeError(f"template must name, for each node, itself or an earlier one: got {_brief(template)}")
         if (self.fan_ins != self.fan_ins[template]).any():
             node = int((self.fan_ins != self.fan_ins[template]).argmax())
             raise ShapeError(

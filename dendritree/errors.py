@@ -103,7 +103,7 @@ def check_probability(name: str, value: Any) -> float:
 
 
 def check_float(name: str, value: Any, rule: str, holds: Callable[[float], bool]) -> float:
-    """Return `value` as a float for which the rule holds, or raise an error; it must not hold for NaN.
+    """Return `value` as a float, or raise an error unless the rule holds; `holds` must be False for NaN.
 
     >>> check_float("scale", 5, "a positive number", lambda number: number > 0)
     5.0
@@ -142,22 +142,22 @@ def nearest(value: Any, known: Iterable[str]) -> str | None:
 
 
 def check_module(model: Any) -> None:
-    """Reject anything that is not an `nn.Module`, and say where an estimator keeps its own."""
+    """Reject anything that is not an `nn.Module`; for an estimator, say where to find its network."""
     if not hasattr(model, "named_parameters"):
         hint = "; pass its network_" if hasattr(model, "get_params") else ""
         raise OptionError(f"the model must be an nn.Module: got {type(model).__name__}{hint}")
 
 
 def import_extra(module: str, extra: str) -> ModuleType:
-    """Import an optional package, or name the one command that installs it.
+    """Import an optional package, or raise an error with the command that installs it.
 
     >>> import_extra("json", "none").__name__
     'json'
     """
-    if sys.modules.get(module) is not None:  # None stands for one that must not be imported
+    if sys.modules.get(module) is not None:  # None marks a module that must not be imported
         return importlib.import_module(module)
     try:
-        # A package whose import is interrupted stays half-imported until the process ends; ONNX's C++ code ends it.
+        # A package stays half-imported if its import is interrupted; ONNX's C++ code even ends the process.
         with interrupts_held():
             return importlib.import_module(module)
     except ImportError as error:

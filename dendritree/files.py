@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all, and a lock that ends with its holder."""
+"""Files that are written completely or not at all, and a lock that is released when its holder ends."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .errors import DendritreeError
 
 POLL_SECONDS = 0.02
 WINDOWS_LOCKS = 2**30
-"""The byte of a file that is locked on Windows, which lets nobody else read it: past the end, the holder's name stays
-readable."""
+"""The byte of a lock file that is locked on Windows, where nobody else can read a locked byte: past the end of the
+file, so that the holder's name stays readable."""
 SCRATCH_NAME = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}")
 
 
@@ -32,19 +32,19 @@ def followed(path: str | os.PathLike[str]) -> Path:
     """
     try:
         return Path(os.path.realpath(path))
-    except ValueError:  # a null character; whoever opens the file says so
+    except ValueError:  # a null character: opening the file will raise
         return Path(path)
     except FileNotFoundError:
-        raise DendritreeError(f"the current folder must be there: it was removed, so there is no {path}") from None
+        raise DendritreeError(f"the current folder must exist: it was removed, so there is no {path}") from None
 
 
 def scratch_beside(path: Path) -> Path:
-    """A new hidden name in the folder of a file that is to be written."""
+    """A new hidden path in the folder of a file that is to be written."""
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
 
 
 def unfinished_files(folder: Path, name: str | None = None) -> list[Path]:
-    """Scratch files in a folder, of one name or all: of a process that was killed, or that is writing right now.
+    """Scratch files in a folder, for one file name or all: left by a killed process, or being written right now.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -54,17 +54,17 @@ def unfinished_files(folder: Path, name: str | None = None) -> list[Path]:
     """
     try:
         found = [(path, SCRATCH_NAME.fullmatch(path.name)) for path in folder.iterdir()]
-    except OSError:  # no such folder yet, or one that we may not list
+    except OSError:  # the folder does not exist yet, or may not be listed
         return []
     return [path for path, match in found if match and name in (None, match["name"])]
 
 
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[Path]:
-    """A path to write to, which takes the place of `path` at the end of the block; after an error nothing has changed.
+    """A path to write to, which replaces `path` at the end of the block; after an error nothing has changed.
 
     Args:
-        path: the file to write. Its folder is made if needed; a link is followed, not replaced.
+        path: the file to write. Its folder is created if needed; a link is followed, not replaced.
         what: what the file is, for the error if it cannot be written.
 
     >>> import tempfile
@@ -89,7 +89,7 @@ def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[P
 
 
 def reject_device(path: Path, what: str) -> None:
-    """Raise for a device in place of a file: as root, we could replace /dev/null, for everybody.
+    """Reject a device in place of a file: as root, we could replace /dev/null for everybody.
 
     >>> reject_device(Path("nowhere"), "a file")
     """
@@ -99,7 +99,7 @@ def reject_device(path: Path, what: str) -> None:
 
 @contextlib.contextmanager
 def writable(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """Say that `what` must be writable where the system does not let us write.
+    """Turn an `OSError` in the block into an error that says that `what` must be writable.
 
     >>> import tempfile
     >>> with writable("notes", "a file"):
@@ -126,7 +126,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | str, what: str = 
 
 
 class NoLocksError(DendritreeError):
-    """The system or the drive has no file locks."""
+    """The system or the drive does not support file locks."""
 
 
 class Lock:
@@ -135,14 +135,14 @@ class Lock:
     The lock is on the open file, not on its existence: a file left behind by a killed process locks nothing.
 
     Args:
-        path: a file beside what is written, made if needed.
-        on_wait: called with the holder's name before waiting for it. None raises instead of waiting, and also where
-            the system or the drive has no locks.
-        patience: seconds to wait before raising after all.
-        stays: leave the file where it is at the end.
+        path: a file beside what is written, created if needed.
+        on_wait: called with the holder's name before waiting. With None, raise an error instead of waiting, and also
+            if the system or the drive does not support locks.
+        patience: seconds to wait before raising an error.
+        stays: whether to keep the lock file after the lock is released.
 
     Attributes:
-        held: False where there are no locks.
+        held: False if locks are not supported, and nothing is locked.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "trials.lock"
@@ -172,7 +172,7 @@ class Lock:
             except BaseException:
                 os.close(self._descriptor)
                 raise
-            os.close(self._descriptor)  # the holder before us has removed the file that we have locked
+            os.close(self._descriptor)  # the previous holder has removed the file that we have locked
         if self.held:
             self._write_holder(f"{os.getpid()}\n")
 
@@ -198,7 +198,7 @@ class Lock:
             return False
 
     def _write_holder(self, name: str) -> None:
-        with contextlib.suppress(OSError):  # a full disk, a pipe: the lock is held all the same, without a name
+        with contextlib.suppress(OSError):  # a full disk, a pipe: the lock is held anyway, only without a name
             os.ftruncate(self._descriptor, 0)
             os.lseek(self._descriptor, 0, os.SEEK_SET)
             os.write(self._descriptor, name.encode("ascii"))
@@ -216,9 +216,9 @@ class Lock:
         if self.held:
             if self.stays:
                 self._write_holder("")
-            else:  # while we have it: later it may be the next one's
+            else:  # while we hold the lock: afterwards the file may belong to the next holder
                 self._remove()
-            _set_lock(self._descriptor, locked=False)  # closing is not enough if a forked child has the file too
+            _set_lock(self._descriptor, locked=False)  # closing is not enough if a forked child has it open
         os.close(self._descriptor)
         self._descriptor = -1
         if not self.stays and (
@@ -238,7 +238,7 @@ class Lock:
 
 
 def _set_lock(descriptor: int, *, locked: bool) -> bool:
-    """Lock an open file or let it go; False if another has it. `ImportError` on a system that has no locks."""
+    """Lock or unlock an open file; False if another process has locked it. `ImportError` if locks are unsupported."""
     try:
         try:
             import fcntl
@@ -250,20 +250,20 @@ def _set_lock(descriptor: int, *, locked: bool) -> bool:
             msvcrt.locking(descriptor, getattr(msvcrt, how), 1)  # type: ignore[attr-defined, unused-ignore]
         else:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if locked else fcntl.LOCK_UN)
-    except (BlockingIOError, PermissionError):  # the latter is what Windows says
+    except (BlockingIOError, PermissionError):  # Windows raises the latter
         return False
     return True
 
 
 @contextlib.contextmanager
 def present(folder: Path, when_alone: Callable[[], object]) -> Iterator[None]:
-    """A block in which several processes may be at work on a folder. One that finds no other there tidies up first.
+    """A block in which several processes may work on a folder; a process that finds no other there cleans up first.
 
-    Processes that were killed are not there. Nobody tidies up where the system or the drive has no locks.
+    Killed processes do not count. Nobody cleans up if the system or the drive does not support locks.
 
     Args:
-        folder: what they work on; it is there.
-        when_alone: what one does that is alone, while others wait to come in.
+        folder: the folder they work on, which must exist.
+        when_alone: called by a process that is alone, while others wait to enter the block.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -288,7 +288,7 @@ def present(folder: Path, when_alone: Callable[[], object]) -> Iterator[None]:
 
 
 def _flocks(descriptor: int, how: int) -> bool:
-    """Whether a lock is ours: not if another has it, nor on some network drives."""
+    """Take a lock; False if another process has it, and on some network drives."""
     import fcntl
 
     try:

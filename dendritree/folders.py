@@ -1,13 +1,13 @@
-"""Folders that we write into: one writer, our files change together, files of others stay, links are followed.
+"""Folders with one writer at a time, whose files change together; other files in them are kept, links are followed.
 
-New files are written to a hidden folder inside the real one. Renaming that folder is the moment of the change: before
-it, the old files are untouched; after it, the new ones are moved to their places, by us or, if we are killed on the
-way, by whoever opens the folder next. Nothing else in the folder is ever moved, replaced or removed.
+New files are written to a hidden folder inside the real one. Renaming the hidden folder commits the change: before
+that, the old files are untouched; after it, the new files are moved into place, by us or, if we are killed meanwhile,
+by the next process that opens the folder. Nothing else in the folder is ever moved, replaced or removed.
 
     model/
-      .dendritree.lock       while somebody writes
-      .dendritree.1f0c...    new files, not yet decided; removed by the next writer if we are killed
-      .dendritree.decided    new files that are to take their places
+      .dendritree.lock       exists while a process writes
+      .dendritree.1f0c...    new files, not yet committed; removed by the next writer if we are killed
+      .dendritree.decided    new files of a committed change, to be moved into place
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from .files import Lock, followed, reject_device, scratch_beside, writable
 PREFIX = ".dendritree."
 LOCK, DECIDED = f"{PREFIX}lock", f"{PREFIX}decided"
 PATIENCE_SECONDS = 10.0
-"""How long a writer waits for another one, who needs well under a second unless it has reserved the folder for long."""
+"""How long a writer waits for another one, which takes well under a second unless it reserves the folder for longer."""
 
 
 @contextlib.contextmanager
 def reserved(
     folder: str | os.PathLike[str], what: str = "a folder", *, patience: float = PATIENCE_SECONDS
 ) -> Iterator[Path]:
-    """Make sure of a folder, made if needed, in which nobody else of us writes during the block; gives its real path.
+    """Reserve a folder for one writer, this process, during the block; yields its real path.
 
-    Changes that a killed process had decided are finished first. A new folder that is still empty after an error is
-    removed again.
+    The folder is created if needed. A change that a killed process had committed is finished first. A new folder that
+    is still empty after an error is removed again.
 
     Args:
         folder: the folder; a link is followed.
@@ -56,13 +56,13 @@ def reserved(
             with writable(folder, what):
                 lock = stack.enter_context(_lock(place, patience))
                 _finish(place, ours=False)
-                if lock.held:  # what is there is of a killed process: nobody else writes
+                if lock.held:  # nobody else is writing: these are leftovers of a killed process
                     for path in place.glob(f"{PREFIX}{'[0-9a-f]' * 32}"):
                         shutil.rmtree(path)
             try:
                 yield place
             finally:
-                with contextlib.suppress(OSError):  # after Ctrl-C in the middle of a change; else there is nothing
+                with contextlib.suppress(OSError):  # after Ctrl-C during a change; otherwise there is nothing to do
                     _finish(place)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -73,13 +73,13 @@ def reserved(
 
 @contextlib.contextmanager
 def files_together(place: Path, ours: Collection[str] = (), what: str = "a folder") -> Iterator[Path]:
-    """A new folder to fill, whose files take their places in `place` together at the end of the block.
+    """A new folder to fill, whose files are moved to `place` together at the end of the block.
 
-    On an error nothing changes. Files in the way that are not ours raise an error.
+    On an error nothing changes. A file that is in the way and not ours is an error.
 
     Args:
         place: a folder that is `reserved`.
-        ours: names of earlier files of ours, as `csv/scores.csv`; those that are not written again are removed.
+        ours: names of files that we wrote before, such as `csv/scores.csv`; those not written again are removed.
         what: what the folder is, for the error if it cannot be written.
 
     >>> import tempfile
@@ -110,9 +110,9 @@ def files_together(place: Path, ours: Collection[str] = (), what: str = "a folde
 
 
 def finish_changes(folder: str | os.PathLike[str]) -> None:
-    """Before reading: finish changes that a killed process had decided, or wait for the one that is about to.
+    """Before reading a folder: finish a change that a killed process had committed, or wait until its writer has.
 
-    Where we may not write, or have to wait for long, nothing is done.
+    Nothing is done if we may not write, or would have to wait for long.
 
     >>> import tempfile
     >>> finish_changes(tempfile.mkdtemp())
@@ -140,7 +140,7 @@ def files_of_others(folder: str | os.PathLike[str], ours: Collection[str] = ()) 
 
 
 def check_free(place: Path, name: str, ours: Collection[str] = ()) -> None:
-    """Reject a new file whose place in a folder is taken by what is not ours.
+    """Reject a new file if something that is not ours is already at its path in a folder.
 
     >>> check_free(Path("nowhere"), "csv/scores.csv")
     """
@@ -161,7 +161,7 @@ def _lock(place: Path, patience: float) -> Lock:
         place.mkdir(parents=True, exist_ok=True)
         try:
             return Lock(place / LOCK, on_wait=lambda _: None, patience=patience, stays=False)
-        except FileNotFoundError:  # a process that had made the folder has failed and removed it again
+        except FileNotFoundError:  # the process that had created the folder has failed and removed it
             if attempt == 10:
                 raise
     raise AssertionError
@@ -174,10 +174,10 @@ def _files_in(folder: Path) -> list[str]:
 
 
 def _finish(place: Path, *, ours: bool = True) -> None:
-    """Move files that are decided to their places. The caller has reserved the folder.
+    """Move the files of a committed change into place. The caller has reserved the folder.
 
-    What we have not decided ourselves stays in the folder, whatever its links say: a folder that was made to harm would
-    lead it to any file of the user's.
+    Unless the change is `ours`, links out of the folder are not followed: a malicious folder could use them to
+    overwrite any file of the user.
     """
     decided = place / DECIDED
     if decided.is_symlink() or not decided.is_dir():
@@ -206,6 +206,6 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Wait until the content of a file is on the disk: after a power cut too, a change is whole or did not happen."""
+    """Wait until the content of a file is on disk: a change is then all or nothing even after a power failure."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Ctrl-C, which may come while anything is done: what lets it wait, what remembers it, what brings back a lost one."""
+"""Handling of Ctrl-C, which may come at any moment: defer it, record it, and raise it again if it was lost."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 BRITTLE = ("numpy", "torch")
-"""Packages whose C++ code swallows an interrupt in the middle of their import, or ends the process."""
+"""Packages whose C++ code swallows an interrupt during their import, or ends the process."""
 AGAIN_SECONDS = 0.02
-"""After which an interrupt that was lost comes again."""
+"""Delay after which a lost interrupt is raised again."""
 
 
 @contextlib.contextmanager
 def interrupts_held(leave: Callable[[], NoReturn] | None = None) -> Iterator[None]:
-    """Let Ctrl-C wait until the block is done: in the middle of it nobody could say what is done and what is not.
+    """Defer Ctrl-C to the end of the block, which would otherwise be left in an unknown state.
 
-    With `leave` it ends the process instead, and no exception passes through the block.
+    With `leave`, Ctrl-C ends the process instead, and no exception passes through the block.
 
     >>> with interrupts_held():
     ...     pass
     """
-    if threading.current_thread() is not threading.main_thread():  # signals go elsewhere
+    if threading.current_thread() is not threading.main_thread():  # only the main thread handles signals
         yield
         return
     held: list[int] = []
@@ -42,13 +42,13 @@ def interrupts_held(leave: Callable[[], NoReturn] | None = None) -> Iterator[Non
 
 
 class _WholeImports(importlib.abc.MetaPathFinder):
-    """Finds brittle packages as ever, and lets Ctrl-C wait, or end the process, while they are imported."""
+    """Finds brittle packages as usual, but defers Ctrl-C, or lets it end the process, while they are imported."""
 
     def __init__(self, leave: Callable[[], NoReturn] | None) -> None:
         self.leave = leave
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """The spec of a brittle package; None for others, which are for the finders after us."""
+        """The spec of a brittle package; None for others, which are left to the next finders."""
         spec = importlib.machinery.PathFinder.find_spec(name, path, target) if name in BRITTLE else None
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
@@ -63,11 +63,12 @@ class _WholeImports(importlib.abc.MetaPathFinder):
 
 @contextlib.contextmanager
 def interrupts_remembered(leave: Callable[[], NoReturn] | None = None) -> Iterator[list[int]]:
-    """The interrupts so far, within a block that each of them ends, and in which brittle packages are imported whole.
+    """Record the interrupts of a block. Each of them ends the block, but not while a brittle package is imported.
 
-    Importing torch takes seconds. A process of our own need not wait for them: `leave` says so, and ends it.
-    Another package that is being imported may swallow one and fail later. Python itself drops one in a finalizer or a
-    callback from C, of which Numba's compiler is full, and complains: that one is raised once more.
+    Importing torch takes seconds. A process of our own need not wait for that: `leave` ends it at once. Other packages
+    may swallow an interrupt while they are imported, and fail later: the record then tells why. Python itself drops an
+    interrupt in a finalizer or a callback from C, which Numba's compiler uses often, and only prints a warning: such an
+    interrupt is raised again.
     """
     seen: list[int] = []
 
@@ -77,7 +78,7 @@ def interrupts_remembered(leave: Callable[[], NoReturn] | None = None) -> Iterat
 
     ours = (
         threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler  # nobody else answers it, or ignores it
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler  # nobody else handles or ignores it
     )
     if not ours:
         yield seen
@@ -95,19 +96,19 @@ def interrupts_remembered(leave: Callable[[], NoReturn] | None = None) -> Iterat
 
 @contextlib.contextmanager
 def _lost_ones_again() -> Iterator[None]:
-    """Raise an interrupt that Python drops again, a moment later, when the finalizer or callback is over."""
+    """Raise an interrupt that Python dropped once more, a moment later, when the finalizer or callback has returned."""
     before, over = sys.unraisablehook, threading.Event()
 
     def again() -> None:
         if not over.wait(AGAIN_SECONDS):
             if hasattr(signal, "pthread_kill"):
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # it may wait for something
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # wakes it up if it waits
             else:  # Windows
                 signal.raise_signal(signal.SIGINT)
 
     def hook(unraisable: sys.UnraisableHookArgs, /) -> None:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            _thread.start_new_thread(again, ())  # not `Thread.start`: who knows which of its locks we are called with
+            _thread.start_new_thread(again, ())  # not `Thread.start`, whose locks may be held when we are called
         else:
             before(unraisable)
 
@@ -120,7 +121,7 @@ def _lost_ones_again() -> Iterator[None]:
 
 
 def was_interrupted(error: BaseException | None) -> bool:
-    """Whether an error comes from Ctrl-C: packages that are being imported turn it into errors of their own.
+    """Whether an error comes from Ctrl-C, which packages that are being imported turn into errors of their own.
 
     >>> was_interrupted(ImportError("initialization failed"))
     False

@@ -1,4 +1,4 @@
-"""Parses tree shapes: branching, fan-in and depth, or nested lists. Integers only."""
+"""Parse tree shapes, in integers only: branching, fan-in and depth, or nested lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeGuard
 from .errors import OptionError, ShapeError, check_int, check_one_of
 
 AUTO = "auto"
-"""The branching that follows from the fan-in: two levels."""
+"""The branching that is chosen from the fan-in: two levels."""
 
 Branching: TypeAlias = int | str | Sequence[Any]
 """Children of a node: one number for every level, or one per level, leaf level first; a layer also takes `"auto"` and
@@ -44,7 +44,7 @@ def is_nested(branching: Any) -> TypeGuard[NestedTree]:
 
 
 def check_shape(branching: Any) -> Any:
-    """Return what a layer takes as its branching, checked: `"auto"`, nested lists, an int, or a tuple of ints.
+    """Check a layer's branching and return it as `"auto"`, nested lists, an int or a tuple of ints.
 
     >>> check_shape([3, [2]]), check_shape([16, 8])
     ([3, [2]], (16, 8))
@@ -54,7 +54,7 @@ def check_shape(branching: Any) -> Any:
             nested_edges(branching)
         except RecursionError:
             raise OptionError(
-                "nested children must be fewer levels deep than Python can follow: got too many"
+                "nested children must not be deeper than Python's recursion limit: got too many levels"
             ) from None
         return [list(child) if isinstance(child, Sequence) else child for child in branching]
     if isinstance(branching, str):
@@ -63,7 +63,7 @@ def check_shape(branching: Any) -> Any:
 
 
 def auto_branching(fan_in: int) -> tuple[int, ...]:
-    """Two levels near the square root of the fan-in, leaf level first; one level where two make no sense.
+    """Two levels near the square root of the fan-in, leaf level first; one level for fewer than four synapses.
 
     >>> auto_branching(784), auto_branching(50), auto_branching(3)
     ((28, 28), (8, 7), (3,))
@@ -106,7 +106,7 @@ def level_sizes(
         sizes.append(nodes + bool(rest))
     if depth is not None and depth != len(sizes) - 1:
         raise ShapeError(
-            f"depth must be what fan_in and branching give: got depth {depth}, but fan_in {fan_in} with branching "
+            f"depth must be that of fan_in and branching: got depth {depth}, but fan_in {fan_in} with branching "
             f"{branching} has depth {len(sizes) - 1}"
         )
     return sizes
@@ -145,7 +145,7 @@ def nested_edges(tree: NestedTree) -> tuple[int, list[int], list[int]]:
     >>> nested_edges([1, [2]])
     (3, [0, 1, 2, 3], [2, 2])
     """
-    levels: list[list[list[tuple[int, int] | None]]] = []  # level -> node -> children: (level, place), None a synapse
+    levels: list[list[list[tuple[int, int] | None]]] = []  # level -> node -> children: (level, place), None = synapse
 
     def add(node: Any) -> tuple[int, int]:
         if isinstance(node, str | bytes) or not isinstance(node, Sequence) or not node:

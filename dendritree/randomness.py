@@ -1,4 +1,4 @@
-"""Where random numbers come from: torch's generator, which all threads share, or one of a block's own."""
+"""Sources of random numbers: torch's generator, which all threads share, or one that belongs to a block of code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["dropout", "generator_on", "own_draws", "seeded"]
 
 
 class _Generators(dict[torch.device, torch.Generator]):
-    """A generator per device, all of one seed, made when first asked for."""
+    """One generator per device, all with the same seed, created when first used."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -30,10 +30,10 @@ _OWN: ContextVar[_Generators | None] = ContextVar("own generators", default=None
 
 @contextlib.contextmanager
 def own_draws(seed: int) -> Iterator[None]:
-    """Let wirings, initial weights and dropout of a block draw from its own generators, only in this thread.
+    """Draw the wirings, initial weights and dropout of a block from its own generators, in this thread only.
 
-    The numbers are those that `torch.manual_seed` would give. Compiled code, convolutions and modules of others draw
-    from torch's generator all the same. `torch.utils.checkpoint` cannot draw a mask of dropout a second time here.
+    The numbers are those that `torch.manual_seed` would give. Compiled code, convolutions and third-party modules still
+    draw from torch's generator. `torch.utils.checkpoint` cannot draw the same dropout mask again within the block.
 
     >>> from dendritree import DendriticLayer
     >>> with own_draws(0):
@@ -51,7 +51,7 @@ def own_draws(seed: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed what a block draws from, and put it back afterwards: within `own_draws` new generators, else torch's."""
+    """Seed what a block draws from and restore it afterwards: new generators within `own_draws`, else torch's."""
     if _OWN.get() is not None:
         with own_draws(seed):
             yield
@@ -62,13 +62,13 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 def generator_on(device: torch.device) -> torch.Generator | None:
-    """What torch's functions take as `generator`: that of the block `own_draws`, or None for torch's."""
+    """The `generator` argument for torch's functions: that of the `own_draws` block, or None for torch's own."""
     own = None if torch.compiler.is_compiling() else _OWN.get()
     return None if own is None or device.type == "meta" else own[device]
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    """`F.dropout`, which takes no generator, to the same bits on the CPU."""
+    """`F.dropout` with our generator, which it cannot take; on the CPU the result is bitwise the same."""
     generator = generator_on(x.device)
     if generator is None or not (training and p):
         return F.dropout(x, p, training)

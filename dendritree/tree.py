@@ -1,4 +1,4 @@
-"""Growing dendritic trees: balanced, ragged, unbalanced, tied, and what is left of them.
+"""Dendritic trees: balanced, ragged, unbalanced or tied ones, and parts of them.
 
 A `Forest` holds the trees of all neurons of a layer as one edge list in topological order. It contains no weights and
 no tensors: layers and kernels read it, wirings set which input each synapse reads.
@@ -38,8 +38,8 @@ class Forest(EdgeList):
         source: the row each edge reads, shape (edges,).
         offsets: where the edges of each node begin, shape (nodes + 1,).
         roots: the node that is the output of each neuron, shape (neurons,).
-        template: for each node the first one that has its weights and bias, shape (nodes,); nodes with one template
-            are *tied*, they share parameters. None if every node is its own template.
+        template: for each node, the first node that has its weights and bias, shape (nodes,). Nodes with the same
+            template are *tied*: they share parameters. None if every node is its own template.
 
     Example:
         >>> forest = Forest.grow(32, fan_in=1024)
@@ -63,10 +63,10 @@ class Forest(EdgeList):
 
         Args:
             branching: children of a node; an int, or one number per level, leaf level first.
-            fan_in: synapses of a neuron. Without it, what `branching` and `depth` give.
-            depth: edges from a leaf to the root. Without it, what `branching` and `fan_in` give.
+            fan_in: synapses of a neuron; by default it follows from `branching` and `depth`.
+            depth: edges from a leaf to the root; by default it follows from `branching` and `fan_in`.
             neurons: number of trees.
-            ragged: accept any fan-in: a level of n children has ceil(n / b) nodes, as equal as can be, larger first.
+            ragged: accept any fan-in: a level of n children has ceil(n / b) nodes, as equal as possible, larger first.
 
         Example:
             >>> Forest.grow([16, 8]).describe()
@@ -120,7 +120,7 @@ class Forest(EdgeList):
         place = np.argsort(order)
         is_synapse = np.concatenate([forest.source < forest.in_features for forest in forests])
         children = [forest.source - forest.in_features + first for forest, first in zip(forests, firsts, strict=False)]
-        source = synapses + place[np.concatenate(children).clip(0)]  # for synapses a placeholder
+        source = synapses + place[np.concatenate(children).clip(0)]  # a placeholder for synapses
         fan_ins = np.concatenate([forest.fan_ins for forest in forests])
         begin = np.cumsum(fan_ins) - fan_ins
         offsets = offsets_of(fan_ins[order])
@@ -162,9 +162,9 @@ class Forest(EdgeList):
         return Forest(self.in_features, self.source, self.offsets, self.roots, template)  # type: ignore[arg-type]
 
     def part(self, nodes: BoolArray, edges: BoolArray, source: IntArray | None = None) -> Forest:
-        """The nodes and edges that are marked, as a forest of the same inputs; `source` replaces what edges read.
+        """The marked nodes and edges as a forest with the same inputs; `source` replaces the rows that edges read.
 
-        Tied nodes must keep the same edges. Of those that are left, the first is the template of the others.
+        Tied nodes must keep the same edges. The first of those that are left is the template of the others.
 
         >>> forest = Forest.grow(2, fan_in=4, neurons=2)
         >>> second = forest.neuron_of_node == 1
@@ -183,11 +183,11 @@ class Forest(EdgeList):
             stays = np.zeros(self.weights, dtype=bool)
             stays[self.weight_of_edge[near & edges]] = True
             if (stays[self.weight_of_edge] & near & ~edges).any():
-                raise ShapeError("tied nodes must keep the same edges: got a part that tells them apart")
+                raise ShapeError("tied nodes must keep the same edges: got a part in which they differ")
         return Forest(self.in_features, kept, offsets_of(fan_ins), number[self.roots[nodes[self.roots]]], template)
 
     def describe(self) -> str:
-        """One line for people: trees, synapses, dendrites by level."""
+        """Describe the forest in one line: trees, synapses, dendrites by level."""
         sizes = np.bincount(self.height_of_node)[1:].tolist()
         trees, shared = f"{self.neurons} unequal trees", 1
         if self._trees_look_equal():
@@ -231,7 +231,7 @@ class Forest(EdgeList):
         return hash((self.in_features, *(None if array is None else array.tobytes() for array in arrays)))
 
     def __repr__(self) -> str:
-        # counts only: debuggers print half-made forests too, whose levels cannot be found
+        # counts only: a debugger may print a forest under construction, whose levels are not known yet
         return f"Forest({self.in_features} inputs, {self.edges} edges, {self.nodes} nodes, {self.neurons} roots)"
 
 

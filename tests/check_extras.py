@@ -1,4 +1,4 @@
-"""Each extra alone: with it, README's first block and what the extra is for both run; without it, one line names it."""
+"""Check each extra alone: with it, README's first block and a use of the extra run; without it, one line names it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ serve(Gallery("mine", ["one"], lambda number: Exhibit("one", MODEL, None)), brow
     "tables": "dendritree fit houses.csv --target price --epochs 1 --splits 2 --out fitted",
     "tune": "dendritree tune mine.npz --budget 300 --trials 2 --steps 1 --out tuned",
 }
-"""By extra, the least that needs it: Python, or a command."""
+"""A minimal use of each extra: Python code, or a command."""
 PYTHON = """
 import numpy, torch, dendritree, dendritree.data
 from dendritree.errors import MissingExtraError
@@ -72,12 +72,12 @@ if __name__ == "__main__":
 
 
 def check_extras(wheel: Path, core: Path, folder: Path) -> None:
-    """Raise if an extra is not enough for its use, or if its absence is not said in one line.
+    """Exit with an error if an extra is not enough for its use, or if no single line says that it is missing.
 
     Args:
-        wheel: what is installed, with one extra or none.
-        core: the packages that it needs without extras, and no others; every environment sees them.
-        folder: for the environments.
+        wheel: the wheel to install, with one extra or none.
+        core: the folder of the packages that it needs without extras, and no others; all environments share it.
+        folder: where the environments are created.
     """
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     if set(extras) - NOT_OF_USERS != set(USES):
@@ -88,7 +88,7 @@ def check_extras(wheel: Path, core: Path, folder: Path) -> None:
 
 
 def _check_one(extra: str, wheel: Path, core: Path, folder: Path) -> None:
-    """Everything of one extra; of none if it is empty."""
+    """Check one extra; if it is empty, check the wheel without extras."""
     environment, work = folder / f"with-{extra}", folder / f"work-{extra}"
     venv.create(environment)
     (site,) = environment.glob("lib/python*/site-packages")
@@ -124,7 +124,7 @@ def _indented(text: str) -> str:
 
 
 def _run(command: list[str], environment: Path, work: Path) -> tuple[int, str, str]:
-    """Status, output and errors of a program of an environment. Kernels are compiled once for all environments."""
+    """Run a program of an environment; return its status, output and errors. Environments share compiled kernels."""
     place = {**os.environ, "NUMBA_CACHE_DIR": str(environment.parent / "kernels"), "OMP_NUM_THREADS": "1"}
     place.pop("PYTHONPATH", None)
     done = subprocess.run(

@@ -38,7 +38,7 @@ def main(*, alone: bool) -> None:
         # --no-isolation: the build tools come from the constraints, like everything else
         run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", ROOT, cwd=folder)
         environment = folder / "fresh"
-        venv.create(environment)  # our own pip installs there
+        venv.create(environment)  # without pip: our own installs into it
         python = environment / "bin" / "python"
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--python", python)
         needed = ["-c", ROOT / "constraints.txt"] if alone else ["--no-deps"]

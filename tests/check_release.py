@@ -1,4 +1,4 @@
-"""Build the sdist and the wheel into dist/, check them, and say what to upload. Nothing is uploaded."""
+"""Build the sdist and the wheel into dist/, check them, and list what to upload. Nothing is uploaded."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def not_ready(version: str) -> list[str]:
     """What keeps a version from being released."""
     found = []
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        found.append(f"__version__ is {version}, not a released one")
+        found.append(f"__version__ is {version}, which is not a release version")
     if not re.search(
         rf"(?m)^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text("utf-8")
     ):
         found.append(f"CHANGELOG.md has no heading '## {version} (date)'")
     changes = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True)
     if changes.returncode or changes.stdout:
-        found.append("the work tree has changes that are not committed, or is no git clone")
+        found.append("the work tree has changes that are not committed, or is not a git clone")
     return found
 
 
@@ -55,7 +55,7 @@ def main() -> None:
     lines += [
         "with",
         "  twine upload dist/*",
-        *(["", "Not yet:"] if waiting else []),
+        *(["", "Not ready yet:"] if waiting else []),
         *(f"  {each}" for each in waiting),
     ]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -81,7 +81,7 @@ def test_a_current_folder_that_was_removed_is_said(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     for path in (".", "notes.txt"):
-        with pytest.raises(DendritreeError, match="the current folder must be there: it was removed"):
+        with pytest.raises(DendritreeError, match="the current folder must exist: it was removed"):
             followed(path)
     assert followed(tmp_path) == tmp_path.resolve()
 

@@ -150,7 +150,7 @@ def test_branching_must_be_an_integer_of_at_least_two(value):
         (
             {"branching": 32, "fan_in": 1024, "depth": 3},
             ShapeError,
-            r"depth must be what .* give: got depth 3, but fan_in 1024 with branching 32 has depth 2",
+            r"depth must be that of fan_in and branching: got depth 3, but fan_in 1024 with branching 32 has depth 2",
         ),
         (
             {"branching": 3, "fan_in": 10, "depth": 2, "ragged": True},

@@ -25,7 +25,7 @@ NAMED_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 def make_activation(activation: Activation) -> nn.Module:
-    """The module an activation stands for.
+    """The module of an activation given by name, class or instance; `nn.Identity` for None.
 
     >>> make_activation("leaky_relu"), make_activation(None), make_activation(nn.ELU)
     (LeakyReLU(negative_slope=0.1), Identity(), ELU(alpha=1.0))

@@ -1,4 +1,4 @@
-"""What the layers of all neurons share: checked arguments, rows of inputs, a state dict that carries a structure."""
+"""What the layers of all neurons share: checked arguments, inputs as rows, a state dict that holds a structure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ..tree import Forest
 class NeuronLayer(nn.Module):
     """A layer of neurons with the contract of `nn.Linear`, or of `nn.Conv2d`: its `SIZES`, then options.
 
-    Beside parameters and buffers its state dict may carry a structure: trees, a wiring, a list of synapses. It travels
-    as tensors but is not made of buffers: it is known before any weight is (meta device), never cast, and
-    DistributedDataParallel must not broadcast it at every step.
+    Besides parameters and buffers, its state dict may hold a structure: trees, a wiring, a list of synapses. The
+    structure is saved as tensors but not registered as buffers: it is known before the weights are (meta device), is
+    never cast, and DistributedDataParallel must not broadcast it at every step.
     """
 
     SIZES: ClassVar[tuple[str, ...]] = ("in_features", "out_features")
-    """The constructor's first arguments, which are attributes. A convolution has others."""
+    """The constructor's first arguments, which are also attributes. A convolution has others."""
     in_features: int
     out_features: int
 
@@ -40,7 +40,7 @@ class NeuronLayer(nn.Module):
     def _add_parameters(
         self, device: torch.device | str | None, dtype: torch.dtype | None, **shapes: Sequence[int] | None
     ) -> None:
-        """Parameters of these shapes, without values yet; None for a parameter that the layer does without."""
+        """Register uninitialized parameters of these shapes; None for a parameter that the layer does not have."""
         for name, shape in shapes.items():
             values = None if shape is None else nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
             self.register_parameter(name, values)
@@ -57,9 +57,9 @@ class NeuronLayer(nn.Module):
         return {}
 
     def _changed(self, **options: Any) -> dict[str, Any]:
-        """Those of the options that are not the constructor's defaults."""
+        """The options whose values are not the constructor's defaults."""
         defaults: dict[str, Any] = {}
-        for kind in reversed(type(self).__mro__[:-2]):  # but for nn.Module and object
+        for kind in reversed(type(self).__mro__[:-2]):  # without nn.Module and object
             defaults |= {p.name: p.default for p in inspect.signature(kind).parameters.values()}
         return {name: value for name, value in options.items() if value != defaults[name]}
 
@@ -70,11 +70,11 @@ class NeuronLayer(nn.Module):
         return {}
 
     def _check_structure(self, state: Mapping[str, Any]) -> Callable[[], None] | None:
-        """Check the layer's entries of a state dict; return what takes the structure over once the weights are in."""
+        """Check the structure in a state dict; return a function that adopts it once the weights are loaded."""
         return None
 
     def _follow_device(self) -> None:
-        """Bring what is derived from the structure to the device of the weights."""
+        """Move everything that is derived from the structure to the device of the weights."""
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
@@ -90,7 +90,7 @@ class NeuronLayer(nn.Module):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Check the structure before any weight is touched, take it over after all of them are; or take nothing."""
+        """Check the structure before any weight is loaded and adopt it after all are; on an error, load nothing."""
         errors, lacking = len(error_msgs), []
         own = {key.removeprefix(prefix): value for key, value in state_dict.items() if key.startswith(prefix)}
         try:
@@ -102,13 +102,13 @@ class NeuronLayer(nn.Module):
                 lacking = [prefix + key for key, p in self._parameters.items() if p is not None and key not in own]
                 missing_keys += lacking
         if lacking or len(error_msgs) > errors:
-            for key in own:  # so that no weight of them is copied
+            for key in own:  # so that none of these weights is copied
                 del state_dict[prefix + key]
             return
         for key in self._structure():
             if state_dict.pop(prefix + key, None) is None and strict:
                 missing_keys.append(prefix + key)
-        if odd := self._of_another_shape(own):  # torch says so, and has nothing else to copy
+        if odd := self._of_another_shape(own):  # torch reports these; the rest must not be copied
             for key in own.keys() - odd:
                 state_dict.pop(prefix + key, None)
         super()._load_from_state_dict(
@@ -119,13 +119,13 @@ class NeuronLayer(nn.Module):
         self._follow_device()  # load_state_dict(assign=True) may have moved the weights
 
     def _of_another_shape(self, state: Mapping[str, Any]) -> set[str]:
-        """The parameters and buffers that have another shape in a state dict."""
+        """The parameters and buffers whose shape in a state dict is a different one."""
         ours = {key: p.shape for key, p in (self._parameters | self._buffers).items() if p is not None and key in state}
         return {key for key, shape in ours.items() if getattr(state[key], "shape", shape) != shape}
 
 
 class PlannedLayer(NeuronLayer):
-    """A layer whose trees run by a plan, which lives where the weights do."""
+    """A layer whose trees are computed by a plan, which is kept on the device of the weights."""
 
     weight: nn.Parameter
     _plan: ops.Plan
@@ -134,7 +134,7 @@ class PlannedLayer(NeuronLayer):
         self._plan = ops.make_plan(forest, self.weight.device)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Follow `.to()`, `.cuda()`, `to_empty()`: the plan is remade where the weights now are."""
+        """Follow `.to()`, `.cuda()`, `to_empty()`: the plan is made again on the new device of the weights."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._follow_device()
         return self
@@ -155,7 +155,7 @@ def check_number(name: str, value: Any, *, positive: bool = True) -> float:
 
 
 def check_dense(x: Any) -> None:
-    """Raise for an input of a layer that is not a dense tensor.
+    """Reject an input of a layer that is not a dense tensor.
 
     >>> check_dense(torch.zeros(2, 3))
     """
@@ -168,12 +168,12 @@ def check_dense(x: Any) -> None:
 
 
 def index_of(index: npt.NDArray[np.integer[Any]], like: Tensor) -> Tensor:
-    """Numbers of numpy as an index for tensors like this one."""
-    return torch.tensor(index, device=like.device).long()  # a copy: a forest's arrays are not to be written to
+    """A NumPy index as a tensor on the device of `like`."""
+    return torch.tensor(index, device=like.device).long()  # a copy: a forest's arrays are read-only
 
 
 def as_rows(x: Tensor, in_features: int, dtype: torch.dtype) -> Tensor:
-    """An input of any leading dimensions as (samples, in_features), in the type of the weights.
+    """An input with any leading dimensions as (samples, in_features), in the dtype of the weights.
 
     >>> as_rows(torch.zeros(2, 3, 4), 4, torch.float32).shape
     torch.Size([6, 4])
@@ -185,4 +185,4 @@ def as_rows(x: Tensor, in_features: int, dtype: torch.dtype) -> Tensor:
         if x.is_meta or not torch.is_autocast_enabled(x.device.type):
             raise OptionError(f"the input must have the type of the weights, {dtype}: got {x.dtype}")
         x = x.to(dtype)
-    return x.flatten(0, -2) if x.dim() > 1 else x.unsqueeze(0)  # a count of rows would be a constant in an export
+    return x.flatten(0, -2) if x.dim() > 1 else x.unsqueeze(0)  # a row count would be a constant in an export

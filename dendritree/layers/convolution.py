@@ -22,7 +22,7 @@ Length: TypeAlias = int | Sequence[int]
 
 
 class _DendriticConv(ForestLayer):
-    """What both have in common. `axes` are the names of the axes along which a filter slides."""
+    """Base of both convolutions. `axes` are the names of the axes along which a filter slides."""
 
     SIZES: ClassVar[tuple[str, ...]] = ("in_channels", "out_channels")
     axes: ClassVar[tuple[str, ...]]
@@ -60,7 +60,7 @@ class _DendriticConv(ForestLayer):
         if isinstance(padding, str):
             check_one_of("padding", padding, ("same", "valid"))
             if padding == "same" and max(strides) > 1:
-                raise OptionError(f"padding 'same' is for stride 1: got stride {stride}")
+                raise OptionError(f"padding 'same' requires stride 1: got stride {stride}")
         else:
             padding = self._lengths("padding", padding, least=0)
         if padding_mode != "zeros":
@@ -68,7 +68,7 @@ class _DendriticConv(ForestLayer):
                 f"padding_mode must be 'zeros': got {padding_mode!r}; torch.nn.functional.pad has other modes, for the "
                 "input of a layer without padding"
             )
-        high = (1,) * (2 - len(kernel)) + kernel  # a row of numbers is an image one pixel high
+        high = (1,) * (2 - len(kernel)) + kernel  # a sequence is an image one pixel high
         wirings = with_image(wiring, (channels, high[0], high[1]))
         growth = Growth(channels * high[0] * high[1], filters, branching, depth, fan_in, wirings, repeats, ragged)
         super().__init__(
@@ -98,7 +98,7 @@ class _DendriticConv(ForestLayer):
         """The patches that the filters read, in an image of two axes."""
         pairs: list[tuple[int, int]] = []
         for axis in range(len(self.axes)):
-            if self.padding == "same":  # as nn.Conv2d: an odd zero goes to the right and below
+            if self.padding == "same":  # as in nn.Conv2d: an odd zero is added right and below
                 total = self.dilation[axis] * (self.kernel_size[axis] - 1)
                 pairs.append((total // 2, total - total // 2))
             else:
@@ -132,7 +132,7 @@ class DendriticConv2d(_DendriticConv):
     where `trees` is what a `DendriticLayer` of that many inputs and `out_channels` neurons computes.
 
     Args:
-        in_channels, out_channels: as in `nn.Conv2d`; a filter, or neuron, for each output channel.
+        in_channels, out_channels: as in `nn.Conv2d`; there is one filter, or neuron, per output channel.
         kernel_size, stride, dilation: an int, or one for each of height, width.
         padding: zeros around the image: an int, one for each of height, width, `"same"` or `"valid"`.
         branching, depth, fan_in, repeats, ragged: the tree of a filter, as in `DendriticLayer`.
@@ -140,20 +140,20 @@ class DendriticConv2d(_DendriticConv):
             or a wiring object. Those for images see the patch as an image of shape (in_channels, kernel height,
             kernel width).
         bias: whether nodes have a bias.
-        padding_mode: `"zeros"`.
-        dropout: probability of silencing while training.
-        dropout_per: `"synapse"` (each synapse of each filter at each position on its own) or `"input"` (a pixel, for
-            all that read it).
+        padding_mode: only `"zeros"`.
+        dropout: probability of silencing a synapse or an input while training.
+        dropout_per: `"synapse"` (each synapse of each filter at each position separately) or `"input"` (a pixel, for
+            all synapses that read it).
         activation, root_activation, backend: as in `DendriticLayer`.
         device, dtype: as in `nn.Conv2d`.
 
     Shape:
         - Input: `(*, in_channels, height, width)` with any leading dimensions, or none.
-        - Output: `(*, out_channels, height', width')`, sizes as of `nn.Conv2d`.
+        - Output: `(*, out_channels, height', width')`, with the sizes of `nn.Conv2d`.
 
     Attributes:
-        weight: shape `(edges,)`, at first N(0, 2 / children of its node), as in `DendriticLayer`.
-        bias: shape `(nodes,)`, at first 0, or None.
+        weight: shape `(edges,)`, initially N(0, 2 / children of its node), as in `DendriticLayer`.
+        bias: shape `(nodes,)`, initially 0, or None.
         forest: the trees and their wiring in a patch, a `dendritree.tree.Forest`.
         multiply_adds: for one output position.
 
@@ -175,12 +175,12 @@ class DendriticConv2d(_DendriticConv):
 class DendriticConv1d(_DendriticConv):
     """A convolution of sequences whose filters are dendritic neurons, with the contract of `nn.Conv1d`.
 
-    As `DendriticConv2d`, with one axis: a filter is a tree over `in_channels * kernel_size` inputs. Wirings for images
+    Like `DendriticConv2d` with one axis: a filter is a tree over `in_channels * kernel_size` inputs. Wirings for images
     see a patch as an image of shape (in_channels, 1, kernel_size).
 
     Shape:
         - Input: `(*, in_channels, length)` with any leading dimensions, or none.
-        - Output: `(*, out_channels, length')`, the length as of `nn.Conv1d`.
+        - Output: `(*, out_channels, length')`, with the length of `nn.Conv1d`.
 
     Example:
         >>> layer = DendriticConv1d(4, 16, 9, stride=2, fan_in=12, branching=[4, 3], wiring="random")

@@ -38,22 +38,22 @@ class DANN(NeuronLayer):
     .. math:: z_{nj} = \mathrm{act}\Big(c_{nj} + \sum_{i \in F_{nj}} w_{nji} x_i\Big), \qquad
         y_n = \mathrm{act}\Big(c_n + \sum_{j=1}^{D} v_{nj} z_{nj}\Big)
 
-    for somata n and their own dendrites j, which read the inputs of their receptive fields F. A `DendriticLayer` with
-    `branching=[synapses, dendrites]`; for field `"all"`, a dense layer and one with `branching=dendrites`. `S` somata
-    with `D` dendrites of 16 synapses have 17 D S + (D + 1) S parameters.
+    for somata n and their own dendrites j, which read the inputs of their receptive fields F. This is a
+    `DendriticLayer` with `branching=[synapses, dendrites]`; for field `"all"`, a dense layer and one with
+    `branching=dendrites`. `S` somata with `D` dendrites of 16 synapses have 17 D S + (D + 1) S parameters.
 
     Args:
         in_features: number of inputs.
         out_features: number of somata, `S`.
-        dendrites: of each soma, `D`.
-        synapses: of each dendrite; by default 16, or all inputs if they are fewer. For field `"all"` every dendrite
-            reads all inputs.
-        field: what a dendrite reads: `"random"` inputs (dANN-R), the pixels around a center of its own, `"local"`
-            (dANN-LRF), those around a center near that of its soma, `"global"` (dANN-GRF), or `"all"` (pdANN).
+        dendrites: dendrites per soma, `D`.
+        synapses: synapses per dendrite; by default 16, or all inputs if they are fewer. For field `"all"`, every
+            dendrite reads all inputs.
+        field: what a dendrite reads: `"random"` inputs (dANN-R), `"local"` pixels around a center of its own
+            (dANN-LRF), `"global"` ones, around a center near that of its soma (dANN-GRF), or `"all"` inputs (pdANN).
         image_shape: (channels, height, width), for `"local"` and `"global"`; a square image of one channel by default.
         bias: whether dendrites and somata have a bias.
-        activation: of both, as in `DendriticLayer`; LeakyReLU with slope 0.1 as in the source.
-        seed: of the fields; None draws it from torch's generator.
+        activation: of both, as in `DendriticLayer`; LeakyReLU with slope 0.1 by default, as in the source.
+        seed: seed of the receptive fields; None draws it from torch's generator.
         backend, device, dtype: as in `DendriticLayer`.
 
     Shape:
@@ -61,9 +61,9 @@ class DANN(NeuronLayer):
         - Output: `(*, out_features)`.
 
     Attributes:
-        synapses: for field `"all"` the dense layer of all dendrites, else None.
-        trees: the rest, a `DendriticLayer`. All weights are at first N(0, 2 / children), all biases 0. Its state dict
-            carries the receptive fields.
+        synapses: for field `"all"`, the dense layer of all dendrites, else None.
+        trees: the rest, a `DendriticLayer`. All weights are initially N(0, 2 / children), all biases 0. Its state dict
+            holds the receptive fields.
 
     Example:
         >>> layer = DANN(784, 64, dendrites=4, field="global")
@@ -96,7 +96,7 @@ class DANN(NeuronLayer):
         check_seed(seed)
         self.synapses_per_dendrite = self._count_synapses(synapses)
         levels: Branching = [self.synapses_per_dendrite, self.dendrites]
-        if min(self.synapses_per_dendrite, self.dendrites) < 2:  # levels are of two or more; nested children need not
+        if min(self.synapses_per_dendrite, self.dendrites) < 2:  # levels need two or more, nested children do not
             levels = [[self.synapses_per_dendrite]] * self.dendrites
         inputs = self.in_features
         if field == "all":
@@ -147,8 +147,8 @@ class DANN(NeuronLayer):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Redraw the weights from N(0, 2 / children) and set the biases to 0. The fields stay."""
-        # Differs from the source, which masks Keras' dense layers, whose uniform law knows nothing of the mask.
+        """Redraw the weights from N(0, 2 / children) and set the biases to 0. The receptive fields are kept."""
+        # Differs from the source, which masks Keras' dense layers, whose uniform distribution ignores the mask.
         self.trees.reset_parameters()
         self._reset_synapses()
 
@@ -179,13 +179,13 @@ class DANN(NeuronLayer):
 
 @dataclass(frozen=True)
 class ReceptiveFields(Wiring):
-    """Each dendrite reads the pixels around its center; centers lie anywhere, or around one of the neuron's own.
+    """Each dendrite reads the pixels around its center; centers lie anywhere, or around a center of the neuron.
 
     Args:
         per: what has a center of its own anywhere in the image: each `"dendrite"` (a local field), or each `"neuron"`,
             whose dendrites have theirs around it (a global field).
         image_shape: (channels, height, width); a square image of one channel by default.
-        seed: of the draw; None draws it from torch's generator.
+        seed: seed of the draw; None draws it from torch's generator.
 
     >>> inputs = ReceptiveFields(seed=0).index(Forest.grow([9, 2]), 100).reshape(2, 9)
     >>> bool((np.ptp(inputs // 10, axis=1) <= 4).all() and (np.ptp(inputs % 10, axis=1) <= 4).all())
@@ -218,10 +218,10 @@ class ReceptiveFields(Wiring):
 
 
 def _nearest(centers: Integers, counts: Integers, image: tuple[int, int, int], random: np.random.Generator) -> Integers:
-    """So many inputs around each center (a pixel), none twice, center after center.
+    """Draw `counts` inputs around each center (a pixel), none of them twice; those of one center after another.
 
-    Those of the center and its eight neighbors come first; the rest is drawn from the rings around them, as few rings
-    as hold enough.
+    Inputs at the center and its eight neighbors come first; the rest is drawn from as few of the rings around them as
+    possible.
     """
     channels, height, width = image
     if counts.max() > channels * height * width:
@@ -232,7 +232,7 @@ def _nearest(centers: Integers, counts: Integers, image: tuple[int, int, int], r
         needed = counts[begin : begin + CHUNK, None]
         down, right = np.divmod(centers[begin : begin + CHUNK, None], width)
         distance = np.maximum(abs(y - down), abs(x - right))  # (centers, inputs): rings are squares
-        far = np.sort(distance, axis=1)[np.arange(len(needed)), needed[:, 0] - 1]  # of the last ring that is needed
+        far = np.sort(distance, axis=1)[np.arange(len(needed)), needed[:, 0] - 1]  # the last ring that is needed
         group = (distance > 1).astype(np.int64) + (distance > np.maximum(far, 1)[:, None])
         order = np.argsort(group + random.random(distance.shape), axis=1)
         found.append(order[np.arange(distance.shape[1]) < needed])

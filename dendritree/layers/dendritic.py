@@ -1,4 +1,4 @@
-"""`DendriticLayer`: a layer of dendritic-tree neurons with the contract of `nn.Linear`; and what its dendrites do."""
+"""`DendriticLayer`: a layer of dendritic-tree neurons with the contract of `nn.Linear`; `trace`: its dendrites."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DendriticLayer(ForestLayer):
 
     Args:
         in_features: size of the last dimension of the input, `I` in the paper.
-        out_features: number of neurons, `O`. None for the number that fills the paper's layer, wiring `"partition"`:
+        out_features: number of neurons, `O`. None computes it for the paper's layer, wiring `"partition"`, in which
             `in_features = out_features * branching ** depth`.
         branching: children of every node, `b`: `"auto"` for two levels near the square root of the fan-in, an int, one
             number per level, leaf level first, or an unbalanced tree as nested children: `[3, [2], [2, [4]]]` has
@@ -50,16 +50,16 @@ class DendriticLayer(ForestLayer):
             `"partition"` (neuron n reads its own slice of the inputs, as in the paper), another name of
             `dendritree.wiring.WIRINGS`, or a wiring object. None is `"shared"`, or `"partition"` without
             `out_features`.
-        repeats: trees of a neuron, over the same inputs, joined by a linear soma: a k-tree. None has no soma. `wiring`
-            may then be a list, one for each tree.
+        repeats: trees per neuron over the same inputs, joined by a linear soma: a k-tree. `wiring` may then be a list
+            with one for each tree. None for one tree and no soma.
         ragged: accept sizes that are not powers of `branching`; a level of n children then has ceil(n / b) nodes.
         bias: whether nodes have a bias.
-        dropout: probability of silencing while training, `p`; what stays is scaled by 1 / (1 - p).
+        dropout: probability of silencing a synapse or an input while training, `p`; the rest is scaled by 1 / (1 - p).
         dropout_per: `"synapse"` (as in the paper's runs, each neuron drops its own synapses) or `"input"`.
         activation: `"leaky_relu"` (slope 0.1, as in the paper), `"relu"`, `"tanh"`, `"sigmoid"`, `"silu"`,
             `"gelu"`, an elementwise `nn.Module` class or instance, or None.
         root_activation: whether the root applies the activation too.
-        backend: `"auto"`, or one of `dendritree.ops.BACKENDS` to insist on it.
+        backend: `"auto"`, or one of `dendritree.ops.BACKENDS` to require it.
         device, dtype: as in `nn.Linear`.
 
     Shape:
@@ -67,15 +67,15 @@ class DendriticLayer(ForestLayer):
         - Output: `(*, out_features)`.
 
     Attributes:
-        weight: shape `(edges,)`, at first N(0, 2 / children of its node): the paper's density-gain law. Of tied nodes
-            there is one set: shape `(forest.weights,)`; `edge_weight` has one entry per edge. Edges to copies of one
-            rectified dendrite begin with 1 / sqrt(children), all of them.
-        bias: shape `(nodes,)`, at first 0, or None. Of tied nodes there is one: shape `(forest.biases,)`.
+        weight: shape `(edges,)`, initially N(0, 2 / children of its node): the paper's density gain. Tied nodes share
+            one set of weights: the shape is then `(forest.weights,)`, and `edge_weight` has one entry per edge. All
+            edges to copies of one rectified dendrite start with the weight 1 / sqrt(children).
+        bias: shape `(nodes,)`, initially 0, or None. Tied nodes share one bias: the shape is then `(forest.biases,)`.
         forest: the trees and their wiring, a `dendritree.tree.Forest`.
         windows: top, left, height and width of the window that a node's synapses were drawn from, shape `(nodes, 4)`,
-            zeros for a node without synapses. They stay when synapses move. None unless the wiring is `Local`; for
-            k-trees, that of every tree, all in one image.
-        regrown: whether the trees are others than those that the arguments describe: pruned, or given as a forest.
+            zeros for a node without synapses. They do not change when synapses move. None unless the wiring is `Local`
+            or `Tied`; for k-trees, that of every tree, all in one image.
+        regrown: whether the trees differ from those that the arguments describe: pruned, or given as a forest.
 
     Example:
         >>> layer = DendriticLayer(784, 10)
@@ -124,7 +124,7 @@ class DendriticLayer(ForestLayer):
 
     @classmethod
     def from_forest(cls, forest: Forest, **options: Any) -> DendriticLayer:
-        """A layer of these very trees, wired as they are: unequal ones, pruned ones, any.
+        """A layer with exactly these trees and their wiring; they may be unequal or pruned.
 
         Args:
             forest: the trees of the neurons.
@@ -139,7 +139,7 @@ class DendriticLayer(ForestLayer):
             )
         """
         inputs = forest.synapse_inputs[np.argsort(forest.neuron_of_synapse, kind="stable")]
-        seedling = Custom(np.zeros((forest.neurons, 1), dtype=np.int64))  # the least layer there is, to be regrown
+        seedling = Custom(np.zeros((forest.neurons, 1), dtype=np.int64))  # the smallest possible layer, to be regrown
         layer = cls(forest.in_features, forest.neurons, fan_in=1, wiring=seedling, **options)
         layer.wirings = (Custom(inputs),)
         layer.regrow(forest)
@@ -154,17 +154,17 @@ class Trace(NamedTuple):
     """The dendrites of all neurons, in the order of `layer.forest`'s nodes; the neurons are `forest.roots`."""
 
     sums: Tensor
-    """What each dendrite adds up, bias included, shape (..., nodes)."""
+    """The weighted sum of each dendrite, bias included, shape (..., nodes)."""
     values: Tensor
-    """What it passes on: the activation of its sum, shape (..., nodes)."""
+    """The output of each dendrite, the activation of its sum, shape (..., nodes)."""
 
 
 @torch.no_grad()
 def trace(layer: DendriticLayer, x: Tensor) -> Trace:
-    """Follow inputs through the trees, without dropout and without gradients: what every dendrite does with them.
+    """Sums and outputs of every dendrite for some inputs, without dropout and without gradients.
 
     Args:
-        layer: whose trees are followed.
+        layer: the layer to run.
         x: inputs, shape (..., in_features), in the type of the weights.
 
     Example:
@@ -186,7 +186,7 @@ def trace(layer: DendriticLayer, x: Tensor) -> Trace:
     rows = torch.cat([flat, torch.zeros_like(sums)], dim=-1)  # (batch, inputs and nodes)
     for level, edges, _ in forest.ascend():
         sums.index_add_(1, owner[edges], rows[:, source[edges]] * weight[edges])
-        values = layer.activation(sums[:, level].clone())  # it may change what it is given
+        values = layer.activation(sums[:, level].clone())  # it may work in place
         if not layer.root_activation:
             values = torch.where(is_root[level], sums[:, level], values)
         rows[:, forest.in_features + level.start : forest.in_features + level.stop] = values

@@ -35,10 +35,10 @@ class DENN(PlannedLayer):
     Args:
         in_features: number of inputs.
         out_features: number of neurons.
-        branches: of each neuron, `d`, at most `in_features`. Their sizes are equal, or differ by one.
+        branches: branches per neuron, `d`, at most `in_features`. Their sizes are equal, or differ by one.
         bias: whether branches have a bias.
-        seed: of the split; None draws it from torch's generator.
-        backend: `"auto"`, or one of `dendritree.ops.BACKENDS` to insist on it.
+        seed: seed of the split; None draws it from torch's generator.
+        backend: `"auto"`, or one of `dendritree.ops.BACKENDS` to require it.
         device, dtype: as in `nn.Linear`.
 
     Shape:
@@ -46,11 +46,11 @@ class DENN(PlannedLayer):
         - Output: `(*, out_features)`.
 
     Attributes:
-        weight: shape `(out_features, in_features)`; `weight[n, s]` is that of input `inputs[n, s]`. At first
-            N(0, 1 / size of its branch): the square of a maximum of two has then the mean of the squared inputs.
-        bias: shape `(out_features, branches)`, at first 0, or None.
+        weight: shape `(out_features, in_features)`; `weight[n, s]` is that of input `inputs[n, s]`. Initially
+            N(0, 1 / size of its branch): the maximum of two branches then has the mean square of the inputs.
+        bias: shape `(out_features, branches)`, initially 0, or None.
         inputs: the wiring, integers of shape `(out_features, in_features)`: for each neuron the inputs of its first
-            branch, then of its second, ... It is part of the state dict; a layer takes over the one it loads.
+            branch, then of its second, ... It is part of the state dict; a layer adopts the one it loads.
 
     Example:
         >>> layer = DENN(784, 64, branches=4)
@@ -108,8 +108,8 @@ class DENN(PlannedLayer):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Redraw the weights from N(0, 1 / size of the branch) and set the biases to 0. The wiring stays."""
-        # Where the source is silent: a law for branches. This one keeps the scale of a maximum of two.
+        """Redraw the weights from N(0, 1 / size of the branch) and set the biases to 0. The wiring is kept."""
+        # The source gives no distribution for branches. This one keeps the scale of a maximum of two.
         std = torch.tensor([size**-0.5 for size in self.branch_sizes for _ in range(size)])
         self.weight.normal_(generator=generator_on(self.weight.device)).mul_(std.to(self.weight))
         if self.bias is not None:
@@ -118,10 +118,10 @@ class DENN(PlannedLayer):
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
         check_dense(x)
-        # A forest of one-level trees, one per branch: memory is linear in the weights. The other way is a masked dense
-        # matrix with `branches` times the weights. CPU time, 784 inputs, 64 neurons, batch 256, forward + backward:
-        # 2, 4, 8, 28 branches take 3.5, 3.3, 4.2, 7.4 ms as a forest and 1.6, 3.7, 6.6, 20.8 ms masked
-        # (nn.Linear 0.8). A gathered copy of the inputs for each neuron took hundreds.
+        # A forest of one-level trees, one per branch: memory is linear in the weights. The alternative is a masked
+        # dense matrix with `branches` times the weights. CPU time, 784 inputs, 64 neurons, batch 256, forward +
+        # backward: 2, 4, 8, 28 branches take 3.5, 3.3, 4.2, 7.4 ms as a forest and 1.6, 3.7, 6.6, 20.8 ms masked
+        # (nn.Linear 0.8). A gathered copy of the inputs for each neuron took hundreds of ms.
         bias = None if self.bias is None else self.bias.flatten()
         sums = ops.dendritic(
             x, self.weight.flatten(), bias, self._plan, nn.Identity(), root_activation=False, backend=self.backend
@@ -142,7 +142,7 @@ class DENN(PlannedLayer):
         self._make_plan(forest)
 
     def _structure(self) -> dict[str, Tensor]:
-        # On the CPU whatever torch's default device is, and no view: the wiring must not change under a copy.
+        # On the CPU whatever torch's default device is, and a copy: what was saved must not change with the wiring.
         return {INPUTS_KEY: torch.tensor(self.inputs, device="cpu")}
 
     def _check_structure(self, state: Mapping[str, Any]) -> Callable[[], None] | None:

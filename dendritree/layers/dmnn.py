@@ -20,7 +20,7 @@ from .base import NeuronLayer, as_rows, check_number
 
 REDUCTIONS = ("max", "min")
 """How a neuron joins its dendrites."""
-LLOYD_STEPS = 10  # of 2-means; divisions settle in about five
+LLOYD_STEPS = 10  # of 2-means; most divisions converge in about five
 
 
 class DMNN(NeuronLayer):
@@ -43,8 +43,8 @@ class DMNN(NeuronLayer):
             a number t for smooth ones, t log(sum exp(. / t)), whose gradient reaches all faces within a few t.
         signs: p_k, 1 or -1, for all dendrites or one for each dendrite of a neuron; 1 for `"max"` and -1 for `"min"`
             if None.
-        scale: factor of the output. It decides nothing, but a depth of 0.1 is a weak logit: 10 or 20 helps training.
-        input_range: where the inputs lie, about; the first boxes are drawn around the middle of it.
+        scale: factor of the output. It changes no decision, but a depth of 0.1 is a weak logit: 10 or 20 trains better.
+        input_range: approximate range of the inputs; the initial boxes are drawn around its middle.
         device, dtype: as in `nn.Linear`.
 
     Shape:
@@ -52,8 +52,8 @@ class DMNN(NeuronLayer):
         - Output: `(*, out_features)`.
 
     Attributes:
-        low, high: corners of the boxes, shape `(out_features, dendrites, in_features)`, at first uniform within
-            half of `input_range` around its ends: [-0.5, 0.5) and [0.5, 1.5) for (0, 1). `fit_boxes` draws better ones.
+        low, high: corners of the boxes, shape `(out_features, dendrites, in_features)`, initially uniform within half
+            of `input_range` around its ends: [-0.5, 0.5) and [0.5, 1.5) for (0, 1). `fit_boxes` finds better ones.
         sign: p_k, a buffer of shape `(dendrites,)`.
 
     Example:
@@ -96,7 +96,7 @@ class DMNN(NeuronLayer):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw boxes around the middle of the inputs' range; the signs stay."""
+        """Draw boxes around the middle of the inputs' range; the signs are kept."""
         low, high = self.input_range
         half = (high - low) / 2
         generator = generator_on(self.low.device)
@@ -117,10 +117,10 @@ class DMNN(NeuronLayer):
 
     @torch.no_grad()
     def fit_boxes(self, x: Tensor, y: Tensor) -> None:
-        """Draw the boxes around data: `max` around the points of a neuron's class, `min` around all others.
+        """Fit the boxes to data: for `max` around the points of a neuron's class, for `min` around all others.
 
-        A box is divided as long as it holds points of another class and there are dendrites left; then it grows until
-        halfway to the nearest one. Nothing is random.
+        A box is divided as long as it holds points of another class and there are dendrites left; then it grows
+        halfway to the nearest such point. Nothing is random.
 
         Args:
             x: inputs, shape (..., in_features).
@@ -162,7 +162,7 @@ class DMNN(NeuronLayer):
     def multiply_adds(self) -> int:
         """For one sample: the two differences of each input and box. Comparisons and signs are not counted.
 
-        Smooth minima add up as many exponentials once more.
+        Smooth minima also sum as many exponentials.
         """
         return (2 if self.temperature is None else 4) * self.low.numel()
 
@@ -175,7 +175,7 @@ class DMNN(NeuronLayer):
 
 
 def _check_input_range(ends: Sequence[float]) -> tuple[float, float]:
-    """The two ends."""
+    """The two ends as finite numbers, the first below the second."""
     if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
         raise OptionError(f"input_range must be two numbers, low and high: got {ends!r}")
     low, high = (check_number("input_range", end, positive=False) for end in ends)
@@ -238,7 +238,7 @@ def _foreign(points: Tensor, outside: Tensor) -> int:
 
 
 def _divide(points: Tensor) -> list[Tensor] | None:
-    """The points in two groups by 2-means, begun at the middle of their widest side; None if all are equal."""
+    """Split points into two groups by 2-means, started at the middle of their widest side; None if all are equal."""
     low, high = _box(points)
     side = int((high - low).argmax())
     if not float(high[side] - low[side]) > 0:

@@ -22,7 +22,7 @@ from .dnm_logic import Logic, read_logic
 from .dnm_pruning import TABLE_KEYS, SynapseTable, check_range, check_table, pruned_table, synapse_states
 
 SOMAS = ("sigmoid", "logit", "log")
-"""What a neuron gives: its output O, the logit of O, or a logit in the log domain that decides alike."""
+"""The output of a neuron: O, the logit of O, or a logit in the log domain that gives the same decisions."""
 
 
 class DNM(NeuronLayer):
@@ -35,7 +35,7 @@ class DNM(NeuronLayer):
         O = \sigma(k_s (V - \theta_s))
 
     The product is computed as a sum of logarithms, and no tensor of (samples, dendrites, inputs) is kept for the
-    backward pass: memory stays near that of the weights, the time is that of about 3 sigmoids a synapse and sample.
+    backward pass: memory stays near that of the weights, and time is about 3 sigmoids per synapse and sample.
 
     Args:
         in_features: number of inputs.
@@ -54,13 +54,13 @@ class DNM(NeuronLayer):
         - Output: `(*, out_features)`.
 
     Attributes:
-        weight: w, shape `(out_features, dendrites, in_features)`, at first uniform within sqrt(8 / in_features) of 0.
-        threshold: q, of the same shape, at first about -log(in_features) / k: a synapse is then near constant 1, 1 - Y
-            about 1 / in_features, and a dendrite near exp(-1) whatever the number of inputs. (Uniform q, as in the
-            source, gives 784 inputs a Z of about exp(-1000), and nothing to learn from.)
-        source, dendrite, neuron, log_scale: None, or of a pruned layer: the input and the dendrite of each synapse
-            that is left, the neuron of each dendrite, and the log of what its removed synapses multiply to. `weight`
-            and `threshold` of a pruned layer have shape `(synapses,)`.
+        weight: w, shape `(out_features, dendrites, in_features)`, initially uniform within sqrt(8 / in_features) of 0.
+        threshold: q, of the same shape, initially about -log(in_features) / k: a synapse is then nearly constant 1,
+            1 - Y about 1 / in_features, and a dendrite near exp(-1) whatever the number of inputs. (With uniform q, as
+            in the source, Z is about exp(-1000) for 784 inputs, which leaves no gradient to learn from.)
+        source, dendrite, neuron, log_scale: None, or in a pruned layer, the input and the dendrite of each synapse
+            that is left, the neuron of each dendrite, and the log of the product of its removed synapses. `weight` and
+            `threshold` of a pruned layer have shape `(synapses,)`.
 
     Example:
         >>> layer = DNM(784, 10, dendrites=2)
@@ -106,7 +106,7 @@ class DNM(NeuronLayer):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw w within sqrt(8 / n) of 0 and q within half of that of -log(n) / k, for n synapses a dendrite."""
+        """Draw w within sqrt(8 / n) of 0 and q within half of that of -log(n) / k, for n synapses per dendrite."""
         synapses = torch.tensor(float(self.in_features), device=self.weight.device)
         if self.dendrite is not None and self.log_scale is not None:  # a pruned layer: dendrites differ
             synapses = self.dendrite.bincount(minlength=len(self.log_scale))[self.dendrite].float()
@@ -141,7 +141,7 @@ class DNM(NeuronLayer):
 
     def _sum_dendrites(self, log_z: Tensor, *, logarithm: bool) -> Tensor:
         """V of all neurons, shape (samples, neurons), or its logarithm."""
-        if self._place is not None:  # neurons have different numbers of dendrites left: what they lack is log 0
+        if self._place is not None:  # neurons have different numbers of dendrites left: missing ones are log 0
             lacking = log_z.new_full((log_z.shape[0], 1), -math.inf)
             log_z = torch.cat([log_z, lacking], 1)[:, self._place]
         each = log_z.reshape(log_z.shape[0], self.out_features, self.dendrites)
@@ -198,10 +198,10 @@ class DNM(NeuronLayer):
         """A smaller layer, whose outputs differ by no more than `tolerance` on inputs from `low` to `high`.
 
         Synapses that are constant over the range (0, 1 or anything between) become one factor of their dendrite, and
-        dendrites that stay near 0 are removed, as many as the bounds of all that is removed together allow. The bound
-        holds for every input in the range, whatever the data; rounding of the layer's type comes on top. A
-        pruned layer can be trained, pruned again, saved and loaded; a layer that was built whole takes the
-        state dict of a pruned one and becomes it.
+        dendrites that stay near 0 are removed, as many as the tolerance allows in total. The bound holds for every
+        input in the range, not only for data; rounding errors of the layer's dtype add to it. A pruned layer can be
+        trained, pruned again, saved and loaded; an unpruned layer that loads the state dict of a pruned one becomes
+        pruned too.
 
         Args:
             low, high: the range of the inputs, one number or one for each input, such as `x.amin(0)` and `x.amax(0)`.
@@ -224,7 +224,7 @@ class DNM(NeuronLayer):
         return small.train(self.training)
 
     def logic(self, names: Sequence[str] | None = None, low: float | Tensor = 0.0, high: float | Tensor = 1.0) -> Logic:
-        """The rule of each neuron if its synapses were switches: text to print, and a function to try.
+        """The rule of each neuron with its synapses taken as switches, as text to print and as a function of inputs.
 
         Args:
             names: one for each input; x0, x1, ... if None.
@@ -244,7 +244,7 @@ class DNM(NeuronLayer):
         return read_logic(self.table(), self.k, self.soma_threshold, self.out_features, tuple(names), *ends)
 
     def extra_repr(self) -> str:
-        """The constructor's call, and what pruning left."""
+        """The constructor's call, and the synapses and dendrites left by pruning."""
         if self.neuron is None:
             return super().extra_repr()
         whole = self.out_features * self.dendrites
@@ -268,7 +268,7 @@ class DNM(NeuronLayer):
         self._follow_device()
 
     def _follow_device(self) -> None:
-        """Find where the dendrites of a pruned layer go, once and not with every call: exports cannot search."""
+        """Find the places of a pruned layer's dendrites, once and not in every call: an export cannot search."""
         if self.neuron is not None:
             neurons = torch.arange(self.out_features, device=self.neuron.device).unsqueeze(1)
             first, end = (torch.searchsorted(self.neuron, neurons, right=right) for right in (False, True))

@@ -92,7 +92,7 @@ class Logic:
 
 
 def _implies(one: Branch, other: Branch) -> bool:
-    """Whether all literals of the other hold wherever those of the one do."""
+    """Whether all literals of `other` hold wherever those of `one` do."""
     return all(
         any(
             a.source == b.source and a.above == b.above and (a.value >= b.value if b.above else a.value <= b.value)
@@ -103,7 +103,7 @@ def _implies(one: Branch, other: Branch) -> bool:
 
 
 def _without_implied(branches: tuple[Branch, ...]) -> list[Branch]:
-    """Branches without those that an "or" with the others makes superfluous; the first of equals stays."""
+    """The branches that are not redundant in an "or" with the others; of equal ones, the first is kept."""
     return [
         branch
         for i, branch in enumerate(branches)
@@ -122,7 +122,7 @@ def _in_brackets(term: str) -> str:
 def read_logic(
     table: SynapseTable, k: float, threshold: float, neurons: int, names: tuple[str, ...], low: Tensor, high: Tensor
 ) -> Logic:
-    """The logic of a table's synapses over a range of inputs: constant ones are left out, or silence their dendrite."""
+    """The logic of a table's synapses over a range: constant 1 is left out, constant 0 silences its dendrite."""
     states = synapse_states(table, k, low, high).tolist()
     literals: list[list[Literal]] = [[] for _ in table.neuron]
     silent = [False] * len(table.neuron)

@@ -1,4 +1,4 @@
-"""Which synapses and dendrites of a DNM can go: bounds over the range of the inputs.
+"""Which synapses and dendrites of a DNM can be removed: bounds over the range of the inputs.
 
 A synapse is monotonic in its input, so the ends of the range bound it; log Z and V are sums, so bounds add up.
 """
@@ -25,7 +25,7 @@ TABLE_KEYS = ("source", "dendrite", "neuron", "log_scale")
 
 @dataclass(frozen=True)
 class SynapseTable:
-    """The synapses of a layer as lists: those of a dendrite need not be all inputs."""
+    """The synapses of a layer as lists, in which a dendrite need not read all inputs."""
 
     weight: Tensor
     """w of each synapse."""
@@ -41,7 +41,7 @@ class SynapseTable:
     """The log of a constant factor of each dendrite."""
 
     def select(self, synapses: Tensor, dendrites: Tensor, log_scale: Tensor) -> SynapseTable:
-        """What is left of it by two masks; the dendrites are renumbered."""
+        """The synapses and dendrites that two masks keep; the dendrites are renumbered."""
         synapses = synapses & dendrites[self.dendrite]
         number = dendrites.cumsum(0) - 1
         return SynapseTable(
@@ -94,9 +94,9 @@ def synapse_states(table: SynapseTable, k: float, low: Tensor, high: Tensor) -> 
 def pruned_table(
     table: SynapseTable, k: float, low: Tensor, high: Tensor, *, tolerance: float, relative: bool
 ) -> SynapseTable:
-    """The table without what changes no neuron's V (log V if `relative`) by more than `tolerance` in the range.
+    """Remove as much as changes no neuron's V (log V if `relative`) by more than `tolerance` in the range.
 
-    Dendrites go first, for up to half the tolerance; what they leave of it is shared by the dendrites that stay.
+    Dendrites are removed first, for up to half the tolerance; the dendrites that are kept share the rest of it.
     """
     log_y = torch.stack([F.logsigmoid(end) for end in _ends(table, k, low, high)])
     bottom, top = log_y.amin(0), log_y.amax(0)
@@ -119,7 +119,7 @@ def pruned_table(
 
 
 def _dead(z_bottom: Tensor, z_top: Tensor, tolerance: float, relative: bool) -> tuple[int, float]:
-    """How many of a neuron's dendrites, sorted, can go for half the tolerance, and how much of it all is then left."""
+    """How many of a neuron's sorted dendrites can be removed for half the tolerance, and how much of it is left."""
     gone = z_top.logcumsumexp(0)  # log of what the first 1, 2, ... dendrites can add up to
     if relative:  # log V falls by at most log(1 + most of what goes / least of what stays)
         rest = z_bottom.flip(0).logcumsumexp(0).flip(0)
@@ -136,7 +136,7 @@ def _fits(cost: Tensor, group: Tensor, allowance: Tensor) -> Tensor:
     order = cost.argsort()
     order = order[group[order].argsort(stable=True)]
     members = torch.split(cost[order], group.bincount(minlength=len(allowance)).tolist())
-    # each group has a sum of its own: what a huge cost of another one rounds away does not come back
+    # one sum per group: in a common sum, a huge cost in another group would round small ones away
     within = torch.cat([cost[:0], *(some.cumsum(0) for some in members)])
     fits = torch.empty_like(group, dtype=torch.bool)
     fits[order] = within <= allowance[group[order]]
@@ -144,7 +144,7 @@ def _fits(cost: Tensor, group: Tensor, allowance: Tensor) -> Tensor:
 
 
 def check_table(state: Mapping[str, Any], in_features: int, out_features: int, most: int) -> SynapseTable:
-    """The table in the state dict of a pruned layer; one that does not fit the layer is rejected."""
+    """Read the table in the state dict of a pruned layer; one that does not fit the layer is rejected."""
     keys = ("weight", "threshold", *TABLE_KEYS)
     missing = [key for key in keys if not isinstance(state.get(key), Tensor)]
     if missing:

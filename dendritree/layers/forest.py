@@ -1,4 +1,4 @@
-"""What layers have in common whose weights are those of a forest: its trees, their parameters, their state."""
+"""The base class of layers whose weights are those of a forest: its trees, their parameters, their state."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .growth import Growth
 from .state import FOREST_KEYS, WINDOWS_KEY, check_forest, forest_state, is_same_tree, read_forest
 
 DROPOUT_PER = ("synapse", "input")
-"""What dropout silences: each neuron's synapses on their own, or an input for all neurons at once."""
+"""What dropout silences: each neuron's synapses separately, or an input for all neurons at once."""
 
 
 class CommonOptions(TypedDict, total=False):
-    """Options of all dendritic layers that layers made of them pass on."""
+    """Options of all dendritic layers, which layers built from them pass on."""
 
     bias: bool
     dropout_per: str
@@ -36,9 +36,9 @@ class CommonOptions(TypedDict, total=False):
 
 
 class ForestLayer(PlannedLayer):
-    """A layer of dendritic trees: it has a forest, and one weight per edge and one bias per node of it.
+    """A layer of dendritic trees: a forest with one weight per edge and one bias per node.
 
-    What the trees read, all inputs or patches of them, is up to the layers that extend it.
+    Subclasses define what the trees read: all inputs, or patches of them.
     """
 
     weight: nn.Parameter
@@ -90,7 +90,7 @@ class ForestLayer(PlannedLayer):
 
     @property
     def wiring(self) -> Wiring:
-        """The wiring; of the first tree of a neuron where each has its own."""
+        """The wiring; that of the first tree of a neuron if each tree has its own."""
         return self.wirings[0]
 
     @property
@@ -117,8 +117,8 @@ class ForestLayer(PlannedLayer):
         """Redraw the weights from the paper's distribution, N(0, 2 / children), and set the biases to 0.
 
         The density gain of the paper's formula reduces to this: a node sees its own children, not the dense row.
-        Copies of one rectified dendrite begin with equal weights, 1 / sqrt(children): the parent first answers
-        wherever in its window the dendrite does, and learns which places matter. On CIFAR-10 that gains one to two
+        Edges to copies of one rectified dendrite start with equal weights, 1 / sqrt(children): at first the parent
+        responds to the dendrite at any place, then it learns which places matter. On CIFAR-10 this gains one to two
         points over random signs (docs/comparison.md).
         """
         if self.weight.is_meta:  # torch takes a third of a millisecond to draw nothing
@@ -155,7 +155,7 @@ class ForestLayer(PlannedLayer):
         )
 
     def extra_repr(self) -> str:
-        """The constructor's call, the trees that were grown, their parameters."""
+        """The constructor's call, the trees, and their number of parameters."""
         parameters = self.forest.parameters(bias=self.bias is not None)
         return f"{super().extra_repr()}; {self.forest.describe()}; {parameters:,} parameters"
 
@@ -188,35 +188,35 @@ class ForestLayer(PlannedLayer):
         return forest_state(self.forest, self.windows)
 
     def _check_structure(self, state: Mapping[str, Any]) -> Callable[[], None] | None:
-        """Check that a state dict is of this tree and wiring."""
+        """Check that a state dict has this tree and wiring."""
         if not any(key in state for key in FOREST_KEYS):
             return None
         drawn = check_forest(state, self.forest, self.windows, self.wirings)
         return None if drawn is None else lambda: self.rewire(*drawn)
 
     def rewire(self, forest: Forest, windows: IntArray | None = None) -> None:
-        """Attach the synapses to other inputs: those of a forest with the same trees. Windows stay, or are as given."""
+        """Attach the synapses to the inputs of another forest with the same trees. Windows are kept unless given."""
         if not is_same_tree(self.forest, forest):
-            raise FormatError(f"a layer is rewired with the same trees: {self.forest.difference(forest)}")
+            raise FormatError(f"a layer must be rewired with the same trees: {self.forest.difference(forest)}")
         self.forest, self.windows = forest, self.windows if windows is None else windows
         self._make_plan(forest)
 
     def regrow(self, forest: Forest, *, bias: bool | None = None, windows: IntArray | None = None) -> None:
-        """Take other trees for the same inputs and neurons, with new initial weights.
+        """Replace the trees, for the same inputs and neurons, and draw new initial weights.
 
-        `weight` and `bias` are new parameters: make optimizers afterwards. `branching`, `wiring` and `repeats` still
-        say what the layer was made with.
+        `weight` and `bias` are new parameters: create optimizers afterwards. `branching`, `wiring` and `repeats` keep
+        the values that the layer was created with.
 
         Args:
             forest: the trees and their wiring.
-            bias: whether nodes have a bias; None as before.
-            windows: of the nodes, for a layer whose synapses move in windows.
+            bias: whether nodes have a bias; None keeps it as it is.
+            windows: windows of the nodes, for a layer whose synapses move in windows.
         """
         ours, theirs = ((trees.in_features, trees.neurons) for trees in (self.forest, forest))
         if theirs != ours:
             raise ShapeError(
-                f"a layer is regrown with trees for its {ours[0]} inputs and {ours[1]} neurons: got {theirs[0]} and "
-                f"{theirs[1]}"
+                f"a layer must be regrown with trees for its {ours[0]} inputs and {ours[1]} neurons: got {theirs[0]} "
+                f"and {theirs[1]}"
             )
         has_bias, like = self.bias is not None if bias is None else bias, self.weight
         self.forest, self.windows, self.regrown = forest, windows, True
@@ -231,10 +231,10 @@ def share_wiring(model: nn.Module, *, source: int = 0) -> None:
 
     `DistributedDataParallel` copies parameters and buffers to all processes when it wraps a model. A wiring is
     neither: processes that drew it with different seeds would train different networks as if they were one. Without
-    a process group there is nothing to share.
+    a process group, nothing is done.
 
     Args:
-        model: its dendritic layers have equal trees in all processes.
+        model: a model whose dendritic layers have equal trees in all processes.
         source: rank of the process whose wiring is taken.
 
     Example:

@@ -1,4 +1,4 @@
-"""The forest of a layer, from the sizes, branching and wiring that a user asks for."""
+"""The forest of a layer, grown from the sizes, branching and wiring that a user requests."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class Growth:
 
     @property
     def may_be_ragged(self) -> bool:
-        """Whether sizes need not be powers of the branching: as asked for, or since a wiring takes any fan-in."""
+        """Whether sizes need not be powers of the branching: on request, or because a wiring takes any fan-in."""
         return self.ragged or any(each.any_fan_in for each in self.wirings)
 
     # ------------------------------------------------------------------------------------------------ how many neurons
 
     def _neurons(self, out_features: int | None) -> int:
-        """The number of neurons: as given, or what the paper's law for `partition` leaves."""
+        """The number of neurons: as given, or from the paper's formula for `partition`."""
         numbers = not isinstance(self.branching, str) and not is_nested(self.branching)
         if out_features is None and not isinstance(self.wirings[0], Partition):
             raise OptionError(f"out_features is required for wiring {self.wirings[0].name!r}: got None")
@@ -107,7 +107,7 @@ class Growth:
     # ------------------------------------------------------------------------------------------------------- the trees
 
     def forest(self) -> tuple[Forest, IntArray | None]:
-        """The wired trees; with `repeats`, that many per neuron and a soma that joins them. And their windows.
+        """The wired trees (with `repeats`, that many per neuron and a soma that joins them) and their windows.
 
         Windows are top, left, height and width for each node, zeros for one without synapses; None unless every wiring
         has windows, all in one image.
@@ -165,7 +165,7 @@ class Growth:
         synapses = [self._fan_in(wiring) for wiring in wirings]
         if len(set(synapses)) > 1:
             raise ShapeError(
-                f"the trees of a neuron must have as many synapses each: got {synapses} from {list(wirings)}"
+                f"the trees of a neuron must have the same number of synapses: got {synapses} from {list(wirings)}"
             )
         if not is_nested(self.branching):
             branching, ragged = self._numbers(synapses[0])
@@ -173,7 +173,7 @@ class Growth:
         return synapses[0]
 
     def _fan_in(self, wiring: Wiring) -> int:
-        """As asked for, as the branching says, or as the wiring has it."""
+        """The fan-in that was requested, or that of the branching, or the wiring's default."""
         branching, fan_in, natural = self.branching, self.fan_in, None
         if is_nested(branching):
             if self.depth is not None:
@@ -193,9 +193,9 @@ class Growth:
 
 
 def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Forest, repeats: int) -> Attachment:
-    """The attachments of forests with one tree per neuron as one of a forest with `repeats` trees per neuron.
+    """Combine attachments of forests with one tree per neuron into one of a forest with `repeats` trees per neuron.
 
-    All trees are equal, so the nodes and synapses of one are those of another, in the same order.
+    All trees are equal, so their nodes and synapses correspond to each other in order.
     """
     inputs = np.empty(all_trees.synapses, dtype=np.int32)
     windows, template = np.zeros((all_trees.nodes, 4), dtype=np.int32), np.arange(all_trees.nodes)
@@ -221,8 +221,8 @@ def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Fo
 
 
 def _with_somas(forest: Forest, trees: int) -> Forest:
-    """Join every `trees` neurons by one more node."""
-    somas = np.arange(forest.neurons // trees)  # 64 bits, as all that is computed from it: Forest checks against 2**31
+    """Join each group of `trees` neurons by one more node."""
+    somas = np.arange(forest.neurons // trees)  # 64 bits, like all computed from it: Forest checks against 2**31
     source = np.concatenate([forest.source, forest.in_features + forest.roots.astype(np.int64)])
     offsets = np.concatenate([forest.offsets, forest.edges + trees * (somas + 1)])
     roots, template = forest.nodes + somas, forest.template

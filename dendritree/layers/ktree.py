@@ -1,4 +1,4 @@
-"""`KTree`: k binary trees over the same inputs and a linear soma, one neuron of Jones and Kording.
+"""`KTree`: k binary trees over the same inputs and a linear soma, the neuron of Jones and Kording.
 
 Source: I. S. Jones and K. P. Kording, "Might a single neuron solve interesting machine learning problems through
 successive computations on its dendritic tree?", Neural Computation 33(6), 2021, and its authors' code.
@@ -22,7 +22,7 @@ from .forest import CommonOptions
 from .growth import Wirings
 
 KTREE_WIRINGS: dict[str, type[Wiring]] = {"original": Shared, "permuted": Morton, "random": Random}
-"""Input orders of the source by name."""
+"""The source's input orders by name."""
 
 
 class KTree(DendriticLayer):
@@ -31,17 +31,17 @@ class KTree(DendriticLayer):
     .. math:: y = c + \sum_{t=1}^{k} s_t \, T_t(x), \qquad
         T(x) = \mathrm{act}\Big(\sum_{j=1}^{b} w_j T_j(x) + c\Big), \qquad T_\text{leaf}(x) = x_i
 
-    This is a `DendriticLayer` with `repeats=k`, the source's slope of 0.01 and the source's law for the soma; whatever
-    takes a `DendriticLayer` takes it.
+    This is a `DendriticLayer` with `repeats=k`, the source's slope of 0.01 and the source's initialization of the soma.
+    It can be used wherever a `DendriticLayer` can.
 
     Args:
         in_features: number of inputs. The source pads images with zeros until it is a power of two; any other number
             grows ragged trees, in which a level of n children has ceil(n / branching) nodes.
         out_features: number of neurons.
-        trees: of each neuron, `k`.
+        trees: trees per neuron, `k`.
         branching: children of every node, as in `DendriticLayer`; 2 in the source.
         wiring: the order in which every tree reads the inputs: `"original"`, `"permuted"` (along a Z-curve, so that
-            every subtree sees a compact part of a square image) or `"random"` (one permutation a neuron, the same for
+            every subtree sees a compact part of a square image) or `"random"` (one permutation per neuron, the same for
             all its trees); or a wiring, or a list with one for each tree.
         dropout: as in `DendriticLayer`.
         activation: of the nodes, as in `DendriticLayer`; torch's LeakyReLU with its slope of 0.01 by default. The soma
@@ -54,9 +54,9 @@ class KTree(DendriticLayer):
         - Output: `(*, out_features)`: logits.
 
     Attributes:
-        weight: shape `(edges,)`, at first N(0, 2 / children) in the trees (density gain) and uniform within
-            1 / sqrt(k) in the soma, `nn.Linear`'s law.
-        bias: shape `(nodes,)`, at first 0, or None.
+        weight: shape `(edges,)`, initially N(0, 2 / children) in the trees (density gain) and uniform within
+            1 / sqrt(k) in the soma, as in `nn.Linear`.
+        bias: shape `(nodes,)`, initially 0, or None.
 
     Example:
         >>> neuron = KTree(1024, trees=32)
@@ -98,7 +98,7 @@ class KTree(DendriticLayer):
     def reset_parameters(self) -> None:
         """Redraw the weights: the trees' from N(0, 2 / children), the soma's as `nn.Linear` does; biases are 0."""
         super().reset_parameters()
-        # Differs from the source, which leaves the soma's bias to nn.Linear's law too: here all start from 0.
+        # Differs from the source, which draws the soma's bias as nn.Linear does: here all biases start at 0.
         for soma in self.forest.roots.tolist():
             begin, end = self.forest.offsets[soma], self.forest.offsets[soma + 1]
             bound = float(end - begin) ** -0.5
@@ -113,7 +113,7 @@ class KTree(DendriticLayer):
 
 
 def input_order(wiring: Wirings) -> Wiring | list[Wiring]:
-    """The wirings that names of input orders stand for.
+    """The wirings of input orders, which are names or wirings.
 
     >>> input_order(["original", Random(seed=1)])
     [Shared(), Random(seed=1)]

@@ -11,7 +11,7 @@ from ..randomness import dropout, generator_on
 
 
 class Linear(nn.Linear):
-    """`nn.Linear`, two or three times as fast after a layer that gives its output features-major, as trees do."""
+    """`nn.Linear`, but two or three times as fast after a layer whose output is features-major, as that of trees is."""
 
     def reset_parameters(self) -> None:
         """Redraw the weights and the bias from the distribution of `nn.Linear`."""
@@ -37,17 +37,17 @@ class BatchNorm(nn.BatchNorm1d):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """As `nn.BatchNorm1d` does it for a matrix."""
+        """Normalize as `nn.BatchNorm1d` does for a matrix."""
         if x.dim() == 2:
             return super().forward(x)
         return super().forward(x.reshape(-1, x.shape[-1])).reshape(x.shape)
 
 
 class Dropout(nn.Dropout):
-    """`nn.Dropout`, which within `own_draws` draws from the generators of the block."""
+    """`nn.Dropout` that draws from the generators of an `own_draws` block, if within one."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """What stays is scaled by 1 / (1 - p)."""
+        """Set inputs to 0 at random while training; the rest is scaled by 1 / (1 - p)."""
         return dropout(x, self.p, self.training)
 
 
@@ -62,6 +62,6 @@ def make_linear(
     linear = Linear(in_features, out_features, device=device, dtype=dtype)
     if not linear.weight.is_meta:  # torch takes a third of a millisecond to draw nothing
         nn.init.kaiming_normal_(linear.weight, nonlinearity="relu", generator=generator_on(linear.weight.device))
-    # NOTE[DIFF]: the authors left PyTorch's default biases; zero on both sides keeps the comparison even.
+    # NOTE[DIFF]: the authors left PyTorch's default biases; zero on both sides keeps the comparison fair.
     nn.init.zeros_(linear.bias)
     return linear

@@ -1,4 +1,4 @@
-"""The trees of a layer in its state dict: how they are written, and what is checked before they are taken over."""
+"""The trees of a layer in its state dict: how they are written, and how they are checked before a layer adopts them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ WINDOWS_KEY, TEMPLATE_KEY = "forest_windows", "forest_template"
 
 
 def forest_state(forest: Forest, windows: IntArray | None) -> dict[str, Tensor]:
-    """The entries of a layer."""
+    """The entries for the trees of a layer."""
     values = (STATE_FORMAT, forest.in_features, forest.source, forest.offsets, forest.roots)
     entries: dict[str, Any] = dict(zip(FOREST_KEYS, values, strict=True))
     if windows is not None:
         entries[WINDOWS_KEY] = windows
     if forest.template is not None:
         entries[TEMPLATE_KEY] = forest.template
-    # On the CPU whatever torch's default device is: a meta tensor would forget the trees.
+    # On the CPU whatever torch's default device is: a meta tensor would lose the trees.
     return {key: torch.tensor(value, device="cpu") for key, value in entries.items()}
 
 
@@ -77,7 +77,7 @@ def read_windows(state: Mapping[str, Tensor], forest: Forest, image: tuple[int, 
 def check_forest(
     state: Mapping[str, Tensor], forest: Forest, windows: IntArray | None, wirings: Sequence[Wiring]
 ) -> tuple[Forest, IntArray | None] | None:
-    """Reject a foreign tree or wiring; return the forest and windows to take over where a wiring was drawn."""
+    """Reject a different tree or wiring; return the forest and windows to adopt if a wiring was drawn."""
     theirs = read_forest(state)
     if any(wiring.drawn for wiring in wirings) and is_same_tree(forest, theirs):
         image = wirings[0].image(forest.in_features)

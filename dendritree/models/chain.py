@@ -16,22 +16,22 @@ from ..layers.linear import BatchNorm, Dropout, Linear
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 PASSES: tuple[type[nn.Module], ...] = (*DROPOUTS, nn.Identity, nn.Flatten)
-"""Steps that leave rows as they are, in evaluation mode."""
+"""Steps that leave rows unchanged in evaluation mode."""
 KNOWN: tuple[type[nn.Module], ...] = (
     nn.Sequential, DendriticLayer, Linear, nn.Linear, Dropout, *PASSES, BatchNorm, nn.BatchNorm1d, nn.LayerNorm,
     nn.RMSNorm,
 )  # fmt: skip
 """Modules whose forward is known, a subclass before its base."""
 WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
-"""Hooks that set a weight before it is used: the forward stays what it is."""
+"""Hooks that set a weight before it is used, and leave the forward unchanged."""
 NOT_ELEMENTWISE = (nn.Softmax, nn.Softmax2d, nn.Softmin, nn.LogSoftmax, nn.GLU, nn.MultiheadAttention)
 
 
 class Chain(nn.Module):
     """A model whose inputs run through modules one after the other, up to the logits.
 
-    `explain` and `prune` ask for them. A class that defines `chain` defines its `forward` too: a subclass with another
-    forward is then known to be something else.
+    `explain` and `prune` use `chain`. A class that defines `chain` must define `forward` too: a subclass with another
+    forward can then be recognized, and rejected.
     """
 
     def chain(self) -> list[nn.Module]:
@@ -40,7 +40,7 @@ class Chain(nn.Module):
 
 
 def run_chain(steps: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
-    """The inputs, shape (batch, in_features), and what every step makes of them.
+    """The inputs, shape (batch, in_features), and the output of every step.
 
     >>> import torch
     >>> [tuple(rows.shape) for rows in run_chain([nn.Linear(4, 3), nn.Tanh()], torch.ones(2, 4))]
@@ -52,7 +52,7 @@ def run_chain(steps: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
             rows.append(trace(step, rows[-1]).values[:, step.forest.roots.tolist()])
             continue
         try:
-            rows.append(step(rows[-1].clone()))  # an activation may change what it is given
+            rows.append(step(rows[-1].clone()))  # an activation may work in place
         except RuntimeError as error:
             raise ShapeError(f"x must fit the model: {type(step).__name__} rejects shape {tuple(x.shape)}") from error
     return rows
@@ -84,7 +84,7 @@ def chain_of(model: nn.Module) -> list[nn.Module]:
         case nn.BatchNorm1d() if model.running_var is not None:
             return [model]
         case nn.Softmax() | nn.LogSoftmax() | nn.Softmin():
-            changed = "; what comes before it can be, as model[:-1] of an nn.Sequential"
+            changed = "; the modules before it can be explained, as model[:-1] of an nn.Sequential"
         case _ if _is_elementwise(model):
             return [model]
     raise OptionError(
@@ -98,7 +98,7 @@ def _is_elementwise(step: nn.Module) -> bool:
 
 
 def split_shape(steps: Sequence[nn.Module], x: Tensor) -> tuple[torch.Size, torch.Size]:
-    """The dimensions of inputs that lead, and those of one sample: the last one, or all but the first with nn.Flatten.
+    """The leading dimensions of inputs, and those of one sample: the last one, or all but the first with nn.Flatten.
 
     >>> split_shape([nn.Flatten(), nn.Linear(12, 2)], torch.zeros(5, 3, 4))
     (torch.Size([5]), torch.Size([3, 4]))
@@ -118,8 +118,8 @@ def split_shape(steps: Sequence[nn.Module], x: Tensor) -> tuple[torch.Size, torc
 
 
 def _changed(model: nn.Module) -> str:
-    """Why a module may compute something else than its class is known to, as a clause; empty if it does not."""
-    if isinstance(model, Chain):  # the forward that stands beside the chain, in the same class
+    """Why a module may not compute what its class is known to compute, as a clause; empty if it does."""
+    if isinstance(model, Chain):  # the forward of the class that defines the chain
         forward = next(vars(kind).get("forward") for kind in type(model).__mro__ if "chain" in vars(kind))
     else:
         forward = next((kind for kind in KNOWN if isinstance(model, kind)), type(model)).forward

@@ -1,4 +1,4 @@
-"""The appendix CNN, and behind it any classifier: dendritic neurons, their controls, or DNM neurons."""
+"""The CNN of the paper's appendix, followed by a classifier: dendritic neurons, their controls, or DNM neurons."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .registry import register
 
 
 class PaperCNN(nn.Sequential):
-    """The appendix CNN: three times convolution 5x5, max-pooling, batch norm, ReLU; then flattened.
+    """The appendix CNN: three times a 5x5 convolution, max-pooling, batch norm and ReLU; then flattened.
 
-    Its weights start from PyTorch's own laws, whatever classifier follows.
+    Its weights have PyTorch's default initialization, whatever classifier follows.
 
     Shape:
         - Input: `(batch, 1, 32, 32)`.
@@ -47,7 +47,7 @@ class PaperCNN(nn.Sequential):
 
 
 class HeadOptions(TypedDict, total=False):
-    """What a control as classifier takes beside its sizes."""
+    """Arguments of a control that is used as classifier, besides its sizes."""
 
     dropout: float
     output: str
@@ -66,7 +66,7 @@ class ConvClassifier(nn.Module):
 
     Shape:
         - Input: `(batch, 1, 32, 32)`.
-        - Output: what the head gives.
+        - Output: that of the head.
     """
 
     input_shape = PaperCNN.input_shape

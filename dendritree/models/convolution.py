@@ -19,7 +19,7 @@ from .network import Network, between, check_sizes
 from .registry import register
 
 RISING = (nn.ReLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid, nn.Identity)
-"""Activations that keep the order of numbers, LeakyReLU unless its slope is negative."""
+"""Monotonically increasing activations, LeakyReLU unless its slope is negative."""
 
 
 @register("conv-network", example={"in_features": 64, "hidden": [4], "out_features": 3, "kernel_size": 3, "pool": 2})
@@ -31,7 +31,7 @@ class ConvNetwork(Network):
         hidden: number of filters, a list of one.
         out_features: number of outputs.
         image_shape: (channels, height, width) of the inputs; a square image of one channel by default.
-        kernel_size: side of the filters; they reach half of it beyond the borders.
+        kernel_size: side of the filters; the image is padded by half of it.
         stride: pixels from one place of a filter to the next.
         branching: None for plain filters; the tree of dendritic ones, as in `DendriticConv2d`.
         fan_in: synapses of a dendritic filter, drawn from its patch; all of the patch by default.
@@ -90,7 +90,7 @@ class ConvNetwork(Network):
             check_one_of("norm", norm, ("batch",))
             steps.append(nn.BatchNorm2d(filters[0], **placed))
         last = [make_activation(activation), nn.AdaptiveMaxPool2d(parts)]
-        # The largest number has the largest activation: pooling first is the same, and takes half the time.
+        # With an increasing activation, pooling first gives the same result in half the time.
         steps += [*(reversed(last) if _rises(last[0]) else last), nn.Flatten(-3)]
         steps += between(features, None, dropout, device, dtype)
         super().__init__(steps, make_linear(features, outputs, device, dtype), output)
@@ -98,12 +98,12 @@ class ConvNetwork(Network):
 
 
 def _rises(activation: nn.Module) -> bool:
-    """Whether an activation is known to keep the order of numbers."""
+    """Whether an activation is known to be monotonically increasing."""
     return type(activation) in RISING and getattr(activation, "negative_slope", 0) >= 0
 
 
 class _Convolution(nn.Conv2d):
-    """A convolution with He initialization for its weights and biases of 0, as `make_linear` has them."""
+    """A convolution with He initialization for its weights and biases of 0, as in `make_linear`."""
 
     def reset_parameters(self) -> None:
         """Redraw the weights."""

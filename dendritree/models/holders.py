@@ -1,6 +1,6 @@
-"""What holds a network and prepares rows for it: estimators, pipelines and searches that end in one, table models.
+"""Objects that hold a network and prepare rows for it: estimators, table models, pipelines and searches with one.
 
-Asked by attribute, so that neither scikit-learn nor this library's estimators are imported.
+They are recognized by their attributes, so that neither scikit-learn nor this library's estimators are imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Holder = TypeVar("Holder")
 
 
 def held_by(model: Any) -> Any:
-    """What the last step of a pipeline, the best of a search or a table model holds; None for anything else."""
+    """The last step of a pipeline, or the estimator of a search or of a table model; None for anything else."""
     if hasattr(model, "steps"):
         return model.steps[-1][1]
     if hasattr(model, "encoding"):
@@ -49,7 +49,7 @@ def network_of(model: Any) -> nn.Module:
 
 
 def with_network(model: Holder, network: nn.Module) -> Holder:
-    """A copy of a model that holds another network; the rest is shared with the model. A network is replaced itself."""
+    """A copy of a model that holds another network and shares the rest; for a network, the other network itself."""
     if isinstance(model, nn.Module):
         return network  # type: ignore[return-value]
     twin: Any = copy.copy(model)

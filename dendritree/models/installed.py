@@ -1,8 +1,8 @@
-"""Neurons that other installed packages bring: found by their entry points, imported when one is asked for by name.
+"""Neurons of other installed packages: found by their entry points, imported when one is requested by name.
 
 A package names its neuron in its metadata, `[project.entry-points."dendritree.neurons"]` of pyproject.toml. The name of
-an entry point is that of the neuron, so names can be listed without importing anything, and a package that is broken
-stops nobody who does not ask for it.
+an entry point is that of the neuron, so names can be listed without importing anything, and a broken package fails only
+when its neuron is requested.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GROUP = "dendritree.neurons"
 
 
 def installed_names() -> list[str]:
-    """Names of all neurons that installed packages have, in order.
+    """Names of all neurons of installed packages, sorted.
 
     >>> all(isinstance(name, str) for name in installed_names())
     True
@@ -30,8 +30,8 @@ def import_installed(name: str, known: Callable[[str], bool]) -> None:
     """Import the package that has the neuron `name`; nothing happens if there is none.
 
     Args:
-        name: of an entry point.
-        known: whether a neuron is registered. If this one still is not after the import, that is an error.
+        name: name of an entry point.
+        known: returns whether a neuron is registered; raise an error if `name` is not after the import.
 
     >>> import_installed("no such neuron", lambda name: False)
     """
@@ -43,7 +43,7 @@ def import_installed(name: str, known: Callable[[str], bool]) -> None:
     for point in points:
         try:
             point.load()
-        except Exception as error:  # code of others: anything may happen, and the user must learn whose it is
+        except Exception as error:  # third-party code: anything may happen, and the user must know whose it is
             why = " ".join(f"{type(error).__name__}: {error}".split())
             raise OptionError(f"neuron {name!r} of package {_package(point)} cannot be imported: {why:.300}") from error
         if not known(name):
@@ -53,9 +53,9 @@ def import_installed(name: str, known: Callable[[str], bool]) -> None:
             )
 
 
-@functools.lru_cache(maxsize=8)  # reading the metadata of 200 packages takes 0.1 s; a longer path is another one
+@functools.lru_cache(maxsize=8)  # reading the metadata of 200 packages takes 0.1 s; a changed path is read again
 def _found(path: tuple[str, ...]) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """The entry points of our group on the import path, by name; one that is found twice in one package is one."""
+    """The entry points of our group on the import path, by name; duplicates within a package count once."""
     del path
     found: dict[str, dict[str, EntryPoint]] = {}
     for point in entry_points(group=GROUP):

@@ -1,4 +1,4 @@
-"""Training and evaluation mode of a model, put back as it was."""
+"""Training and evaluation mode of a model, restored afterwards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 
 @contextlib.contextmanager
 def modes_kept(model: nn.Module) -> Iterator[None]:
-    """Put back the mode of every module afterwards: a user may keep some frozen in evaluation mode."""
+    """Restore the mode of every module afterwards: a user may keep some frozen in evaluation mode."""
     modes = [(module, module.training) for module in model.modules()]
     try:
         yield
@@ -21,7 +21,7 @@ def modes_kept(model: nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """A model in evaluation mode for the block.
+    """Put a model into evaluation mode for the block.
 
     >>> layer = nn.Dropout()
     >>> with evaluating(layer):

@@ -27,7 +27,7 @@ DEFAULT_FAN_IN = 16
 
 
 class Network(Chain):
-    """Hidden layers, a read-out and an output step: what the networks of all neurons are."""
+    """Hidden layers, a read-out and an output step: the base of networks of all kinds of neurons."""
 
     def __init__(self, hidden: Sequence[nn.Module], readout: nn.Module, output: str) -> None:
         super().__init__()
@@ -54,9 +54,9 @@ class DendriticNetwork(Network):
         in_features: number of inputs.
         hidden: neurons of each hidden layer.
         out_features: number of outputs.
-        fan_in: synapses of a hidden neuron; one number, or one per hidden layer. At most the layer's inputs are read.
-            By default what the tree's own shape says (`branching=[25, 2]` has 50), else 16.
-        branching: of the hidden trees, as in `DendriticLayer`; one for all layers. A dendritic read-out is `"auto"`.
+        fan_in: synapses of a hidden neuron; one number, or one per hidden layer; at most the layer's inputs. By default
+            that of the tree's shape (50 for `branching=[25, 2]`), or 16 if the shape does not determine it.
+        branching: of the hidden trees, as in `DendriticLayer`; one for all layers. A dendritic read-out has `"auto"`.
         wiring: of the first hidden layer, the others being `"random"`; or a list with one per hidden layer.
         norm: `"batch"` or `"layer"` normalization after each hidden layer, or None.
         dropout: probability of silencing a hidden neuron's output while training.
@@ -116,7 +116,7 @@ class DendriticNetwork(Network):
 
 @register("dense-network", example={"in_features": 16, "hidden": [6], "out_features": 3})
 class DenseNetwork(Network):
-    """Hidden layers of perceptrons that read everything, and a linear read-out: an MLP of any depth.
+    """Hidden layers of perceptrons that read all inputs, and a linear read-out: an MLP of any depth.
 
     Args:
         in_features: number of inputs.
@@ -155,7 +155,7 @@ class DenseNetwork(Network):
 
 
 def check_sizes(in_features: int, hidden: Sequence[int], out_features: int) -> list[int]:
-    """Inputs, the neurons of each hidden layer, outputs."""
+    """Check sizes; return inputs, the neurons of each hidden layer, outputs."""
     if isinstance(hidden, str) or not isinstance(hidden, Sequence) or not len(hidden):
         raise OptionError(f"hidden must be a list with the neurons of one layer or more: got {hidden!r}")
     sizes = [check_int("in_features", in_features), *(check_int("hidden", size) for size in hidden)]
@@ -165,7 +165,7 @@ def check_sizes(in_features: int, hidden: Sequence[int], out_features: int) -> l
 def between(
     neurons: int, norm: str | None, dropout: float, device: torch.device | str | None, dtype: torch.dtype | None
 ) -> list[nn.Module]:
-    """What follows a hidden layer."""
+    """The modules that follow a hidden layer."""
     steps: list[nn.Module] = []
     if norm is not None:
         steps.append(NORMS[check_one_of("norm", norm, NORMS)](neurons, device=device, dtype=dtype))
@@ -175,7 +175,7 @@ def between(
 
 
 def _at_most(fan_in: int | None, inputs: int, branching: Branching) -> int | None:
-    """The fan-in of a layer, None if its tree's shape says it."""
+    """The fan-in of a layer; None if it follows from the tree's shape."""
     if fan_in is None and not isinstance(branching, int | str):
         return None
     return min(DEFAULT_FAN_IN if fan_in is None else check_int("fan_in", fan_in), inputs)
@@ -186,12 +186,12 @@ def _one_per_layer(name: str, value: Any, layers: int) -> list[Any]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         return [value] * layers
     if len(value) != layers:
-        raise OptionError(f"{name} must be one, or one for each of {layers} hidden layers: got {len(value)}")
+        raise OptionError(f"{name} must be one value, or one for each of {layers} hidden layers: got {len(value)}")
     return list(value)
 
 
 def _wirings(wiring: Wirings, layers: int) -> list[Wiring]:
-    """The wiring of each hidden layer: an image is there for the first one only."""
+    """The wiring of each hidden layer: only the first one reads an image."""
     if isinstance(wiring, str | Wiring):
         wiring = [wiring, *["random"] * (layers - 1)]
     return [resolve_wiring(each) for each in _one_per_layer("wiring", wiring, layers)]

@@ -1,4 +1,4 @@
-"""Custom neurons, by name: what `NeuronNetwork`, `create_model` and `dendritree compare` need to know of one."""
+"""Custom neurons by name: what `NeuronNetwork`, `create_model` and `dendritree compare` need to know about them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLACEMENT = ("device", "dtype")
 
 @dataclass(frozen=True)
 class NeuronFamily:
-    """Neurons that were registered."""
+    """A registered kind of neurons."""
 
     name: str
     title: str
@@ -34,7 +34,7 @@ class NeuronFamily:
     layer: Callable[..., nn.Module]
     """Makes a layer of them, with the arguments of `nn.Linear` and keyword options."""
     choices: Mapping[str, tuple[Any, ...]]
-    """Values of options among which a search may choose."""
+    """Values of options that a search may choose from."""
 
 
 _NEURONS: dict[str, NeuronFamily] = {}
@@ -43,21 +43,21 @@ _NEURONS: dict[str, NeuronFamily] = {}
 def register_neuron(
     name: str, *, title: str | None = None, choices: Mapping[str, Sequence[Any]] | None = None
 ) -> Callable[[Layer], Layer]:
-    """Decorator: make a layer of neurons known by `name`, as hidden layer of networks and as family of comparisons.
+    """Decorator: register a layer of neurons by `name`, as a hidden layer of networks and as a family of comparisons.
 
     The layer takes `in_features`, `out_features`, keyword options, `device` and `dtype`, as `nn.Linear` does, and maps
-    (..., in_features) to (..., out_features). It is then known to
+    (..., in_features) to (..., out_features). It can then be used in
 
     - `NeuronNetwork(..., neuron=name, options={...})` and `create_model(name, in_features=..., hidden=[...])`;
-    - `save` and `load`, which name the neuron and never store code;
+    - `save` and `load`, which store the name of the neuron and never code;
     - `dendritree compare --families name`, if an installed package registers it: see docs/neurons.md.
 
-    Registering again from the same place, as a cell of a notebook that is run twice, replaces it.
+    Registering again from the same place, as in a notebook cell that is run twice, replaces it.
 
     Args:
         name: lower-case letters, digits and hyphens; new.
         title: one line that says what the neurons are; the first line of the layer's docstring by default.
-        choices: values of options that a search may choose among, for example `{"gates": (1, 2, 4)}`.
+        choices: values of options that a search may choose from, for example `{"gates": (1, 2, 4)}`.
 
     Example::
 
@@ -85,14 +85,14 @@ def register_neuron(
         for key, values in kept.items():
             odd = [value for value in values if not (value is None or isinstance(value, bool | int | float | str))]
             if odd or not values:
-                raise OptionError(f"choices of {key} must be plain values, one at least: got {values!r:.100}")
+                raise OptionError(f"choices of {key} must be plain values, at least one: got {values!r:.100}")
         first_line = (inspect.getdoc(layer) or "").partition("\n")[0]
         family = NeuronFamily(name, title or first_line or name, layer, kept)
         before = _NEURONS.get(name)
         if before is None:
             register_function(name, example={"in_features": 16, "hidden": [6], "out_features": 3})(_network_of(family))
         elif _place(before.layer) != _place(layer):
-            raise OptionError(f"the name of a neuron must be new: {name!r} is {'.'.join(_place(before.layer))} already")
+            raise OptionError(f"the name of a neuron must be new: {name!r} is already {'.'.join(_place(before.layer))}")
         _NEURONS[name] = family
         return layer
 
@@ -100,7 +100,7 @@ def register_neuron(
 
 
 def neuron_names() -> list[str]:
-    """Names of all neurons of users and of installed packages; none is imported."""
+    """Names of all registered neurons and of those in installed packages, which are not imported."""
     return sorted({*_NEURONS, *installed_names()} - set(RESERVED))
 
 
@@ -112,7 +112,7 @@ def neuron_family(name: str) -> NeuronFamily:
 
 
 def _check_contract(name: str, layer: Callable[..., nn.Module]) -> list[str]:
-    """The names of a layer's options, after a look at its signature."""
+    """Check the signature of a layer; return the names of its options."""
     parameters = list(inspect.signature(layer).parameters.values())
     names = [parameter.name for parameter in parameters]
     if names[:2] != ["in_features", "out_features"] or not set(PLACEMENT) <= set(names):
@@ -124,7 +124,7 @@ def _check_contract(name: str, layer: Callable[..., nn.Module]) -> list[str]:
 
 
 def _network_of(family: NeuronFamily) -> Callable[..., nn.Module]:
-    """What `create_model` calls: a `NeuronNetwork`, which remembers the name of its neurons."""
+    """The function that `create_model` calls; it builds a `NeuronNetwork`, which stores the name of its neurons."""
 
     def network(
         in_features: int,

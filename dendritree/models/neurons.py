@@ -55,8 +55,8 @@ class NeuronNetwork(Network):
         in_features: number of inputs.
         hidden: neurons of the hidden layer, as a list of one number; trees for `"ktree"`, somata for `"dann"`.
         out_features: number of outputs.
-        neuron: a name of `NEURON_LAYERS`, or of a neuron that `register_neuron` made known.
-        options: further arguments of the neurons, as `{"branches": 4}` for DENN.
+        neuron: a name of `NEURON_LAYERS`, or of a neuron registered with `register_neuron`.
+        options: further arguments of the neurons, such as `{"branches": 4}` for DENN.
         norm: `"batch"` or `"layer"` normalization after the hidden layer, or None.
         dropout: probability of silencing a hidden neuron's output while training.
         output: `"logits"` or `"probabilities"`.
@@ -101,7 +101,7 @@ class DANNClassifier(Classifier):
         in_features: number of inputs.
         out_features: number of classes; 1 for binary classification.
         somata: number of somata, `S`.
-        dendrites: of each soma, `D`.
+        dendrites: dendrites per soma, `D`.
         synapses, field, image_shape, activation, seed, backend: as in `DANN`; field `"all"` is the source's pdANN.
         dropout: probability of silencing a soma's output while training.
         output: `"logits"` or `"probabilities"`.

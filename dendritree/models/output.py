@@ -1,4 +1,4 @@
-"""What models share: their sizes and what they make of their logits."""
+"""What models share: sizes, dropout and the step from logits to the output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..layers.linear import Dropout
 from .chain import Chain
 
 OUTPUTS = ("logits", "probabilities")
-"""What a classifier gives; probabilities are the paper's."""
+"""The output of a classifier; the paper uses probabilities."""
 
 
 def make_output(output: str, out_features: int) -> nn.Module:
@@ -24,7 +24,7 @@ def make_output(output: str, out_features: int) -> nn.Module:
 
 
 class Classifier(Chain):
-    """A model of checked sizes, with dropout somewhere inside and an output step."""
+    """The base of models with checked sizes, dropout and an output step."""
 
     def __init__(self, in_features: int, out_features: int, dropout: float, output: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The architecture for a size and a budget, as our own comparison found it (docs/comparison.md)."""
+"""The best architecture for given sizes and a budget, according to our comparison (docs/comparison.md)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .sizing import fill_budget, parameters_of, parse_count
 
 PRESET_NEURONS = ("tree", "sparse")
 MANY_OUTPUTS = 50
-"""From here on a wide read-out is what costs, and somas that merge dendrites make it cheaper."""
+"""From this number on, a wide read-out takes most of the budget; somas that merge dendrites make it cheaper."""
 MERGED_DENDRITES = 6
 WINDOW = 9
 SMALL_SYNAPSES, LARGE_SYNAPSES, LARGE_BUDGET = 25, 36, 8000
 TIED_WINDOW = 5
 GRAY, COLOR = (9, 16, 2), (16, 25, 3)
-"""Synapses of a dendrite that shares its weights, its copies in a square, and pixels between them."""
+"""For images without and with color: synapses of a tied dendrite, number of its copies (a square), and stride."""
 TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
 
 
@@ -40,14 +40,14 @@ def dendritic_preset(
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> DendriticNetwork:
-    """A network of the best shape we know for these sizes, with at most `budget` parameters.
+    """A network of the best known shape for these sizes, with at most `budget` parameters.
 
     Args:
         in_features: number of inputs.
         out_features: number of outputs.
-        budget: most parameters it may have, as 8000 or "8k".
-        image_shape: (channels, height, width) where the inputs are the pixels of an image; they are wired locally then,
-            and the dendrites of a tree share their weights (`Tied`) where the image has room for their copies.
+        budget: largest number of parameters, such as 8000 or "8k".
+        image_shape: (channels, height, width) if the inputs are the pixels of an image; they are then wired locally,
+            and the dendrites of a tree share their weights (`Tied`) if the image has room for their copies.
         neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did better on Adult.
         dropout: probability of silencing a hidden neuron's output while training.
         output: `"logits"` or `"probabilities"`.
@@ -73,7 +73,7 @@ def preset_options(
     neurons: str = "tree",
     dropout: float = 0.0,
 ) -> dict[str, Any]:
-    """The arguments of `DendriticNetwork` that `dendritic_preset` takes.
+    """The arguments that `dendritic_preset` passes to `DendriticNetwork`.
 
     >>> preset_options(784, 10, budget=2000, image_shape=(1, 28, 28))["branching"]
     [9, 16]

@@ -24,7 +24,7 @@ class ModelEntry:
 
     name: str
     build: Callable[..., nn.Module]
-    """The class; or a function, whose models are those of a registered class and remember that one."""
+    """The class; or a function that returns a model of a registered class."""
     example: Mapping[str, Any]
     """Arguments that build a small one, for tests and documentation."""
 
@@ -49,9 +49,9 @@ _ENTRIES: dict[str, ModelEntry] = {}
 
 
 def register(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelClass], ModelClass]:
-    """Class decorator: make a model known by `name` and let its instances remember their arguments.
+    """Class decorator: register a model by `name` and store the arguments of each instance.
 
-    Every instance gets `model_name` and `model_arguments` (device and dtype apart); a class that extends a
+    Every instance gets `model_name` and `model_arguments` (without device and dtype); a class that extends a
     registered model and is not registered itself gets neither, because the arguments could not rebuild it.
     """
 
@@ -70,7 +70,7 @@ def register(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelClass],
                     if parameter.kind is parameter.VAR_KEYWORD:
                         arguments.update(arguments.pop(parameter.name, {}))
                 kept = {
-                    key: list(value) if isinstance(value, list) else value  # ours, whatever the caller does with it
+                    key: list(value) if isinstance(value, list) else value  # a copy: the caller may change it
                     for key, value in arguments.items()
                     if key not in ("device", "dtype")
                 }
@@ -83,10 +83,10 @@ def register(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelClass],
 
 
 def register_function(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelFunction], ModelFunction]:
-    """Decorator: make a function that builds a registered model known by a `name` of its own.
+    """Decorator: register, by a `name` of its own, a function that builds a registered model.
 
-    The model remembers the name and arguments of its class: a file of it can be opened whatever becomes of the
-    function.
+    The model stores the name and arguments of its class, so that a file of it can be opened even if the function
+    changes.
     """
 
     def decorate(function: ModelFunction) -> ModelFunction:
@@ -99,12 +99,12 @@ def register_function(name: str, *, example: Mapping[str, Any]) -> Callable[[Mod
 def _enter(entry: ModelEntry) -> None:
     if entry.name in _ENTRIES:
         taken = _ENTRIES[entry.name].build.__name__
-        raise OptionError(f"a model name must be new: {entry.name!r} is {taken} already")
+        raise OptionError(f"a model name must be new: {entry.name!r} is already {taken}")
     _ENTRIES[entry.name] = entry
 
 
 def model_entry(name: str) -> ModelEntry:
-    """The entry of a registered model; an unknown name lists near ones.
+    """The entry of a registered model; an unknown name raises an error that lists the known ones.
 
     >>> model_entry("mln").build.__name__
     'MLNClassifier'
@@ -143,7 +143,7 @@ def create_model(name: str, **arguments: Any) -> nn.Module:
 
 
 def list_models(pattern: str = "*") -> list[str]:
-    """Names of all models, registered or of an installed package's neurons, that match a shell pattern.
+    """Names of all models that match a shell pattern, neurons of installed packages included.
 
     >>> list_models("conv-*")
     ['conv-dnm', 'conv-mln', 'conv-mlp', 'conv-network', 'conv-perceptrons']

@@ -1,4 +1,4 @@
-"""Models as large as a budget allows, and budgets as people write them."""
+"""Models as large as a parameter budget allows, and the parsing of budgets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNITS = {"": 1, "k": 1000, "K": 1000, "M": 1_000_000}
 
 
 def parse_count(name: str, text: str | int) -> int:
-    """A number of parameters as people write it.
+    """Parse a number of parameters.
 
     >>> parse_count("budget", "9k"), parse_count("budget", "1.5M"), parse_count("budget", 800)
     (9000, 1500000, 800)
@@ -43,7 +43,7 @@ def parse_count(name: str, text: str | int) -> int:
 
 
 def check_budget(budget: float | int | str) -> float | int:
-    """A share of the present parameters as a float in (0, 1], or a number of parameters as an int.
+    """Check a budget: a share of the current parameters as a float in (0, 1], or a number of parameters.
 
     >>> check_budget(0.5), check_budget("9k")
     (0.5, 9000)
@@ -56,7 +56,7 @@ def check_budget(budget: float | int | str) -> float | int:
 
 
 def fill_budget(network: str, config: Mapping[str, Any], shape: Sequence[float], budget: int) -> list[int] | None:
-    """The widest hidden layers, in these shares, whose model is within a budget; None if two neurons are too many.
+    """The widest hidden layers, in these proportions, that keep a model within a budget; None if width 2 does not fit.
 
     >>> fill_budget("dense-network", {"in_features": 784, "out_features": 10}, (1.0,), 8000)
     [10]
@@ -73,7 +73,7 @@ def fill_budget(network: str, config: Mapping[str, Any], shape: Sequence[float],
 
 
 def widest(parameters: Callable[[int], int], budget: int, *, least: int = 1) -> int | None:
-    """The largest width whose parameters are within a budget; None if the least is too large.
+    """The largest width whose parameters are within a budget; None if `least` is too large.
 
     >>> widest(lambda width: 10 + 3 * width, 100), widest(lambda width: 10 + 3 * width, 12)
     (30, None)
@@ -81,7 +81,7 @@ def widest(parameters: Callable[[int], int], budget: int, *, least: int = 1) -> 
     low, fewest = least, parameters(least)
     if fewest > budget:
         return None
-    # More than linear in the width: the line through two of them overshoots, if anything.
+    # Parameters grow at least linearly with the width: the line through two widths can only overshoot.
     slope = parameters(low + 1) - fewest
     high = low + (budget - fewest) // max(1, slope) + 1
     while parameters(high) <= budget:

@@ -41,7 +41,7 @@ WIRINGS: dict[str, type[Wiring]] = {
 
 
 def resolve_wiring(wiring: str | Wiring) -> Wiring:
-    """The wiring a name stands for; a wiring stands for itself.
+    """The wiring of a name, with default options; a wiring is returned unchanged.
 
     >>> resolve_wiring("shared")
     Shared()
@@ -58,7 +58,7 @@ def resolve_wiring(wiring: str | Wiring) -> Wiring:
 def with_image(
     wiring: str | Wiring | Sequence[str | Wiring], image_shape: tuple[int, int, int]
 ) -> Wiring | list[Wiring]:
-    """A wiring, or several: those for images that have no `image_shape` of their own get this one.
+    """A wiring, or a list of them, in which wirings for images without an `image_shape` of their own have this one.
 
     >>> with_image("rows", (16, 4, 4))
     Rows(image_shape=(16, 4, 4))

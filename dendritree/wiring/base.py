@@ -19,7 +19,7 @@ Integers = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Attachment:
-    """Where a wiring attaches the synapses of a forest, and where it could have attached them."""
+    """The inputs that a wiring attaches the synapses of a forest to, and the windows they were drawn from."""
 
     inputs: IntArray
     """The input each synapse reads, in edge order."""
@@ -27,7 +27,7 @@ class Attachment:
     """Top, left, height and width of the window that a node's synapses read from, shape (nodes, 4); zeros for a node
     without synapses. None for a wiring that has no windows."""
     template: IntArray | None = None
-    """Of a wiring that ties nodes, the node whose weights each node has, as in `Forest`."""
+    """For a wiring that ties nodes: the node whose weights each node has, as in `Forest`."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Wiring(ABC):
 
     name: ClassVar[str]
     drawn: ClassVar[bool] = False
-    """Whether synapses are attached at random or by hand: then a state dict may bring another wiring of this kind."""
+    """Whether synapses are attached at random or by hand: a state dict may then hold another wiring of this kind."""
     any_fan_in: ClassVar[bool] = False
     """Whether a neuron may have any number of synapses, so that its tree may be ragged."""
 
     def fan_in(self, in_features: int, out_features: int) -> int:
-        """Synapses per neuron in a layer of these sizes unless the user sets it: all inputs."""
+        """Synapses per neuron in a layer of these sizes unless the user sets them: all inputs."""
         return in_features
 
     @abstractmethod
@@ -88,7 +88,7 @@ def rank_in_group(group: Integers) -> IntArray:
 
 
 def ungrouped(group: Integers, values: Integers) -> IntArray:
-    """Values that are given group after group, each moved to its item.
+    """Reorder values that are given group by group to the order of the items.
 
     >>> ungrouped(np.array([0, 1, 0, 0, 1]), np.array([10, 11, 12, 20, 21])).tolist()
     [10, 20, 11, 12, 21]

@@ -29,7 +29,7 @@ def check_image_shape(shape: Any) -> tuple[int, int, int] | None:
 
 
 def image_of(shape: tuple[int, int, int] | None, in_features: int, name: str = "") -> tuple[int, int, int]:
-    """The image that the inputs form: as given, or a square one of one channel. `name` is the wiring that asks."""
+    """The image that the inputs form: as given, or a square one of one channel. `name` is the wiring, for errors."""
     if shape is None:
         side = math.isqrt(in_features)
         if side * side != in_features:

@@ -64,9 +64,9 @@ class Shared(Wiring):
 
 @dataclass(frozen=True)
 class Strided(Wiring):
-    """Combs: every dendrite spans the whole input, its synapses far apart, those of its neighbors in between.
+    """Interleaved combs: every dendrite spans the whole input, with the synapses of its neighbors between its own.
 
-    With fewer synapses than inputs a neuron reads inputs at equal distances, and each neuron starts at another one.
+    With fewer synapses than inputs, a neuron reads inputs at equal distances; each neuron starts at a different one.
 
     >>> Strided().index(Forest.grow([2, 2]), 4).tolist()  # two dendrites of two synapses
     [0, 2, 1, 3]
@@ -76,13 +76,13 @@ class Strided(Wiring):
     any_fan_in: ClassVar[bool] = True
 
     def index(self, forest: Forest, in_features: int) -> IntArray:
-        """For each neuron the first synapses of all dendrites, then the second ones, ... along the inputs."""
+        """For each neuron, the first synapses of all dendrites, then the second ones, ... along the inputs."""
         neuron, dendrite = forest.neuron_of_synapse, dendrite_of_synapse(forest)
         along = np.lexsort((dendrite, rank_in_group(dendrite), neuron))  # synapses in the order of their inputs
         step = np.empty(forest.synapses, dtype=np.int64)
         step[along] = rank_in_group(neuron[along])
         fan_in = forest.fan_in_of_neuron.astype(np.int64)[neuron]
-        # The distance between two inputs of a neuron, cut into as many parts as there are neurons: where each starts.
+        # Neurons start at different inputs: the distance between two inputs of a neuron is divided among them.
         begin = neuron.astype(np.int64) * in_features // (fan_in * forest.neurons)
         return ((step * in_features // fan_in + begin) % in_features).astype(np.int32)
 
@@ -111,7 +111,7 @@ class Custom(Wiring):
         if given.ndim not in (1, 2) or not given.size or not np.issubdtype(given.dtype, np.integer):
             raise OptionError(f"inputs must be integers of shape (neurons, fan_in): got {self.inputs!r:.80}")
         if given.min() < 0 or given.max() >= 2**31:
-            raise OptionError(f"inputs must be numbers of inputs, 0 ... 2**31 - 1: got {given.min()} ... {given.max()}")
+            raise OptionError(f"inputs must be indices, 0 ... 2**31 - 1: got {given.min()} ... {given.max()}")
         rows = tuple(tuple(map(int, row)) for row in given.reshape(-1, given.shape[-1]))
         object.__setattr__(self, "inputs", rows if given.ndim == 2 else rows[0])
 
@@ -119,18 +119,18 @@ class Custom(Wiring):
         return f"Custom({np.asarray(self.inputs).size} inputs)"
 
     def fan_in(self, in_features: int, out_features: int) -> int:
-        """As many as were given."""
+        """The number of inputs given for each neuron."""
         given = np.asarray(self.inputs)
         if given.size % out_features or (given.ndim == 2 and len(given) != out_features):
             raise ShapeError(
-                f"a custom wiring must give each of {out_features} neurons as many inputs: got shape {given.shape}"
+                f"a custom wiring must give {out_features} neurons the same number of inputs: got shape {given.shape}"
             )
         return given.size // out_features
 
     def check_fan_in(self, fan_in: int, in_features: int, out_features: int) -> int:
-        """Only the fan-in that was given."""
+        """Accept only the number of inputs given for each neuron."""
         if fan_in != (only := self.fan_in(in_features, out_features)):
-            raise ShapeError(f"fan_in must be {only}, as the custom wiring gives: got {fan_in}")
+            raise ShapeError(f"fan_in must be {only}, as in the custom wiring: got {fan_in}")
         return only
 
     def index(self, forest: Forest, in_features: int) -> IntArray:
@@ -163,14 +163,14 @@ class Random(Wiring):
         check_seed(self.seed)
 
     def index(self, forest: Forest, in_features: int) -> IntArray:
-        """Deal to neuron after neuron; to dendrite after dendrite if a neuron has more synapses than inputs."""
+        """Deal inputs to one neuron after another; per dendrite if a neuron has more synapses than there are inputs."""
         crowded = forest.fan_in_of_neuron.max() > in_features
         hand = dendrite_of_synapse(forest) if crowded else forest.neuron_of_synapse
         return ungrouped(hand, deal(np.bincount(hand), in_features, generator(self.seed)))
 
 
 def deal(sizes: Integers, cards: int, random: np.random.Generator) -> IntArray:
-    """Hands of these sizes from shuffled decks of `cards`, one after the other; no card twice in a hand that fits one.
+    """Deal hands of these sizes from one shuffled deck after another; no hand that fits a deck holds a card twice.
 
     >>> deal(np.array([2, 2]), 2, np.random.default_rng(0)).reshape(2, 2).sum(1).tolist()
     [1, 1]

@@ -18,7 +18,7 @@ DEFAULT_PLACES = 4
 
 
 class Windows(Wiring):
-    """Base of wirings that draw synapses from windows of an image; they have these fields, and define `attach`."""
+    """Base of wirings that draw synapses from windows of an image; subclasses have these fields and define `attach`."""
 
     drawn: ClassVar[bool] = True
     any_fan_in: ClassVar[bool] = True
@@ -54,8 +54,8 @@ class Local(Windows):
     than those in the middle.
 
     Args:
-        window: side of the square window, in pixels; the whole side of an image that is smaller.
-        per: what has a window: each `"dendrite"` with synapses, or each `"neuron"`.
+        window: side of the square window, in pixels; at most the side of the image is used.
+        per: what has a window of its own: each `"dendrite"` with synapses, or each `"neuron"`.
         place: for windows per dendrite: `"near"` puts those of a neuron within a window's side of each other,
             `"free"` puts them anywhere.
         image_shape: (channels, height, width); a square image of one channel by default.
@@ -89,7 +89,7 @@ class Local(Windows):
         random, side = generator(self.seed), (min(self.window, height), min(self.window, width))
         dendrite = dendrite_of_synapse(forest)
         unit = dendrite if self.per == "dendrite" else forest.neuron_of_synapse
-        owners, owner = np.unique(unit, return_inverse=True)  # of windows: those with synapses, renumbered
+        owners, owner = np.unique(unit, return_inverse=True)  # owners of windows: units with synapses, renumbered
         places = (height - side[0] + 1, width - side[1] + 1)
         if self.per == "dendrite" and self.place == "near":
             top, left = _near(forest.neuron_of_node[owners], forest.neurons, places, side, random)
@@ -110,13 +110,13 @@ class Tied(Windows):
     """Each neuron has one branch, placed several times: the same weights read several windows of the image.
 
     The children of a root are copies of the first one, dendrites below them included. A copy reads the same pixels of
-    its own window, all channels, as the first copy reads of its. The windows lie on a square grid; where the grid lies
-    is drawn for each neuron, all places about equally often. The root has weights of its own, one per copy. So
+    its window, all channels, as the first copy reads of its own. The windows lie on a square grid; its place in the
+    image is drawn for each neuron, all places about equally often. The root has weights of its own, one per copy. So
     `branching=[27, 4]` is a dendrite of 27 synapses at 4 places: 27 + 4 weights and 2 biases for 112 edges.
 
     Args:
-        window: side of the square windows, in pixels; the whole side of an image that is smaller.
-        stride: pixels from a window of the grid to the next; fewer where the grid would not fit the image.
+        window: side of the square windows, in pixels; at most the side of the image is used.
+        stride: pixels from one window of the grid to the next; fewer if the grid would not fit the image.
         image_shape: (channels, height, width); a square image of one channel by default.
         seed: of the draw; None draws it from torch's generator.
 
@@ -152,7 +152,7 @@ class Tied(Windows):
         top, left = (corner[forest.neuron_of_node] for corner in deal_corners(forest.neurons, free, random))
         top, left = top + copy // columns * stride[0], left + copy % columns * stride[1]
 
-        # Pixels of a window are drawn for first copies; the others read the same of theirs, edge by edge.
+        # Pixels of a window are drawn for first copies; the others read the same pixels of their own, edge by edge.
         node, neuron = dendrite_of_synapse(forest), forest.neuron_of_synapse
         first, pixel = copy[node] == 0, np.zeros(forest.edges, dtype=np.int64)
         hands = deal_hands(np.bincount(neuron[first]), image[0] * side[0] * side[1], random)
@@ -168,7 +168,7 @@ class Tied(Windows):
     def _grid(
         self, copies: int, image: tuple[int, int, int]
     ) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-        """The sides of a window, the strides, and the rows and columns of the grid, as square as can be."""
+        """The sides of a window, the strides, and the rows and columns of the grid, as square as possible."""
         _, height, width = image
         columns = copies if height == 1 else 1 if width == 1 else math.isqrt(copies - 1) + 1
         counts = (-(-copies // columns), columns)
@@ -184,8 +184,8 @@ class Tied(Windows):
 
 
 def _copies(forest: Forest) -> tuple[IntArray, IntArray]:
-    """For each node, the number of the copy it is in, -1 for a root, and its template."""
-    head = np.full(forest.nodes, -1)  # the child of a root that a node is in
+    """For each node, the number of the copy it belongs to (-1 for a root), and its template."""
+    head = np.full(forest.nodes, -1)  # the child of a root that a node belongs to
     for _, child, parent in forest.descend():
         head[child] = np.where(head[parent] < 0, child, head[parent])
     heads, branch = np.unique(head, return_inverse=True)  # all roots are one branch here, the first
@@ -195,7 +195,7 @@ def _copies(forest: Forest) -> tuple[IntArray, IntArray]:
     first[neuron[copy == 0], place[copy == 0]] = np.flatnonzero(copy == 0)
     template = np.where(copy < 0, np.arange(forest.nodes), first[neuron, place])
 
-    # Equal branches: an edge reads what that of its template reads, a synapse or the dendrite of the same place.
+    # In equal branches, an edge and that of its template both read a synapse, or the dendrite at the same place.
     child = forest.source - forest.in_features
     reads = np.where(child < 0, -1, place[child.clip(0)])
     in_root = copy[forest.node_of_edge] < 0
@@ -206,14 +206,14 @@ def _copies(forest: Forest) -> tuple[IntArray, IntArray]:
     branches = np.bincount(neuron[heads[1:]], minlength=forest.neurons)
     if not equal or (child[in_root] < 0).any() or np.ptp(branches):
         raise ShapeError(
-            "wiring 'tied' needs neurons whose roots have equal branches, as many each, and no synapses: got "
+            "wiring 'tied' needs neurons whose roots have the same number of equal branches and no synapses: got "
             f"{forest.describe()}"
         )
     return copy.astype(np.int32), template.astype(np.int32)
 
 
 def deal_corners(count: int, places: tuple[int, int], random: np.random.Generator) -> tuple[Integers, Integers]:
-    """Upper left corners, every place about equally often."""
+    """Draw upper left corners, every place about equally often."""
     corner = deal(np.ones(count, dtype=np.int64), places[0] * places[1], random)
     return np.divmod(corner, places[1])
 
@@ -221,7 +221,7 @@ def deal_corners(count: int, places: tuple[int, int], random: np.random.Generato
 def _near(
     neuron: IntArray, neurons: int, places: tuple[int, int], side: tuple[int, int], random: np.random.Generator
 ) -> tuple[Integers, Integers]:
-    """Corners around one of the neuron's own, at most half a window away, inside the image."""
+    """Corners inside the image, at most half a window from one that is drawn for the neuron."""
     corners = deal_corners(neurons, places, random)
     found = []
     for corner, count, length in zip(corners, places, side, strict=True):
@@ -231,7 +231,7 @@ def _near(
 
 
 def deal_hands(sizes: Integers, cards: int, random: np.random.Generator) -> Integers:
-    """Hands of these sizes, each from its own shuffled deck; hands larger than a deck take several."""
+    """Deal hands of these sizes, each from its own shuffled deck; hands larger than a deck take several decks."""
     decks = -(-int(sizes.max()) // cards)
     keys = random.random((len(sizes), decks, cards))
     hands = np.argsort(keys, axis=2).reshape(len(sizes), -1)  # (owners, cards dealt)

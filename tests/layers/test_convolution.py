@@ -358,7 +358,7 @@ def test_it_is_exported_to_onnx(tmp_path):
         ((1, 1, 3), {"dilation": (1, "a")}, "dilation must be an integer of at least 1: got 'a'"),
         ((1, 1, 3), {"padding": -1}, "padding must be an integer of at least 0: got -1"),
         ((1, 1, 3), {"padding": "full"}, "padding must be one of 'same', 'valid': got 'full'"),
-        ((1, 1, 3), {"padding": "same", "stride": 2}, "padding 'same' is for stride 1: got stride 2"),
+        ((1, 1, 3), {"padding": "same", "stride": 2}, "padding 'same' requires stride 1: got stride 2"),
         ((1, 1, 3), {"padding_mode": "reflect"}, "padding_mode must be 'zeros': got 'reflect'; .*functional.pad"),
         ((3, 4, 3), {"branching": 2}, "fan_in must be branching .* depth: got fan_in 27"),
         ((3, 4, 3), {"wiring": Local(image_shape=(1, 5, 5))}, r"image_shape must hold all inputs: got \(1, 5, 5\)"),

@@ -148,7 +148,7 @@ def test_check_shape_returns_what_a_layer_takes():
         ({"fan_in": 6, "branching": [3, [2]]}, r"^fan_in must be the 5 synapses of the nested tree: got 6$"),
         ({"branching": [3, [2]], "wiring": "shared"}, r"^fan_in must be the 5 synapses of the nested tree: got 16$"),
         ({"fan_in": 7, "wiring": "partition"}, r"^fan_in must be 8 for wiring 'partition' .*: got 7; wirings"),
-        ({"fan_in": 16, "depth": 3}, r"^depth must be what .*: got depth 3, but fan_in 16 .* has depth 2$"),
+        ({"fan_in": 16, "depth": 3}, r"^depth must be that of .*: got depth 3, but fan_in 16 .* has depth 2$"),
         (
             {"branching": "auto", "depth": 3},
             r"^depth must be left out for branching 'auto', which grows 2 levels here: got 3",

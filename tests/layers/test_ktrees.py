@@ -139,7 +139,7 @@ def test_without_repeats_there_is_no_soma():
         ({"wiring": ["shared", 3], "repeats": 2}, r"^wiring must be a name or a Wiring object: got 3$"),
         (
             {"wiring": ["shared", "partition"], "repeats": 2},
-            r"^the trees of a neuron must have as many synapses each: got \[16, 8\] from \[Shared\(\), Part",
+            r"^the trees of a neuron must have the same number of synapses: got \[16, 8\] from \[Shared\(\), Part",
         ),
     ],
 )

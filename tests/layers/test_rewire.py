@@ -93,7 +93,7 @@ def test_dendrites_in_other_places_are_another_tree(ours, theirs):
     forest = target.forest
     with pytest.raises(RuntimeError, match=r"same tree and wiring: tree: source\["):
         target.load_state_dict(source.state_dict())
-    with pytest.raises(FormatError, match=r"^a layer is rewired with the same trees: tree: source\["):
+    with pytest.raises(FormatError, match=r"^a layer must be rewired with the same trees: tree: source\["):
         target.rewire(source.forest)
     assert target.forest is forest
 
@@ -156,7 +156,7 @@ def test_rewire_refuses_other_trees_and_changes_nothing():
     ]:
         with pytest.raises(FormatError) as error:
             target.rewire(other)
-        assert str(error.value) == f"a layer is rewired with the same trees: {difference}"
+        assert str(error.value) == f"a layer must be rewired with the same trees: {difference}"
         assert target.forest is forest
 
 

@@ -201,10 +201,10 @@ class Plain(torch.nn.Linear):
     [
         ("Plain", {}, "lower-case letters, digits and hyphens: got 'Plain'"),
         ("tree", {}, "'tree' is a family of this library"),
-        ("mlp", {}, "'mlp' is MLP already"),
+        ("mlp", {}, "'mlp' is already MLP"),
         ("plain", {"choices": {"gate": (1,)}}, "a choice of 'plain' must be one of 'bias': got 'gate'"),
-        ("plain", {"choices": {"bias": ()}}, "choices of bias must be plain values, one at least"),
-        ("plain", {"choices": {"bias": ([1],)}}, "choices of bias must be plain values, one at least"),
+        ("plain", {"choices": {"bias": ()}}, "choices of bias must be plain values, at least one"),
+        ("plain", {"choices": {"bias": ([1],)}}, "choices of bias must be plain values, at least one"),
     ],
 )
 def test_a_registration_that_cannot_work_is_rejected(name, options, message):
@@ -232,5 +232,5 @@ def test_a_cell_that_is_run_again_replaces_its_neuron_and_another_place_does_not
     register_neuron("again")(newer)
     assert neuron_family("again").layer is newer
     assert isinstance(create_model("again", in_features=4, hidden=[3], out_features=2).hidden[0], newer)
-    with pytest.raises(OptionError, match=r"'again' is .*Again already"):
+    with pytest.raises(OptionError, match=r"'again' is already .*Again"):
         register_neuron("again")(Plain)

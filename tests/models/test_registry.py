@@ -263,7 +263,7 @@ def test_arguments_are_remembered_however_they_were_passed():
 def test_a_name_is_registered_once():
     old, cls = model_entry("mlp"), small_class()
     plain_init = cls.__init__
-    with pytest.raises(OptionError, match="a model name must be new: 'mlp' is MLP already"):
+    with pytest.raises(OptionError, match="a model name must be new: 'mlp' is already MLP"):
         register("mlp", example={})(cls)
     assert model_entry("mlp") is old
     assert cls.__init__ is plain_init

@@ -209,7 +209,7 @@ def test_afterwards_the_state_dict_brings_the_new_wiring(name):
 def test_the_layer_s_own_rewire_takes_the_same_trees_alone():
     layer, other = make_layer("random"), make_layer("nested")
     before = layer.forest
-    with pytest.raises(FormatError, match=r"a layer is rewired with the same trees: in_features 60 against 40"):
+    with pytest.raises(FormatError, match=r"a layer must be rewired with the same trees: in_features 60 against 40"):
         layer.rewire(other.forest)
     assert layer.forest is before
 

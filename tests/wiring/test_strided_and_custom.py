@@ -139,11 +139,11 @@ def test_other_inputs_are_rejected(inputs):
     [
         (
             {"wiring": Custom([0, 1, 2])},
-            r"^a custom wiring must give each of 2 neurons as many inputs: got shape \(3,\)$",
+            r"^a custom wiring must give 2 neurons the same number of inputs: got shape \(3,\)$",
         ),
         ({"wiring": Custom([0, 4])}, r"^a wiring must name inputs 0 \.\.\. 3: got 0 \.\.\. 4$"),
-        ({"fan_in": 3}, r"^fan_in must be 2, as the custom wiring gives: got 3$"),
-        ({"branching": [2, [1]]}, r"^fan_in must be 2, as the custom wiring gives: got 3$"),
+        ({"fan_in": 3}, r"^fan_in must be 2, as in the custom wiring: got 3$"),
+        ({"branching": [2, [1]]}, r"^fan_in must be 2, as in the custom wiring: got 3$"),
     ],
 )
 def test_custom_inputs_that_do_not_fit_the_layer_are_rejected(options, message):
@@ -158,13 +158,13 @@ def test_custom_inputs_that_do_not_fit_the_forest_are_rejected():
 
 @pytest.mark.parametrize("inputs", [[0, -1], [0, 2**31], [0, 2**40]])
 def test_numbers_that_are_no_inputs_of_any_layer_are_rejected(inputs):
-    rule = rf"^inputs must be numbers of inputs, 0 \.\.\. 2\*\*31 - 1: got {min(inputs)} \.\.\. {max(inputs)}$"
+    rule = rf"^inputs must be indices, 0 \.\.\. 2\*\*31 - 1: got {min(inputs)} \.\.\. {max(inputs)}$"
     with pytest.raises(OptionError, match=rule):
         Custom(inputs)
 
 
 def test_a_custom_wiring_for_two_neurons_is_rejected_by_three():
     with pytest.raises(
-        ShapeError, match=r"^a custom wiring must give each of 3 neurons as many inputs: got shape \(2, 3\)$"
+        ShapeError, match=r"^a custom wiring must give 3 neurons the same number of inputs: got shape \(2, 3\)$"
     ):
         DendriticLayer(6, 3, branching=2, wiring=Custom([[0, 1, 2], [3, 4, 5]]))

@@ -83,7 +83,7 @@ def test_branches_must_be_equal_and_roots_without_synapses(tree):
 
 def test_unequal_numbers_of_branches_are_rejected():
     forest = Forest.join([Forest.grow([2, 2]), Forest.grow([2, 3])])
-    with pytest.raises(ShapeError, match="as many each"):
+    with pytest.raises(ShapeError, match="the same number of equal branches"):
         Tied().attach(forest, 64)
 
 

@@ -1,6 +1,6 @@
-"""The families of models, and what a search may choose in each: learning rate, dropout, width and all the rest.
+"""The families of models, and what a search draws for each: learning rate, weight decay, dropout, trees, wiring.
 
-The width is never chosen: it is the largest that the parameter budget allows.
+The width is never drawn: it is the largest that the parameter budget allows.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ..engine.choice import Choice
 from ..engine.task import Task
 
 LEARNING_RATES = (0.002, 0.05)
-"""Drawn from here, evenly on a logarithmic scale, for every family."""
+"""The range of learning rates, drawn uniformly on a logarithmic scale for every family."""
 WEIGHT_DECAYS = (0.0, 0.05)
 WIDE_IMAGE = 20
-"""Pixels along a side from which convolutions move by two pixels: at every pixel a step takes four times as long, when
-it already takes about ten times as long as one of tied trees."""
+"""Side of an image, in pixels, from which convolutions have a stride of 2: with 1, a training step takes four times as
+long, and with 2 it already takes about ten times as long as one of tied trees."""
 ATTEMPTS = 200
 
 
@@ -37,11 +37,11 @@ class Family:
     title: str
     network: str
     draw: Callable[[np.random.Generator, Task], dict[str, Any]]
-    """Arguments but for the sizes. `shape` among them is the share of each hidden layer in the width, `rewired` the
-    share of synapses that moves."""
+    """Draws all arguments but the sizes. Among them, `shape` is the share of each hidden layer in the width, `rewired`
+    the share of synapses that move."""
 
     def choose(self, random: np.random.Generator, task: Task, budget: int) -> Choice:
-        """A random choice whose parameters are as many as the budget allows, never more."""
+        """Draw a choice with as many parameters as the budget allows, never more."""
         lowest, highest = (math.log(rate) for rate in LEARNING_RATES)
         lr = float(f"{math.exp(random.uniform(lowest, highest)):.2g}")
         weight_decay = float(_pick(random, *WEIGHT_DECAYS))
@@ -61,7 +61,7 @@ class Family:
 
 
 def small_budget(task: Task) -> int:
-    """A budget that leaves room for every family: five weights per input, to two digits, and at least 1,000.
+    """A budget that leaves room for every family: five weights per input, rounded up, and at least 1,000.
 
     >>> small_budget(Task.parse("digits")), small_budget(Task.parse("cifar10"))
     (1000, 16000)
@@ -80,12 +80,12 @@ def _pick(random: np.random.Generator, *options: Any) -> Any:
 
 
 def _common(random: np.random.Generator) -> dict[str, Any]:
-    """What every family with hidden neurons chooses alike."""
+    """The options that all families with hidden neurons share."""
     return {"dropout": _pick(random, 0.0, 0.0, 0.0, 0.1), "norm": _pick(random, None, "batch")}
 
 
 def _wiring(random: np.random.Generator, task: Task, per_dendrite: int) -> Wiring:
-    """On images, windows that hold a dendrite's synapses, close or with room."""
+    """Random wiring, or for images, windows that hold a dendrite's synapses, tightly or with room to spare."""
     if task.image_shape is None:
         return Random()
     least = math.isqrt(per_dendrite - 1) + 1
@@ -103,14 +103,14 @@ def _synapses(random: np.random.Generator, task: Task) -> int:
 
 
 def _layers(random: np.random.Generator, task: Task) -> tuple[float, ...]:
-    """Hidden layers: one for images, whose windows a second one could not see; one or two for tables."""
+    """Hidden layers: one for images, because a second one could not read windows; one or two for tables."""
     return (1.0,) if task.image_shape is not None else _pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5))
 
 
 def _branching(random: np.random.Generator, task: Task, synapses: int) -> list[Any]:
-    """A soma with dendrites alone, or one with dendrites and synapses of its own: a bypass."""
+    """A soma with dendrites only, or one with dendrites and synapses of its own (a bypass)."""
     if random.random() < 0.5:
-        few = task.out_features <= 20  # many outputs make read-outs dear, and somas of many dendrites cheap
+        few = task.out_features <= 20  # many outputs: read-outs are expensive, somas with many dendrites cheap
         return [synapses, int(_pick(random, *((2, 2, 3, 4) if few else (2, 4, 6, 8))))]
     dendrite = [max(2, round(synapses * float(_pick(random, 0.3, 0.5, 1.0))))]
     return [synapses, *[dendrite] * int(_pick(random, 1, 1, 2))]
@@ -150,7 +150,7 @@ def _conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
     stride = int(_pick(random, 1, 2)) if most < WIDE_IMAGE else 2
     return _common(random) | {
         "shape": (1.0,),
-        "image_shape": list(shape),  # as a file has it
+        "image_shape": list(shape),  # as read from a file
         "kernel_size": min(int(_pick(random, 3, 5, 7)), most),
         "stride": stride,
         "pool": min(int(_pick(random, 2, 3, 4)), most // stride),
@@ -163,7 +163,7 @@ def _tree_conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
     plain = _conv(random, task)
     patch = _image(task)[0] * plain["kernel_size"] ** 2
     share, dendrites = float(_pick(random, 0.3, 0.6, 1.0)), int(_pick(random, 2, 3, 4))
-    fan_in = max(2 * dendrites, round(patch * share))  # a dendrite of one synapse would be none
+    fan_in = max(2 * dendrites, round(patch * share))  # at least two synapses per dendrite
     return plain | {"fan_in": min(fan_in, patch), "branching": [-(-fan_in // dendrites), dendrites]}
 
 
@@ -173,7 +173,7 @@ def _image(task: Task) -> tuple[int, int, int]:
 
 
 def _wired(random: np.random.Generator, task: Task, tree: Callable[[int], list[Any]]) -> dict[str, Any]:
-    """Neurons of few synapses each, of the tree that a number of synapses grows."""
+    """Neurons with few synapses each; `tree` gives the branching for a number of synapses."""
     synapses = _synapses(random, task)
     return _common(random) | {
         "shape": _layers(random, task),
@@ -203,14 +203,14 @@ def _linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
 def _network(
     neuron: str, fixed: Callable[[Task], dict[str, Any]] = lambda _: {}, **options: Sequence[Any]
 ) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
-    """Draws one of the values of each option of a neuron; `fixed` are those that the data decides."""
+    """Draw one of the values of each option of a neuron; `fixed` gives the options that follow from the data."""
     return _neurons(neuron, options, fixed)
 
 
 def _neurons(
     neuron: str, options: Mapping[str, Sequence[Any]], fixed: Callable[[Task], dict[str, Any]] = lambda _: {}
 ) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
-    """The same with options of any name."""
+    """`_network` with options of any name."""
 
     def draw(random: np.random.Generator, task: Task) -> dict[str, Any]:
         chosen = {name: _pick(random, *values) for name, values in options.items()} | fixed(task)
@@ -224,7 +224,7 @@ _denn = _network("denn", branches=(2, 3, 4, 8))
 _dnm = _network("dnm", dendrites=(1, 1, 2, 4), k=(1.0, 3.0, 5.0), soma=("sigmoid", "log"))
 _dmnn = _network(
     "dmnn",
-    lambda task: {"input_range": list(task.input_range)},  # boxes elsewhere would have to travel first
+    lambda task: {"input_range": list(task.input_range)},  # boxes elsewhere would first have to move there
     dendrites=(1, 1, 2, 4),
     temperature=(None, 0.1, 0.3, 1.0),
     scale=(1.0, 10.0),
@@ -234,13 +234,13 @@ _dmnn = _network(
 def _dann(random: np.random.Generator, task: Task) -> dict[str, Any]:
     shape = task.image_shape
     fields = ("random",) if shape is None else ("random", "local", "global")
-    image = {"image_shape": None if shape is None else list(shape)}  # as a file has it
+    image = {"image_shape": None if shape is None else list(shape)}  # as read from a file
     return _network("dann", lambda _: image, dendrites=(2, 4, 8, 16), field=fields)(random, task)
 
 
 class Families(Mapping[str, Family]):
-    """Families by name: those of this library, then registered neurons, of which an installed package's is imported
-    when it is first looked up."""
+    """Families by name: those of this library, then registered neurons. Those of an installed package are imported
+    when they are first looked up."""
 
     def __init__(self, ours: Mapping[str, Family]) -> None:
         self._ours = dict(ours)
@@ -279,6 +279,6 @@ OF_THIS_LIBRARY = {
 FAMILIES = Families(OF_THIS_LIBRARY)
 """Families by name, in reading order. `sparse`, `dense` and `linear` are the controls of `tree`."""
 OURS = ("tree", "sparse", "dense", "linear")
-"""What a comparison has by default."""
+"""The families that are compared by default."""
 FOR_IMAGES = ("tied", "tied-linear", "conv", "tree-conv")
 """Families that share weights between places of an image; the rest are other authors' neurons."""

@@ -1,4 +1,4 @@
-"""`dendritree compare --inside`: what trees are worth as parts of deep networks."""
+"""`dendritree compare --inside`: trees and other replacements for parts of deep networks."""
 
 from .hosts import HOSTS, Host
 from .parts import KINDS, Kind, Place, make_part

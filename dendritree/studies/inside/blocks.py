@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 
 class Shuffle(nn.Module):
-    """Deal the features of every block to all blocks; a fixed permutation of a dimension.
+    """Distribute the features of every block over all blocks; a fixed permutation of a dimension.
 
     >>> Shuffle(2, -1)(torch.arange(6)).tolist()
     [0, 3, 1, 4, 2, 5]
@@ -26,7 +26,7 @@ class Shuffle(nn.Module):
 
 
 class BlockLinear(nn.Linear):
-    """A linear layer whose matrix is block-diagonal, with the law of `nn.Linear`.
+    """A linear layer whose matrix is block-diagonal, initialized like `nn.Linear`.
 
     >>> sum(p.numel() for p in BlockLinear(8, 12, blocks=4).parameters())
     36
@@ -44,7 +44,7 @@ class BlockLinear(nn.Linear):
 
 
 class Gated(nn.Module):
-    """value(x) * gelu(gate(x)): of every neuron, one dendrite multiplies another."""
+    """value(x) * gelu(gate(x)): in every neuron, one dendrite multiplies another."""
 
     def __init__(self, value: nn.Module, gate: nn.Module) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Gated(nn.Module):
 
 
 class Largest(nn.Module):
-    """The maximum of the dendrites of each neuron: `dendrites` inputs in a row.
+    """The maximum over the dendrites of each neuron: over each `dendrites` consecutive inputs.
 
     >>> Largest(2)(torch.tensor([1.0, 3.0, 5.0, 4.0])).tolist()
     [3.0, 5.0]
@@ -77,10 +77,10 @@ class Nearby(nn.Module):
     """A convolution over rows that have an order, so that a neuron reads its own row and those beside it.
 
     Args:
-        convolution: over one dimension for a sequence, over two for a grid; keeps the size of a grid, and shortens a
-            sequence by `past`.
+        convolution: over one dimension for a sequence, over two for a grid; must keep the size of a grid, and shorten
+            a sequence by `past`.
         grid: (height, width) of the places; None for a sequence, in which a row sees only the rows before it.
-        past: how many rows of a sequence are seen beside its own.
+        past: how many earlier rows of a sequence a row sees.
 
     >>> Nearby(nn.Conv1d(4, 6, 3), None, past=2)(torch.randn(5, 10, 4)).shape
     torch.Size([5, 10, 6])
@@ -105,8 +105,8 @@ class Nearby(nn.Module):
 class Shift(nn.Module):
     """Take half of the features from the rows beside a row; no parameters.
 
-    In a sequence they come from the row before, in a grid in equal parts from above, below, left and right. Outside are
-    zeros.
+    In a sequence, they come from the row before; in a grid, in equal parts from above, below, left and right. Rows
+    outside are zeros.
 
     >>> Shift(None)(torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])).tolist()
     [[[0.0, 2.0], [1.0, 4.0]]]

@@ -1,4 +1,4 @@
-"""Small networks of today's kinds, whose feed-forward blocks or convolutions are replaced."""
+"""Small networks of common kinds, whose feed-forward blocks or convolutions are replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..engine.task import Task
 from .parts import Place
 
 MakePart = Callable[[Place], nn.Module]
-"""What stands at a place."""
+"""Makes the part for a place."""
 
 PATCH, WIDTH, HIDDEN, LAYERS, HEADS = 4, 64, 256, 3, 4
 
@@ -67,14 +67,14 @@ class Patches(nn.Module):
 
 
 class Attention(nn.Module):
-    """Self-attention of several heads; `causal` looks back only."""
+    """Multi-head self-attention; with `causal`, a place sees only itself and those before it."""
 
     def __init__(self, causal: bool) -> None:
         super().__init__()
         self.causal, self.query_key_value, self.out = causal, nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, places, width), as it came."""
+        """(batch, places, width) to the same shape."""
         heads = self.query_key_value(x).reshape(*x.shape[:-1], 3, HEADS, -1).movedim(-3, 0).transpose(-2, -3)
         y = F.scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=self.causal)
         found: Tensor = self.out(y.transpose(-2, -3).flatten(-2))
@@ -82,11 +82,12 @@ class Attention(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Layers of attention and a feed-forward block, which is the part; norms come first.
+    """Pre-norm layers of attention and a feed-forward block, which is the part.
 
     Args:
         part: makes the feed-forward blocks.
-        grid: the places of an image that the rows are; None for a sequence, in which a row sees only those before it.
+        grid: (height, width) if the rows are the places of an image; None for a sequence, in which a row sees only
+            those before it.
     """
 
     def __init__(self, part: MakePart, grid: tuple[int, int] | None) -> None:
@@ -97,7 +98,7 @@ class Transformer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(2 * LAYERS + 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, places, width), as it came."""
+        """(batch, places, width) to the same shape."""
         for i, (attention, feed_forward) in enumerate(zip(self.attention, self.feed_forward, strict=True)):
             x = x + attention(self.norms[2 * i](x))
             x = x + feed_forward(self.norms[2 * i + 1](x))
@@ -121,7 +122,7 @@ class ViT(nn.Module):
 
 
 class Mixer(nn.Module):
-    """An MLP-Mixer: blocks across patches and blocks across features take turns; both are parts."""
+    """An MLP-Mixer: blocks across patches and blocks across features alternate; both are parts."""
 
     def __init__(self, task: Task, part: MakePart) -> None:
         super().__init__()
@@ -144,7 +145,7 @@ class Mixer(nn.Module):
 
 
 class CharacterGPT(nn.Module):
-    """A language model of characters: three layers of width 64; every place predicts the next character."""
+    """A character-level language model: three layers of width 64; every place predicts the next character."""
 
     def __init__(self, task: Task, part: MakePart) -> None:
         super().__init__()
@@ -155,29 +156,29 @@ class CharacterGPT(nn.Module):
         nn.init.normal_(self.embed.weight, std=0.02)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, places, characters) for (batch, places) numbers of characters."""
+        """Logits (batch, places, characters) for character indices (batch, places)."""
         y: Tensor = self.readout(self.body(self.embed(x) + self.place))
         return y
 
 
 @dataclass(frozen=True)
 class Host:
-    """A network that parts stand in."""
+    """A network whose parts are replaced."""
 
     title: str
     build: Callable[[Task, MakePart], nn.Module]
     datasets: tuple[str, ...]
     where: str
-    """What its parts are: `"rows"` or `"images"`."""
+    """What its parts read: `"rows"` or `"images"`."""
     patch: int = 1
     """Sides of images must be a multiple of this; 0 for a host that reads text."""
 
     def check(self, name: str, task: Task, dataset: str) -> None:
-        """Raise for data that the host cannot read."""
+        """Reject data that the host cannot read."""
         shape = task.image_shape
         if not self.patch:
             if task.dataset != TEXT:
-                raise OptionError(f"{name} reads text: {dataset} is something else")
+                raise OptionError(f"{name} reads text: {dataset} is not text")
         elif shape is None or task.out_features < 2 or shape[1] % self.patch or shape[2] % self.patch:
             sides = f" with sides that are a multiple of {self.patch}" if self.patch > 1 else ""
             raise OptionError(f"{name} reads images of three classes or more{sides}: {dataset} has {shape or 'none'}")
@@ -193,7 +194,7 @@ HOSTS = {
 
 
 def load_for(dataset: str, data_dir: str | None = None) -> tuple[Task, Split]:
-    """A data set as hosts take it: scaled flat images, or sequences of characters with the next one of each place."""
+    """Load a data set for hosts: scaled flat images, or sequences of characters with the next ones as targets."""
     split = load_dataset(dataset, data_dir=data_dir)
     if split.train.x.is_floating_point():
         return Task.of(split), split.scaled()
@@ -204,6 +205,6 @@ def load_for(dataset: str, data_dir: str | None = None) -> tuple[Task, Split]:
 
 
 def _sequences(examples: Examples, context: int) -> Examples:
-    """Rows that do not overlap, each with the character after each of its characters."""
+    """Rows that do not overlap; the target of each character is the next one."""
     x, y = examples.x[::context], examples.y[::context]
     return Examples(x.contiguous(), torch.cat([x[:, 1:], y[:, None]], dim=1))

@@ -23,16 +23,16 @@ from .blocks import BlockLinear, Gated, Largest, Nearby, Shift, Shuffle
 GROUPS = 4
 """Blocks of block-diagonal matrices, and groups of convolutions."""
 UP_SYNAPSES = 16
-"""Inputs that a neuron with a dense layer behind it reads."""
+"""Inputs that a neuron reads if a dense layer follows."""
 REACH = 3
-"""Rows of a sequence, or sides of a square of a grid, that a neuron with neighbors reads from."""
+"""Rows of a sequence, or side of a square in a grid, from which a neuron reads if it reads neighbors."""
 WINDOW = 5
 """Side of the windows in rows that are images themselves."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a part stands: the sizes of the original, and the order of what it reads."""
+    """The place of a part: the sizes of the original, and the order of what it reads."""
 
     where: str
     """`"rows"` for a feed-forward block, `"images"` for convolutions."""
@@ -54,16 +54,16 @@ Build = Callable[[Place, int], nn.Module]
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to fill the place of a part."""
+    """A kind of part."""
 
     title: str
     rows: Build | None
-    """A feed-forward block; None where the kind has none."""
+    """A feed-forward block; None if the kind has none."""
     images: Build | None
-    """A block of two 3 x 3 convolutions."""
+    """A block of two 3 x 3 convolutions; None if the kind has none."""
     dendritic: bool = False
     by_default: bool = True
-    """False for one that is compared only where it is asked for."""
+    """False for a kind that is compared only on request."""
 
 
 # ---------------------------------------------------------------------------------------------------- feed-forward
@@ -85,7 +85,7 @@ def _blocks(place: Place, width: int) -> nn.Module:
 
 
 def _neurons(place: Place, width: int, *, tree: bool) -> nn.Module:
-    """As many neurons as the original has; the width is how many inputs one of the hidden layer reads."""
+    """As many neurons as the original has; the width is the number of inputs that a hidden neuron reads."""
 
     def layer(inputs: int, outputs: int, synapses: int) -> nn.Module:
         options: dict[str, Any] = {"branching": "auto"} if tree else {"branching": [synapses]}
@@ -99,7 +99,7 @@ def _neurons(place: Place, width: int, *, tree: bool) -> nn.Module:
 
 
 def _up_only(place: Place, width: int, *, tree: bool = True, near: bool = False) -> nn.Module:
-    """Neurons of a few synapses on the way up, a narrower dense layer on the way down.
+    """Neurons with a few synapses on the way up, a narrower dense layer on the way down.
 
     With `near`, synapses also read the rows beside a row, or a window of a row that is an image itself.
     """
@@ -240,7 +240,7 @@ def make_part(kind: str, place: Place, share: float) -> nn.Module | None:
 
     Args:
         kind: a name of `KINDS`.
-        place: where it stands.
+        place: the place of the part.
         share: of the original's parameters.
 
     >>> place = Place("rows", 64, 256)
@@ -260,7 +260,7 @@ def make_part(kind: str, place: Place, share: float) -> nn.Module | None:
 
     def parameters(width: int) -> int:
         if most is not None and width > most:
-            return original + 1  # no neuron reads more than there is
+            return original + 1  # no neuron can read more inputs than there are
         with torch.device("meta"):
             return parameters_of(build(place, width))
 
@@ -269,7 +269,7 @@ def make_part(kind: str, place: Place, share: float) -> nn.Module | None:
 
 
 def _most_synapses(kind: str, place: Place) -> int | None:
-    """The inputs there are, for kinds whose width is a number of synapses; None for the others."""
+    """The number of inputs, for kinds whose width is a number of synapses; None for the others."""
     if kind in ("tree", "sparse"):
         return place.size if place.where == "rows" else 9 * place.size
     return place.size if (kind, place.where) == ("shared", "images") else None

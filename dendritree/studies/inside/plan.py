@@ -1,4 +1,4 @@
-"""What the study of parts consists of: hosts x data sets x kinds x shares, a rate chosen for each, then fresh seeds."""
+"""The study of parts: hosts x data sets x kinds x shares; for each, a learning rate is chosen, then fresh seeds run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .parts import KINDS, ORIGINAL, Place, make_part
 
 STUDY = "inside"
 RATES = (0.001, 0.003, 0.01)
-"""Learning rates that are tried for every cell, one seed each, on validation."""
+"""Learning rates that are tried for every cell, one seed each, and compared on validation data."""
 DIVISORS = (2, 3, 10, 30)
 """Parts of 1/2, 1/3, 1/10 and 1/30 of the original's parameters."""
 BATCH_SIZE, WEIGHT_DECAY = 128, 0.01
@@ -44,7 +44,7 @@ class Cell:
 
     @property
     def key(self) -> dict[str, Value]:
-        """Its place in the study, as a trial is known by it."""
+        """Its place in the study, as it appears in the keys of trials."""
         return {"host": self.host, "task": self.dataset, "kind": self.kind, "divisor": self.divisor}
 
     def build(self, task: Any) -> nn.Module | None:
@@ -72,7 +72,7 @@ class InsideJob(PhaseJob):
 
     @property
     def seed(self) -> int:
-        """Of weights, wiring and batches; those of one index are the same for all rates."""
+        """The seed of weights, wiring and batches; in the search it is the same for all rates."""
         index = 0 if self.phase == SEARCH else self.index
         return seed_of(STUDY, self.phase, *self.cell.key.values(), index)
 
@@ -85,20 +85,20 @@ def run_inside_job(job: InsideJob, data_dir: str | None = None) -> Trial:
     with alone_on_one_thread():
         torch.manual_seed(job.seed)
         network = job.cell.build(task)
-        assert network is not None  # the plan has no cell without
+        assert network is not None  # a plan has only cells with a network
         start, used = time.perf_counter(), time.thread_time()
         sizes: dict[str, Any] = {"epochs": epochs, "batch_size": BATCH_SIZE}
         config = FitConfig(task.loss, lr=job.lr, weight_decay=WEIGHT_DECAY, seed=job.seed, **sizes, **ONE_CYCLE)
         history = fit_through(network, split, config)
         seconds, used = time.perf_counter() - start, time.thread_time() - used
-        scores = {"step_seconds": used / (epochs * steps)}  # processor time: a busy machine makes nothing look slow
+        scores = {"step_seconds": used / (epochs * steps)}  # processor time, which other processes do not increase
         if job.phase == TEST:
             scores |= dict(zip(("test_loss", "test_acc"), evaluate(network, split.test, task.loss, 512), strict=True))
     return job.trial({"lr": job.lr, "steps": job.steps}, network, history, seconds, scores)
 
 
 def read_inside_trial(trial: Trial) -> Trial:
-    """A trial of a store, if it is one of this study."""
+    """Return a trial of a store, or raise an error if it is not one of this study."""
     check_one_of("phase", trial.key.get("phase"), (SEARCH, TEST))
     check_one_of("host", trial.key.get("host"), HOSTS)
     check_one_of("kind", trial.key.get("kind"), KINDS)
@@ -122,7 +122,7 @@ class InsidePlan:
     cells: tuple[Cell, ...]
     seeds: int = 3
     steps: int = 1000
-    """About how many steps every network is trained."""
+    """Approximate number of training steps of every network."""
 
     @classmethod
     def make(
@@ -135,7 +135,7 @@ class InsidePlan:
         data_dir: str | None = None,
         **options: int,
     ) -> InsidePlan:
-        """Check and resolve what a user asks for; nothing said means all.
+        """Check what a user requests, and fill in the defaults.
 
         Args:
             hosts: names of `HOSTS`.
@@ -162,12 +162,12 @@ class InsidePlan:
         return cls(tuple(cells), **options)
 
     def as_config(self) -> dict[str, Any]:
-        """All that decides the result of a trial, as JSON values."""
+        """Everything that determines the result of a trial, as JSON values."""
         fixed = {"rates": list(RATES), "batch_size": BATCH_SIZE, "weight_decay": WEIGHT_DECAY}
         return {"inside": 1, "steps": self.steps, **fixed}
 
     def jobs(self, cell: Cell, trials: Sequence[Trial]) -> list[InsideJob]:
-        """The trials of a cell that can be named: those of the rates, and once they are there, those of fresh seeds."""
+        """The trials of a cell known so far: those of the rates and, once these are done, those of fresh seeds."""
         searches = [InsideJob(SEARCH, cell, index, lr, self.steps) for index, lr in enumerate(RATES)]
         done = [trial for trial in trials if trial.key["phase"] == SEARCH and cell_of(trial) == cell]
         if len(done) < len(RATES):
@@ -189,22 +189,22 @@ def compare_inside(
     hours: float | None = None,
     observer: Observer = silent,
 ) -> bool:
-    """Run what `folder` lacks of a plan; return whether all of it is there now. The same call resumes.
+    """Run the trials of a plan that `folder` lacks; return whether all are done now. The same call resumes.
 
     Args:
-        folder: the run's folder, made if needed; it may take more hosts and kinds later.
+        folder: the run's folder, created if needed; more hosts and kinds can be added to it later.
         plan: what to compare.
-        workers: where; all cores of this machine by default.
+        workers: where to run; all cores of this machine by default.
         data_dir: a folder to look for data sets in first.
-        hours: begin no trial after this time.
-        observer: told how many trials of each step are there.
+        hours: start no trial after this time.
+        observer: told how many trials of each step are done.
     """
     options: dict[str, Any] = {"workers": workers, "data_dir": data_dir, "hours": hours, "observer": observer}
     return run_rounds(folder, plan.as_config(), functools.partial(_rounds, plan), run_inside_job, **options)
 
 
 def _rounds(plan: InsidePlan, store: RunStore) -> Iterator[tuple[str, list[InsideJob]]]:
-    """The trials that can be named and are not there: hosts on data sets one after the other."""
+    """The missing trials that are known so far, one host and data set after another."""
     for (host, _), cells in itertools.groupby(plan.cells, key=lambda cell: (cell.host, cell.dataset)):
         own = list(cells)
         while jobs := _missing(store, plan, own):

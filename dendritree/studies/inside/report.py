@@ -1,4 +1,4 @@
-"""What the study of parts found: scores against parameters and seconds, and which kind to use at which share."""
+"""Results of the study of parts: scores against parameters and seconds, and which kind to use at which share."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Part:
     kept: float
     """Its mean score, as a share of the original's."""
     slower: float
-    """Its time per step, against the narrower network of its share."""
+    """Its time per step, relative to the narrower network of its share."""
     over_narrow: Difference
-    """Its score less that of the narrower network; p values corrected over all cells."""
+    """Its score minus that of the narrower network; p values are corrected over all cells."""
 
     @property
     def spread(self) -> Spread:
@@ -52,7 +52,7 @@ class Part:
 
 
 def summarize_inside(trials: Sequence[Trial]) -> list[Part]:
-    """The results in a store's trials, of whatever cells were evaluated."""
+    """The results in a store's trials, for all cells that were evaluated."""
     tests: dict[Cell, list[Trial]] = {}
     for trial in trials:
         if trial.key["phase"] == TEST:
@@ -135,7 +135,7 @@ def verdicts(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def write_inside(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
-    """Write what the run in `folder` found, as far as it is, into the same folder; needs the extra `report`."""
+    """Write the results of the run in `folder`, finished or not, into the same folder; needs the extra `report`."""
     with RunStore.open_for_reading(folder) as store:
         if "inside" not in store.config:
             raise FormatError(f"the folder must be of `dendritree compare --inside`: {folder} holds another run")

@@ -89,7 +89,7 @@ def test_a_plan_has_the_original_and_what_was_asked_for():
     ("hosts", "data", "message"),
     [
         (["vit"], "california-housing", "vit reads images of three classes or more with sides"),
-        (["gpt"], "digits", "gpt reads text: digits is something else"),
+        (["gpt"], "digits", "gpt reads text: digits is not text"),
         (["ffn"], "digits", "inside must be one of"),
     ],
 )
