@@ -100,7 +100,9 @@ def _check_learned(config: Mapping[str, Any]) -> None:
 def _classes(config: Mapping[str, Any]) -> Any:
     """Classes in their original type, sorted and unique."""
     kind, values = np.dtype(entry(config, "dtype", str)), entry(config, "values", list)
-    classes = np.array(values, dtype=kind) if kind.kind in CLASS_KINDS else np.empty(0)
+    limits = np.iinfo(kind) if kind.kind in "iu" else None  # numpy 1 would wrap integers around, with a warning
+    fits = limits is None or all(limits.min <= each <= limits.max for each in values if isinstance(each, int))
+    classes = np.array(values, dtype=kind) if fits and kind.kind in CLASS_KINDS else np.empty(0)
     if classes.tolist() != values or len(values) < 2 or len(np.unique(classes)) < len(values):
         raise FormatError(f"classes must be different values of one type, at least two: got {values!r:.60} as {kind}")
     return classes

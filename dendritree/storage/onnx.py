@@ -25,6 +25,8 @@ TOLERANCE = 1e-5
 """Largest difference between the outputs of onnxruntime and of the model, relative to the largest output above 1."""
 MOST_BYTES = 2**31 - 2**20
 """A protobuf file holds less than 2 GiB."""
+MOST_ROWS = 2**31 - 1
+"""For the exporter of torch 2.7, which rejects slices of a batch that may be as long as the largest integer."""
 INPUT, OUTPUT = "input", "output"
 ANY_BATCH = "an ONNX file must take any batch"
 TRIED = (*(2**power for power in range(1, 10)), 1)
@@ -179,7 +181,7 @@ def _program(model: nn.Module, sample: Tensor) -> Any:
                 model,
                 (sample,),
                 dynamo=True,
-                dynamic_shapes=({0: torch.export.Dim("batch")},),
+                dynamic_shapes=({0: torch.export.Dim("batch", max=MOST_ROWS)},),
                 input_names=[INPUT],
                 output_names=[OUTPUT],
                 verbose=False,
