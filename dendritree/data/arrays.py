@@ -59,8 +59,8 @@ def read_inputs(x: Array, image_shape: tuple[int, int, int] | None = None) -> tu
         image_shape: (channels, height, width) if rows of numbers are images.
 
     >>> rows, shape = read_inputs(np.full((5, 4, 6), 255, np.uint8))
-    >>> rows.shape, rows.max(), shape
-    ((5, 24), np.float32(1.0), (1, 4, 6))
+    >>> rows.shape, float(rows.max()), shape
+    ((5, 24), 1.0, (1, 4, 6))
     """
     if x.dtype.kind not in "biuf":
         raise OptionError(f"x must be numbers: got {x.dtype}")
