@@ -81,7 +81,7 @@ def kind_of(activation: Any) -> str | None:
     """The kernels' name of an activation; None if they do not support it or must not replace it."""
     if not isinstance(activation, nn.Module):
         return ACTIVATIONS.get(activation)
-    attributes, kind = vars(activation), type(activation)
+    attributes, kind = activation.__dict__, type(activation)  # torch 2.7 cannot trace `vars`
     if "forward" in attributes or FORWARDS.get(kind) is not kind.forward:
         return None
     for name in HOOKS:
