@@ -109,7 +109,9 @@ def check_float(name: str, value: Any, rule: str, holds: Callable[[float], bool]
     5.0
     """
     try:
-        number = math.nan if isinstance(value, (bool, str)) else float(value)  # torch 2.7 cannot compile bool | str
+        number = (
+            math.nan if isinstance(value, (bool, str)) else float(value)
+        )  # older versions of torch cannot trace bool | str
     except (TypeError, ValueError):
         number = math.nan
     if not holds(number):

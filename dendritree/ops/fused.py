@@ -54,7 +54,7 @@ def obstacle(x: Tensor, weight: Tensor, activation: Any) -> str | None:
     if not HAS_NUMBA:
         return "it needs numba, which is not installed"
     if torch.compiler.is_compiling():
-        return "an export must load without this package" if torch.compiler.is_exporting() else None
+        return "an export must load without this package" if _is_exporting() else None
     if type(x) not in PLAIN_TENSORS or type(weight) not in PLAIN_TENSORS:
         return f"it takes plain tensors, not {type(x).__name__} and {type(weight).__name__}"
     if torch._C._get_tracing_state() is not None:
@@ -62,6 +62,12 @@ def obstacle(x: Tensor, weight: Tensor, activation: Any) -> str | None:
     if is_transformed(x, weight):
         return "torch.func transforms and forward-mode gradients cannot look into it"
     return None
+
+
+def _is_exporting() -> bool:
+    """`torch.compiler.is_exporting()`, which torch 2.8 takes for true in every graph that it compiles: hence the flag."""
+    flag: bool | None = getattr(torch.compiler, "_is_exporting_flag", None)
+    return torch.compiler.is_exporting() if flag is None else flag
 
 
 def is_transformed(*tensors: Tensor) -> bool:
@@ -81,7 +87,7 @@ def kind_of(activation: Any) -> str | None:
     """The kernels' name of an activation; None if they do not support it or must not replace it."""
     if not isinstance(activation, nn.Module):
         return ACTIVATIONS.get(activation)
-    attributes, kind = activation.__dict__, type(activation)  # torch 2.7 cannot trace `vars`
+    attributes, kind = activation.__dict__, type(activation)  # older versions of torch cannot trace `vars`
     if "forward" in attributes or FORWARDS.get(kind) is not kind.forward:
         return None
     for name in HOOKS:

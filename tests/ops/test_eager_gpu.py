@@ -115,7 +115,7 @@ def test_nothing_waits_for_a_made_up_gpu(name, options):
     gradients = torch.cuda.is_available()  # without one autograd has no queue for its device: see the meta device
     layer = LAYERS[name](4, **OPTIONS[options], device="meta")
     if isinstance(layer, DendriticConv2d) and not unfold_is_made_up():
-        pytest.skip("torch's stand-in for `unfold` needs a build for CUDA, and that of torch 2.7 its driver")
+        pytest.skip("torch's stand-in for `unfold` needs a build for CUDA, and older versions of torch its driver")
     with FakeTensorMode(allow_non_fake_inputs=True):  # raises for what an operation would have to wait for
         layer.to_empty(device="cuda")
         x = inputs_of(layer, 5, device="cuda", requires_grad=gradients)
