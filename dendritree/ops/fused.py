@@ -65,7 +65,7 @@ def obstacle(x: Tensor, weight: Tensor, activation: Any) -> str | None:
 
 
 def _is_exporting() -> bool:
-    """`torch.compiler.is_exporting()`, which torch 2.8 takes for true in every graph that it compiles: hence the flag."""
+    """`torch.compiler.is_exporting()`, but for torch 2.8, where that is true in every graph that it compiles."""
     flag: bool | None = getattr(torch.compiler, "_is_exporting_flag", None)
     return torch.compiler.is_exporting() if flag is None else flag
 

@@ -26,7 +26,7 @@ TOLERANCE = 1e-5
 MOST_BYTES = 2**31 - 2**20
 """A protobuf file holds less than 2 GiB."""
 MOST_ROWS = 2**31 - 1
-"""For exporters of older versions of torch, which reject slices of a batch that may be as long as the largest integer."""
+"""For older versions of torch, whose exporter rejects slices of a batch as long as the largest integer."""
 INPUT, OUTPUT = "input", "output"
 ANY_BATCH = "an ONNX file must take any batch"
 TRIED = (*(2**power for power in range(1, 10)), 1)
