@@ -141,6 +141,9 @@ class Section:
 
         >>> Section("speed", "Speed", "", (Column("task"), Column("seconds", "seconds", "seconds"))).shown[0][0]
         1
+        >>> columns = (Column("real", "real"), Column("nothing", "nothing", value=lambda _: None))
+        >>> [column.label for _, column in Section.of("numbers", "Numbers", "", columns, [1j]).shown]
+        ['real']
         """
         labeled = [(place, column) for place, column in enumerate(self.columns) if column.label]
         rows = list(self.rows)

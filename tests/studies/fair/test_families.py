@@ -254,3 +254,9 @@ def test_the_control_of_tied_dendrites_differs_in_nothing_but_their_activation()
 def test_families_that_share_weights_need_images():
     with pytest.raises(OptionError, match="need images: adult has none for 'tied'"):
         ComparisonPlan.make(["adult"], families=["tree", "tied"])
+
+
+@pytest.mark.parametrize(("data", "strides"), [("mnist", {2}), ("digits", {1, 2})])
+def test_convolutions_move_by_two_pixels_on_wide_images(data, strides):
+    cell = Cell(Task.parse(data), 9000, "conv")
+    assert {draw_choice(cell, index).arguments["stride"] for index in range(12)} == strides
