@@ -189,11 +189,13 @@ class Forest(EdgeList):
     def describe(self) -> str:
         """Describe the forest in one line: trees, synapses, dendrites by level."""
         sizes = np.bincount(self.height_of_node)[1:].tolist()
-        trees, shared = f"{self.neurons} unequal trees", 1
+        trees, shared, different = f"{self.neurons} unequal trees", 1, 1
         if self._trees_look_equal():
             trees, shared = f"{self.neurons} tree{'s' if self.neurons > 1 else ''}", self.neurons
+            different = int(self.is_template[self.roots].sum())
+            trees += "" if different == self.neurons else f" ({different:,} different)"
         dendrites = " + ".join(f"{size // shared:,}" for size in sizes)
-        tied = "" if self.template is None else f", {self.biases // shared:,} of them with weights of their own"
+        tied = "" if self.template is None else f", {self.biases // different:,} of them with weights of their own"
         return f"{trees} of {self.synapses // shared:,} synapses, {dendrites} dendrites{tied}"
 
     def _trees_look_equal(self) -> bool:

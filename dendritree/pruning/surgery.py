@@ -113,10 +113,12 @@ def _cut_layer(layer: DendriticLayer, part: Measured, keep: BoolArray) -> None:
     if layer.bias is not None:
         layer.bias.copy_(torch.from_numpy(bias[nodes][pruned.is_template]))
     if pruned.template is not None and layer.bias is not None:
-        # Tied dendrites were corrected by the mean of what each lost; the rest goes to the roots, which are not tied.
+        # Tied dendrites were corrected by the mean of what each lost; the rest goes to the roots, or its mean if roots
+        # are tied too.
         at_rest = trace(copy.deepcopy(layer).double(), torch.from_numpy(part.rows[: forest.in_features])).sums
-        rest = part.sums[forest.roots] - at_rest[pruned.roots.tolist()].numpy()
-        layer.bias[pruned.bias_of_node[pruned.roots].tolist()] += torch.from_numpy(rest).to(layer.bias)
+        rest = np.zeros(pruned.nodes)
+        rest[pruned.roots] = part.sums[forest.roots] - at_rest[pruned.roots.tolist()].numpy()
+        layer.bias += torch.from_numpy(_mean_of_tied(pruned, rest)[pruned.is_template]).to(layer.bias)
 
 
 def _mean_of_tied(forest: Forest, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -114,15 +114,22 @@ class Tied(Windows):
     image is drawn for each neuron, all places about equally often. The root has weights of its own, one per copy. So
     `branching=[27, 4]` is a dendrite of 27 synapses at 4 places: 27 + 4 weights and 2 biases for 112 edges.
 
+    With `shared_by`, whole trees are copies too, as the filters of a convolution are: neurons 0, 1, 2, ... of each group
+    of that size have the same weights, those of the root included, and their grids are spread evenly over the image.
+
     Args:
         window: side of the square windows, in pixels; at most the side of the image is used.
         stride: pixels from one window of the grid to the next; fewer if the grid would not fit the image.
         image_shape: (channels, height, width); a square image of one channel by default.
         seed: of the draw; None draws it from torch's generator.
+        shared_by: number of neurons that share the weights of one tree. The last group of a layer may be smaller.
 
     >>> forest = Forest.grow([2, 4])  # two synapses per dendrite, at four places
     >>> Tied(window=2, stride=2, seed=0).index(forest, 16).reshape(4, 2).tolist()
     [[5, 4], [7, 6], [13, 12], [15, 14]]
+    >>> forest = Forest.grow([2, 4], neurons=8)  # two trees, each at four places of the image
+    >>> forest.tied(Tied(window=2, shared_by=4, seed=0).attach(forest, 64).template).parameters()
+    16
     """
 
     name: ClassVar[str] = "tied"
@@ -130,10 +137,12 @@ class Tied(Windows):
     stride: int = 3
     image_shape: tuple[int, int, int] | None = None
     seed: int | None = None
+    shared_by: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_int("stride", self.stride)
+        check_int("shared_by", self.shared_by)
 
     def fan_in(self, in_features: int, out_features: int) -> int:
         """The pixels of four windows."""
@@ -146,15 +155,15 @@ class Tied(Windows):
         [0, 0, 0, 0, 4]
         """
         image, random = self.image(in_features), generator(self.seed)
-        copy, template = _copies(forest)
+        copy, template = _copies(forest, self.shared_by)
         side, stride, (rows, columns) = self._grid(int(copy.max()) + 1, image)
         free = (image[1] - side[0] - (rows - 1) * stride[0] + 1, image[2] - side[1] - (columns - 1) * stride[1] + 1)
-        top, left = (corner[forest.neuron_of_node] for corner in deal_corners(forest.neurons, free, random))
+        top, left = (corner[forest.neuron_of_node] for corner in self._corners(forest.neurons, free, random))
         top, left = top + copy // columns * stride[0], left + copy % columns * stride[1]
 
-        # Pixels of a window are drawn for first copies; the others read the same pixels of their own, edge by edge.
-        node, neuron = dendrite_of_synapse(forest), forest.neuron_of_synapse
-        first, pixel = copy[node] == 0, np.zeros(forest.edges, dtype=np.int64)
+        # Pixels of a window are drawn for templates; their copies read the same pixels of their own, edge by edge.
+        node, neuron = dendrite_of_synapse(forest), forest.neuron_of_synapse // self.shared_by
+        first, pixel = template[node] == node, np.zeros(forest.edges, dtype=np.int64)
         hands = deal_hands(np.bincount(neuron[first]), image[0] * side[0] * side[1], random)
         pixel[forest.synapse_edges[first]] = ungrouped(neuron[first], hands)
         pixel = pixel[forest.synapse_edges + (forest.offsets[template] - forest.offsets[:-1])[node]]
@@ -164,6 +173,18 @@ class Tied(Windows):
         windows = np.zeros((forest.nodes, 4), dtype=np.int32)
         windows[node, 0], windows[node, 1], windows[node, 2:] = top[node], left[node], side
         return Attachment(((channel * image[1] + y) * image[2] + x).astype(np.int32), windows, template)
+
+    def _corners(self, neurons: int, places: tuple[int, int], random: np.random.Generator) -> tuple[Integers, Integers]:
+        """Upper left corners of the neurons' grids: drawn, or spread evenly for the neurons that share a tree."""
+        if self.shared_by == 1:
+            return deal_corners(neurons, places, random)
+        counts = _rows_and_columns(self.shared_by, places)
+        ranks = np.divmod(np.arange(neurons) % self.shared_by, counts[1])
+        spread = []
+        for rank, count, place in zip(ranks, counts, places, strict=True):
+            share = rank / (count - 1) if count > 1 else np.full(neurons, 0.5)  # of the way from edge to edge
+            spread.append(np.rint((place - 1) * share).astype(np.int64))
+        return spread[0], spread[1]
 
     def _grid(
         self, copies: int, image: tuple[int, int, int]
@@ -183,7 +204,23 @@ class Tied(Windows):
         return sides, (strides[0], strides[1]), counts
 
 
-def _copies(forest: Forest) -> tuple[IntArray, IntArray]:
+def _rows_and_columns(count: int, places: tuple[int, int]) -> tuple[int, int]:
+    """The rows and columns of a grid of `count` corners whose shape is closest to that of the area they may lie in.
+
+    >>> _rows_and_columns(16, (20, 20)), _rows_and_columns(32, (16, 44)), _rows_and_columns(3, (1, 9))
+    ((4, 4), (4, 8), (1, 3))
+    """
+    fitting = [(rows, count // rows) for rows in range(1, count + 1) if count % rows == 0]
+    fitting = [grid for grid in fitting if grid[0] <= places[0] and grid[1] <= places[1]]
+    if not fitting:
+        raise ShapeError(
+            f"shared_by must leave room for a grid of {count} neurons, each at its own place: got {places[0]} x "
+            f"{places[1]} places"
+        )
+    return min(fitting, key=lambda grid: abs(math.log(grid[0] / grid[1] / (places[0] / places[1]))))
+
+
+def _copies(forest: Forest, shared_by: int) -> tuple[IntArray, IntArray]:
     """For each node, the number of the copy it belongs to (-1 for a root), and its template."""
     head = np.full(forest.nodes, -1)  # the child of a root that a node belongs to
     for _, child, parent in forest.descend():
@@ -193,7 +230,8 @@ def _copies(forest: Forest) -> tuple[IntArray, IntArray]:
     copy = np.append(-1, rank_in_group(neuron[heads[1:]]))[branch]
     first = np.full((forest.neurons, place.max() + 1), -1)
     first[neuron[copy == 0], place[copy == 0]] = np.flatnonzero(copy == 0)
-    template = np.where(copy < 0, np.arange(forest.nodes), first[neuron, place])
+    owner = neuron - neuron % shared_by  # the neuron whose weights a neuron has
+    template = np.where(copy < 0, forest.roots[owner], first[owner, place])
 
     # In equal branches, an edge and that of its template both read a synapse, or the dendrite at the same place.
     child = forest.source - forest.in_features

@@ -25,6 +25,8 @@ WEIGHT_DECAYS = (0.0, 0.05)
 WIDE_IMAGE = 20
 """Side of an image, in pixels, from which convolutions have a stride of 2: with 1, a training step takes four times as
 long, and with 2 it already takes about ten times as long as one of tied trees."""
+SHARED_BY = (1, 9, 16, 25)
+"""How many neurons share a tied tree; squares, and 1 for a tree of every neuron's own."""
 ATTEMPTS = 200
 
 
@@ -125,16 +127,19 @@ def _tree(random: np.random.Generator, task: Task) -> dict[str, Any]:
 
 
 def _tied(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    """Copies of a dendrite at places that overlap, touch or lie apart."""
+    """Copies of a dendrite at places that overlap, touch or lie apart, in neurons that may be copies too."""
     channels, height, width = _image(task)
     side = min(int(_pick(random, 3, 4, 5, 6, 7)), height - 2, width - 2)
     synapses = min(_synapses(random, task), channels * side**2)
-    most = (min(height, width) - side + 1) ** 2  # every copy has a place of its own
-    wiring = Tied(side, int(random.integers(1, 5)), task.image_shape)
+    room = min(height, width) - side
+    copies = min(int(_pick(random, 4, 9, 16, 25)), (room + 1) ** 2)  # every copy has a place of its own
+    steps = math.isqrt(copies - 1)  # from the first to the last copy along a side
+    stride = min(int(random.integers(1, 5)), room // max(1, steps))
+    fitting = [neurons for neurons in SHARED_BY if math.isqrt(neurons) <= room - steps * stride + 1]
     return _common(random) | {
         "shape": (1.0,),
-        "branching": [synapses, min(int(_pick(random, 4, 9, 16, 25)), most)],
-        "wiring": wiring,
+        "branching": [synapses, copies],
+        "wiring": Tied(side, stride, task.image_shape, shared_by=int(_pick(random, *fitting))),
         "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
         "rewired": _pick(random, 0.0, 0.3),
     }

@@ -21,7 +21,7 @@ from ...wiring import Local
 from .blocks import BlockLinear, Gated, Largest, Nearby, Shift, Shuffle
 
 GROUPS = 4
-"""Blocks of block-diagonal matrices, and groups of convolutions."""
+"""Blocks of block-diagonal matrices, and groups of convolutions, if the size of the original is a multiple of it."""
 UP_SYNAPSES = 16
 """Inputs that a neuron reads if a dense layer follows."""
 REACH = 3
@@ -79,9 +79,10 @@ def _low_rank(place: Place, width: int) -> nn.Module:
 
 
 def _blocks(place: Place, width: int) -> nn.Module:
-    hidden = GROUPS * width
-    up, down = BlockLinear(place.size, hidden, blocks=GROUPS), BlockLinear(hidden, place.size, blocks=GROUPS)
-    return nn.Sequential(up, nn.GELU(), Shuffle(GROUPS, -1), down, Shuffle(GROUPS, -1))
+    size = place.size
+    blocks = min((part for part in range(2, size + 1) if size % part == 0), key=lambda part: abs(part - GROUPS))
+    up, down = BlockLinear(size, blocks * width, blocks=blocks), BlockLinear(blocks * width, size, blocks=blocks)
+    return nn.Sequential(up, nn.GELU(), Shuffle(blocks, -1), down, Shuffle(blocks, -1))
 
 
 def _neurons(place: Place, width: int, *, tree: bool) -> nn.Module:
