@@ -114,8 +114,8 @@ class Tied(Windows):
     image is drawn for each neuron, all places about equally often. The root has weights of its own, one per copy. So
     `branching=[27, 4]` is a dendrite of 27 synapses at 4 places: 27 + 4 weights and 2 biases for 112 edges.
 
-    With `shared_by`, whole trees are copies too, as the filters of a convolution are: neurons 0, 1, 2, ... of each group
-    of that size have the same weights, those of the root included, and their grids are spread evenly over the image.
+    With `shared_by`, whole trees are copies too, like a filter of a convolution: each group of that many consecutive
+    neurons has one set of weights, those of the root included, and their grids are spread evenly over the image.
 
     Args:
         window: side of the square windows, in pixels; at most the side of the image is used.

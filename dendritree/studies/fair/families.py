@@ -109,11 +109,15 @@ def _layers(random: np.random.Generator, task: Task) -> tuple[float, ...]:
     return (1.0,) if task.image_shape is not None else _pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5))
 
 
+def _few_outputs(task: Task) -> bool:
+    """Whether read-outs are cheap; with many outputs, the best neurons are few and have many dendrites."""
+    return task.out_features <= 20
+
+
 def _branching(random: np.random.Generator, task: Task, synapses: int) -> list[Any]:
     """A soma with dendrites only, or one with dendrites and synapses of its own (a bypass)."""
     if random.random() < 0.5:
-        few = task.out_features <= 20  # many outputs: read-outs are expensive, somas with many dendrites cheap
-        return [synapses, int(_pick(random, *((2, 2, 3, 4) if few else (2, 4, 6, 8))))]
+        return [synapses, int(_pick(random, *((2, 2, 3, 4) if _few_outputs(task) else (2, 4, 6, 8))))]
     dendrite = [max(2, round(synapses * float(_pick(random, 0.3, 0.5, 1.0))))]
     return [synapses, *[dendrite] * int(_pick(random, 1, 1, 2))]
 
@@ -135,7 +139,8 @@ def _tied(random: np.random.Generator, task: Task) -> dict[str, Any]:
     copies = min(int(_pick(random, 4, 9, 16, 25)), (room + 1) ** 2)  # every copy has a place of its own
     steps = math.isqrt(copies - 1)  # from the first to the last copy along a side
     stride = min(int(random.integers(1, 5)), room // max(1, steps))
-    fitting = [neurons for neurons in SHARED_BY if math.isqrt(neurons) <= room - steps * stride + 1]
+    shared_by = SHARED_BY if _few_outputs(task) else (1,)  # the read-outs of neurons that share are not shared
+    fitting = [neurons for neurons in shared_by if math.isqrt(neurons) <= room - steps * stride + 1]
     return _common(random) | {
         "shape": (1.0,),
         "branching": [synapses, copies],
