@@ -36,9 +36,10 @@ def prune(
     """A smaller copy of a layer or model, without the synapses and branches that matter least.
 
     A removed part is replaced by its response to the reference input, added to a bias, so that the smaller layer
-    responds to the reference as the whole one does. A dendrite without children is removed too; a neuron that loses
-    everything becomes constant, and keeps one synapse of weight 0. Trees become unequal; `save`, `load`, `state_dict`
-    and training work as for any other layer.
+    responds to the reference as the whole one does; neurons that share all their weights (`Tied(shared_by=...)`) do so
+    on average. A dendrite without children is removed too; a neuron that loses everything becomes constant, and keeps
+    one synapse of weight 0. Trees become unequal; `save`, `load`, `state_dict` and training work as for any other
+    layer.
 
     Args:
         model: a `DendriticLayer`, or a model that `explain` accepts and that uses each dendritic layer once. All its
@@ -143,7 +144,7 @@ def _size(part: Measured, keep: BoolArray) -> int:
     constants."""
     forest = part.layer.forest
     edges, nodes = _kept(forest, keep)
-    silent = int((~nodes[forest.roots]).sum())
+    silent = len(np.unique(forest.bias_of_node[forest.roots[~nodes[forest.roots]]]))  # tied roots are one
     has_bias = part.layer.bias is not None or bool(part.rows.any())
     weights, biases = len(np.unique(forest.weight_of_edge[edges])), len(np.unique(forest.bias_of_node[nodes]))
     return weights + silent + (biases + silent if has_bias else 0)

@@ -210,14 +210,18 @@ def _rows_and_columns(count: int, places: tuple[int, int]) -> tuple[int, int]:
     >>> _rows_and_columns(16, (20, 20)), _rows_and_columns(32, (16, 44)), _rows_and_columns(3, (1, 9))
     ((4, 4), (4, 8), (1, 3))
     """
-    fitting = [(rows, count // rows) for rows in range(1, count + 1) if count % rows == 0]
-    fitting = [grid for grid in fitting if grid[0] <= places[0] and grid[1] <= places[1]]
-    if not fitting:
+
+    def grids(count: int) -> list[tuple[int, int]]:
+        every = [(rows, count // rows) for rows in range(1, places[0] + 1) if count % rows == 0]
+        return [grid for grid in every if grid[1] <= places[1]]
+
+    if not grids(count):
+        fewer = next(n for n in range(min(count, places[0] * places[1]), 0, -1) if grids(n))
         raise ShapeError(
-            f"shared_by must leave room for a grid of {count} neurons, each at its own place: got {places[0]} x "
-            f"{places[1]} places"
+            f"shared_by must fill a grid of neurons, each at its own place: {count} do not fit {places[0]} x {places[1]}"
+            f" places, {fewer} would"
         )
-    return min(fitting, key=lambda grid: abs(math.log(grid[0] / grid[1] / (places[0] / places[1]))))
+    return min(grids(count), key=lambda grid: abs(math.log(grid[0] / grid[1] / (places[0] / places[1]))))
 
 
 def _copies(forest: Forest, shared_by: int) -> tuple[IntArray, IntArray]:

@@ -18,9 +18,9 @@ from dendritree.tree import Forest
 from dendritree.wiring import Tied
 
 
-def tied_layer(neurons=5, branching=(6, 4), seed=0, **options):
+def tied_layer(neurons=5, branching=(6, 4), seed=0, shared_by=1, **options):
     torch.manual_seed(seed)
-    wiring = Tied(3, 2, (2, 8, 8), seed=seed)
+    wiring = Tied(3, 2, (2, 8, 8), seed=seed, shared_by=shared_by)
     return DendriticLayer(128, neurons, branching=list(branching), wiring=wiring, **options)
 
 
@@ -41,17 +41,17 @@ def untied_twin(layer):
 @given(
     branching=st.sampled_from([(2, 2), (5, 2), (6, 4), (2, 3, 4), (18, 9)]),
     neurons=st.integers(1, 6),
+    shared_by=st.sampled_from([1, 2, 4]),
     batch=st.integers(0, 20),
     seed=st.integers(0, 9),
     activation=st.sampled_from(["leaky_relu", "tanh", "relu", None]),
     root_activation=st.booleans(),
 )
 def test_all_backends_give_the_sums_of_the_untied_gradients(
-    branching, neurons, batch, seed, activation, root_activation
+    branching, neurons, shared_by, batch, seed, activation, root_activation
 ):
-    layer = tied_layer(
-        neurons, branching, seed, activation=activation, root_activation=root_activation, dtype=torch.float64
-    )
+    options = {"activation": activation, "root_activation": root_activation, "dtype": torch.float64}
+    layer = tied_layer(neurons, branching, seed, shared_by, **options)
     twin, forest = untied_twin(layer), layer.forest
     x = torch.randn(batch, 128, dtype=torch.float64, requires_grad=True)
     pull = torch.randn(batch, neurons, dtype=torch.float64)
@@ -131,16 +131,18 @@ def test_an_untied_layer_rejects_a_tied_state():
         DendriticLayer(128, 5, branching=[6, 4], wiring=wiring).load_state_dict(damaged)
 
 
-def test_save_and_load(tmp_path):
-    layer, x = tied_layer(), torch.randn(3, 128)
+@pytest.mark.parametrize("shared_by", [1, 4])
+def test_save_and_load(tmp_path, shared_by):
+    layer, x = tied_layer(shared_by=shared_by), torch.randn(3, 128)
     save(layer, tmp_path / "model")
     again = load(tmp_path / "model")
     assert torch.equal(again(x), layer(x))
     assert again.forest == layer.forest
 
 
-def test_explanations_add_up():
-    layer, x = tied_layer(), torch.randn(4, 128)
+@pytest.mark.parametrize("shared_by", [1, 4])
+def test_explanations_add_up(shared_by):
+    layer, x = tied_layer(shared_by=shared_by), torch.randn(4, 128)
     found = explain(layer, x)
     torch.testing.assert_close(
         found.synapses.sum(-1).sum(), (found.output - found.baseline).sum(), rtol=1e-8, atol=1e-8
@@ -165,8 +167,20 @@ def test_pruned_dendrites_stay_tied_and_answer_the_reference_alike(budget):
         assert small.forest.weights < small.forest.edges
 
 
-def test_a_threshold_of_0_changes_nothing():
-    layer, x = tied_layer(dtype=torch.float64), torch.randn(30, 128).double()
+@pytest.mark.parametrize("budget", [20, 16, 8])
+def test_pruned_neurons_that_share_a_tree_answer_the_reference_alike_on_average(budget):
+    layer = tied_layer(8, shared_by=4, dtype=torch.float64)
+    examples, reference = torch.randn(30, 128).double(), torch.randn(128).double()
+    small = prune(layer, budget=budget, examples=examples, reference=reference)
+    assert sum(p.numel() for p in small.parameters()) <= budget
+    assert (small.forest.template[small.forest.roots] == small.forest.roots[[0, 0, 0, 0, 4, 4, 4, 4]]).all()
+    sums = [trace(of, reference[None]).sums[0, of.forest.roots.tolist()].reshape(2, 4).mean(1) for of in (layer, small)]
+    torch.testing.assert_close(*sums)
+
+
+@pytest.mark.parametrize("shared_by", [1, 4])
+def test_a_threshold_of_0_changes_nothing(shared_by):
+    layer, x = tied_layer(shared_by=shared_by, dtype=torch.float64), torch.randn(30, 128).double()
     with torch.no_grad():
         layer.weight[3] = 0.0  # a synapse that is silent at all four places
     small = prune(layer, threshold=0.0, examples=x)
@@ -194,6 +208,17 @@ def test_synapses_of_copies_move_together():
     assert all(((place >= 0) & (place < 3)).all() for place in inside)
 
 
+def test_synapses_of_neurons_that_share_a_tree_move_together():
+    layer = tied_layer(6, shared_by=4)
+    moved = rewire(layer, 0.5, where="window", random=np.random.default_rng(0))
+    assert len(moved) == 2 * 3  # of two different trees
+    inputs, windows = layer.forest.synapse_inputs.reshape(6, 24), layer.windows
+    assert (inputs[:4] - inputs[:4, :1] == inputs[0] - inputs[0, 0]).all()
+    rest = (inputs % 64).reshape(24, 6)
+    for place, corner in ((rest // 8, windows[:24, :1]), (rest % 8, windows[:24, 1:2])):
+        assert ((place >= corner) & (place < corner + 3)).all()
+
+
 def test_tied_synapses_move_in_their_windows_alone():
     with pytest.raises(OptionError, match="where must be 'window' for tied dendrites"):
         rewire(tied_layer(), 0.5)
@@ -209,8 +234,9 @@ def test_the_authors_matrices_hold_every_edge_and_cannot_be_loaded():
         load_masked(layer, state)
 
 
-def test_compiled_and_copied_layers_agree():
-    layer, x = tied_layer(), torch.randn(3, 128)
+@pytest.mark.parametrize("shared_by", [1, 4])
+def test_compiled_and_copied_layers_agree(shared_by):
+    layer, x = tied_layer(shared_by=shared_by), torch.randn(3, 128)
     assert torch.equal(copy.deepcopy(layer)(x), layer(x))
     exported = torch.export.export(layer.eval(), (x,)).module()
     torch.testing.assert_close(exported(x), layer(x))
@@ -221,6 +247,31 @@ def test_k_trees_of_tied_branches():
     assert layer.forest.weights == 5 * (2 * (6 + 4) + 2)
     x = torch.randn(3, 128)
     torch.testing.assert_close(layer(x), untied_twin(layer)(x))
+
+
+def test_k_trees_of_neurons_that_share_them():
+    layer = tied_layer(8, shared_by=4, repeats=2)
+    assert layer.forest.weights == 2 * 2 * (6 + 4) + 8 * 2  # two different neurons of two trees, a soma for each
+    x = torch.randn(3, 128)
+    torch.testing.assert_close(layer(x), untied_twin(layer)(x))
+
+
+def test_a_layer_of_shared_trees_is_a_convolution_of_them():
+    """The same weights slid over the image: an independent way to the same numbers."""
+    torch.manual_seed(0)
+    layer = DendriticLayer(256, 8, branching=[6, 4], wiring=Tied(3, 2, (1, 16, 16), seed=0, shared_by=4))
+    x = torch.randn(7, 1, 16, 16)
+    found = layer(x.flatten(1)).reshape(7, 2, 2, 2)
+    for tree in range(2):
+        own, first = layer.forest.neuron_of_node == 4 * tree, layer.windows[16 * tree]
+        kernel = torch.zeros(1, 1, 3, 3)
+        pixel = layer.forest.synapse_inputs.reshape(8, 4, 6)[4 * tree, 0]
+        kernel[0, 0, pixel // 16 - first[0], pixel % 16 - first[1]] = layer.weight.detach()[6 * tree : 6 * tree + 6]
+        biases = layer.node_bias[torch.from_numpy(own)]
+        dendrites = layer.activation(nn.functional.conv2d(x, kernel, biases[:1]))
+        soma = layer.weight.detach()[12 + 4 * tree : 16 + 4 * tree].reshape(1, 1, 2, 2)
+        somata = layer.activation(nn.functional.conv2d(dendrites, soma, biases[-1:], dilation=2))
+        torch.testing.assert_close(found[:, tree], somata[:, 0, ::11, ::11])  # the corners: from edge to edge
 
 
 def test_dropout_silences_each_place_on_its_own():

@@ -48,6 +48,55 @@ def test_copies_read_the_same_pixels_of_windows_one_stride_apart(
     ]
 
 
+@given(
+    groups=st.integers(1, 3),
+    missing=st.integers(0, 3),
+    shared_by=st.sampled_from([2, 4, 6, 9]),
+    branching=st.sampled_from([(2, 2), (4, 4), (2, 2, 3)]),
+    size=st.tuples(st.integers(10, 14), st.integers(10, 20)),
+    seed=st.integers(0, 99),
+)
+def test_neurons_that_share_a_tree_read_the_same_pixels_elsewhere(groups, missing, shared_by, branching, size, seed):
+    neurons = max(1, groups * shared_by - missing)  # the last group may be smaller
+    forest = Forest.grow(list(branching), neurons=neurons)
+    wiring = Tied(3, 2, (2, *size), seed, shared_by=shared_by)
+    attached = wiring.attach(forest, 2 * size[0] * size[1])
+    tied = forest.tied(attached.template)
+    alone = Forest.grow(list(branching)).tied(Tied(3, 2, seed=0).attach(Forest.grow(list(branching)), 400).template)
+    assert tied.weights == -(-neurons // shared_by) * alone.weights
+    assert tied.biases == -(-neurons // shared_by) * alone.biases
+    assert (attached.template[forest.roots] == forest.roots[np.arange(neurons) // shared_by * shared_by]).all()
+    of_neuron = attached.inputs.reshape(neurons, -1)
+    for group in range(0, neurons, shared_by):
+        own = of_neuron[group : group + shared_by]
+        assert (own - own[:, :1] == own[0] - own[0, 0]).all()  # the whole tree, moved
+        assert len(set(own[:, 0])) == len(own)  # each neuron at a place of its own
+    windows = attached.windows[attached.windows[:, 2] > 0]
+    if neurons >= shared_by > 3 and shared_by != 6:  # from edge to edge
+        assert windows[:, :2].min(0).tolist() == [0, 0]
+        assert (windows[:, :2] + windows[:, 2:]).max(0).tolist() == list(size)
+
+
+def test_neurons_that_share_a_tree_lie_in_a_grid_of_the_shape_of_the_image():
+    attached = Tied(3, 1, (1, 9, 18), seed=0, shared_by=8).attach(Forest.grow([2, 4], neurons=8), 162)
+    corners = attached.windows[:32:4, :2]  # of the first window of each
+    assert corners.tolist() == [[top, left] for top in (0, 5) for left in (0, 5, 9, 14)]
+
+
+def test_a_single_row_of_neurons_lies_in_the_middle():
+    attached = Tied(3, 1, (1, 5, 30), seed=0, shared_by=5).attach(Forest.grow([2, 4], neurons=5), 150)
+    corners = attached.windows[:20:4, :2]
+    assert corners[:, 0].tolist() == [0] * 5  # of two free rows, the first
+    assert corners[:, 1].tolist() == [0, 6, 13, 20, 26]
+
+
+def test_an_image_must_have_room_for_the_neurons_that_share_a_tree():
+    with pytest.raises(ShapeError, match=r"16 do not fit 3 x 3 places, 9 would"):
+        Tied(2, 2, shared_by=16).attach(Forest.grow([2, 4], neurons=16), 36)
+    with pytest.raises(ShapeError, match=r"5 do not fit 3 x 3 places, 4 would"):
+        Tied(2, 2, shared_by=5).attach(Forest.grow([2, 4], neurons=16), 36)
+
+
 def test_pixels_of_a_window_are_drawn_without_repetition():
     index = Tied(3, 2, (2, 9, 9), seed=1).index(Forest.grow([18, 4], neurons=5), 162)
     assert all(len(set(dendrite)) == 18 for dendrite in index.reshape(20, 18).tolist())
@@ -125,6 +174,14 @@ def test_a_template_is_an_earlier_node(template, rule):
 def test_a_template_has_as_many_children():
     with pytest.raises(ShapeError, match="node 1 has 2, node 0 has 3"):
         Forest.grow(3, fan_in=5, ragged=True).tied([0, 0, 2])
+
+
+def test_a_forest_says_how_many_of_its_trees_differ():
+    forest = Forest.grow([2, 4], neurons=6)
+    shared = forest.tied(Tied(2, 2, shared_by=4, seed=0).attach(forest, 100).template)
+    assert shared.describe() == (
+        "6 trees (2 different) of 8 synapses, 4 + 1 dendrites, 2 of them with weights of their own"
+    )
 
 
 def test_joined_forests_keep_their_ties():

@@ -228,8 +228,15 @@ def test_copies_of_a_dendrite_find_their_places_on_a_small_image():
     task = Task.parse("digits")
     drawn = [FAMILIES["tied"].draw(np.random.default_rng(seed), task) for seed in range(40)]
     for options in drawn:
-        options["wiring"].attach(Forest.grow(options["branching"]), task.in_features)
+        options["wiring"].attach(Forest.grow(options["branching"], neurons=30), task.in_features)
     assert {options["branching"][1] for options in drawn} == {4, 9, 16, 25}
+
+
+@pytest.mark.parametrize(("data", "sizes"), [("mnist", {1, 9, 16, 25}), ("mnist-pairs", {1})])
+def test_trees_are_shared_between_neurons_where_read_outs_are_cheap(data, sizes):
+    task = Task.parse(data)
+    drawn = [FAMILIES["tied"].draw(np.random.default_rng(seed), task)["wiring"] for seed in range(40)]
+    assert {wiring.shared_by for wiring in drawn} == sizes
 
 
 def test_dendrites_of_filters_have_two_synapses_even_in_the_smallest_patch():

@@ -36,6 +36,13 @@ def test_a_part_keeps_shapes_and_fills_its_share(kind, name, divisor):
     assert (0.1 if most else 0.5) / divisor < parameters_of(part) / original <= 1 / divisor
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].rows])
+def test_a_row_may_have_any_number_of_features(kind):
+    place = Place("rows", 49, 98, plane=(7, 7))  # the patches of an image of 28 x 28 pixels
+    x = torch.randn(3, 5, 49)
+    assert make_part(kind, place, 1 / 3)(x).shape == x.shape
+
+
 def test_the_original_is_a_plain_block():
     part = make_part("narrow", Place("rows", 8, 24), 1.0)
     assert [type(step) for step in part] == [nn.Linear, nn.GELU, nn.Linear]
