@@ -218,8 +218,8 @@ def _rows_and_columns(count: int, places: tuple[int, int]) -> tuple[int, int]:
     if not grids(count):
         fewer = next(n for n in range(min(count, places[0] * places[1]), 0, -1) if grids(n))
         raise ShapeError(
-            f"shared_by must fill a grid of neurons, each at its own place: {count} do not fit {places[0]} x {places[1]}"
-            f" places, {fewer} would"
+            "shared_by must fill a grid of neurons, each at its own place: "
+            f"{count} do not fit {places[0]} x {places[1]} places, {fewer} would"
         )
     return min(grids(count), key=lambda grid: abs(math.log(grid[0] / grid[1] / (places[0] / places[1]))))
 
