@@ -21,9 +21,9 @@ MANY_OUTPUTS = 50
 MERGED_DENDRITES = 6
 WINDOW = 9
 SMALL_SYNAPSES, LARGE_SYNAPSES, LARGE_BUDGET = 25, 36, 8000
-TIED_WINDOW = 5
-GRAY, COLOR = (9, 16, 2), (16, 25, 3)
-"""For images without and with color: synapses of a tied dendrite, number of its copies (a square), and stride."""
+TIED_WINDOW, TIED_STRIDE, SHARED_BY = 5, 2, 16
+GRAY, COLOR = (9, 16), (16, 25)
+"""For images without and with color: synapses of a tied dendrite, and the number of its copies, a square."""
 TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
 
 
@@ -46,8 +46,9 @@ def dendritic_preset(
         in_features: number of inputs.
         out_features: number of outputs.
         budget: largest number of parameters, such as 8000 or "8k".
-        image_shape: (channels, height, width) if the inputs are the pixels of an image; they are then wired locally,
-            and the dendrites of a tree share their weights (`Tied`) if the image has room for their copies.
+        image_shape: (channels, height, width) if the inputs are the pixels of an image; they are then wired locally.
+            With fewer than 50 outputs, dendrites share their weights (`Tied`), and so do neurons at different places,
+            if the image has room for the copies.
         neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did better on Adult.
         dropout: probability of silencing a hidden neuron's output while training.
         output: `"logits"` or `"probabilities"`.
@@ -98,6 +99,23 @@ def preset_options(
     return options | {"hidden": hidden}
 
 
+def tied_preset(shape: tuple[int, int, int], out_features: int) -> tuple[list[int], Tied] | None:
+    """The tree and the wiring of the best known neurons with tied dendrites; None if there are better ones.
+
+    Neurons share whole trees if the image has room for them next to each other.
+
+    >>> tied_preset((3, 32, 32), 10)
+    ([16, 25], Tied(window=5, stride=2, image_shape=(3, 32, 32), seed=None, shared_by=16))
+    """
+    if out_features >= MANY_OUTPUTS:
+        return None
+    for synapses, copies in (GRAY,) if shape[0] == 1 else (COLOR, GRAY):
+        if min(shape[1:]) >= TIED_WINDOW + TIED_STRIDE * (math.isqrt(copies) - 1):
+            sizes = {"window": TIED_WINDOW, "stride": TIED_STRIDE, "copies": copies, "shared_by": SHARED_BY}
+            return [synapses, copies], Tied.fitted(shape, **sizes)[0]
+    return None
+
+
 def _architecture(
     in_features: int, out_features: int, budget: int, shape: tuple[int, int, int] | None, neurons: str
 ) -> tuple[list[Any], Wiring]:
@@ -106,10 +124,9 @@ def _architecture(
         synapses = max(2, min(in_features, TABLE_SYNAPSES))
         return ([synapses, TABLE_DENDRITES] if neurons == "tree" else [synapses]), Random()
     channels, height, width = shape
-    if neurons == "tree" and out_features < MANY_OUTPUTS:
-        for synapses, copies, stride in (GRAY,) if channels == 1 else (COLOR, GRAY):
-            if min(height, width) >= TIED_WINDOW + stride * (math.isqrt(copies) - 1):
-                return [synapses, copies], Tied(TIED_WINDOW, stride, shape)
+    tied = tied_preset(shape, out_features)
+    if neurons == "tree" and tied is not None:
+        return tied
     window = min(WINDOW, height, width)
     synapses = min(SMALL_SYNAPSES if budget < LARGE_BUDGET else LARGE_SYNAPSES, max(2, channels * window**2))
     wiring = Local(window=window, image_shape=shape)

@@ -119,7 +119,7 @@ def _cut_layer(layer: DendriticLayer, part: Measured, keep: BoolArray) -> None:
         at_rest = trace(copy.deepcopy(layer).double(), torch.from_numpy(part.rows[: forest.in_features])).sums
         rest = np.zeros(pruned.nodes)
         rest[pruned.roots] = part.sums[forest.roots] - at_rest[pruned.roots.tolist()].numpy()
-        layer.bias += torch.from_numpy(_mean_of_tied(pruned, rest)[pruned.is_template]).to(layer.bias)
+        layer.bias.add_(torch.from_numpy(_mean_of_tied(pruned, rest)[pruned.is_template]).to(layer.bias))
 
 
 def _mean_of_tied(forest: Forest, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

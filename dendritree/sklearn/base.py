@@ -7,7 +7,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from ..models.network import Network
 from ..models.sizing import parameters_of, parse_count
 from ..randomness import own_draws
 from ..training import Callback, EarlyStopping, Examples, FitConfig, Run, Split, fit, make_optimizer
-from ..training.committee import Committee, draw_members
+from ..training.committee import Committee, draw_members, tree_of_neuron
 from .module import EstimatorModule
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network, no_leftover
 from .scaling import CLIP, Standardizer
@@ -182,7 +182,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         given = None if self.members == "auto" else check_int("members", self.members)
         if not isinstance(self.network_, Network):  # a linear one has no hidden neurons
             return None
-        members = given or auto_members(rows, cast(nn.Linear, self.network_.readout).in_features)
+        members = given or auto_members(rows, len(np.unique(tree_of_neuron(self.network_))))
         return None if members == 1 else Committee(self.network_, members, held_out=not self.early_stopping)
 
     def _draw_seed(self) -> int:

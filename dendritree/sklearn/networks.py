@@ -37,13 +37,13 @@ def auto_budget(in_features: int, out_features: int) -> int:
     return max(min(mlp, MOST_PARAMETERS), four_neurons)
 
 
-def auto_members(rows: int, hidden: int) -> int:
-    """Members of the committee that trains a network: four; fewer for very few rows or neurons, 1 for no committee.
+def auto_members(rows: int, trees: int) -> int:
+    """Members of the committee that trains a network: four; fewer for very few rows or trees, 1 for no committee.
 
-    >>> auto_members(rows=1000, hidden=80), auto_members(rows=5, hidden=80)
+    >>> auto_members(rows=1000, trees=80), auto_members(rows=5, trees=80)
     (4, 2)
     """
-    return max(1, min(MEMBERS, rows // 2, hidden // 2))
+    return max(1, min(MEMBERS, rows // 2, trees // 2))
 
 
 def auto_batch_size(rows: int) -> int:

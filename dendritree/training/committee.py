@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..data import Examples
 from ..errors import OptionError, check_int
+from ..layers.forest import ForestLayer
 from ..models.network import Network
 
 
@@ -24,11 +25,11 @@ class Committee(nn.Module):
     So the gain of an ensemble costs nothing once the network is trained, and all tools accept it.
 
     Members share no weights, so each can leave out some rows and be evaluated on them: together they show, for all
-    rows, how well rows are predicted that were not learned from.
+    rows, how well rows are predicted that were not learned from. Neurons that share a tree belong to the same member.
 
     Args:
         network: a network with hidden layers and a linear read-out. It is trained in place.
-        members: number of groups, at most one per hidden neuron of the last layer.
+        members: number of groups, at most one per hidden neuron, or per tree if neurons share trees.
         held_out: whether rows have one more column, the member that does not learn from the row. The output then has
             the predictions of all other members in training mode, and that of this member in evaluation mode.
             Otherwise the output has all predictions in training mode, and their mean in evaluation mode.
@@ -55,19 +56,22 @@ class Committee(nn.Module):
     def __init__(self, network: Network, members: int, *, held_out: bool = False) -> None:
         super().__init__()
         readout = network.readout
-        layers = sum(hasattr(module, "out_features") for module in network.hidden)
-        if layers != 1 or not isinstance(readout, nn.Linear):
+        layers = [module for module in network.hidden if hasattr(module, "out_features")]
+        if len(layers) != 1 or not isinstance(readout, nn.Linear):
             raise OptionError(
                 "a committee needs a network with one hidden layer and a linear read-out: got "
-                f"{layers} and {type(readout).__name__}"
+                f"{len(layers)} and {type(readout).__name__}"
             )
         self.members = check_int("members", members, least=2)
-        if members > readout.in_features:
+        tree = tree_of_neuron(network)
+        trees = int(tree.max()) + 1
+        if members > trees:
+            shared = f" that share {trees} trees" if trees < len(tree) else ""
             raise OptionError(
-                f"members must be at most one per hidden neuron: got {members} for {readout.in_features} neurons"
+                f"members must be at most one per hidden neuron: got {members} for {len(tree)} neurons{shared}"
             )
         self.network, self.held_out = network, held_out
-        group = torch.arange(readout.in_features, device=readout.weight.device) * members // readout.in_features
+        group = torch.from_numpy(tree * members // trees).to(readout.weight.device)
         own = nn.functional.one_hot(group, members).t().to(readout.weight.dtype)  # (members, hidden)
         self.register_buffer("own", own, persistent=False)
         places = torch.arange(members, device=own.device)
@@ -111,6 +115,20 @@ class Committee(nn.Module):
         """Examples for training or evaluation, with a target for each prediction of the current mode."""
         answers = (self.members - self.held_out) if self.training else 1
         return Examples(x, y[:, None].expand(-1, answers, *y.shape[1:]), weight)
+
+
+def tree_of_neuron(network: Network) -> NDArray[np.int64]:
+    """The number of the tree of each hidden neuron; neurons that share their weights have the same one.
+
+    >>> from dendritree import DendriticNetwork, Tied
+    >>> tree_of_neuron(DendriticNetwork(64, [5], branching=[2, 4], wiring=Tied(3, 2, shared_by=4))).tolist()
+    [0, 0, 0, 0, 1]
+    """
+    layer = next(module for module in network.hidden if hasattr(module, "out_features"))
+    if not isinstance(layer, ForestLayer):
+        return np.arange(int(cast(Any, layer).out_features))
+    forest = layer.forest
+    return np.unique(forest.bias_of_node[forest.roots], return_inverse=True)[1]
 
 
 def draw_members(y: NDArray[Any], members: int, random: np.random.Generator, *, classes: bool) -> NDArray[np.int64]:

@@ -144,6 +144,33 @@ class Tied(Windows):
         check_int("stride", self.stride)
         check_int("shared_by", self.shared_by)
 
+    @classmethod
+    def fitted(
+        cls, image_shape: tuple[int, int, int], *, window: int, stride: int, copies: int, shared_by: int = 1
+    ) -> tuple[Tied, int]:
+        """The wiring nearest to these numbers that an image has room for, and the number of copies; both square.
+
+        Args:
+            image_shape: (channels, height, width), at least two pixels high and wide.
+            window: side of the windows; less if there would be no room for two copies.
+            stride: pixels between copies; fewer if they need the room.
+            copies: of a branch, a square number; fewer if there are not as many places.
+            shared_by: neurons, a square number; fewer if the copies leave less room.
+
+        >>> Tied.fitted((1, 28, 28), window=5, stride=2, copies=16, shared_by=16)[0].shared_by
+        16
+        >>> wiring, copies = Tied.fitted((1, 8, 8), window=5, stride=2, copies=16, shared_by=16)
+        >>> wiring.stride, wiring.shared_by, copies
+        (1, 1, 16)
+        """
+        least = min(image_shape[1:])
+        window = min(window, least - 1)
+        room = least - window
+        side = min(math.isqrt(copies), room + 1)
+        stride = min(stride, room // max(1, side - 1))
+        neurons = min(math.isqrt(shared_by), room - (side - 1) * stride + 1)
+        return cls(window, stride, image_shape, shared_by=neurons**2), side**2
+
     def fan_in(self, in_features: int, out_features: int) -> int:
         """The pixels of four windows."""
         return DEFAULT_PLACES * super().fan_in(in_features, out_features)

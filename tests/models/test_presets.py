@@ -59,20 +59,22 @@ def test_pixels_are_read_from_windows():
 
 
 @pytest.mark.parametrize(
-    ("image", "outputs", "tied"),
+    ("image", "outputs", "tied", "shared_by"),
     [
-        ((3, 32, 32), 10, [16, 25]),
-        ((1, 28, 28), 10, [9, 16]),
-        ((3, 14, 14), 1, [9, 16]),
-        ((3, 10, 40), 10, None),
-        ((3, 32, 32), 100, None),
+        ((3, 32, 32), 10, [16, 25], 16),
+        ((1, 28, 28), 10, [9, 16], 16),
+        ((3, 14, 14), 1, [16, 25], 4),
+        ((3, 12, 12), 1, [9, 16], 4),
+        ((3, 10, 40), 10, None, None),
+        ((3, 32, 32), 100, None, None),
     ],
 )
-def test_dendrites_share_weights_in_images_with_room_for_their_copies(image, outputs, tied):
+def test_weights_are_shared_in_images_with_room_for_the_copies(image, outputs, tied, shared_by):
     inputs = image[0] * image[1] * image[2]
     layer = dendritic_preset(inputs, outputs, budget="9k", image_shape=image).hidden[0]
     assert (layer.forest.template is not None) == (tied is not None)
     assert tied in (None, list(layer.branching))
+    assert getattr(layer.wiring, "shared_by", None) == shared_by
     sparse = dendritic_preset(inputs, outputs, budget="9k", image_shape=image, neurons="sparse").hidden[0]
     assert sparse.forest.template is None
 

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from dendritree.errors import OptionError
 from dendritree.models import create_model
 from dendritree.training.committee import Committee, draw_members
+from dendritree.wiring import Tied
 
 
 def make_network(out_features=3, **options):
@@ -33,6 +34,18 @@ def test_each_member_answers_from_its_own_neurons(members):
     x = rows_for(committee)
     expected = torch.stack([answer_of_member(committee, x, member) for member in range(members)], 1)
     torch.testing.assert_close(committee(x), expected)
+
+
+def test_neurons_that_share_a_tree_belong_to_one_member():
+    network = create_model(
+        "dendritic-network", in_features=100, hidden=[37], branching=[2, 4], wiring=Tied(3, 2, shared_by=4)
+    )
+    committee = Committee(network, 3)
+    member, roots = committee.own.argmax(0).numpy(), network.hidden[0].forest.template[network.hidden[0].forest.roots]
+    assert all(len(set(member[roots == root])) == 1 for root in set(roots.tolist()))
+    assert np.bincount(member).tolist() == [16, 12, 9]  # of ten trees
+    with pytest.raises(OptionError, match="got 11 for 37 neurons that share 10 trees"):
+        Committee(network, 11)
 
 
 def test_the_merged_network_is_an_ordinary_one_and_answers_with_the_mean():

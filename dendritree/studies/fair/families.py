@@ -133,18 +133,15 @@ def _tree(random: np.random.Generator, task: Task) -> dict[str, Any]:
 def _tied(random: np.random.Generator, task: Task) -> dict[str, Any]:
     """Copies of a dendrite at places that overlap, touch or lie apart, in neurons that may be copies too."""
     channels, height, width = _image(task)
-    side = min(int(_pick(random, 3, 4, 5, 6, 7)), height - 2, width - 2)
-    synapses = min(_synapses(random, task), channels * side**2)
-    room = min(height, width) - side
-    copies = min(int(_pick(random, 4, 9, 16, 25)), (room + 1) ** 2)  # every copy has a place of its own
-    steps = math.isqrt(copies - 1)  # from the first to the last copy along a side
-    stride = min(int(random.integers(1, 5)), room // max(1, steps))
-    shared_by = SHARED_BY if _few_outputs(task) else (1,)  # the read-outs of neurons that share are not shared
-    fitting = [neurons for neurons in shared_by if math.isqrt(neurons) <= room - steps * stride + 1]
+    window = min(int(_pick(random, 3, 4, 5, 6, 7)), height - 2, width - 2)
+    synapses = min(_synapses(random, task), channels * window**2)
+    copies, stride = int(_pick(random, 4, 9, 16, 25)), int(random.integers(1, 5))
+    shared_by = int(_pick(random, *SHARED_BY)) if _few_outputs(task) else 1  # neurons that share have own read-outs
+    wiring, copies = Tied.fitted(_image(task), window=window, stride=stride, copies=copies, shared_by=shared_by)
     return _common(random) | {
         "shape": (1.0,),
         "branching": [synapses, copies],
-        "wiring": Tied(side, stride, task.image_shape, shared_by=int(_pick(random, *fitting))),
+        "wiring": wiring,
         "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
         "rewired": _pick(random, 0.0, 0.3),
     }

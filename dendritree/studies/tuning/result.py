@@ -33,8 +33,8 @@ class TrialResult:
 
     @property
     def has_dendrites(self) -> bool:
-        """Whether its neurons are trees; at depth 1 they are sparse perceptrons."""
-        return int(self.chosen["depth"]) > 1
+        """Whether its neurons are trees; at depth 1 they are sparse perceptrons, unless they read copies of those."""
+        return int(self.chosen["depth"]) > 1 or self.chosen["wiring"] == "tied"
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,11 @@ class Tuned:
     def _describe(self, trial: TrialResult) -> str:
         chosen = trial.chosen
         tree = f"depth {chosen['depth']}"
-        if trial.has_dendrites:
+        if chosen["depth"] > 1:
             tree += f", branching {chosen['branching']}"
-        return (
-            f"{tree}, fan-in near {chosen['fan_in']}, wiring {chosen['wiring']}, dropout {chosen['dropout']:g}, "
-            f"learning rate {chosen['lr']:.2g}"
-        )
+        tree += f", fan-in near {chosen['fan_in']}"
+        if chosen["wiring"] == "tied":
+            tree += (
+                f", {chosen['copies']} copies {chosen['stride']} pixels apart, shared by {chosen['shared_by']} neurons"
+            )
+        return f"{tree}, wiring {chosen['wiring']}, dropout {chosen['dropout']:g}, learning rate {chosen['lr']:.2g}"

@@ -64,6 +64,7 @@ class TuningPlan:
             "data": digest(self.split),
             "budget": self.space.budget,
             "image shape": None if shape is None else list(shape),
+            "wirings": list(self.space.wirings),  # those of an older version may be fewer
             "steps": self.steps,
             "seed": self.seed,
         }

@@ -47,7 +47,8 @@ def _best(found: Tuned) -> Section:
         "best",
         "The best choice",
         "Branching is the number of children of a dendrite above the leaf level; the leaf level takes the rest of the "
-        "fan-in. Moving synapses is the share of a neuron's synapses, the weakest ones, that move to other inputs "
+        "fan-in. With wiring tied, neurons read copies of such a tree, which share its weights, and may themselves be "
+        "shared. Moving synapses is the share of a neuron's synapses, the weakest ones, that move to other inputs "
         "after the first epoch. The width is the largest that the share of the budget allows.",
         (
             Column("parameter", "what", value=PARAMETERS.__getitem__),

@@ -13,11 +13,13 @@ from typing import Any
 
 from ...errors import DendritreeError, FormatError, OptionError, import_extra
 from .result import TrialResult
-from .space import PARAMETERS
+from .space import OF_COPIES, OF_IMAGES, PARAMETERS
 
 PATIENCE_SECONDS = 60
 """How long a process waits for another one to finish writing."""
 SETTINGS = "dendritree settings"
+EVERYWHERE = PARAMETERS.keys() - {*OF_IMAGES, *OF_COPIES}
+"""The parameters that all trials have."""
 
 
 @contextlib.contextmanager
@@ -79,7 +81,7 @@ def _check_trial(trial: Any, name: str) -> None:
     scores = [*((trial.values or [None]) if whole else []), *trial.intermediate_values.values()]
     facts = [trial.user_attrs.get(key, None if whole else 0) for key in ("parameters", "epochs", "seconds")]
     numbers = all(isinstance(each, int | float) and math.isfinite(each) for each in [*scores, *facts])
-    if not numbers or not isinstance(trial.number, int) or not PARAMETERS.keys() - {"window"} <= trial.params.keys():
+    if not numbers or not isinstance(trial.number, int) or not trial.params.keys() >= EVERYWHERE:
         raise FormatError(
             f"the trials of a study must be as a search wrote them: number {trial.number} of {name!r} is not"
         )

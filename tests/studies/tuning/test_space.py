@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree import create_model
+from dendritree.models.presets import preset_options
 from dendritree.studies.tuning import Space
 from dendritree.studies.tuning.space import NETWORK, PARAMETERS, SHARES
 
@@ -40,7 +41,9 @@ def test_every_choice_fills_its_share_of_the_budget(data, shape, inputs, outputs
     chooser = Chooser(data.draw)
     chosen = space.suggest(chooser)
     assert chooser.names == list(chosen)
-    assert set(chosen) == set(PARAMETERS) - ({"window"} if shape is None else set())
+    tied = shape is not None and min(shape[1:]) >= 6
+    absent = ({"window"} if shape is None else set()) | (set() if tied else {"copies", "stride", "shared_by"})
+    assert set(chosen) == set(PARAMETERS) - absent
     choice = space.choice(chosen)
 
     def parameters(hidden):
@@ -53,10 +56,20 @@ def test_every_choice_fills_its_share_of_the_budget(data, shape, inputs, outputs
     assert parameters(hidden) <= chosen["share"] * budget < parameters(hidden + 1)
     model = create_model(NETWORK, **choice.arguments)
     assert model(torch.randn(2, inputs)).shape == (2, outputs)
-    assert model.hidden[0].depth == chosen["depth"]
+    assert model.hidden[0].depth == chosen["depth"] + (chosen["wiring"] == "tied")
 
 
-@pytest.mark.parametrize("space", [Space(64, 10, 2000), Space(64, 10, 2000, (1, 8, 8)), Space(2, 1, 200)])
+SPACES = [
+    Space(64, 10, 2000),
+    Space(64, 10, 2000, (1, 8, 8)),
+    Space(784, 10, 2000, (1, 28, 28)),
+    Space(3072, 10, 9000, (3, 32, 32)),
+    Space(1568, 100, 9000, (1, 28, 56)),
+    Space(2, 1, 200),
+]
+
+
+@pytest.mark.parametrize("space", SPACES)
 def test_the_choice_tried_first_is_in_the_space(space):
     default = space.default()
 
@@ -74,6 +87,14 @@ def test_the_choice_tried_first_is_in_the_space(space):
 
     assert space.suggest(Follower()) == default
     assert space.choice(default) is not None
+
+
+def test_the_choice_tried_first_is_the_preset():
+    for outputs, shape in ((10, (1, 28, 28)), (10, (3, 32, 32))):
+        inputs = shape[0] * shape[1] * shape[2]
+        choice = Space(inputs, outputs, 9000, shape).choice(Space(inputs, outputs, 9000, shape).default())
+        preset = preset_options(inputs, outputs, budget=9000, image_shape=shape)
+        assert choice.arguments == preset | {"output": "logits"}
 
 
 def test_a_smaller_share_is_a_smaller_model():
