@@ -26,8 +26,8 @@ from .parts import KINDS, ORIGINAL, Place, make_part
 
 STUDY = "inside"
 RATES = (0.003, 0.01, 0.03)
-"""Learning rates that are tried for every cell, one seed each, and compared on validation data. With 0.01 as the highest,
-most cells chose it."""
+"""Learning rates that are tried for every cell, one seed each, and compared on validation data. If 0.01 is the highest,
+most cells choose it."""
 DIVISORS = (2, 3, 10, 30)
 """Parts of 1/2, 1/3, 1/10 and 1/30 of the original's parameters."""
 BATCH_SIZE, WEIGHT_DECAY = 128, 0.01
