@@ -39,7 +39,8 @@ def plot_wiring(
 ) -> Any:
     """Which pixels each branch of a neuron reads, and how often each pixel is read by all neurons: the coverage.
 
-    Branches that share their weights are copies of one template: it is shown once, with an image of its positions.
+    Branches that share their weights are copies of one template: it is shown once, with an image of its positions. If
+    neurons share whole trees, dots mark the centers of all that share this one.
 
     Args:
         layer: a `DendriticLayer`, or a model, whose first one is drawn.
@@ -104,6 +105,13 @@ def _tied(
     for window in windows.tolist():
         _outline(axes, window, picture.theme.ink)
     title = f"neuron {neuron}: one template of {int(images[0].sum())} synapses at {len(windows)} places"
+    root = layer.forest.template[layer.forest.roots]  # type: ignore[index]  # copies have templates
+    sharing = np.flatnonzero(root == root[neuron])
+    if len(sharing) > 1:
+        corners = np.stack([copies_of(layer, other) for other in sharing])  # type: ignore[type-var]
+        top, left = ((corners[..., axis].min(1) + corners[..., axis].max(1)) / 2 for axis in (0, 1))
+        axes.plot(left + (width - 1) / 2, top + (height - 1) / 2, ".", color=picture.theme.ink, markersize=3)
+        title += f", a tree of {len(sharing)} neurons"
     _coverage(figure.add_subplot(grid[2]), layer, shape, picture, title)
     return picture.finish(figure)
 

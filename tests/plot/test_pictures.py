@@ -169,6 +169,15 @@ def test_wiring_shows_the_pixels_of_each_branch_and_the_coverage():
     assert any("neuron 1: 20 synapses in 4 branches" in text for text in texts(figure))
 
 
+def test_dots_mark_the_neurons_that_share_a_tree():
+    layer = DendriticLayer(400, 8, branching=[5, 4], wiring=Tied(4, 2, (1, 20, 20), shared_by=4))
+    figure = plot_wiring(layer, 5)
+    (dots,) = figure.axes[1].lines
+    centers = sorted(zip(*dots.get_data(), strict=True))
+    assert centers == [(2.5, 2.5), (2.5, 16.5), (16.5, 2.5), (16.5, 16.5)]  # grids of 6 x 6 pixels in the corners
+    assert any("at 4 places, a tree of 4 neurons" in text for text in texts(figure))
+
+
 @pytest.mark.parametrize("branching", [[5, 4], [3, 2, 4]])
 def test_the_wiring_of_tied_branches_is_a_template_and_its_places(branching):
     layer = DendriticLayer(3 * 12 * 10, 3, branching=branching, wiring=Tied(4, 5, (3, 12, 10)))
