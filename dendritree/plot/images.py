@@ -105,10 +105,10 @@ def _tied(
     for window in windows.tolist():
         _outline(axes, window, picture.theme.ink)
     title = f"neuron {neuron}: one template of {int(images[0].sum())} synapses at {len(windows)} places"
-    root = layer.forest.template[layer.forest.roots]  # type: ignore[index]  # copies have templates
-    sharing = np.flatnonzero(root == root[neuron])
+    tree = layer.forest.bias_of_node[layer.forest.roots]  # the same number for neurons that share a tree
+    sharing = np.flatnonzero(tree == tree[neuron]).tolist()
     if len(sharing) > 1:
-        corners = np.stack([copies_of(layer, other) for other in sharing])  # type: ignore[type-var]
+        corners = np.stack([found for other in sharing if (found := copies_of(layer, other)) is not None])
         top, left = ((corners[..., axis].min(1) + corners[..., axis].max(1)) / 2 for axis in (0, 1))
         axes.plot(left + (width - 1) / 2, top + (height - 1) / 2, ".", color=picture.theme.ink, markersize=3)
         title += f", a tree of {len(sharing)} neurons"
