@@ -22,6 +22,8 @@ from ..engine.task import Task
 LEARNING_RATES = (0.002, 0.05)
 """The range of learning rates, drawn uniformly on a logarithmic scale for every family."""
 WEIGHT_DECAYS = (0.0, 0.05)
+ACTIVATIONS = ("relu", "relu", "leaky_relu", "tanh")
+"""Activations of all families of this library; ReLU is twice as likely as the others."""
 WIDE_IMAGE = 20
 """Side of an image, in pixels, from which convolutions have a stride of 2: with 1, a training step takes four times as
 long, and with 2 it already takes about ten times as long as one of tied trees."""
@@ -142,7 +144,7 @@ def _tied(random: np.random.Generator, task: Task) -> dict[str, Any]:
         "shape": (1.0,),
         "branching": [synapses, copies],
         "wiring": wiring,
-        "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
+        "activation": _pick(random, *ACTIVATIONS),
         "rewired": _pick(random, 0.0, 0.3),
     }
 
@@ -161,7 +163,7 @@ def _conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
         "kernel_size": min(int(_pick(random, 3, 5, 7)), most),
         "stride": stride,
         "pool": min(int(_pick(random, 2, 3, 4)), most // stride),
-        "activation": _pick(random, "relu", "relu", "leaky_relu", "tanh"),
+        "activation": _pick(random, *ACTIVATIONS),
     }
 
 
@@ -187,7 +189,7 @@ def _wired(random: np.random.Generator, task: Task, tree: Callable[[int], list[A
         "branching": tree(synapses),
         "wiring": _wiring(random, task, synapses),
         "rewired": _pick(random, 0.0, 0.3, 0.3, 0.3),
-        "activation": _pick(random, "leaky_relu", "leaky_relu", "tanh"),
+        "activation": _pick(random, *ACTIVATIONS),
     }
 
 
@@ -195,7 +197,7 @@ def _dense(random: np.random.Generator, task: Task) -> dict[str, Any]:
     del task
     return _common(random) | {
         "shape": _pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0)),
-        "activation": _pick(random, "relu", "relu", "leaky_relu", "tanh"),
+        "activation": _pick(random, *ACTIVATIONS),
     }
 
 
