@@ -22,7 +22,7 @@ MERGED_DENDRITES = 6
 WINDOW = 9
 SMALL_SYNAPSES, LARGE_SYNAPSES, LARGE_BUDGET = 25, 36, 8000
 TIED_WINDOW, TIED_STRIDE, SHARED_BY = 5, 2, 16
-GRAY, COLOR = (9, 16), (16, 25)
+GRAY, COLOR = (9, 16), (27, 25)
 """For images without and with color: synapses of a tied dendrite, and the number of its copies, a square."""
 TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
 
@@ -89,6 +89,7 @@ def preset_options(
         "out_features": out_features,
         "branching": branching,
         "wiring": wiring,
+        "activation": activation_for(wiring),
         "norm": "batch",
         "dropout": dropout,
     }
@@ -99,13 +100,18 @@ def preset_options(
     return options | {"hidden": hidden}
 
 
+def activation_for(wiring: Wiring) -> str:
+    """The activation that suits a wiring: ReLU for tied dendrites, whose soma pools what they find."""
+    return "relu" if isinstance(wiring, Tied) else "leaky_relu"
+
+
 def tied_preset(shape: tuple[int, int, int], out_features: int) -> tuple[list[int], Tied] | None:
     """The tree and the wiring of the best known neurons with tied dendrites; None if there are better ones.
 
     Neurons share whole trees if the image has room for them next to each other.
 
     >>> tied_preset((3, 32, 32), 10)
-    ([16, 25], Tied(window=5, stride=2, image_shape=(3, 32, 32), seed=None, shared_by=16))
+    ([27, 25], Tied(window=5, stride=2, image_shape=(3, 32, 32), seed=None, shared_by=16))
     """
     if out_features >= MANY_OUTPUTS:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...models.presets import tied_preset
+from ...models.presets import activation_for, tied_preset
 from ...models.sizing import fill_budget
 from ...wiring import Local, Random, Strided, Tied, Wiring
 from ..engine.choice import Choice
@@ -130,6 +130,7 @@ class Space:
             "out_features": self.out_features,
             "branching": tree,
             "wiring": wiring,
+            "activation": activation_for(wiring),
             "norm": "batch",
             "dropout": round(float(chosen["dropout"]), 4),
             "output": "logits",
