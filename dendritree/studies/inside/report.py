@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...errors import FormatError
 from ...report import Report, write_report
+from ...report.chart import Chart, Line, Panel
 from ...report.files import ReportFiles
-from ...report.layout import Column, Section, listed
+from ...report.layout import Column, Section, anchor, listed
 from ..engine.phases import TEST
 from ..engine.sections import machine_section, run_info
-from ..engine.statistics import Difference, Spread, corrected, spread, welch
+from ..engine.statistics import Difference, Spread, bootstrap_mean, corrected, spread, welch
 from ..engine.store import RunStore
 from ..engine.trial import Trial
 from .hosts import HOSTS
@@ -106,13 +107,41 @@ def parts_section(parts: Sequence[Part]) -> Section:
         ),
         parts,
         by=lambda of: (f"{of.cell.host}-{of.cell.dataset}", f"{HOSTS[of.cell.host].title} on {of.cell.dataset}"),
+        charts=(
+            *_charts(parts, "parameters", lambda part: part.parameters),
+            *_charts(parts, "processor time per step, in ms", lambda part: 1000 * part.step_seconds),
+        ),
         empty="No network has been evaluated yet.",
     )
 
 
+def _charts(parts: Sequence[Part], x_label: str, cost: Callable[[Part], float]) -> Iterator[Chart]:
+    """One chart per host and data set: the score of each kind against what it costs."""
+    for host, dataset in _runs(parts):
+        lines = []
+        for kind in KINDS:
+            own = sorted(
+                (p for p in parts if (p.cell.host, p.cell.dataset, p.cell.kind) == (host, dataset, kind)), key=cost
+            )
+            if own:
+                low, high = zip(*(bootstrap_mean(part.scores) for part in own), strict=True)
+                at, means = tuple(float(cost(part)) for part in own), tuple(part.spread.mean for part in own)
+                lines.append(Line(kind, kind, 0, at, means, low, high))
+        title = f"{HOSTS[host].title} on {dataset}"
+        alt = f"Mean test accuracy against {x_label}, {title}: {', '.join(line.label for line in lines)}."
+        name, group = anchor(f"{host}-{dataset}-{x_label.split()[0]}"), f"Score against {x_label}"
+        panel = Panel("test accuracy", tuple(lines), scale="errors")
+        yield Chart(name, title.replace("a", "A", 1), alt, x_label, (panel,), "scaling", group)
+
+
+def _runs(parts: Sequence[Part]) -> list[tuple[str, str]]:
+    """The hosts and data sets, in order."""
+    return list(dict.fromkeys((part.cell.host, part.cell.dataset) for part in parts))
+
+
 def verdicts(parts: Sequence[Part]) -> Iterator[str]:
     """The first of each share, the kinds level with it, and the smallest of each kind that keeps 99% of the score."""
-    for host, dataset in dict.fromkeys((part.cell.host, part.cell.dataset) for part in parts):
+    for host, dataset in _runs(parts):
         own = [part for part in parts if (part.cell.host, part.cell.dataset) == (host, dataset)]
         firsts = []
         for divisor in sorted({part.cell.divisor for part in own} - {1}):

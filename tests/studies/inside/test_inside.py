@@ -10,14 +10,16 @@ from dendritree.cli import main
 from dendritree.data import Examples
 from dendritree.errors import OptionError
 from dendritree.models.sizing import parameters_of
+from dendritree.report.palette import FAMILIES
 from dendritree.studies.engine.runner import Workers
 from dendritree.studies.engine.statistics import Difference
 from dendritree.studies.engine.store import RunStore
 from dendritree.studies.engine.task import Task
 from dendritree.studies.inside import HOSTS, InsidePlan, Part, compare_inside, make_part, summarize_inside, write_inside
 from dendritree.studies.inside.hosts import TEXT, _sequences
+from dendritree.studies.inside.parts import KINDS
 from dendritree.studies.inside.plan import Cell, InsideJob, cell_of, read_inside_trial, run_inside_job
-from dendritree.studies.inside.report import verdicts
+from dendritree.studies.inside.report import parts_section, verdicts
 
 STEPS = thorough(3, 10)
 IMAGES = Task(3072, 4, (3, 32, 32))
@@ -144,6 +146,18 @@ def test_its_report_names_the_first_of_each_share(run):
     assert "1/3" in files.markdown.read_text(encoding="utf-8")
     assert files.html.exists()
     assert main(["report", str(run)]) == 0
+
+
+def test_its_charts_show_scores_against_size_and_time(run):
+    with RunStore.open_for_reading(run) as store:
+        parts = summarize_inside(store.read_trials(read_inside_trial, with_weights=False))
+    sizes, times = parts_section(parts).charts
+    assert (sizes.x_label, times.x_label) == ("parameters", "processor time per step, in ms")
+    for chart, cost in ((sizes, lambda part: part.parameters), (times, lambda part: 1000 * part.step_seconds)):
+        drawn = {(line.label, x, y) for line in chart.panels[0].lines for x, y in zip(line.x, line.y, strict=True)}
+        assert drawn == {(part.cell.kind, cost(part), part.spread.mean) for part in parts}
+        assert all(list(line.x) == sorted(line.x) for line in chart.panels[0].lines)
+    assert KINDS.keys() <= FAMILIES.keys()  # every kind has a look of its own
 
 
 def test_a_share_of_the_score_that_no_part_keeps():
