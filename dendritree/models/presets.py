@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,9 +20,11 @@ MANY_OUTPUTS = 50
 MERGED_DENDRITES = 6
 WINDOW = 9
 SMALL_SYNAPSES, LARGE_SYNAPSES, LARGE_BUDGET = 25, 36, 8000
-TIED_WINDOW, TIED_STRIDE, SHARED_BY = 5, 2, 16
-GRAY, COLOR = (9, 16), (27, 25)
-"""For images without and with color: synapses of a tied dendrite, and the number of its copies, a square."""
+GRAY, COLOR, COPIES = (16, 4, 1, 25), (27, 5, 2, 16), 25
+"""For images without and with color: synapses of a tied dendrite, its window and stride, and the number of neurons that
+share a tree; and how many copies of the dendrite it has."""
+TINY_IMAGE = 11
+"""Smaller sides leave too little room for copies."""
 TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
 
 
@@ -77,7 +78,7 @@ def preset_options(
     """The arguments that `dendritic_preset` passes to `DendriticNetwork`.
 
     >>> preset_options(784, 10, budget=2000, image_shape=(1, 28, 28))["branching"]
-    [9, 16]
+    [16, 25]
     """
     in_features, out_features = check_int("in_features", in_features), check_int("out_features", out_features)
     budget = parse_count("budget", budget)
@@ -106,19 +107,17 @@ def activation_for(wiring: Wiring) -> str:
 
 
 def tied_preset(shape: tuple[int, int, int], out_features: int) -> tuple[list[int], Tied] | None:
-    """The tree and the wiring of the best known neurons with tied dendrites; None if there are better ones.
-
-    Neurons share whole trees if the image has room for them next to each other.
+    """The tree and the wiring of the best known neurons with tied dendrites; None for tiny images and many outputs.
 
     >>> tied_preset((3, 32, 32), 10)
     ([27, 25], Tied(window=5, stride=2, image_shape=(3, 32, 32), seed=None, shared_by=16))
     """
-    if out_features >= MANY_OUTPUTS:
+    if out_features >= MANY_OUTPUTS or min(shape[1:]) < TINY_IMAGE:
         return None
-    for synapses, copies in (GRAY,) if shape[0] == 1 else (COLOR, GRAY):
-        if min(shape[1:]) >= TIED_WINDOW + TIED_STRIDE * (math.isqrt(copies) - 1):
-            sizes = {"window": TIED_WINDOW, "stride": TIED_STRIDE, "copies": copies, "shared_by": SHARED_BY}
-            return [synapses, copies], Tied.fitted(shape, **sizes)[0]
+    for synapses, window, stride, shared_by in (GRAY,) if shape[0] == 1 else (COLOR, GRAY):
+        wiring, copies = Tied.fitted(shape, window=window, stride=stride, copies=COPIES, shared_by=shared_by)
+        if (copies, wiring.stride) == (COPIES, stride):
+            return [synapses, copies], wiring
     return None
 
 
