@@ -1,0 +1,95 @@
+"""How far can parameters fall? Networks of trees that neurons share, beside controls that differ in one thing each.
+
+The preset for images at several sizes; the same with linear dendrites, which shows what nonlinear ones add; a
+convolution with the same windows and strides that takes the maximum where the tree has a soma, with as many numbers per
+filter; and a dense MLP. All have batch normalization, and are trained alike. The better of two learning rates on
+validation is trained with three fresh seeds, and each of these models is evaluated on the test set once. The same command
+resumes.
+
+    python benchmarks/shared_trees.py mnist --sizes 1k 2k 4k 9k
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from measure import machine, write_csv
+
+from dendritree.models.presets import preset_options
+from dendritree.models.sizing import fill_budget, parameters_of, parse_count
+from dendritree.studies.engine.choice import Choice, train
+from dendritree.studies.engine.runner import alone_on_one_thread
+from dendritree.studies.engine.task import Task, epochs_for
+from dendritree.training import evaluate
+
+RESULTS = Path(__file__).parent / "results"
+STEPS, RATES, SEEDS, WEIGHT_DECAY = 2000, (0.01, 0.03), 3, 0.05
+
+
+def choices(task: Task, budget: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(kind, network, arguments) of the networks that are compared at a size."""
+    preset = preset_options(task.in_features, task.out_features, budget=budget, image_shape=task.image_shape)
+    yield "tree", "dendritic-network", preset
+    yield "linear dendrites", "dendritic-network", preset | {"linear_dendrites": True}
+    wiring = preset["wiring"]
+    common = {name: preset[name] for name in ("in_features", "out_features", "activation", "norm")}
+    sizes = {"kernel_size": wiring.window, "stride": wiring.stride, "pool": math.isqrt(wiring.shared_by)}
+    for kind, network, options in (
+        ("convolution", "conv-network", common | sizes | {"image_shape": task.image_shape}),
+        ("dense", "dense-network", common),
+    ):
+        hidden = fill_budget(network, options, (1.0,), budget)
+        if hidden is not None:
+            yield kind, network, options | {"hidden": hidden}
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of results, without the machine."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{name: row[name] for name in row if name not in machine()} for row in csv.DictReader(file)]
+
+
+def main() -> None:
+    """Train what a file of results lacks, write it after each network, and print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", help="such as mnist, fashion-mnist or cifar10")
+    parser.add_argument("--sizes", nargs="+", default=["1k", "2k", "4k", "9k"], metavar="N")
+    parser.add_argument("--out", type=Path, help="by default results/shared_trees_TASK.csv")
+    arguments = parser.parse_args()
+    task = Task.parse(arguments.task)
+    out = arguments.out or RESULTS / f"shared_trees_{arguments.task}.csv"
+    rows: list[dict[str, Any]] = read(out) if out.exists() else []
+    done = {(row["kind"], int(row["budget"])) for row in rows}
+    split = task.load()
+    epochs = epochs_for(len(split.train), STEPS)
+    for budget in (parse_count("size", size) for size in arguments.sizes):
+        for kind, network, options in choices(task, budget):
+            if (kind, budget) in done:
+                continue
+            found: dict[float, float] = {}
+            with alone_on_one_thread():
+                for lr in RATES:
+                    choice = Choice(network, options, lr, WEIGHT_DECAY)
+                    found[lr] = train(choice, task, split, epochs=epochs, seed=0)[1].best.val_acc
+                lr = max(found, key=found.__getitem__)
+                choice, scores, start = Choice(network, options, lr, WEIGHT_DECAY), [], time.thread_time()
+                for seed in range(1, SEEDS + 1):
+                    model = train(choice, task, split, epochs=epochs, seed=seed)[0]
+                    scores.append(evaluate(model, split.test, task.loss)[1])
+                steps = SEEDS * epochs * math.ceil(len(split.train) / 256)
+                milliseconds = 1000 * (time.thread_time() - start) / steps
+            row = {"task": task.name, "kind": kind, "budget": budget, "parameters": parameters_of(model), "lr": lr}
+            row |= {"validation": round(max(found.values()), 4), "test": " ".join(f"{score:.4f}" for score in scores)}
+            rows.append(row | {"step_ms": round(milliseconds, 1), "code": choice.code})
+            print(*list(rows[-1].values())[:-1], flush=True)
+            write_csv(out, rows)
+
+
+if __name__ == "__main__":
+    main()
