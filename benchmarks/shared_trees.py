@@ -3,8 +3,8 @@
 The preset for images at several sizes; the same with linear dendrites, which shows what nonlinear ones add; a
 convolution with the same windows and strides that takes the maximum where the tree has a soma, with as many numbers per
 filter; and a dense MLP. All have batch normalization, and are trained alike. The better of two learning rates on
-validation is trained with three fresh seeds, and each of these models is evaluated on the test set once. The same command
-resumes.
+validation is trained with three fresh seeds, and each of these models is evaluated on the test set once. The same
+command resumes.
 
     python benchmarks/shared_trees.py mnist --sizes 1k 2k 4k 9k
 """
