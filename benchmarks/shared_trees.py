@@ -29,6 +29,7 @@ from dendritree.studies.engine.task import Task, epochs_for
 from dendritree.training import evaluate
 
 RESULTS = Path(__file__).parent / "results"
+KINDS = ("tree", "linear", "convolution", "dense")
 STEPS, RATES, SEEDS, WEIGHT_DECAY = 2000, (0.01, 0.03), 3, 0.05
 
 
@@ -36,7 +37,7 @@ def choices(task: Task, budget: int) -> Iterator[tuple[str, str, dict[str, Any]]
     """(kind, network, arguments) of the networks that are compared at a size."""
     preset = preset_options(task.in_features, task.out_features, budget=budget, image_shape=task.image_shape)
     yield "tree", "dendritic-network", preset
-    yield "linear dendrites", "dendritic-network", preset | {"linear_dendrites": True}
+    yield "linear", "dendritic-network", preset | {"linear_dendrites": True}
     wiring = preset["wiring"]
     common = {name: preset[name] for name in ("in_features", "out_features", "activation", "norm")}
     sizes = {"kernel_size": wiring.window, "stride": wiring.stride, "pool": math.isqrt(wiring.shared_by)}
@@ -60,6 +61,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", help="such as mnist, fashion-mnist or cifar10")
     parser.add_argument("--sizes", nargs="+", default=["1k", "2k", "4k", "9k"], metavar="N")
+    parser.add_argument(
+        "--kinds", nargs="+", default=KINDS, choices=KINDS, metavar="KIND", help=f"of {', '.join(KINDS)}"
+    )
     parser.add_argument("--out", type=Path, help="by default results/shared_trees_TASK.csv")
     arguments = parser.parse_args()
     task = Task.parse(arguments.task)
@@ -70,7 +74,7 @@ def main() -> None:
     epochs = epochs_for(len(split.train), STEPS)
     for budget in (parse_count("size", size) for size in arguments.sizes):
         for kind, network, options in choices(task, budget):
-            if (kind, budget) in done:
+            if kind not in arguments.kinds or (kind, budget) in done:
                 continue
             found: dict[float, float] = {}
             with alone_on_one_thread():
