@@ -7,6 +7,7 @@ validation is trained with three fresh seeds, and each of these models is evalua
 command resumes.
 
     python benchmarks/shared_trees.py mnist --sizes 1k 2k 4k 9k
+    python benchmarks/shared_trees.py mnist --sizes --png mnist.png  # draw it, without training
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +25,9 @@ from measure import machine, write_csv
 
 from dendritree.models.presets import preset_options
 from dendritree.models.sizing import fill_budget, parameters_of, parse_count
+from dendritree.report.chart import Chart, Line, Panel
+from dendritree.report.figures import draw_png
+from dendritree.report.palette import looks
 from dendritree.studies.engine.choice import Choice, train
 from dendritree.studies.engine.runner import alone_on_one_thread
 from dendritree.studies.engine.task import Task, epochs_for
@@ -30,6 +35,12 @@ from dendritree.training import evaluate
 
 RESULTS = Path(__file__).parent / "results"
 KINDS = ("tree", "linear", "convolution", "dense")
+LINES = (
+    ("tree", "tied", "shared trees"),
+    ("linear", "tied-linear", "linear dendrites"),
+    ("convolution", "conv", "convolution"),
+)
+TUNED = Path(__file__).parent.parent / "docs" / "comparison" / "cells.csv"
 STEPS, RATES, SEEDS, WEIGHT_DECAY = 2000, (0.01, 0.03), 3, 0.05
 
 
@@ -60,11 +71,12 @@ def main() -> None:
     """Train what a file of results lacks, write it after each network, and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", help="such as mnist, fashion-mnist or cifar10")
-    parser.add_argument("--sizes", nargs="+", default=["1k", "2k", "4k", "9k"], metavar="N")
+    parser.add_argument("--sizes", nargs="*", default=["1k", "2k", "4k", "9k"], metavar="N")
     parser.add_argument(
         "--kinds", nargs="+", default=KINDS, choices=KINDS, metavar="KIND", help=f"of {', '.join(KINDS)}"
     )
     parser.add_argument("--out", type=Path, help="by default results/shared_trees_TASK.csv")
+    parser.add_argument("--png", type=Path, help="a chart to write, with the tuned dense MLPs of docs/comparison")
     arguments = parser.parse_args()
     task = Task.parse(arguments.task)
     out = arguments.out or RESULTS / f"shared_trees_{arguments.task}.csv"
@@ -93,6 +105,29 @@ def main() -> None:
             rows.append(row | {"step_ms": round(milliseconds, 1), "code": choice.code})
             print(*list(rows[-1].values())[:-1], flush=True)
             write_csv(out, rows)
+    if arguments.png is not None:
+        chart = draw(task.name, rows)
+        arguments.png.write_bytes(draw_png(chart, looks([chart])))
+
+
+def draw(task: str, rows: list[dict[str, Any]]) -> Chart:
+    """Scores against parameters; dense MLPs are those of the fair comparison, which were tuned and trained longer."""
+    lines = []
+    for kind, family, label in LINES:
+        own = [(int(row["parameters"]), [float(x) for x in row["test"].split()]) for row in rows if row["kind"] == kind]
+        if own:
+            at, scores = zip(*sorted(own), strict=True)
+            bands = [tuple(map(end, scores)) for end in (min, max)]
+            lines.append(Line(label, family, 0, at, tuple(map(statistics.mean, scores)), *bands))
+    dense = [row for row in read(TUNED) if (row["family"], row["task"]) == ("dense", task)]
+    if dense:
+        sizes, *ends = (
+            [float(row[name]) for row in dense] for name in ("parameters", "score", "interval_low", "interval_high")
+        )
+        lines.append(Line("dense", "dense", 0, tuple(sizes), *map(tuple, ends)))
+    alt = f"Test accuracy on {task} against parameters: {', '.join(line.label for line in lines)}"
+    panel = Panel("test accuracy", tuple(lines), scale="errors")
+    return Chart(f"shared-trees-{task}", task, alt, "parameters", (panel,), "scaling")
 
 
 if __name__ == "__main__":
