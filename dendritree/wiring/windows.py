@@ -236,6 +236,8 @@ def _rows_and_columns(count: int, places: tuple[int, int]) -> tuple[int, int]:
 
     >>> _rows_and_columns(16, (20, 20)), _rows_and_columns(32, (16, 44)), _rows_and_columns(3, (1, 9))
     ((4, 4), (4, 8), (1, 3))
+    >>> _rows_and_columns(4, (6, 12)), _rows_and_columns(4, (12, 6))
+    ((2, 2), (2, 2))
     """
 
     def grids(count: int) -> list[tuple[int, int]]:
@@ -248,7 +250,12 @@ def _rows_and_columns(count: int, places: tuple[int, int]) -> tuple[int, int]:
             "shared_by must fill a grid of neurons, each at its own place: "
             f"{count} do not fit {places[0]} x {places[1]} places, {fewer} would"
         )
-    return min(grids(count), key=lambda grid: abs(math.log(grid[0] / grid[1] / (places[0] / places[1]))))
+
+    def unlike(grid: tuple[int, int]) -> tuple[float, int]:
+        shape = abs(math.log(grid[0] * places[1] / (grid[1] * places[0])))
+        return round(shape, 9), abs(grid[0] - grid[1])  # of two that are as close, the squarer one
+
+    return min(grids(count), key=unlike)
 
 
 def _copies(forest: Forest, shared_by: int) -> tuple[IntArray, IntArray]:

@@ -72,9 +72,12 @@ def test_neurons_that_share_a_tree_read_the_same_pixels_elsewhere(groups, missin
         assert (own - own[:, :1] == own[0] - own[0, 0]).all()  # the whole tree, moved
         assert len(set(own[:, 0])) == len(own)  # each neuron at a place of its own
     windows = attached.windows[attached.windows[:, 2] > 0]
-    if neurons >= shared_by > 3 and shared_by != 6:  # from edge to edge
-        assert windows[:, :2].min(0).tolist() == [0, 0]
-        assert (windows[:, :2] + windows[:, 2:]).max(0).tolist() == list(size)
+    for axis in (0, 1):  # from edge to edge, unless all lie in one row or column, which is in the middle
+        corners = windows.reshape(neurons, -1, 4)[:shared_by, :, axis]
+        if neurons >= shared_by and len(set(corners[:, 0])) > 1:
+            assert (corners.min(), corners.max() + 3) == (0, size[axis])
+        elif neurons >= shared_by:
+            assert abs(corners.min() - (size[axis] - 3 - corners.max())) <= 1
 
 
 def test_neurons_that_share_a_tree_lie_in_a_grid_of_the_shape_of_the_image():
