@@ -30,7 +30,7 @@ from dendritree.report.figures import draw_png
 from dendritree.report.palette import looks
 from dendritree.studies.engine.choice import Choice, train
 from dendritree.studies.engine.runner import alone_on_one_thread
-from dendritree.studies.engine.task import Task, epochs_for
+from dendritree.studies.engine.task import BATCH_SIZE, Task, epochs_for
 from dendritree.training import evaluate
 
 RESULTS = Path(__file__).parent / "results"
@@ -63,8 +63,9 @@ def choices(task: Task, budget: int) -> Iterator[tuple[str, str, dict[str, Any]]
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The rows of a file of results, without the machine."""
+    about = machine()
     with path.open(newline="", encoding="utf-8") as file:
-        return [{name: row[name] for name in row if name not in machine()} for row in csv.DictReader(file)]
+        return [{name: row[name] for name in row if name not in about} for row in csv.DictReader(file)]
 
 
 def main() -> None:
@@ -98,7 +99,7 @@ def main() -> None:
                 for seed in range(1, SEEDS + 1):
                     model = train(choice, task, split, epochs=epochs, seed=seed)[0]
                     scores.append(evaluate(model, split.test, task.loss)[1])
-                steps = SEEDS * epochs * math.ceil(len(split.train) / 256)
+                steps = SEEDS * epochs * math.ceil(len(split.train) / BATCH_SIZE)
                 milliseconds = 1000 * (time.thread_time() - start) / steps
             row = {"task": task.name, "kind": kind, "budget": budget, "parameters": parameters_of(model), "lr": lr}
             row |= {"validation": round(max(found.values()), 4), "test": " ".join(f"{score:.4f}" for score in scores)}

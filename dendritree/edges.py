@@ -255,6 +255,16 @@ class EdgeList:
             neuron[child] = neuron[parent]
         return neuron
 
+    @cached_property
+    def tree_of_neuron(self) -> IntArray:
+        """The number of each neuron's tree, shape (neurons,): the same for neurons that share all their weights.
+
+        >>> from dendritree.tree import Forest
+        >>> Forest.grow(2, fan_in=2, neurons=3).tied([0, 0, 2]).tree_of_neuron.tolist()
+        [0, 0, 1]
+        """
+        return np.unique(self.bias_of_node[self.roots], return_inverse=True)[1].astype(np.int32)
+
     @property
     def neuron_of_synapse(self) -> IntArray:
         """The neuron each synapse belongs to, shape (synapses,)."""

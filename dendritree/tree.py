@@ -192,7 +192,7 @@ class Forest(EdgeList):
         trees, shared, different = f"{self.neurons} unequal trees", 1, 1
         if self._trees_look_equal():
             trees, shared = f"{self.neurons} tree{'s' if self.neurons > 1 else ''}", self.neurons
-            different = int(self.is_template[self.roots].sum())
+            different = int(self.tree_of_neuron.max()) + 1
             trees += "" if different == self.neurons else f" ({different:,} different)"
         dendrites = " + ".join(f"{size // shared:,}" for size in sizes)
         tied = "" if self.template is None else f", {self.biases // different:,} of them with weights of their own"

@@ -105,7 +105,7 @@ def _tied(
     for window in windows.tolist():
         _outline(axes, window, picture.theme.ink)
     title = f"neuron {neuron}: one template of {int(images[0].sum())} synapses at {len(windows)} places"
-    tree = layer.forest.bias_of_node[layer.forest.roots]  # the same number for neurons that share a tree
+    tree = layer.forest.tree_of_neuron
     sharing = np.flatnonzero(tree == tree[neuron]).tolist()
     if len(sharing) > 1:
         corners = np.stack([found for other in sharing if (found := copies_of(layer, other)) is not None])

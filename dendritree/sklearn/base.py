@@ -182,7 +182,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         given = None if self.members == "auto" else check_int("members", self.members)
         if not isinstance(self.network_, Network):  # a linear one has no hidden neurons
             return None
-        members = given or auto_members(rows, len(np.unique(tree_of_neuron(self.network_))))
+        members = given or auto_members(rows, int(tree_of_neuron(self.network_).max()) + 1)
         return None if members == 1 else Committee(self.network_, members, held_out=not self.early_stopping)
 
     def _draw_seed(self) -> int:

@@ -71,7 +71,7 @@ class Committee(nn.Module):
                 f"members must be at most one per hidden neuron: got {members} for {len(tree)} neurons{shared}"
             )
         self.network, self.held_out = network, held_out
-        group = torch.from_numpy(tree * members // trees).to(readout.weight.device)
+        group = torch.from_numpy(tree.astype(np.int64) * members // trees).to(readout.weight.device)
         own = nn.functional.one_hot(group, members).t().to(readout.weight.dtype)  # (members, hidden)
         self.register_buffer("own", own, persistent=False)
         places = torch.arange(members, device=own.device)
@@ -117,7 +117,7 @@ class Committee(nn.Module):
         return Examples(x, y[:, None].expand(-1, answers, *y.shape[1:]), weight)
 
 
-def tree_of_neuron(network: Network) -> NDArray[np.int64]:
+def tree_of_neuron(network: Network) -> NDArray[np.integer[Any]]:
     """The number of the tree of each hidden neuron; neurons that share their weights have the same one.
 
     >>> from dendritree import DendriticNetwork, Tied
@@ -127,8 +127,7 @@ def tree_of_neuron(network: Network) -> NDArray[np.int64]:
     layer = next(module for module in network.hidden if hasattr(module, "out_features"))
     if not isinstance(layer, ForestLayer):
         return np.arange(int(cast(Any, layer).out_features))
-    forest = layer.forest
-    return np.unique(forest.bias_of_node[forest.roots], return_inverse=True)[1]
+    return layer.forest.tree_of_neuron
 
 
 def draw_members(y: NDArray[Any], members: int, random: np.random.Generator, *, classes: bool) -> NDArray[np.int64]:

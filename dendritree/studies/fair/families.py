@@ -26,7 +26,7 @@ ACTIVATIONS = ("relu", "relu", "leaky_relu", "tanh")
 """Activations of all families of this library; ReLU is twice as likely as the others."""
 WIDE_IMAGE = 20
 """Side of an image, in pixels, from which convolutions have a stride of 2: with 1, a training step takes four times as
-long, and with 2 it already takes about ten times as long as one of tied trees."""
+long."""
 SHARED_BY = (1, 9, 16, 25)
 """How many neurons share a tied tree; squares, and 1 for a tree of every neuron's own."""
 ATTEMPTS = 200

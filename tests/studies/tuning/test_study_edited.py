@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 from tune_cases import made_up
 
+from dendritree.data import load_dataset
 from dendritree.errors import DendritreeError
 from dendritree.studies.tuning import search, tune
 
@@ -61,6 +62,20 @@ def test_an_edited_study_is_rejected_in_a_line(study, sql, message, tmp_path):
     with pytest.raises(DendritreeError, match=message) as caught:
         tune(made_up(), out=tmp_path, **OPTIONS)
     assert "\n" not in str(caught.value)
+
+
+def test_a_study_of_images_by_a_version_without_tied_trees_is_rejected(tmp_path):
+    digits = load_dataset("digits")
+    options = OPTIONS | {"budget": 1000, "out": tmp_path}
+    tune(digits, **options)
+    tune(digits, **options)  # resumes
+    edit(
+        tmp_path / "study.db",
+        "UPDATE study_user_attributes SET value_json = json_remove(value_json, '$.wirings') "
+        "WHERE key = 'dendritree settings'",
+    )
+    with pytest.raises(DendritreeError, match="resumes with the wirings it was started with, None: got"):
+        tune(digits, **options)
 
 
 def test_a_database_that_is_a_link_to_itself_is_one_line(tmp_path):
