@@ -83,6 +83,15 @@ def test_it_computes_what_the_eager_backend_does(convolution, branching, neurons
     assert_close(numbers(forest, grid, x, "fused", **options), numbers(forest, grid, x, "eager", **options))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_of_any_length_are_copied_whole(dtype):
+    forest = shared(3, 5, 27)
+    for width in (*range(1, 36), 47, 48, 49, 63, 64, 65):  # in pieces of 4, 8 or 16 numbers that overlap
+        x = torch.randn(2, 3, 2, width, dtype=dtype)
+        found, wanted = (numbers(forest, SAME, x, backend) for backend in ("fused", "eager"))
+        assert_close(found, wanted, 1e-9 if dtype is torch.float64 else 1e-4)
+
+
 def test_no_patch_is_copied(monkeypatch):
     monkeypatch.setattr(PatchGrid, "copied", lambda *_: pytest.fail("a patch was copied"))
     found = numbers(shared([9, 3], 5, 27), SAME, torch.randn(2, 3, 8, 8), "auto")

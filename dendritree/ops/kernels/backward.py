@@ -263,9 +263,11 @@ def through_synapse(e, trees, tiles, silent, gradients, factor, h, zero):
     """
     row = trees.rows[e] * trees.row_bytes
     if silent is None:
+        # The load comes before the store: 4096 bytes apart, or a multiple, it would wait for it.
+        hx = dot(h, load(tiles.inputs + row, zero))
         if gradients:
             store(gradients + row, fma(factor * trees.weight[e], h, load(gradients + row, zero)))
-        return dot(h, load(tiles.inputs + row, zero))
+        return hx
     bits = silent + e * bit_stride(zero)
     if gradients:
         store(gradients + row, fma(factor * trees.weight[e], choose(bits, zero, h), load(gradients + row, zero)))
