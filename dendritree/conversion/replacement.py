@@ -119,6 +119,7 @@ class Replacement:
             parameters_after=self.parameters,
             multiply_adds_before=sum(perceptron.multiply_adds for perceptron in self.block),
             multiply_adds_after=self.multiply_adds,
+            is_convolution=self.block[0].is_convolution,
         )
 
     def build(self) -> dict[str, nn.Module]:

@@ -50,6 +50,18 @@ def test_it_ends_with_what_to_expect_unless_nothing_was_converted():
     assert "distill" not in str(ConversionReport((), report.left_alone, 2, 9, 9))
 
 
+def test_convolutions_are_told_what_to_expect_of_convolutions():
+    model = nn.Sequential(nn.Conv2d(8, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 10))
+    only, both = (
+        " ".join(str(convert(model, where=where, convolutions=True)[1]).split())
+        for where in (nn.Conv2d, (nn.Conv2d, nn.Linear))
+    )
+    assert only.endswith("about as well as depthwise-separable ones.")
+    assert "narrower MLP" not in only
+    assert "narrower MLP" in both
+    assert both.endswith("about as well as depthwise-separable ones.")
+
+
 def test_rows_are_exact_and_the_table_shows_their_sums():
     report = convert(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)), budget=0.25)[1]
     # 46 trees of 8 * 4 + 4 edges and 4 + 1 nodes; 46 * 10 + 10 of the read-out
@@ -62,6 +74,7 @@ def test_rows_are_exact_and_the_table_shows_their_sums():
             "parameters_after": 46 * 41 + 46 * 10 + 10,
             "multiply_adds_before": 64 * 128 + 128 * 10,
             "multiply_adds_after": 46 * 36 + 46 * 10,
+            "is_convolution": False,
         }
     ]
     assert re.search(r"\(0, 2\) .* 9,610 -> 2,356  9,472 -> 2,116$", str(report), re.M)

@@ -1,0 +1,74 @@
+"""How long is a training step of the networks of `dendritree compare --inside`, relative to the narrower one?
+
+Times one step, forward, backward and AdamW, of every kind of part in one interleaved run on one thread; batches of 128,
+as in the comparison. Ratios are of 25th percentiles. Writes one CSV row per network.
+
+    python benchmarks/inside_steps.py cnn mixer    about half a minute each
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from measure import timed, write_csv
+from torch import nn
+from torch.nn import functional as F
+
+from dendritree.models.sizing import parameters_of
+from dendritree.studies.engine.runner import alone_on_one_thread
+from dendritree.studies.inside import HOSTS, KINDS
+from dendritree.studies.inside.hosts import load_for
+from dendritree.studies.inside.plan import BATCH_SIZE, Cell
+
+RESULTS = Path(__file__).parent / "results"
+DATA = {"gpt": "tinyshakespeare"}
+ORIGINAL = "original"
+
+
+def step_of(network: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], object]:
+    """A training step, ready to be called many times."""
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, fused=True)  # as in `fit`
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(network(x).flatten(0, -2), y.flatten()).backward()
+        optimizer.step()
+
+    return step
+
+
+def main() -> None:
+    """Time the networks, print ratios and write all measurements."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("hosts", nargs="*", help=f"of {', '.join(HOSTS)}; by default all")
+    parser.add_argument("--divisor", type=int, default=10, help="parts have 1 / N of the parameters", metavar="N")
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS, metavar="KIND")
+    parser.add_argument("--seconds", type=float, default=30.0, help="per host")
+    parser.add_argument("--out", type=Path, default=RESULTS / "inside_steps.csv")
+    arguments = parser.parse_args()
+    rows: list[dict[str, object]] = []
+    for host in arguments.hosts or HOSTS:
+        data = DATA.get(host, "fashion-mnist")
+        task, split = load_for(data)
+        x, y = split.train.x[:BATCH_SIZE], split.train.y[:BATCH_SIZE]
+        known = [kind for kind in KINDS if getattr(KINDS[kind], "images" if host == "cnn" else "rows")]
+        cells = {ORIGINAL: Cell(host, data, "narrow", 1)}
+        cells |= {kind: Cell(host, data, kind, arguments.divisor) for kind in known if kind in arguments.kinds}
+        torch.manual_seed(0)
+        networks = {name: made for name, cell in cells.items() if (made := cell.build(task)) is not None}
+        with alone_on_one_thread():
+            steps = {name: step_of(network, x, y) for name, network in networks.items()}
+            measured = timed(steps, seconds=arguments.seconds)
+        for name, times in measured.items():
+            ratio = times["q25_ms"] / measured["narrow"]["q25_ms"]
+            print(f"{host:6} {name:13} {parameters_of(networks[name]):8,} {times['q25_ms']:7.1f} ms {ratio:5.2f}")
+            row = {"host": host, "data": data, "kind": name, "divisor": cells[name].divisor}
+            rows.append(row | {"parameters": parameters_of(networks[name]), "to_narrow": ratio} | times)
+    write_csv(arguments.out, rows)
+
+
+if __name__ == "__main__":
+    main()
