@@ -76,35 +76,42 @@ def main() -> None:
     parser.add_argument(
         "--kinds", nargs="+", default=KINDS, choices=KINDS, metavar="KIND", help=f"of {', '.join(KINDS)}"
     )
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="fresh seeds, with those that are there", metavar="N")
     parser.add_argument("--out", type=Path, help="by default results/shared_trees_TASK.csv")
     parser.add_argument("--png", type=Path, help="a chart to write, with the tuned dense MLPs of docs/comparison")
     arguments = parser.parse_args()
     task = Task.parse(arguments.task)
     out = arguments.out or RESULTS / f"shared_trees_{arguments.task}.csv"
     rows: list[dict[str, Any]] = read(out) if out.exists() else []
-    done = {(row["kind"], int(row["budget"])) for row in rows}
+    found = {(row["kind"], int(row["budget"])): row for row in rows}
     split = task.load()
     epochs = epochs_for(len(split.train), STEPS)
     for budget in (parse_count("size", size) for size in arguments.sizes):
         for kind, network, options in choices(task, budget):
-            if kind not in arguments.kinds or (kind, budget) in done:
+            row = found.get((kind, budget), {})
+            scores = row.get("test", "").split()
+            if kind not in arguments.kinds or len(scores) >= arguments.seeds:
                 continue
-            found: dict[float, float] = {}
             with alone_on_one_thread():
-                for lr in RATES:
-                    choice = Choice(network, options, lr, WEIGHT_DECAY)
-                    found[lr] = train(choice, task, split, epochs=epochs, seed=0)[1].best.val_acc
-                lr = max(found, key=found.__getitem__)
-                choice, scores, start = Choice(network, options, lr, WEIGHT_DECAY), [], time.thread_time()
-                for seed in range(1, SEEDS + 1):
+                if not row:
+                    tried = {}
+                    for lr in RATES:
+                        choice = Choice(network, options, lr, WEIGHT_DECAY)
+                        tried[lr] = train(choice, task, split, epochs=epochs, seed=0)[1].best.val_acc
+                    lr = max(tried, key=tried.__getitem__)
+                    row = {"task": task.name, "kind": kind, "budget": budget, "parameters": 0, "lr": lr}
+                    row["validation"] = round(tried[lr], 4)
+                    rows.append(row)
+                choice, start = Choice(network, options, float(row["lr"]), WEIGHT_DECAY), time.thread_time()
+                fresh = range(len(scores) + 1, arguments.seeds + 1)
+                for seed in fresh:
                     model = train(choice, task, split, epochs=epochs, seed=seed)[0]
-                    scores.append(evaluate(model, split.test, task.loss)[1])
-                steps = SEEDS * epochs * math.ceil(len(split.train) / BATCH_SIZE)
+                    scores.append(f"{evaluate(model, split.test, task.loss)[1]:.4f}")
+                steps = len(fresh) * epochs * math.ceil(len(split.train) / BATCH_SIZE)
                 milliseconds = 1000 * (time.thread_time() - start) / steps
-            row = {"task": task.name, "kind": kind, "budget": budget, "parameters": parameters_of(model), "lr": lr}
-            row |= {"validation": round(max(found.values()), 4), "test": " ".join(f"{score:.4f}" for score in scores)}
-            rows.append(row | {"step_ms": round(milliseconds, 1), "code": choice.code})
-            print(*list(rows[-1].values())[:-1], flush=True)
+            row |= {"parameters": parameters_of(model), "test": " ".join(scores)}
+            row |= {"step_ms": round(milliseconds, 1), "code": choice.code}
+            print(*list(row.values())[:-1], flush=True)
             write_csv(out, rows)
     if arguments.png is not None:
         chart = draw(task.name, rows)
