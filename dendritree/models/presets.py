@@ -16,13 +16,16 @@ from .sizing import fill_budget, parameters_of, parse_count
 
 PRESET_NEURONS = ("tree", "sparse")
 MANY_OUTPUTS = 50
-"""From this number on, a wide read-out takes most of the budget; somas that merge dendrites make it cheaper."""
+"""From this number on, a wide read-out takes most of the budget, and neurons are few: each has a tree of its own, whose
+soma merges many dendrites."""
 MERGED_DENDRITES = 6
 WINDOW = 9
 SMALL_SYNAPSES, LARGE_SYNAPSES, LARGE_BUDGET = 25, 36, 8000
 GRAY, COLOR, COPIES = (16, 4, 1, 25), (27, 5, 2, 16), 25
 """For images without and with color: synapses of a tied dendrite, its window and stride, and the number of neurons that
 share a tree; and how many copies of the dendrite it has."""
+MANY_STRIDE = 2
+"""The stride with many outputs: few neurons have to cover the image."""
 TINY_IMAGE = 11
 """Smaller sides leave too little room for copies."""
 TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
@@ -48,8 +51,8 @@ def dendritic_preset(
         out_features: number of outputs.
         budget: largest number of parameters, such as 8000 or "8k".
         image_shape: (channels, height, width) if the inputs are the pixels of an image; they are then wired locally.
-            With fewer than 50 outputs, dendrites share their weights (`Tied`), and so do neurons at different places,
-            if the image has room for the copies.
+            If the image has room for the copies, dendrites share their weights (`Tied`), and with fewer than 50 outputs
+            so do neurons at different places.
         neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did better on Adult.
         dropout: probability of silencing a hidden neuron's output while training.
         output: `"logits"` or `"probabilities"`.
@@ -107,14 +110,16 @@ def activation_for(wiring: Wiring) -> str:
 
 
 def tied_preset(shape: tuple[int, int, int], out_features: int) -> tuple[list[int], Tied] | None:
-    """The tree and the wiring of the best known neurons with tied dendrites; None for tiny images and many outputs.
+    """The tree and the wiring of the best known neurons with tied dendrites; None for tiny images.
 
     >>> tied_preset((3, 32, 32), 10)
     ([27, 25], Tied(window=5, stride=2, image_shape=(3, 32, 32), seed=None, shared_by=16))
     """
-    if out_features >= MANY_OUTPUTS or min(shape[1:]) < TINY_IMAGE:
+    if min(shape[1:]) < TINY_IMAGE:
         return None
     for synapses, window, stride, shared_by in (GRAY,) if shape[0] == 1 else (COLOR, GRAY):
+        if out_features >= MANY_OUTPUTS:
+            stride, shared_by = MANY_STRIDE, 1
         wiring, copies = Tied.fitted(shape, window=window, stride=stride, copies=COPIES, shared_by=shared_by)
         if (copies, wiring.stride) == (COPIES, stride):
             return [synapses, copies], wiring

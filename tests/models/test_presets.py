@@ -66,7 +66,9 @@ def test_pixels_are_read_from_windows():
         ((3, 14, 14), 1, [27, 25], 4),
         ((3, 11, 11), 1, [16, 25], 16),
         ((3, 10, 40), 10, None, None),
-        ((3, 32, 32), 100, None, None),
+        ((3, 32, 32), 100, [27, 25], 1),
+        ((1, 28, 56), 50, [16, 25], 1),
+        ((1, 11, 11), 100, None, None),
     ],
 )
 def test_weights_are_shared_in_images_with_room_for_the_copies(image, outputs, tied, shared_by):

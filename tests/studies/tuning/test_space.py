@@ -90,7 +90,7 @@ def test_the_choice_tried_first_is_in_the_space(space):
 
 
 def test_the_choice_tried_first_is_the_preset():
-    for outputs, shape in ((10, (1, 28, 28)), (10, (3, 32, 32))):
+    for outputs, shape in ((10, (1, 28, 28)), (10, (3, 32, 32)), (100, (1, 28, 56))):
         inputs = shape[0] * shape[1] * shape[2]
         choice = Space(inputs, outputs, 9000, shape).choice(Space(inputs, outputs, 9000, shape).default())
         preset = preset_options(inputs, outputs, budget=9000, image_shape=shape)
