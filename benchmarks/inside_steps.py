@@ -9,6 +9,7 @@ as in the comparison. Ratios are of 25th percentiles. Writes one CSV row per net
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,8 +25,7 @@ from dendritree.studies.inside.hosts import load_for
 from dendritree.studies.inside.plan import BATCH_SIZE, Cell
 
 RESULTS = Path(__file__).parent / "results"
-DATA = {"gpt": "tinyshakespeare"}
-ORIGINAL = "original"
+ORIGINAL, NARROW = "original", "narrow"
 
 
 def step_of(network: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], object]:
@@ -51,19 +51,21 @@ def main() -> None:
     arguments = parser.parse_args()
     rows: list[dict[str, object]] = []
     for host in arguments.hosts or HOSTS:
-        data = DATA.get(host, "fashion-mnist")
+        data = HOSTS[host].datasets[-1]  # Fashion-MNIST, or text
         task, split = load_for(data)
         x, y = split.train.x[:BATCH_SIZE], split.train.y[:BATCH_SIZE]
-        known = [kind for kind in KINDS if getattr(KINDS[kind], "images" if host == "cnn" else "rows")]
-        cells = {ORIGINAL: Cell(host, data, "narrow", 1)}
-        cells |= {kind: Cell(host, data, kind, arguments.divisor) for kind in known if kind in arguments.kinds}
+        known = [kind for kind in KINDS if getattr(KINDS[kind], HOSTS[host].where)]
+        cells = {ORIGINAL: Cell(host, data, NARROW, 1)}
+        cells |= {
+            kind: Cell(host, data, kind, arguments.divisor) for kind in known if kind in (NARROW, *arguments.kinds)
+        }
         torch.manual_seed(0)
         networks = {name: made for name, cell in cells.items() if (made := cell.build(task)) is not None}
         with alone_on_one_thread():
             steps = {name: step_of(network, x, y) for name, network in networks.items()}
             measured = timed(steps, seconds=arguments.seconds)
         for name, times in measured.items():
-            ratio = times["q25_ms"] / measured["narrow"]["q25_ms"]
+            ratio = times["q25_ms"] / measured[NARROW]["q25_ms"] if NARROW in measured else math.nan
             print(f"{host:6} {name:13} {parameters_of(networks[name]):8,} {times['q25_ms']:7.1f} ms {ratio:5.2f}")
             row = {"host": host, "data": data, "kind": name, "divisor": cells[name].divisor}
             rows.append(row | {"parameters": parameters_of(networks[name]), "to_narrow": ratio} | times)

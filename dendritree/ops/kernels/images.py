@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .masks import sample_key
-from .memory import UINT32, at
+from .memory import UINT32, at, fill
 from .parts import part
 from .tiles import item, lanes, load, number, store, stride, zeros
 
@@ -49,8 +49,7 @@ def copy_planes(sheet, images, n, planes, is_fill, zero):
     real, size, each = number(zero), item(zero), sheet.row_step * sheet.column_step
     pixels, plane = at(images, real), at(planes, real)
     if is_fill:
-        for i in range(sheet.channels * each * sheet.plane):
-            plane[i] = real
+        fill(plane, real, sheet.channels * each * sheet.plane)
     source, width, columns, step = 0, sheet.width, sheet.columns, sheet.column_step
     first_row, first_phase = divmod(sheet.top, sheet.row_step)
     for image in range(n):
