@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from ...data import Examples, Split, load_dataset
 from ...errors import OptionError
+from ...layers import DendriticConv2d
 from ..engine.task import Task
 from .parts import Place
 
@@ -33,10 +34,14 @@ class ResidualCNN(nn.Module):
         self.down = _strided(32, 64)
         self.others = nn.ModuleList(part(Place("images", 64, 64)) for _ in range(2))
         self.readout = nn.Linear(64, task.out_features)
+        # A step with plain convolutions takes 0.6 to 0.8 of the time with channels last; ours read rows of one channel.
+        ours = any(isinstance(module, DendriticConv2d) for module in self.modules())
+        self.layout = torch.contiguous_format if ours else torch.channels_last
+        self.to(memory_format=self.layout)
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of flat images."""
-        x = self.stem(x.reshape(-1, *self.shape))
+        x = self.stem(x.reshape(-1, *self.shape).contiguous(memory_format=self.layout))
         x = self.down(F.relu(x + self.first(x)))
         for block in self.others:
             x = F.relu(x + block(x))
