@@ -17,7 +17,7 @@ from torch import nn
 from ...errors import OptionError
 from ...layers import DendriticConv1d, DendriticConv2d, DendriticLayer
 from ...models.sizing import parameters_of, widest
-from ...wiring import Local
+from ...wiring import Local, Tied
 from .blocks import BlockLinear, Gated, Largest, Nearby, Shift, Shuffle
 
 GROUPS = 4
@@ -127,10 +127,39 @@ def _shifted(place: Place, width: int) -> nn.Module:
     return nn.Sequential(*[Shift(place.grid)] * bool(ordered), *_mlp(place, width))
 
 
-def _weighted_sums(rows: int, neurons: int, synapses: int) -> nn.Module:
-    """Neurons that read a few inputs each, without an activation."""
+def _over_rows(place: Place, features: int) -> nn.Module:
+    """Weights for a row and those beside it, feature by feature; without an order of the rows, nothing."""
+    if place.sequence:
+        return Nearby(nn.Conv1d(features, features, REACH, groups=features), None, REACH - 1)
+    if place.grid:
+        return Nearby(nn.Conv2d(features, features, REACH, padding=REACH // 2, groups=features), place.grid)
+    return nn.Identity()
+
+
+def _tied(place: Place, width: int, *, linear: bool = False) -> nn.Module:
+    """On the way up, the same dendrite at a row and those beside it, or at places of a row that is an image itself."""
+    activation = None if linear else "leaky_relu"
+    if place.plane:
+        wiring, copies = Tied.fitted((1, *place.plane), window=REACH, stride=1, copies=REACH**2)
+        options: dict[str, Any] = {"wiring": wiring, "activation": activation, "root_activation": False}
+        up: nn.Module = DendriticLayer(place.size, width, branching=[wiring.window**2, copies], **options)
+    else:
+        ordered = place.sequence or place.grid
+        dendrites = _weighted_sums(place.size, width, UP_SYNAPSES, activation if ordered else None)
+        up = nn.Sequential(dendrites, _over_rows(place, width))
+    return nn.Sequential(up, nn.GELU(), nn.Linear(width, place.size))
+
+
+def _mixed_first(place: Place, width: int) -> nn.Module:
+    """The control for that: the same with dense, linear dendrites."""
+    up = [nn.Linear(place.size, width), _over_rows(place, width)]
+    return nn.Sequential(*up, nn.GELU(), nn.Linear(width, place.size))
+
+
+def _weighted_sums(rows: int, neurons: int, synapses: int, activation: str | None = None) -> nn.Module:
+    """Neurons that read a few inputs each, by default without an activation."""
     synapses = min(synapses, rows)
-    return DendriticLayer(rows, neurons, branching=[synapses], wiring="random", activation=None)
+    return DendriticLayer(rows, neurons, branching=[synapses], wiring="random", activation=activation)
 
 
 def _gated(place: Place, width: int) -> nn.Module:
@@ -192,6 +221,23 @@ def _separable_block(place: Place, width: int) -> nn.Module:
     return _convolutions(first, second, width, place.size)
 
 
+def _blueprint_block(place: Place, width: int) -> nn.Module:
+    """Separable convolutions in reverse: mix channels first, then weigh places (Haase and Amthor 2020)."""
+    first = nn.Sequential(_conv(place.size, width, 1), _conv(width, width, groups=width))
+    second = nn.Sequential(_conv(width, place.size, 1), _conv(place.size, place.size, groups=place.size))
+    return _convolutions(first, second, width, place.size)
+
+
+def _tied_block(place: Place, width: int, *, linear: bool = False) -> nn.Module:
+    """Filters with one dendrite each, which reads half of the channels of a pixel, at 3 x 3 places."""
+
+    def layer(ins: int, outs: int) -> nn.Module:
+        options: dict[str, Any] = {"branching": [max(2, ins // 2)], "activation": None if linear else "leaky_relu"}
+        return nn.Sequential(DendriticConv2d(ins, outs, 1, wiring="random", **options), _conv(outs, outs, groups=outs))
+
+    return _convolutions(layer(place.size, width), layer(width, place.size), width, place.size)
+
+
 def _neuron_block(place: Place, width: int, *, tree: bool) -> nn.Module:
     """Filters that read `width` of their patch's numbers."""
     options: dict[str, Any] = {"branching": "auto"} if tree else {"branching": [width]}
@@ -214,6 +260,7 @@ def _shared_block(place: Place, width: int) -> nn.Module:
 TREE, SPARSE = functools.partial(_neurons, tree=True), functools.partial(_neurons, tree=False)
 TREE_NEAR = functools.partial(_up_only, near=True)
 SPARSE_NEAR = functools.partial(_up_only, tree=False, near=True)
+TIED_LINEAR, TIED_LINEAR_BLOCK = (functools.partial(build, linear=True) for build in (_tied, _tied_block))
 TREE_BLOCK, SPARSE_BLOCK = functools.partial(_neuron_block, tree=True), functools.partial(_neuron_block, tree=False)
 
 KINDS = {
@@ -221,12 +268,15 @@ KINDS = {
     "low-rank": Kind("products of two thin matrices", _low_rank, _low_rank_block),
     "block": Kind("block-diagonal matrices, shuffled", _blocks, _grouped_block),
     "separable": Kind("depthwise-separable convolutions", None, _separable_block),
+    "blueprint": Kind("dense layers, then weights for places", _mixed_first, _blueprint_block),
     "sparse": Kind("sparse neurons", SPARSE, SPARSE_BLOCK),
     "tree": Kind("dendritic trees", TREE, TREE_BLOCK, dendritic=True),
     "tree-up": Kind("dendritic trees on the way up only", _up_only, None, dendritic=True),
     "tree-near": Kind("the same, reading neighbors too", TREE_NEAR, None, dendritic=True),
     "sparse-near": Kind("sparse neurons on the way up, reading neighbors too", SPARSE_NEAR, None),
     "narrow-shift": Kind("fewer hidden units, half of the features from neighbors", _shifted, None),
+    "tied": Kind("the same dendrite at neighboring places", _tied, _tied_block, dendritic=True),
+    "tied-linear": Kind("the same with linear dendrites", TIED_LINEAR, TIED_LINEAR_BLOCK),
     "gated": Kind("one dendrite multiplies another", _gated, None, dendritic=True, by_default=False),
     "narrow-gated": Kind("fewer gated units", _narrow_gated, None, by_default=False),
     "max": Kind("the maximum of two dendrites", _largest, None, dendritic=True, by_default=False),

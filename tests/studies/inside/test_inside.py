@@ -43,7 +43,7 @@ def test_a_host_gives_logits_and_its_parts_alone_get_smaller(host):
     assert parameters_of(small) < parameters_of(whole)
 
 
-@pytest.mark.parametrize("kind", ["narrow", "tree-near", "sparse-near", "narrow-shift"])
+@pytest.mark.parametrize("kind", ["narrow", "tree-near", "sparse-near", "narrow-shift", "tied", "blueprint"])
 def test_the_language_model_looks_back_only(kind):
     torch.manual_seed(0)
     model, x = built("gpt", kind, 0.5).eval(), torch.randint(0, 7, (2, 16))
@@ -55,7 +55,7 @@ def test_the_language_model_looks_back_only(kind):
 
 
 @pytest.mark.parametrize("host", ["vit", "mixer", "gpt"])
-@pytest.mark.parametrize("kind", ["tree-near", "sparse-near", "narrow-shift"])
+@pytest.mark.parametrize("kind", ["tree-near", "sparse-near", "narrow-shift", "tied", "tied-linear", "blueprint"])
 def test_parts_that_read_neighbors_stand_in_every_host_with_rows(host, kind):
     x = torch.randint(0, 7, (5, 16)) if host == "gpt" else torch.randn(5, 3072)
     assert built(host, kind, 0.1)(x).isfinite().all()

@@ -103,6 +103,44 @@ def test_a_window_is_one_of_the_image_that_a_row_is():
         assert int((places.amax(1) - places.amin(1)).max()) < 5
 
 
+def test_the_same_dendrite_stands_at_the_rows_beside_a_row():
+    torch.manual_seed(0)
+    part = make_part("tied", PLACES["grid"], 1 / 2)
+    x = torch.randn(1, 6, 32)
+    dendrites, somata = part[0]
+    values = dendrites(x).transpose(-1, -2).unflatten(-1, (2, 3))  # (1, neurons, 2, 3)
+    padded = nn.functional.pad(values, (1, 1, 1, 1))
+    weight = somata.convolution.weight[:, 0]  # (neurons, 3, 3)
+    sums = [
+        (padded[0, :, i : i + 3, j : j + 3] * weight).sum((1, 2)) + somata.convolution.bias
+        for i in range(2)
+        for j in range(3)
+    ]
+    torch.testing.assert_close(part[0](x)[0], torch.stack(sums))
+
+
+def test_a_tied_filter_is_a_tree_over_its_patch():
+    torch.manual_seed(0)
+    layer = make_part("tied", PLACES["images"], 1 / 2)[0]
+    dendrites, somata = layer
+    x = torch.randn(2, 16, 5, 5)
+    tree = torch.zeros(2, dendrites.out_channels, 5, 5)
+    for i, j in [(i, j) for i in range(3) for j in range(3)]:  # a dendrite of nine places, with the same weights
+        moved = nn.functional.pad(dendrites(x), (1, 1, 1, 1))[..., i : i + 5, j : j + 5]
+        tree += somata.weight[:, 0, i, j, None, None] * moved
+    torch.testing.assert_close(layer(x), tree)
+    assert dendrites.forest.edges == 8 * dendrites.out_channels
+
+
+@pytest.mark.parametrize("name", ["sequence", "grid", "plane", "images"])
+def test_linear_dendrites_have_no_activation(name):
+    bent, straight = (make_part(kind, PLACES[name], 1 / 2)[0] for kind in ("tied", "tied-linear"))
+    x = torch.randn(4, 6, 32) if PLACES[name].where == "rows" else torch.randn(4, 16, 5, 5)
+    for part, is_linear in ((bent, False), (straight, True)):
+        bend = part(x) + part(-x) - 2 * part(torch.zeros_like(x))
+        assert (bend.abs().max() < 1e-4) == is_linear
+
+
 def test_features_are_shifted_by_one_place():
     x = torch.arange(1.0, 49.0).reshape(1, 6, 8)  # six places of 2 x 3 with eight features
     y = Shift((2, 3))(x)[0].unflatten(0, (2, 3))
