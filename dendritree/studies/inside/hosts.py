@@ -14,7 +14,7 @@ from ...data import Examples, Split, load_dataset
 from ...errors import OptionError
 from ...layers import DendriticConv2d
 from ..engine.task import Task
-from .parts import Place
+from .place import Place
 
 MakePart = Callable[[Place], nn.Module]
 """Makes the part for a place."""

@@ -22,7 +22,8 @@ from ..engine.runner import Observer, Workers, alone_on_one_thread, silent
 from ..engine.store import RunStore
 from ..engine.trial import Trial, Value, seed_of
 from .hosts import HOSTS, load_for
-from .parts import KINDS, ORIGINAL, Place, make_part
+from .parts import KINDS, ORIGINAL, make_part
+from .place import Place
 
 STUDY = "inside"
 RATES = (0.003, 0.01, 0.03)

@@ -7,7 +7,8 @@ from torch import nn
 from dendritree.errors import OptionError
 from dendritree.models.sizing import parameters_of
 from dendritree.studies.inside.blocks import BlockLinear, Nearby, Shift, Shuffle
-from dendritree.studies.inside.parts import KINDS, Place, make_part
+from dendritree.studies.inside.parts import KINDS, make_part
+from dendritree.studies.inside.place import Place
 from dendritree.studies.inside.plan import InsidePlan
 
 ROWS = Place("rows", 32, 128)
