@@ -15,7 +15,8 @@ OF_MLPS = (
 )
 OF_CONVOLUTIONS = (
     "Where we measured dendritic filters, behind the first layer of a small CNN, they scored one to three points above"
-    " narrower convolutions of the same size, at most as well as depthwise-separable ones: train these beside them."
+    " narrower convolutions of the same size, and up to seven below a 1 x 1 convolution followed by a depthwise one:"
+    " train these beside them."
 )
 """Evidence: docs/convert.md (What to expect) and docs/comparison.md (Inside deep networks)."""
 WIDTH = 100

@@ -56,10 +56,10 @@ def test_convolutions_are_told_what_to_expect_of_convolutions():
         " ".join(str(convert(model, where=where, convolutions=True)[1]).split())
         for where in (nn.Conv2d, (nn.Conv2d, nn.Linear))
     )
-    assert only.endswith("at most as well as depthwise-separable ones: train these beside them.")
+    assert only.endswith("followed by a depthwise one: train these beside them.")
     assert "narrower MLP" not in only
     assert "narrower MLP" in both
-    assert both.endswith("at most as well as depthwise-separable ones: train these beside them.")
+    assert both.endswith("followed by a depthwise one: train these beside them.")
 
 
 def test_rows_are_exact_and_the_table_shows_their_sums():
