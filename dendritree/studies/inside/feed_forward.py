@@ -93,7 +93,10 @@ def _over_rows(place: Place, features: int) -> nn.Module:
 
 
 def tied(place: Place, width: int, *, linear: bool = False) -> nn.Module:
-    """On the way up, the same dendrite at a row and those beside it, or at places of a row that is an image itself."""
+    """On the way up, the same dendrite at a row and those beside it, or at places of a row that is an image itself.
+
+    Rows without an order are read by sparse neurons, with `linear` or without.
+    """
     activation = None if linear else "leaky_relu"
     if place.plane:
         wiring, copies = Tied.fitted((1, *place.plane), window=REACH, stride=1, copies=REACH**2)

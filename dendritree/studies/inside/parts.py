@@ -44,21 +44,25 @@ KINDS = {
     "separable": Kind("depthwise-separable convolutions", None, images.separable),
     "blueprint": Kind("dense layers, then weights for places", rows.mixed_first, images.blueprint),
     "sparse": Kind("sparse neurons", partial(rows.neurons, tree=False), partial(images.neurons, tree=False)),
-    "tree": Kind("dendritic trees", partial(rows.neurons, tree=True), partial(images.neurons, tree=True), True),
-    "tree-up": Kind("dendritic trees on the way up only", rows.up_only, None, True),
-    "tree-near": Kind("the same, reading neighbors too", partial(rows.up_only, near=True), None, True),
+    "tree": Kind(
+        "dendritic trees", partial(rows.neurons, tree=True), partial(images.neurons, tree=True), dendritic=True
+    ),
+    "tree-up": Kind("dendritic trees on the way up only", rows.up_only, None, dendritic=True),
+    "tree-near": Kind("the same, reading neighbors too", partial(rows.up_only, near=True), None, dendritic=True),
     "sparse-near": Kind(
         "sparse neurons on the way up, reading neighbors too", partial(rows.up_only, tree=False, near=True), None
     ),
     "narrow-shift": Kind("fewer hidden units, half of the features from neighbors", rows.shifted, None),
-    "tied": Kind("the same dendrite at neighboring places", rows.tied, images.tied, True),
+    "tied": Kind("the same dendrite at neighboring places", rows.tied, images.tied, dendritic=True),
     "tied-linear": Kind(
         "the same with linear dendrites", partial(rows.tied, linear=True), partial(images.tied, linear=True)
     ),
-    "gated": Kind("one dendrite multiplies another", rows.gated, None, True, by_default=False),
+    "gated": Kind("one dendrite multiplies another", rows.gated, None, dendritic=True, by_default=False),
     "narrow-gated": Kind("fewer gated units", rows.narrow_gated, None, by_default=False),
-    "max": Kind("the maximum of two dendrites", rows.largest, None, True, by_default=False),
-    "shared": Kind("somata that share dendrites", rows.shared_dendrites, images.shared, True, by_default=False),
+    "max": Kind("the maximum of two dendrites", rows.largest, None, dendritic=True, by_default=False),
+    "shared": Kind(
+        "somata that share dendrites", rows.shared_dendrites, images.shared, dendritic=True, by_default=False
+    ),
 }
 """Replacements by name; `narrow` at a share of 1 is the original."""
 ORIGINAL = "narrow"

@@ -43,6 +43,19 @@ def test_a_host_gives_logits_and_its_parts_alone_get_smaller(host):
     assert parameters_of(small) < parameters_of(whole)
 
 
+@pytest.mark.parametrize(
+    ("kind", "is_last"), [("narrow", True), ("blueprint", True), ("sparse", False), ("tied", False)]
+)
+def test_plain_convolutions_have_channels_last_and_the_same_outputs(kind, is_last):
+    torch.manual_seed(0)
+    model, x = built("cnn", kind, 0.3).eval(), torch.randn(5, 3072)
+    y = model(x)
+    stem = model.stem(x.reshape(-1, *model.shape).contiguous(memory_format=model.layout))
+    assert stem.is_contiguous(memory_format=torch.channels_last) == is_last
+    model.layout = torch.contiguous_format
+    torch.testing.assert_close(model.to(memory_format=torch.contiguous_format)(x), y)
+
+
 @pytest.mark.parametrize("kind", ["narrow", "tree-near", "sparse-near", "narrow-shift", "tied", "blueprint"])
 def test_the_language_model_looks_back_only(kind):
     torch.manual_seed(0)

@@ -118,6 +118,7 @@ def test_the_same_dendrite_stands_at_the_rows_beside_a_row():
         for j in range(3)
     ]
     torch.testing.assert_close(part[0](x)[0], torch.stack(sums))
+    assert part[0](x).is_contiguous()  # a transposed view slows the gradient of the next activation down
 
 
 def test_a_tied_filter_is_a_tree_over_its_patch():
