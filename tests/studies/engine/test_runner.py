@@ -1,12 +1,15 @@
 """Jobs in a real pool of processes: workers are killed, jobs fail, and nothing is lost, doubled or changed."""
 
 import os
+import resource
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
+import torch
 from runner_cases import Collected, alone, impossible_job, some_jobs
 
 from dendritree.errors import DendritreeError, OptionError, ShapeError
@@ -50,6 +53,23 @@ def test_this_process_does_jobs_in_order(expected):
         run_jobs(some_jobs(4), pool, done, work=run_job)
     done.must_be({job: expected[job] for job in some_jobs(4)})
     assert [job for job, _ in done.calls] == some_jobs(4)
+
+
+def pages_of_a_block(repeats, _):
+    """How many pages of memory the last of several blocks of 128 MB takes from the system."""
+    for _ in range(repeats):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        torch.zeros(2**25)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="settings of glibc")
+def test_a_worker_keeps_the_memory_of_large_tensors():
+    pages = {}
+    with Workers("loky", count=1) as pool:
+        run_jobs([3], pool, pages.__setitem__, work=pages_of_a_block)
+    assert pages[3] < pages_of_a_block(3, None) / 4  # which may be of 4 kB or of 2 MB
 
 
 @pytest.mark.slow
