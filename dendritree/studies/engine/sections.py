@@ -23,13 +23,17 @@ def machine_section(info: Mapping[str, Any]) -> Section:
     """Machine, versions and settings from the store; each nested mapping becomes a group."""
     inner = {key: value for key, value in info.items() if isinstance(value, Mapping)}
     outer = {key: value for key, value in info.items() if key not in inner}
-    rows = [("run", "", *pair) for pair in flat(outer)]
-    rows += [(key, key, *pair) for key, value in inner.items() for pair in flat(value, f"{key}.")]
+    rows = [("run", "", "", *pair) for pair in flat(outer)]
+    rows += [(key, key, f"{key}.", *pair) for key, value in inner.items() for pair in flat(value)]
     return Section.of(
         "machine",
         "Machine and versions",
         "On one machine and with these versions a trial's result depends only on its seed.",
-        (Column("key", "what", value=itemgetter(2)), Column("value", "value", value=lambda row: str(row[3]))),
+        (
+            Column("key", value=lambda row: row[2] + row[3]),
+            Column("what", "what", value=itemgetter(3)),
+            Column("value", "value", value=lambda row: str(row[4])),
+        ),
         rows,
         by=itemgetter(0, 1),
         empty="Nothing is known about the run.",

@@ -13,7 +13,13 @@ from ..engine.task import Task
 from .results import CellResult, Comparison, needed_size
 
 IN_WORDS = {"tree": "trees", "sparse": "sparse neurons", "dense": "a dense MLP"}
-NAMES = IN_WORDS | {"linear": "one linear unit per output"}
+NAMES = IN_WORDS | {
+    "linear": "one linear unit per output",
+    "tied": "tied trees",
+    "tied-linear": "tied trees with linear dendrites",
+    "conv": "a convolution",
+    "tree-conv": "a dendritic convolution",
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,8 @@ class Answer:
             what = "An RMSE" if metric == "rmse" else "An accuracy"
             yield f"{what} of {self.score:.4g} on {self.task.title} takes {sizes}."
         use, best = self.use, self.best
-        text = f"Use {_name(use)} with {use.parameters:,} parameters: {metric} {_score(use)}"
+        start = f"On {self.task.title} use" if self.score is None else "Use"  # the sentence before names the data
+        text = f"{start} {_name(use)} with {use.parameters:,} parameters: {metric} {_score(use)}"
         if not self.certain:
             yield f"{text}, the best with one seed each, which is not enough to say that others are worse."
         elif use is best:

@@ -211,8 +211,8 @@ def test_of_errors_less_is_better_and_one_seed_says_little():
     (single,) = answers(summarize(made_up_cell("digits", "tree", 1000, [0.9])))
     assert single.score is None
     assert [*single.sentences] == [
-        f"Use trees with {single.use.parameters:,} parameters: accuracy 0.9000, the best with one seed each, which is"
-        " not enough to say that others are worse."
+        f"On digits use trees with {single.use.parameters:,} parameters: accuracy 0.9000, the best with one seed each,"
+        " which is not enough to say that others are worse."
     ]
     assert answers(summarize([])) == []
 
