@@ -18,7 +18,7 @@ OF_CONVOLUTIONS = (
     " narrower convolutions of the same size, and up to seven below a 1 x 1 convolution followed by a depthwise one:"
     " train these beside them."
 )
-"""Evidence: docs/convert.md (What to expect) and docs/comparison.md (Inside deep networks)."""
+"""Evidence: docs/convert.md (What to expect) and docs/inside.md."""
 WIDTH = 100
 """Maximum width of the printed table, in characters."""
 Item = TypeVar("Item")
