@@ -54,7 +54,7 @@ def show_inside(folder: str) -> None:
 
     report, files = write_inside(folder)
     print_report(report)
-    print(f"\nwrote {files.html}, {files.markdown}, {files.html.parent / 'csv'}")
+    print(f"\nwrote {', '.join(map(str, files.places))}")
 
 
 def show_tables(folder: str) -> None:
@@ -63,7 +63,7 @@ def show_tables(folder: str) -> None:
 
     report, files = write_tables(folder)
     print_tables(report)
-    print(f"\nwrote {files.html}, {files.markdown}, {files.html.parent / 'csv'}")
+    print(f"\nwrote {', '.join(map(str, files.places))}")
 
 
 SHOWN: dict[str, Callable[[str], None]] = {

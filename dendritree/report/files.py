@@ -31,6 +31,11 @@ class ReportFiles:
     csvs: tuple[Path, ...]
     pictures: tuple[Path, ...] = ()
 
+    @property
+    def places(self) -> list[Path]:
+        """Where everything is: the page, the Markdown text, and the folders of the other files."""
+        return [self.html, self.markdown, *sorted({path.parent for path in (*self.csvs, *self.pictures)})]
+
 
 def write_report(
     report: Report, folder: str | os.PathLike[str], *, name: str = "report", pictures: bool = False

@@ -62,7 +62,7 @@ def _set_sizes(axes: Any, sizes: Any) -> None:
     axes.set_xscale("log")
     axes.set_xlim(np.exp(sizes.min() - room), np.exp(sizes.max() + room))
     decades = span / math.log(10)
-    subs = (1, 2, 5) if decades < 2 else (1, 3) if decades < 3 else (1,)
+    subs = (1,) if decades >= 3 else (1, 3) if decades >= 2 else (1, 2, 5) if decades >= 0.6 else (1, 1.5, 2, 3, 5, 7)
     axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs, numticks=20))
     axes.xaxis.set_minor_locator(ticker.NullLocator())
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: show_size(value)))

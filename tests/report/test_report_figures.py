@@ -126,6 +126,15 @@ def test_large_numbers_are_short_so_that_the_name_of_the_axis_stays_in_the_chart
     assert {"200k", "400k", "\N{MINUS SIGN}20k", "20k", "0"} <= texts
 
 
+@pytest.mark.parametrize(
+    ("sizes", "ticks"), [((64_000.0, 160_000.0), {"70k", "100k", "150k"}), ((1000.0, 9000.0), {"1k", "2k", "5k"})]
+)
+def test_sizes_have_several_ticks_however_close_they_are(sizes, ticks):
+    line = Line("trees", "tree", 0, sizes, (0.4, 0.5))
+    drawn = svg(Chart("sizes", "Sizes", "Sizes", "parameters", (Panel("accuracy", (line,)),), form="scaling"))
+    assert ticks <= {element.text for element in ET.fromstring(drawn).iter("text")}
+
+
 def test_ticks_are_read_as_they_were_written():
     """Coordinates are shortened to keep the page small; numbers that people read are not."""
     line = Line("MLP h=11", "mlp", 11, (0.0, 1.0), (0.9975, 0.99875))

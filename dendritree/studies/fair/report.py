@@ -78,9 +78,7 @@ def write_comparison(
         trials, tasks = trials_in(store), tasks_in(store)
     comparison = summarize(trials, tasks)
     report = comparison_report(comparison, trials, config, info, plan=plan, tasks=tasks)
-    files = write_report(report, folder, name="comparison", pictures=True)
-    folders = {path.parent for path in (*files.csvs, *files.pictures)}
-    return comparison, [files.html, files.markdown, *sorted(folders)]
+    return comparison, write_report(report, folder, name="comparison", pictures=True).places
 
 
 def comparison_report(

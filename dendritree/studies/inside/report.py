@@ -171,4 +171,4 @@ def write_inside(folder: str | os.PathLike[str]) -> tuple[Report, ReportFiles]:
         info, trials = run_info(store), store.read_trials(read_inside_trial, with_weights=False)
     parts = summarize_inside(trials)
     report = Report(TITLE, tuple(verdicts(parts)), (parts_section(parts), machine_section(info)))
-    return report, write_report(report, folder, name="inside")
+    return report, write_report(report, folder, name="inside", pictures=True)

@@ -205,7 +205,8 @@ def test_the_command_line(run, capsys):
         str(STEPS),
     ]
     assert main([*words, "--seeds", "2", "--run", str(run), "--backend", "here"]) == 0  # all there already
-    assert "wrote" in capsys.readouterr().out
+    assert f"{run}/csv, {run}/figures" in capsys.readouterr().out
+    assert (run / "figures" / "vit-digits-parameters.png").read_bytes()[1:4] == b"PNG"
     assert main([*words, "--target", "price", "--run", str(run)]) == 2
     assert "--inside uses images and text unchanged: got --target" in capsys.readouterr().err
     assert main(["compare", "digits", "--inside", "vit", "--budgets", "0.3", "--run", str(run)]) == 2
