@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..layers import DendriticConv2d
@@ -112,5 +113,14 @@ class _Convolution(nn.Conv2d):
         nn.init.zeros_(self.bias)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Convolve with channels last in memory: pooling is vectorized there, a step takes 0.6 to 0.8 of the time."""
+        """Convolve with channels last in memory: pooling is vectorized there, a step takes 0.6 to 0.8 of the time.
+
+        From one channel torch makes channels first, whatever it is given. While training, one product of patches and
+        filters takes half of the time of that convolution, its pooling and their gradients.
+        """
+        if self.training and self.in_channels == 1 and x.dim() == 4:
+            (side, _), (step, _) = self.kernel_size, self.stride
+            patches = F.pad(x[:, 0], (side // 2,) * 4).unfold(1, side, step).unfold(2, side, step)
+            rows = F.linear(patches.flatten(3), self.weight.flatten(1), self.bias)
+            return rows.permute(0, 3, 1, 2)  # (batch, filters, height, width)
         return super().forward(x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x)
