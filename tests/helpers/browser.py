@@ -89,16 +89,16 @@ class Browser:
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable", session)
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.ask("Emulation.setDeviceMetricsOverride", session, **size)
+        page = Page(self, session, target)
+        page.resize(width, height)
         self.ask("Emulation.setTouchEmulationEnabled", session, enabled=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", session, features=[scheme])
         url = path if str(path).startswith("http:") else Path(path).resolve().as_uri()
         self.ask("Page.navigate", session, url=url)
         self.wait_for("Page.loadEventFired")
-        self.pages.append(Page(self, session, target))
-        return self.pages[-1]
+        self.pages.append(page)
+        return page
 
 
 class Page:
@@ -122,10 +122,20 @@ class Page:
         return value
 
     def centre_of(self, selector):
-        """Where the middle of an element is, scrolled into sight."""
+        """Where the middle of an element is, scrolled into sight, once the page has stopped moving it."""
         box = f"document.querySelector({selector!r}).getBoundingClientRect()"
         self.value(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
-        return self.value(f"[{box}.left + {box}.width / 2, {box}.top + {box}.height / 2]")
+        until, before, place = time.monotonic() + PATIENCE, None, None
+        while place is None or place != before:
+            assert time.monotonic() < until, f"never stops moving: {selector}"
+            time.sleep(0.02 if place else 0)  # more than a frame
+            before, place = place, self.value(f"[{box}.left + {box}.width / 2, {box}.top + {box}.height / 2]")
+        return place
+
+    def resize(self, width, height=800):
+        """Give the window a size."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self._browser.ask("Emulation.setDeviceMetricsOverride", self._session, **size)
 
     def mouse(self, kind, x, y, *, pressed=False):
         """A real event of the mouse at a place in the window: `Moved`, `Pressed` or `Released`."""

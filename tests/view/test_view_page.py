@@ -106,6 +106,17 @@ def test_the_mouse_shows_what_a_branch_reads_and_how_much(show):
     assert page.complaints == []
 
 
+def test_a_sample_in_focus_keeps_it_when_the_page_changes_size(show):
+    page = show(DESK)
+    wide = page.value("document.querySelector('main').clientWidth")
+    page.value("document.querySelector('#samples button:nth-child(3)').focus()")
+    page.resize(TABLET)
+    page.wait_until(f"document.querySelector('main').clientWidth < {wide}")
+    page.centre_of("#samples")  # everything is painted again in the frame after
+    assert page.value("document.activeElement.dataset.sample") == "2"
+    assert page.complaints == []
+
+
 def test_samples_are_answered_and_another_model_can_be_chosen(show):
     page = show(DESK)
     page.click("#samples button:nth-child(8)")

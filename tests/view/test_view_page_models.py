@@ -108,7 +108,7 @@ def test_a_drawing_and_a_sample_outlive_the_model(show):
     page.wait_until(f"document.querySelectorAll('.strip').length === 2 && {READY} && {ANSWER} === '4'")
     page.value("document.activeElement.blur()")
     assert page.value(sheet) == drawn
-    page.value("document.querySelector('#samples button:nth-child(8)').click()")  # the new model may still move it
+    page.click("#samples button:nth-child(8)")
     page.wait_until(f"{ANSWER} === '7'")
     choose(page, "#model", "0")
     page.wait_until(f"document.querySelectorAll('.strip').length === 1 && {READY} && {ANSWER} === '7'")

@@ -332,7 +332,7 @@ function repaint() {
   grid.render();
   image.render();
   beside.tree.resize();
-  samples.render();
+  samples.paint();
   if (state.activity) received({ ...state, answer: state.activity });
 }
 new ResizeObserver(repaint).observe(document.querySelector("main"));

@@ -29,26 +29,29 @@ export class Samples {
   }
 
   render() {
-    const first = this.round * PER_ROUND;
-    this.list.replaceChildren(...this.all.slice(first, first + PER_ROUND).map((values, i) => {
-      const button = Object.assign(document.createElement("button"), { type: "button" }), label = this.labels[first + i];
+    const first = this.round * PER_ROUND, [, height, width] = this.image ?? [];
+    this.list.replaceChildren(...this.labels.slice(first, first + PER_ROUND).map((label, i) => {
+      const button = Object.assign(document.createElement("button"), { type: "button" });
       button.dataset.sample = first + i;
       button.setAttribute("aria-label", `sample: ${label}`);
       button.addEventListener("click", () => this.chosen(first + i));
-      button.append(this.image ? this.thumbnail(values) : label);
+      button.append(this.image ? Object.assign(document.createElement("canvas"), { width, height }) : label);
       return button;
     }));
+    this.paint();
     this.mark(this.current);
   }
 
-  thumbnail(values) {
+  /** Draw the thumbnails in the colors of the page. The buttons stay: one that is pressed or focused must not go. */
+  paint() {
+    if (!this.image) return;
     const [, height, width] = this.image;
-    const canvas = Object.assign(document.createElement("canvas"), { width, height });
-    const context = canvas.getContext("2d");
-    for (let i = 0; i < width * height; i++) {
-      context.fillStyle = pixel(values, this.image, i);
-      context.fillRect(i % width, Math.floor(i / width), 1, 1);
+    for (const button of this.list.children) {
+      const context = button.firstChild.getContext("2d"), values = this.all[button.dataset.sample];
+      for (let i = 0; i < width * height; i++) {
+        context.fillStyle = pixel(values, this.image, i);
+        context.fillRect(i % width, Math.floor(i / width), 1, 1);
+      }
     }
-    return canvas;
   }
 }
