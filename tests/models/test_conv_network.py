@@ -38,15 +38,15 @@ def test_pooling_is_that_of_activations(activation):
     torch.testing.assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("channels", "filters"), [(1, 4), (1, 16), (3, 16)])
 @pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 2), (4, 3)])
-def test_training_computes_the_same_convolution_with_channels_last(channels, kernel, stride):
+def test_training_computes_the_same_convolution(channels, filters, kernel, stride):
     options = {"image_shape": (channels, 7, 9), "kernel_size": kernel, "stride": stride, "pool": 1}
-    net = ConvNetwork(channels * 63, [4], 3, **options, dtype=torch.float64)
+    net = ConvNetwork(channels * 63, [filters], 3, **options, dtype=torch.float64)
     convolve, weight = net.hidden[1], net.hidden[1].weight
     x = torch.randn(5, channels, 7, 9, dtype=torch.float64, requires_grad=True)
     trained, plain = convolve(x), F.conv2d(x, weight, convolve.bias, stride, kernel // 2)
-    assert trained.is_contiguous(memory_format=torch.channels_last)
+    assert trained.is_contiguous(memory_format=torch.channels_last) == (filters == 16)
     torch.testing.assert_close(trained, plain)
     torch.testing.assert_close(convolve.eval()(x), plain)
     upstream = torch.randn_like(plain)
