@@ -66,7 +66,7 @@ def count(model: Any, input_shape: tuple[int, ...] | None = None) -> Count:
             weights += parameter.numel()
     for module in model.modules():
         if isinstance(module, ForestLayer):
-            masked_extra += module.forest.masked_weights - module.forest.edges
+            masked_extra += module.forest.masked_weights - module.forest.weights
     multiply_adds = _multiply_adds(model, input_shape)
     total = None if multiply_adds is None else sum(multiply_adds.values())
     return Count(weights, biases, total, weights + masked_extra)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dendritree import MLP, ConvMLN, DendriticLayer, MLNBinaryClassifier, MLNClassifier, count
+from dendritree import MLP, ConvMLN, DendriticLayer, MLNBinaryClassifier, MLNClassifier, Tied, count
 from dendritree.models import ConvMLP, Perceptrons
 from dendritree.studies.paper.parameters import paper_rows
 
@@ -237,3 +237,9 @@ def test_count_leaves_them_alone_when_the_input_shape_is_wrong():
         count(net, (17,))
     assert all(module.training for module in net.modules())
     assert not any(module._forward_hooks for module in net.modules())
+
+
+def test_masked_weights_do_not_depend_on_ties():
+    options = {"branching": [9, 4], "fan_in": 36}
+    tied = DendriticLayer(64, 6, wiring=Tied(window=3, stride=1), **options)
+    assert count(tied).masked_weights == count(DendriticLayer(64, 6, wiring="random", **options)).masked_weights

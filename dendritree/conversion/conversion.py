@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 from ..errors import OptionError, check_module
 from ..levels import AUTO, Branching, check_shape
 from ..models.sizing import check_budget
-from ..wiring import Wiring, resolve_wiring
+from ..wiring import Tied, Wiring, resolve_wiring
 from .blocks import BLOCKS, group, taken_apart
 from .perceptrons import CONVOLUTIONS, find_perceptrons
 from .replacement import fit_blocks, put_in
@@ -57,7 +57,7 @@ def convert(
         budget: parameters of the new modules: a share in (0, 1] of those they replace, as a float, or a number for
             all of them together (`9000`, `"9k"`), in proportion to what they have now. Never exceeded.
         wiring: which inputs a tree reads, as in `DendriticLayer`; by default dealt from shuffled decks, so that all
-            inputs are read about equally often. Second hidden layers are always wired at random.
+            inputs are read about equally often. Second hidden layers are always wired at random. Not `Tied`.
         branching: of the trees, as in `DendriticLayer`; `"auto"` has four dendrites of eight synapses for the hidden
             neurons of an MLP, and two levels near the square root of the fan-in for single layers.
         blocks: names of the layers of an MLP, relative to the module that holds them, for modules whose `forward` does
@@ -80,6 +80,11 @@ def convert(
     """
     check_module(model)
     allowed, resolved, branching = check_budget(budget), resolve_wiring(wiring), check_shape(branching)
+    if isinstance(resolved, Tied):
+        raise OptionError(
+            f"convert gives each neuron dendrites of its own: wiring cannot be {resolved}; 'local' reads such windows "
+            "too, and create_model('dendritic', image_shape=...) builds tied trees"
+        )
     perceptrons, reasons = find_perceptrons(model, convolutions=convolutions)
     candidates = [name for name, _ in model.named_modules() if name in perceptrons or name in reasons]
     selected = _select(model, where, candidates)

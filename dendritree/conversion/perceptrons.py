@@ -57,6 +57,11 @@ class Perceptron:
         return self.weight.shape[0]
 
     @property
+    def patch(self) -> tuple[int, int, int] | None:
+        """(channels, height, width) of what a filter reads; None if it is no convolution."""
+        return (self.module.in_channels, *(1, *self.module.kernel_size)[-2:]) if self.is_convolution else None
+
+    @property
     def parameters(self) -> int:
         """Number of weights and biases."""
         return self.out_features * (self.in_features + (self.bias is not None))

@@ -24,6 +24,7 @@ from ..levels import AUTO, Branching, auto_branching, is_nested, level_sizes
 from ..randomness import generator_on
 from ..tree import Forest
 from ..wiring import Random, Wiring
+from ..wiring.images import image_of
 from .blocks import Block
 from .perceptrons import Perceptron
 from .report import Change
@@ -268,6 +269,8 @@ def _largest(build: Callable[[int], Replacement], allowance: int, *, least: int,
 
 def _trees(like: Perceptron, ins: int, outs: int, branching: Any, fan_in: int | None, wiring: Wiring) -> Trees:
     """A layer of trees as `DendriticLayer` would grow them, with biases if the perceptron has any."""
+    if hasattr(wiring, "image_shape"):  # raises for inputs that are no image: the layer is left alone
+        image_of(wiring.image_shape or like.patch, ins, wiring.name)
     if is_nested(branching):
         tree, shape = Forest.nested(branching), branching
         edges, nodes = tree.edges, tree.nodes

@@ -197,4 +197,11 @@ class DendriticConv1d(_DendriticConv):
             raise ShapeError(
                 f"the input must be sequences of shape (..., {self.in_channels}, length): got {tuple(x.shape)}"
             )
+        length, span = x.shape[-1], self._grid.span[1]
+        padded = length + sum(self._grid.padding)
+        if length < 1 or padded < span:
+            raise ShapeError(
+                f"a sequence must not be empty, and with its padding be at least as long as the kernel, {span}: got "
+                f"{length}, padded {padded}"
+            )
         return self._run(x.unsqueeze(-2), self._grid).squeeze(-2)

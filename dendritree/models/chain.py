@@ -88,8 +88,8 @@ def chain_of(model: nn.Module) -> list[nn.Module]:
         case _ if _is_elementwise(model):
             return [model]
     raise OptionError(
-        "a model that is explained must be made of dendritic and linear layers, norms, nn.Flatten, dropout and"
-        f" elementwise activations, one after the other: got {type(model).__name__}{changed}"
+        "a model that is explained or pruned must be made of dendritic and linear layers, norms, nn.Flatten, dropout "
+        f"and elementwise activations, one after the other: got {type(model).__name__}{changed}"
     )
 
 

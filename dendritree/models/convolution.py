@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..layers import DendriticConv2d
 from ..layers.activation import Activation, make_activation
+from ..layers.base import as_rows
 from ..layers.linear import make_linear
 from ..levels import Branching
 from ..randomness import generator_on
@@ -73,7 +74,9 @@ class ConvNetwork(Network):
         inputs, *filters, outputs = check_sizes(in_features, hidden, out_features)
         if len(filters) != 1:
             raise OptionError(f"hidden must be a list with the number of filters: got {hidden!r}")
-        shape = image_of(check_image_shape(image_shape), inputs, "conv")
+        if fan_in is not None and branching is None:
+            raise OptionError(f"fan_in is for filters with a branching: got fan_in {fan_in!r} without one")
+        shape = image_of(check_image_shape(image_shape), inputs, "conv-network", kind="model")
         kernel, step, parts = (
             check_int(name, value) for name, value in (("kernel_size", kernel_size), ("stride", stride), ("pool", pool))
         )
@@ -98,6 +101,12 @@ class ConvNetwork(Network):
         steps += between(features, None, dropout, device, dtype)
         super().__init__(steps, make_linear(features, outputs, device, dtype), output)
         self.in_features = inputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        rows = as_rows(x, self.in_features, self.readout.weight.dtype)  # type: ignore[arg-type]
+        y = super().forward(rows)
+        return y.reshape(*x.shape[:-1], *y.shape[1:])
 
 
 def _rises(activation: nn.Module) -> bool:

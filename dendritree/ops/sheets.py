@@ -66,9 +66,12 @@ def _sheet(images: Images, each: int, lanes: int, item: int) -> Sheet:
     rows = max(-(-(height + max(top, bottom)) // grid.stride[0]), out_rows)
     columns = max(-(-(width + max(left, right)) // grid.stride[1]), out_columns)
     sheet = Sheet(each, grid.channels, height, width, top, left, *grid.stride, rows, columns, 0, out_rows, out_columns)
+    # Up to the last number that a tile reads, and the last pixel: with a stride, it may be one that no patch reads.
+    read = block_tiles(sheet, lanes) * lanes + int(_shifts(grid, sheet).max())
+    last_row = (each - 1) * rows + (top + height - 1) // grid.stride[0]
+    filled = last_row * columns + (left + width - 1) // grid.stride[1] + 1
     # An odd number of lines: planes a power of two apart would evict each other from the L1 cache.
-    last = block_tiles(sheet, lanes) * lanes + int(_shifts(grid, sheet).max())
-    lines = -(-last * item // LINE) | 1
+    lines = -(-max(read, filled) * item // LINE) | 1
     return sheet._replace(plane=lines * LINE // item)
 
 

@@ -24,7 +24,7 @@ from ..layers import DANN, DENN, DMNN, DNM, DendriticConv1d, DendriticConv2d, De
 from ..layers.base import NeuronLayer
 from ..layers.forest import ForestLayer
 from ..layers.linear import BatchNorm, Dropout, Linear
-from ..layers.state import FOREST_KEYS, WINDOWS_KEY, read_forest, read_windows
+from ..layers.state import WINDOWS_KEY, read_forest, read_windows
 from ..levels import check_shape
 from ..models.registry import create_model, model_entry, model_origin
 from ..training.tensor_file import kind_of
@@ -103,11 +103,9 @@ def _dendritic_layers(model: nn.Module) -> Iterator[tuple[str, ForestLayer]]:
 
 def regrow_layer(layer: ForestLayer, state: Mapping[str, Tensor], prefix: str) -> None:
     """Replace the trees of a layer by those in a state dict."""
-    entries = {key: state[prefix + key] for key in FOREST_KEYS}
+    entries = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
     forest, image = read_forest(entries), layer.wiring.image(layer.forest.in_features)
-    windows = None
-    if image is not None and prefix + WINDOWS_KEY in state:
-        windows = read_windows({WINDOWS_KEY: state[prefix + WINDOWS_KEY]}, forest, image)
+    windows = read_windows(entries, forest, image) if image is not None and WINDOWS_KEY in entries else None
     layer.regrow(forest, bias=f"{prefix}bias" in state, windows=windows)
 
 

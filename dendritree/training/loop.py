@@ -51,7 +51,8 @@ def fit(
             dataset or a loader, with x in the shape that the model takes: a fifth is used for validation
             (`data.objects.split_to_fit`). Or a name or path that `load_dataset` accepts.
         config: how to train.
-        callbacks: called with the `Run` after each epoch, in the given order, for progress, early stopping and so on.
+        callbacks: called with the `Run` after each epoch, in the given order, for progress, early stopping and so on. A
+            method `check_model`, if a callback has one, is called with the model before the first epoch.
         checkpoint: a file that is written after each epoch. If it exists, the run resumes from it, with the same result
             as an uninterrupted run. A file of another model, other data or another config raises `FormatError`, as does
             a damaged one, and the model is unchanged. The state of callbacks is not saved. Needs the extra `save`.
@@ -71,6 +72,9 @@ def fit(
     split = load_dataset(data) if isinstance(data, Split | str | os.PathLike) else split_to_fit(data)
     check_split(split, config.loss)
     check_output(model, config.loss)
+    for callback in callbacks:
+        if check := getattr(callback, "check_model", None):
+            check(model)
     if not len(split.train) or (not len(split.val) and config.restore_best):
         raise OptionError(f"fit needs training and validation examples: got {len(split.train)} and {len(split.val)}")
     train, val, loss = split.train.to(device), split.val.to(device), LOSSES[config.loss]

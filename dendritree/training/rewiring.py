@@ -26,6 +26,8 @@ from ..tree import Forest, IntArray
 from ..wiring.base import dendrite_of_synapse, generator, rank_in_group
 
 WHERE = ("anywhere", "window")
+MOVABLE = "'random', 'local', 'tied' or custom"
+"""Wirings whose synapses can move, for error messages."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Rewiring:
         fraction: share of a neuron's synapses that move after the first epoch.
         until: share of the run's epochs after which nothing moves.
         every: epochs between two moves.
-        where: `"anywhere"`, or `"window"`: to inputs of the dendrite's own window, only in layers with wiring `Local`.
+        where: `"anywhere"`, or `"window"`: to inputs of the dendrite's own window, only in layers wired `Local` or
+            `Tied`.
         seed: seed of the draw of new inputs.
 
     Example:
@@ -63,6 +66,10 @@ class Rewiring:
         check_int("every", self.every)
         check_one_of("where", self.where, WHERE)
         check_int("seed", self.seed, least=0)
+
+    def check_model(self, model: nn.Module) -> None:
+        """Raise for a model that cannot be rewired, as `dendritree.fit` does before the first epoch."""
+        self._layers(model)
 
     def __call__(self, run: Any) -> None:
         """Move synapses, as `dendritree.fit` calls it after each epoch."""
@@ -129,11 +136,13 @@ class Rewiring:
         """The layers whose synapses can move; raises for a model without any."""
         layers = [m for m in model.modules() if isinstance(m, ForestLayer) and _is_drawn(m)]
         if not layers:
-            raise OptionError("a model to be rewired must have layers wired 'random', 'local' or custom: got none")
+            raise OptionError(f"a model to be rewired must have layers wired {MOVABLE}: got none")
         if self.where == "window":
             layers = [layer for layer in layers if layer.windows is not None]
             if not layers:
-                raise OptionError("where 'window' is for a model with layers wired 'local': got none")
+                raise OptionError("where 'window' is for a model with layers wired 'local' or 'tied': got none")
+        for layer in layers:  # all of them before the first one changes
+            _check_layer(layer, self.where)
         return layers
 
     def share(self, epoch: int, epochs: int) -> float:
@@ -172,10 +181,10 @@ def rewire(
     """Move a share of each neuron's synapses, the weakest ones, to inputs that their dendrites do not read yet.
 
     Args:
-        layer: wired `"random"`, `"local"` or by hand.
+        layer: wired `"random"`, `"local"`, `"tied"` or by hand.
         fraction: share of the synapses of each neuron, rounded down.
         optimizer: its state of the moved synapses is cleared.
-        where: `"anywhere"`, or `"window"`: inside `layer.windows`, for wiring `Local`.
+        where: `"anywhere"`, or `"window"`: inside `layer.windows`, for wirings `Local` and `Tied`.
         random: draws the new inputs; by default a generator seeded from torch's.
 
     Returns:
@@ -214,12 +223,14 @@ def _check_layer(layer: Any, where: str) -> None:
         raise OptionError(f"a layer to be rewired must be a dendritic layer or convolution: got {type(layer).__name__}")
     wirings = ", ".join(map(str, layer.wirings))
     if not _is_drawn(layer):
-        raise OptionError(f"a layer to be rewired must be wired 'random', 'local' or custom: got {wirings}")
+        raise OptionError(f"a layer to be rewired must be wired {MOVABLE}: got {wirings}")
+    if layer.forest.template is not None and layer.windows is None:
+        raise OptionError(f"tied dendrites move in windows, which wiring 'tied' has: got {wirings}")
     if where == "anywhere" and layer.forest.template is not None:
         raise OptionError(f"where must be 'window' for tied dendrites, whose synapses move together: got {where!r}")
     if where == "window" and layer.windows is None:
         hint = "; every tree must have windows, all in one image" if len(layer.wirings) > 1 else ""
-        raise OptionError(f"where 'window' is for wiring 'local': got {wirings}{hint}")
+        raise OptionError(f"where 'window' is for wirings 'local' and 'tied': got {wirings}{hint}")
 
 
 @torch.no_grad()

@@ -28,12 +28,14 @@ def check_image_shape(shape: Any) -> tuple[int, int, int] | None:
     return (1, *sizes) if len(sizes) == 2 else sizes  # type: ignore[return-value]
 
 
-def image_of(shape: tuple[int, int, int] | None, in_features: int, name: str = "") -> tuple[int, int, int]:
-    """The image that the inputs form: as given, or a square one of one channel. `name` is the wiring, for errors."""
+def image_of(
+    shape: tuple[int, int, int] | None, in_features: int, name: str = "", *, kind: str = "wiring"
+) -> tuple[int, int, int]:
+    """The image that the inputs form: as given, or a square one of one channel. `name` and `kind` are for errors."""
     if shape is None:
         side = math.isqrt(in_features)
         if side * side != in_features:
-            reader = f"wiring {name!r}" if name else "a picture"
+            reader = f"{kind} {name!r}" if name else "a picture"
             raise ShapeError(
                 f"{reader} takes a square image unless image_shape is given: got {in_features} inputs; "
                 f"{side * side} or {(side + 1) ** 2} would fit"

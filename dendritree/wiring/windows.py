@@ -282,8 +282,8 @@ def _copies(forest: Forest, shared_by: int) -> tuple[IntArray, IntArray]:
     branches = np.bincount(neuron[heads[1:]], minlength=forest.neurons)
     if not equal or (child[in_root] < 0).any() or np.ptp(branches):
         raise ShapeError(
-            "wiring 'tied' needs neurons whose roots have the same number of equal branches and no synapses: got "
-            f"{forest.describe()}"
+            "wiring 'tied' needs neurons whose roots have the same number of equal branches and no synapses, such as "
+            f"branching=[9, 4], a dendrite of 9 synapses at 4 places: got {forest.describe()}"
         )
     return copy.astype(np.int32), template.astype(np.int32)
 

@@ -6,6 +6,7 @@ from torch import nn
 
 from dendritree import DendriticConv1d, DendriticConv2d, DendriticLayer, FitConfig, convert, count, distill, load, save
 from dendritree.errors import OptionError
+from dendritree.wiring import Tied
 
 
 def network():
@@ -108,3 +109,18 @@ def test_a_converted_network_is_distilled_and_kept(tmp_path):
     save(student, tmp_path / "kept")
     kept = load(tmp_path / "kept", into=network())
     assert torch.equal(kept(x), student(x))
+
+
+def test_a_layer_whose_inputs_are_no_image_is_left_alone_with_the_reason():
+    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.Flatten(), nn.Linear(32, 10))
+    for dry_run in (True, False):
+        converted, report = convert(model, convolutions=True, wiring="local", dry_run=dry_run)
+        assert [(each.module, "takes a square image" in each.reason) for each in report.left_alone] == [("2", True)]
+    assert isinstance(converted[0], DendriticConv2d)
+    assert isinstance(converted[2], nn.Linear)
+
+
+def test_trees_that_are_tied_are_rejected():
+    for dry_run in (True, False):
+        with pytest.raises(OptionError, match=r"each neuron dendrites of its own: wiring cannot be Tied\(window=5"):
+            convert(nn.Linear(784, 64), wiring=Tied(window=5), branching=[9, 4], dry_run=dry_run)

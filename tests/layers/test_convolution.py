@@ -392,3 +392,8 @@ def test_sequences_that_do_not_fit_are_told_the_rule():
         DendriticConv1d(2, 3, 3)(torch.zeros(2))
     with pytest.raises(OptionError, match=r"stride must be an integer, or one for each of length: got \(1, 2\)"):
         DendriticConv1d(2, 3, 3, (1, 2))
+
+
+def test_sequences_that_are_too_short_are_told_so():
+    with pytest.raises(ShapeError, match="at least as long as the kernel, 5: got 2, padded 4"):
+        DendriticConv1d(3, 4, 5, padding=1)(torch.randn(3, 3, 2))

@@ -84,6 +84,7 @@ def test_save_and_load(tmp_path):
         ({"pool": 9}, ShapeError, "at most the 8 places of a filter along a side: got 9"),
         ({"stride": 4, "pool": 3}, ShapeError, "at most the 2 places"),
         ({"norm": "layer"}, OptionError, "batch"),
+        ({"fan_in": 5}, OptionError, "fan_in is for filters with a branching: got fan_in 5"),
         ({"image_shape": (2, 8, 8)}, ShapeError, "must hold all inputs"),
         ({"kernel_size": 0}, OptionError, "kernel_size"),
     ],
@@ -103,3 +104,22 @@ def test_filters_may_have_dendrites():
     torch.testing.assert_close(net(x), net.readout(F.max_pool2d(maps, 4).flatten(1)))
     whole = ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), kernel_size=3, branching="auto", pool=2)
     assert whole.hidden[1].forest.fan_in_of_neuron.tolist() == [27] * 5
+
+
+@pytest.mark.parametrize("branching", [None, [3, 3]])
+def test_any_leading_dimensions(branching):
+    net = ConvNetwork(64, [4], 3, kernel_size=3, pool=2, norm="batch", branching=branching).eval()
+    x = torch.randn(2, 3, 64)
+    rows = net(x.reshape(6, 64))
+    torch.testing.assert_close(net(x), rows.reshape(2, 3, 3))
+    torch.testing.assert_close(net(x[0, 0]), rows[0])
+    assert net(x[:0]).shape == (0, 3, 3)
+    with pytest.raises(ShapeError, match="the last dimension of the input must be in_features 64: got"):
+        net(x[..., 1:])
+
+
+def test_inputs_that_are_no_square_image_are_rejected():
+    with pytest.raises(
+        ShapeError, match="model 'conv-network' takes a square image unless image_shape is given: got 65"
+    ):
+        ConvNetwork(65, [4])

@@ -83,6 +83,32 @@ def test_it_computes_what_the_eager_backend_does(convolution, branching, neurons
     assert_close(numbers(forest, grid, x, "fused", **options), numbers(forest, grid, x, "eager", **options))
 
 
+UNREAD = [(2, 2, 5), (3, 3, 7), (3, 3, 8), (4, 4, 9), (5, 5, 14), (8, 4, 33), (1, 2, 6)]
+"""(kernel, stride, side) of images whose last rows and columns no patch reads."""
+
+
+@pytest.mark.parametrize(("kernel", "stride", "side"), UNREAD)
+def test_pixels_that_no_patch_reads_change_nothing(kernel, stride, side):
+    grid = PatchGrid(3, (kernel, kernel), (stride, stride))
+    forest = shared(3, 4, grid.features)
+    x = torch.randn(32, 3, side, side, dtype=torch.float64)
+    found = numbers(forest, grid, x, "fused")
+    assert_close(found, numbers(forest, grid, x, "eager"))
+    read = (side - kernel) // stride * stride + kernel
+    assert read < side or kernel == 1
+    assert (found["x"][..., read:, :] == 0).all()
+    assert (found["x"][..., read:] == 0).all()
+
+
+@settings(max_examples=300)
+@given(convolutions(), st.sampled_from([1, 8, 31, 32, 64]), st.sampled_from([4, 8]))
+def test_planes_hold_all_pixels(convolution, batch, item):
+    grid, (_, _, height, width) = convolution
+    sheet, _ = choose_sheet(Images(grid, batch, height, width), (16, 64, 128), 24, item)
+    last_row = (sheet.images - 1) * sheet.rows + (sheet.top + height - 1) // sheet.row_step
+    assert last_row * sheet.columns + (sheet.left + width - 1) // sheet.column_step < sheet.plane
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_rows_of_any_length_are_copied_whole(dtype):
     forest = shared(3, 5, 27)

@@ -9,7 +9,19 @@ from hypothesis import strategies as st
 from torch import nn
 
 import dendritree
-from dendritree import DendriticLayer, DendriticNetwork, FitConfig, Local, MLNClassifier, Rewiring, fit
+from dendritree import (
+    DendriticLayer,
+    DendriticNetwork,
+    FitConfig,
+    Local,
+    MLNClassifier,
+    Rewiring,
+    Tied,
+    create_model,
+    fit,
+    load,
+    save,
+)
 from dendritree.data import Examples, Split
 from dendritree.errors import FormatError, OptionError, ShapeError
 from dendritree.pruning import importances, prune, pruning_curve
@@ -302,3 +314,24 @@ def test_a_model_that_flattens_images_is_pruned_on_images():
     assert sum(p.numel() for p in small.parameters()) <= 100
     with pytest.raises(ShapeError, match="examples must be a tensor of shape"):
         prune(net[1], budget=60, examples=images.flatten(2))
+
+
+@pytest.mark.parametrize("kind", ["layer", "sequence", "network", "preset"])
+def test_tied_trees_that_were_pruned_are_saved_and_loaded(kind, tmp_path):
+    wiring, branching = Tied(window=3, stride=1, seed=0), [4, 4]
+    torch.manual_seed(0)
+    model = {
+        "layer": lambda: DendriticLayer(64, 6, branching=branching, wiring=wiring),
+        "sequence": lambda: nn.Sequential(DendriticLayer(64, 6, branching=branching, wiring=wiring), nn.Linear(6, 3)),
+        "network": lambda: DendriticNetwork(64, [8], 3, branching=branching, wiring=wiring),
+        "preset": lambda: create_model("dendritic", in_features=256, image_shape=(1, 16, 16), budget=1500),
+    }[kind]()
+    x = torch.randn(20, 256 if kind == "preset" else 64)
+    pruned = prune(model, budget=0.9, examples=x)
+    size = sum(p.numel() for p in pruned.parameters())
+    assert size <= 0.9 * sum(p.numel() for p in model.parameters())
+    save(pruned, tmp_path / "pruned")
+    own = {"into": nn.Sequential(*model)} if kind == "sequence" else {}
+    loaded = load(tmp_path / "pruned", **own)
+    assert sum(p.numel() for p in loaded.parameters()) == size
+    assert torch.equal(loaded.eval()(x), pruned.eval()(x))

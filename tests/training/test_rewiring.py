@@ -221,7 +221,7 @@ def test_the_layer_s_own_rewire_takes_the_same_trees_alone():
 def test_a_wiring_with_a_rule_cannot_be_rewired(wiring):
     layer = DendriticLayer(16, 1, branching=4, wiring=wiring)
     before, weight = layer.forest, layer.weight.detach().clone()
-    rule = rf"a layer to be rewired must be wired 'random', 'local' or custom: got {wiring.title()}\("
+    rule = rf"a layer to be rewired must be wired 'random', 'local', 'tied' or custom: got {wiring.title()}\("
     with pytest.raises(OptionError, match=rule):
         rewire(layer, 0.5)
     assert layer.forest is before

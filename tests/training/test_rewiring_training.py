@@ -1,17 +1,19 @@
 """Rewiring as a callback of fit: how much moves when, what it needs, and that training continues."""
 
+import copy
 import math
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from training_cases import figures, make_split, same_state
 
-from dendritree import DendriticNetwork, FitConfig, MLNClassifier, Rewiring, fit
+from dendritree import DendriticLayer, DendriticNetwork, FitConfig, MLNClassifier, Rewiring, fit
 from dendritree.data import Split, load_dataset
 from dendritree.errors import OptionError
 from dendritree.training import Epoch, History, Run, evaluate
-from dendritree.wiring import Local, Random
+from dendritree.wiring import Local, Random, Tied
 
 
 def make_net(seed=0, **options):
@@ -164,7 +166,7 @@ def test_windows_in_the_first_layer_of_several():
 
 def test_a_model_without_layers_to_rewire_is_rejected():
     net = MLNClassifier(16, 3, branching=4, output="logits", dtype=torch.float64)
-    rule = r"a model to be rewired must have layers wired 'random', 'local' or custom: got none"
+    rule = r"a model to be rewired must have layers wired 'random', 'local', 'tied' or custom: got none"
     with pytest.raises(OptionError, match=rule):
         fit(net, make_split(), FitConfig(epochs=2), callbacks=[Rewiring(0.5)])
 
@@ -176,7 +178,9 @@ def test_windows_need_a_layer_that_has_some_even_if_nothing_would_move():
         net, torch.optim.Adam(net.parameters()), History(FitConfig(epochs=4), [Epoch(0, 1.0, 1.0, 0.5, 0.5, 0.1)])
     )
     for fraction in (0.5, 0.0):
-        with pytest.raises(OptionError, match=r"where 'window' is for a model with layers wired 'local': got none"):
+        with pytest.raises(
+            OptionError, match=r"where 'window' is for a model with layers wired 'local' or 'tied': got none"
+        ):
             Rewiring(fraction, where="window")(run)
     assert same_state(net.state_dict(), before)
 
@@ -212,3 +216,19 @@ def test_a_callback_can_be_called_by_another_loop():
     before = net.hidden[0].forest.source.copy()
     Rewiring(0.5)(Run(net, torch.optim.Adam(net.parameters()), history))
     assert changed(before, net.hidden[0].forest.source) == 50
+
+
+def test_a_model_that_cannot_be_rewired_is_rejected_before_the_first_epoch():
+    model = nn.Sequential(
+        DendriticLayer(64, 16, branching=[4], wiring="random"),
+        DendriticLayer(16, 16, branching=[2, 4], wiring=Tied(2, 1)),
+        nn.Linear(16, 10),
+    )
+    before, sources, epochs = copy.deepcopy(model.state_dict()), [layer.forest.source for layer in model[:2]], []
+    with pytest.raises(OptionError, match="where must be 'window' for tied dendrites"):
+        fit(model, load_dataset("digits"), FitConfig(epochs=2), callbacks=[epochs.append, Rewiring(0.3)])
+    assert epochs == []
+    with pytest.raises(OptionError, match="where must be 'window' for tied dendrites"):
+        Rewiring(0.3).after_epoch(model, [], 0, 2)
+    assert same_state(before, model.state_dict())
+    assert all(layer.forest.source is source for layer, source in zip(model[:2], sources, strict=True))

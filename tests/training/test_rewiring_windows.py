@@ -10,7 +10,8 @@ from rewired_cases import inputs_by, make_layer, synapses
 from dendritree import DendriticLayer
 from dendritree.errors import OptionError
 from dendritree.training.rewiring import rewire
-from dendritree.wiring import Local, Random
+from dendritree.tree import Forest
+from dendritree.wiring import Local, Random, Tied
 
 
 def by_seed(seed):
@@ -211,7 +212,7 @@ def test_a_k_tree_with_windows_by_neuron_keeps_one_for_each_wiring():
 def test_a_window_needs_a_wiring_that_has_one(name, fraction):
     layer = make_layer(name)
     before, weight = layer.forest, layer.weight.detach().clone()
-    with pytest.raises(OptionError, match=r"where 'window' is for wiring 'local': got (Random|Custom)"):
+    with pytest.raises(OptionError, match=r"where 'window' is for wirings 'local' and 'tied': got (Random|Custom)"):
         rewire(layer, fraction, where="window")
     assert layer.forest is before
     assert torch.equal(layer.weight, weight)
@@ -219,7 +220,7 @@ def test_a_window_needs_a_wiring_that_has_one(name, fraction):
 
 def test_a_window_needs_every_wiring_of_a_k_tree_to_have_one():
     layer = make_local([Local(window=3, seed=1), Random(seed=2)], branching=[3, 2], repeats=2)
-    with pytest.raises(OptionError, match=r"where 'window' is for wiring 'local': got "):
+    with pytest.raises(OptionError, match=r"where 'window' is for wirings 'local' and 'tied': got "):
         rewire(layer, 0.5, where="window")
 
 
@@ -237,3 +238,12 @@ def test_the_trees_of_a_k_tree_must_have_their_windows_in_one_image():
 def test_where_is_one_of_two():
     with pytest.raises(OptionError, match=r"where must be one of 'anywhere', 'window': got 'windw'; did you mean"):
         rewire(make_layer("random"), 0.5, where="windw")
+
+
+@pytest.mark.parametrize("where", ["anywhere", "window"])
+def test_tied_trees_without_windows_cannot_move(where):
+    forest = Forest.grow([2, 4], neurons=3)
+    tied = Tied(window=2, seed=0).attach(forest, 64)
+    layer = DendriticLayer.from_forest(forest.tied(tied.template).wired(tied.inputs, 64))
+    with pytest.raises(OptionError, match=r"tied dendrites move in windows, which wiring 'tied' has: got Custom\("):
+        rewire(layer, 0.5, where=where)
