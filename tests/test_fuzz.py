@@ -15,6 +15,7 @@ FUZZ = Path(__file__).parent / "fuzz"
 
 SMOKE = {
     "layers": [0, 1, 2, 3, 4, 5],
+    "convolutions": [0, 1, 2, 3],
     "neurons": [0, 1, 2, 3, 4, 5],
     "interrupts": [5],
     "commands": [2, 14, 15, 16, 22, 31, 43, 59],

@@ -38,6 +38,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "layers": Kind("fuzz_layers", share=2.0),
+    "convolutions": Kind("fuzz_convolutions"),
     "neurons": Kind("fuzz_neurons"),
     "interrupts": Kind("fuzz_interrupts"),
     "commands": Kind("fuzz_commands", share=2.0),
