@@ -19,8 +19,11 @@ def run(arguments: Arguments) -> None:
     from ..sklearn.tables import UnknownCellsWarning, load_table_model, read_table
 
     out = None if arguments.out is None else Path(arguments.out)
-    if out is not None and out.exists() and (not out.is_file() or out.samefile(arguments.table)):
+    table = Path(arguments.table)
+    if out is not None and out.exists() and (not out.is_file() or (table.exists() and out.samefile(table))):
         raise OptionError(f"--out must be a file other than the table: got {out}")
+    if out is not None and Path(arguments.model).resolve() in out.resolve().parents:
+        raise OptionError(f"--out must be outside the folder of the model: got {out}")
     model = load_table_model(arguments.model)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnknownCellsWarning)

@@ -53,6 +53,10 @@ class History:
         self._found = len(self.epochs), best
         return best
 
+    def forget_best(self) -> None:
+        """Search for the best epoch again, after epochs were replaced; its weights are no longer kept."""
+        self._found, self.best_state = None, {}
+
     def columns(self) -> dict[str, list[float]]:
         """The epochs as columns, ready for a data frame."""
         return {name: [getattr(e, name) for e in self.epochs] for name in Epoch.__dataclass_fields__}

@@ -261,3 +261,12 @@ def test_predict_rejects_tables_that_do_not_fit(models, table, tmp_path, call):
         status, _, error = call("predict", *arguments)
         assert status == 2
         assert match in error
+
+
+def test_predictions_never_overwrite_the_model(models, call):
+    folder = models / "price"
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    status, _, error = call("predict", folder, models / "price.csv", "--out", folder / "config.json")
+    assert status == 2
+    assert "--out must be outside the folder of the model" in error
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before

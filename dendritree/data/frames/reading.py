@@ -7,6 +7,7 @@ import difflib
 import gzip
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,22 @@ def _read_text(pandas: Any, file: Path) -> Any:
     for encoding in ("utf-8-sig", "cp1252", "latin-1"):  # the last one reads anything
         with contextlib.suppress(UnicodeDecodeError):
             separator = _separator(file, encoding)
-            frame = pandas.read_csv(file, sep=separator, encoding=encoding, **options)
+            _check_names(pandas, file, {"sep": separator, "encoding": encoding, **options})
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pandas.errors.ParserWarning)
+                try:  # by default, pandas takes the first cells of longer rows for their names, and all columns shift
+                    frame = pandas.read_csv(file, sep=separator, encoding=encoding, index_col=False, **options)
+                except pandas.errors.ParserWarning:
+                    raise FormatError("rows must have no more cells than there are column names") from None
             return frame.assign(**{name: _with_points(frame[name]) for name in frame}) if separator == ";" else frame
     raise AssertionError("latin-1 reads any bytes")
+
+
+def _check_names(pandas: Any, file: Path, options: dict[str, Any]) -> None:
+    """Raise for a name that occurs twice, which pandas would change."""
+    names = pandas.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].dropna().str.strip()
+    if names.duplicated().any():
+        raise FormatError(f"columns must have different names: {names[names.duplicated()].iloc[0]!r} occurs twice")
 
 
 def _separator(file: Path, encoding: str) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import OptionError, check_one_of, import_extra
 from ..labels import FEW_NUMBERS
-from .columns import as_numbers, as_text
+from .columns import NUMBER_SHARE, as_numbers, as_text
 from .reading import check_column, check_table, first_few
 
 TASKS = ("auto", "classification", "regression")
@@ -59,9 +59,14 @@ def read_target(frame: Any, name: Any, task: str = "auto", *, per_class: int = 5
     chosen = _task(present, task)
     if chosen == "regression":
         y: NDArray[Any] = as_numbers(present)
-        if not np.isfinite(y).all():
-            shown = as_text(present[~np.isfinite(y)]).iloc[0]
-            raise OptionError(f"the target of a regression must be numbers: {name!r} holds {shown!r:.60}")
+        is_number = np.isfinite(y)
+        if not is_number.all():
+            shown, count = as_text(present[~is_number]).iloc[0], int((~is_number).sum())
+            if task != "auto":
+                raise OptionError(f"the target of a regression must be numbers: {name!r} holds {shown!r:.60}")
+            are = "row whose target is not a number is" if count == 1 else "rows whose target is not a number are"
+            notices.append(f"{count:,} {are} left out ({shown!r:.60})")
+            rows, y = rows[is_number], y[is_number]
         if len(np.unique(y)) == 1:
             raise OptionError(f"the target must have different values: {name!r} is {y[0]:g} in every row")
     else:
@@ -79,9 +84,13 @@ def _task(present: Any, task: str) -> str:
     types = import_extra("pandas.api.types", extra="tables")
     if task != "auto":
         return task
-    if types.is_bool_dtype(present) or not types.is_numeric_dtype(present):
+    if types.is_bool_dtype(present):
         return "classification"
     numbers = as_numbers(present)
+    is_number = np.isfinite(numbers)
+    if not types.is_numeric_dtype(present) and is_number.mean() < NUMBER_SHARE:
+        return "classification"
+    numbers = numbers[is_number]
     few = len(np.unique(numbers)) <= FEW_NUMBERS and bool((numbers == np.round(numbers)).all())
     return "classification" if few else "regression"
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...data import Split
+from ...data import Examples, Split
 from ...errors import OptionError
 from ...layers.base import check_number
 from ...models import create_model
@@ -95,12 +95,41 @@ def fit_through(model: nn.Module, split: Split, config: FitConfig, callbacks: Se
 def train(
     choice: Choice, task: Task, split: Split, *, epochs: int, seed: int, callbacks: Sequence[Callback] = ()
 ) -> tuple[nn.Module, History]:
-    """Train a choice, with all randomness derived from the seed. Ctrl-C raises."""
+    """Train a choice, with all randomness derived from the seed. Ctrl-C raises.
+
+    Quantities of the user's own data are standardized for training, and callbacks see losses of those; the model that
+    is returned, and its history, are in the user's units. (Those of built-in data sets are of the order of 1.)
+    """
     torch.manual_seed(seed)
     model = create_model(choice.network, **choice.arguments)
     sizes: dict[str, Any] = {"epochs": epochs, "batch_size": BATCH_SIZE}
     config = FitConfig(task.loss, lr=choice.lr, weight_decay=choice.weight_decay, seed=seed, **sizes, **ONE_CYCLE)
     where = "window" if hasattr(choice.arguments.get("wiring"), "window") else "anywhere"
     moves = [Rewiring(choice.rewired, where=where, seed=seed)] if choice.rewired else []
-    history = fit_through(model, split, config, [*moves, *callbacks])
+    if task.metric != "rmse" or not task.digest:
+        history = fit_through(model, split, config, [*moves, *callbacks])
+        return model.eval(), history
+    y = split.train.y.double()
+    mean, unit = float(y.mean()), float(y.std(correction=0)) or 1.0
+    parts = {name: _standardized(getattr(split, name), mean, unit) for name in ("train", "val")}
+    history = fit_through(model, dataclasses.replace(split, **parts), config, [*moves, *callbacks])
+    _restore_units(model, history, mean, unit)
     return model.eval(), history
+
+
+def _standardized(examples: Examples, mean: float, unit: float) -> Examples:
+    return dataclasses.replace(examples, y=((examples.y.double() - mean) / unit).to(examples.y.dtype))
+
+
+@torch.no_grad()
+def _restore_units(model: nn.Module, history: History, mean: float, unit: float) -> None:
+    """Undo the standardization of the target in the linear read-out that all networks here have, and in the losses."""
+    readout: Any = model.chain()[-1]  # type: ignore[operator]
+    readout.weight.mul_(unit)
+    readout.bias.mul_(unit).add_(mean)
+    square = unit**2
+    history.epochs = [
+        dataclasses.replace(epoch, train_loss=square * epoch.train_loss, val_loss=square * epoch.val_loss)
+        for epoch in history.epochs
+    ]
+    history.forget_best()

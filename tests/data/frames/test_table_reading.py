@@ -124,3 +124,20 @@ def test_a_column_that_is_not_there_is_named_with_the_one_that_was_meant():
         check_column(frame, "price", "the target")
     with pytest.raises(OptionError, match="found no 'zzz': its columns are Price, rooms"):
         check_column(frame, "zzz", "the target")
+
+
+def test_rows_with_more_cells_than_names_are_rejected_unless_these_are_empty(tmp_path):
+    file = tmp_path / "more.csv"
+    file.write_text("a,b,c\n" + "".join(f"{i},{i % 3},{10 * i},\n" for i in range(9)))
+    assert read_table(file)["b"].tolist() == [0, 1, 2] * 3
+    file.write_text("a,b,c\n" + "".join(f"{i},{i % 3},{10 * i},5\n" for i in range(9)))
+    with pytest.raises(DendritreeError, match="rows must have no more cells than there are column names"):
+        read_table(file)
+
+
+@pytest.mark.parametrize("header", ["y,a,y", "a, b,b", "a;b;a"])
+def test_a_name_that_occurs_twice_is_rejected(header, tmp_path):
+    file = tmp_path / "twice.csv"
+    file.write_text(header + "\n" + (";" if ";" in header else ",").join("123") + "\n")
+    with pytest.raises(DendritreeError, match=r"columns must have different names: '[yba]' occurs twice"):
+        read_table(file)

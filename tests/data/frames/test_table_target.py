@@ -78,7 +78,7 @@ def test_rows_that_cannot_teach_are_left_out_and_counted():
             "at least two classes must have 5 rows or more: 'y' has 50 different",
         ),
         (
-            [str(i) for i in range(101)] * 5,
+            [f"class {i}" for i in range(101)] * 5,
             "auto",
             "a target must have at most 100 classes: 'y' has 101; task='regression' predicts numbers",
         ),
@@ -88,3 +88,19 @@ def test_rows_that_cannot_teach_are_left_out_and_counted():
 def test_a_target_that_cannot_be_learned_is_rejected(values, task, match):
     with pytest.raises(OptionError, match=match):
         read_target(frame(values), "y", task)
+
+
+def test_numbers_with_commas_between_thousands_are_numbers():
+    found = read_target(frame([f"{1000 * (i + 1):,}" for i in range(30)]), "y")
+    assert found.task == "regression"
+    assert found.y.tolist() == [1000.0 * (i + 1) for i in range(30)]
+
+
+def test_a_few_cells_that_are_no_numbers_are_left_out_with_a_notice():
+    found = read_target(frame([*(f"{i}.5" for i in range(40)), "unknown"]), "y")
+    assert found.task == "regression"
+    assert found.rows.tolist() == list(range(40))
+    assert found.notices == ("1 row whose target is not a number is left out ('unknown')",)
+    labels = read_target(frame([*"0123" * 10, "x"] + ["x"] * 4), "y", per_class=2)
+    assert labels.task == "classification"
+    assert "x" in labels.y
