@@ -111,8 +111,9 @@ def train(
         return model.eval(), history
     y = split.train.y.double()
     mean, unit = float(y.mean()), float(y.std(correction=0)) or 1.0
-    parts = {name: _standardized(getattr(split, name), mean, unit) for name in ("train", "val")}
-    history = fit_through(model, dataclasses.replace(split, **parts), config, [*moves, *callbacks])
+    train_part, val_part = (_standardized(part, mean, unit) for part in (split.train, split.val))
+    scaled = dataclasses.replace(split, train=train_part, val=val_part)
+    history = fit_through(model, scaled, config, [*moves, *callbacks])
     _restore_units(model, history, mean, unit)
     return model.eval(), history
 
