@@ -30,7 +30,8 @@ def run(arguments: Arguments) -> None:
         predicted = model.predict(read_table(arguments.table), strict=arguments.strict)
     for notice in caught:
         tell(notice.message)
-    text = predicted.to_csv(index=False)
+    cells = read_table(arguments.table, verbatim=True)  # as they are: an identifier keeps its leading zeros
+    text = predicted.assign(**{name: cells[name].to_numpy() for name in cells}).to_csv(index=False)
     if out is None:
         sys.stdout.write(text)
     else:

@@ -28,8 +28,12 @@ UNKNOWN = ["?"]
 """Read as missing, in addition to what pandas reads as missing: an empty cell, NA, NaN, null and the like."""
 
 
-def read_table(path: str | os.PathLike[str]) -> Any:
+def read_table(path: str | os.PathLike[str], *, verbatim: bool = False) -> Any:
     """The rows of a CSV or Parquet file as a pandas data frame; needs the extra `tables`.
+
+    Args:
+        path: the file.
+        verbatim: leave the cells of a CSV file as the text they are, with nothing missing.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "houses.csv"
@@ -52,7 +56,9 @@ def read_table(path: str | os.PathLike[str]) -> Any:
     elif ending not in TEXT_ENDINGS:
         raise OptionError(f"a table must end in .csv, .tsv, .txt or .parquet: got {file.name}")
     try:
-        frame = check_table(pandas.read_parquet(file) if ending in PARQUET_ENDINGS else _read_text(pandas, file))
+        frame = check_table(
+            pandas.read_parquet(file) if ending in PARQUET_ENDINGS else _read_text(pandas, file, verbatim)
+        )
     except pandas.errors.EmptyDataError:
         raise FormatError(f"a table must have a line of column names and rows: {file} is empty") from None
     except MemoryError:
@@ -65,8 +71,9 @@ def read_table(path: str | os.PathLike[str]) -> Any:
     return frame.reset_index(drop=True)
 
 
-def _read_text(pandas: Any, file: Path) -> Any:
-    options = {"skipinitialspace": True, "na_values": UNKNOWN, "low_memory": False}
+def _read_text(pandas: Any, file: Path, verbatim: bool) -> Any:
+    options: dict[str, Any] = {"skipinitialspace": True, "low_memory": False}
+    options |= {"dtype": str, "keep_default_na": False} if verbatim else {"na_values": UNKNOWN}
     for encoding in ("utf-8-sig", "cp1252", "latin-1"):  # the last one reads anything
         with contextlib.suppress(UnicodeDecodeError):
             separator = _separator(file, encoding)
@@ -77,13 +84,16 @@ def _read_text(pandas: Any, file: Path) -> Any:
                     frame = pandas.read_csv(file, sep=separator, encoding=encoding, index_col=False, **options)
                 except pandas.errors.ParserWarning:
                     raise FormatError("rows must have no more cells than there are column names") from None
-            return frame.assign(**{name: _with_points(frame[name]) for name in frame}) if separator == ";" else frame
+            if separator != ";" or verbatim:
+                return frame
+            return frame.assign(**{name: _with_points(frame[name]) for name in frame})
     raise AssertionError("latin-1 reads any bytes")
 
 
 def _check_names(pandas: Any, file: Path, options: dict[str, Any]) -> None:
     """Raise for a name that occurs twice, which pandas would change."""
-    names = pandas.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].dropna().str.strip()
+    names = pandas.read_csv(file, header=None, nrows=1, **{**options, "dtype": str}).iloc[0].dropna().str.strip()
+    names = names[names != ""]
     if names.duplicated().any():
         raise FormatError(f"columns must have different names: {names[names.duplicated()].iloc[0]!r} occurs twice")
 
