@@ -97,8 +97,8 @@ def train(
 ) -> tuple[nn.Module, History]:
     """Train a choice, with all randomness derived from the seed. Ctrl-C raises.
 
-    Quantities of the user's own data are standardized for training, and callbacks see losses of those; the model that
-    is returned, and its history, are in the user's units. (Those of built-in data sets are of the order of 1.)
+    Quantities are standardized for training, and callbacks see losses of those; the model that is returned, and its
+    history, are in the units of the data.
     """
     torch.manual_seed(seed)
     model = create_model(choice.network, **choice.arguments)
@@ -106,7 +106,7 @@ def train(
     config = FitConfig(task.loss, lr=choice.lr, weight_decay=choice.weight_decay, seed=seed, **sizes, **ONE_CYCLE)
     where = "window" if hasattr(choice.arguments.get("wiring"), "window") else "anywhere"
     moves = [Rewiring(choice.rewired, where=where, seed=seed)] if choice.rewired else []
-    if task.metric != "rmse" or not task.digest:
+    if task.metric != "rmse":
         history = fit_through(model, split, config, [*moves, *callbacks])
         return model.eval(), history
     y = split.train.y.double()

@@ -15,13 +15,14 @@ def houses():
     return x, (300_000 + 50_000 * x[:, 0] + 10_000 * x[:, 1]).astype(np.float32)
 
 
+@pytest.mark.parametrize("make", [Task.named, lambda data: Task.of(Task.named(data).load())], ids=["compare", "tune"])
 @pytest.mark.parametrize("network", ["dendritic-network", "dense-network", "perceptrons"])
-def test_quantities_may_have_any_unit(network):
-    task = Task.named(houses())
+def test_quantities_may_have_any_unit(network, make):
+    task = make(houses())
     hidden = {} if network == "perceptrons" else {"hidden": [8], "norm": "batch"}
     fan_in = {"fan_in": 4} if network == "dendritic-network" else {}
     choice = Choice(network, {"in_features": 4, "out_features": 1, "output": "logits"} | hidden | fan_in, 0.05)
-    split = task.load()
+    split = Task.named(houses()).load()
     model, history = train(choice, task, split, epochs=60, seed=0)
     guessed = split.test.y.double().std().item()
     rmse = task.score(*evaluate(model, split.test, task.loss))
