@@ -1,7 +1,14 @@
 """Random convolutions against a loop over the edges of their trees, patch by patch, in float64."""
 
 import torch
-from fuzz_layers import THREADS, assert_close, loop_over_edges, results, run_drawn, threads, wanted_results
+from fuzz_layers import (
+    assert_close,
+    assert_same_bits_on_any_threads,
+    loop_over_edges,
+    results,
+    run_drawn,
+    wanted_results,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
@@ -84,13 +91,7 @@ def check(convolution, case):
     about = f"{convolution} {case}"
     wanted = wanted_results(layer, x, cotangent, patch_by_patch)
     assert_close(results(layer, x, cotangent, case["seed"], "eager"), wanted, f"eager: {about}", case["dtype"])
-    bits = {}
-    for count in THREADS:
-        with threads(count, always=case["always_threads"]):
-            bits[count] = results(layer, x, cotangent, case["seed"], "fused")
-        assert_close(bits[count], wanted, f"{count} threads: {about}", case["dtype"])
-        for name, value in bits[count].items():
-            assert torch.equal(value, bits[1][name]), f"{name} differs between 1 and {count} threads: {about}"
+    assert_same_bits_on_any_threads(layer, x, cotangent, case, wanted, about, "fused")
 
 
 def run(seed, _folder):
