@@ -17,7 +17,7 @@ import torch
 from measure import write_csv
 
 from dendritree import FitConfig, count, fit
-from dendritree.data import load_dataset
+from dendritree_lab.data import load_dataset
 from dendritree.models import DANNClassifier
 from dendritree.training import Run, evaluate
 

@@ -19,10 +19,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from dendritree.models.sizing import parameters_of
-from dendritree.studies.engine.runner import alone_on_one_thread
-from dendritree.studies.inside import HOSTS, KINDS
-from dendritree.studies.inside.hosts import load_for
-from dendritree.studies.inside.plan import BATCH_SIZE, Cell
+from dendritree_lab.studies.engine.runner import alone_on_one_thread
+from dendritree_lab.studies.inside import HOSTS, KINDS
+from dendritree_lab.studies.inside.hosts import load_for
+from dendritree_lab.studies.inside.plan import BATCH_SIZE, Cell
 
 RESULTS = Path(__file__).parent / "results"
 ORIGINAL, NARROW = "original", "narrow"

@@ -23,9 +23,11 @@ from measure import write_csv
 from torch import nn
 from torch.nn import functional as F
 
-from dendritree import DenseNetwork, FitConfig, KTree, count, fit, matched_mlp
-from dendritree.data import Examples, Split
-from dendritree.data.images import read_images
+from dendritree.models import DenseNetwork
+from dendritree import FitConfig, count, fit, matched_mlp
+from dendritree.neurons import KTree
+from dendritree.training.examples import Examples, Split
+from dendritree_lab.data.images import read_images
 from dendritree.training import Run, evaluate
 
 RESULTS = Path(__file__).parent / "results"

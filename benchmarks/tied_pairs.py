@@ -15,11 +15,11 @@ from pathlib import Path
 
 from measure import write_csv
 
-from dendritree.studies.engine.choice import Choice, train
-from dendritree.studies.engine.runner import alone_on_one_thread
-from dendritree.studies.engine.store import RunStore
-from dendritree.studies.fair.run import tasks_in, trials_in
-from dendritree.studies.fair.trials import Cell, choice_of, validation_score
+from dendritree_lab.studies.engine.configuration import Choice, train
+from dendritree_lab.studies.engine.runner import alone_on_one_thread
+from dendritree_lab.studies.engine.store import RunStore
+from dendritree_lab.studies.fair.comparison import tasks_in, trials_in
+from dendritree_lab.studies.fair.comparison_trials import Cell, choice_of, validation_score
 
 RESULTS = Path(__file__).parent / "results"
 FAMILIES = ("tied", "tied-linear")

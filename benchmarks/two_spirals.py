@@ -19,7 +19,7 @@ from measure import write_csv
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dendritree import DMNN, DNM
+from dendritree.neurons import DMNN, DNM
 
 RESULTS = Path(__file__).parent / "results"
 DENDRITES, TRAIN_POINTS, TEST_POINTS, BAR = 128, 200, 1000, 0.98

@@ -14,7 +14,8 @@ from pathlib import Path
 import torch
 from measure import timed, write_csv
 
-from dendritree import DendriticLayer, Local, Random, Shared, Strided
+from dendritree import DendriticLayer
+from dendritree.wiring import Local, Random, Shared, Strided
 from dendritree.wiring import Wiring
 
 RESULTS = Path(__file__).parent / "results"

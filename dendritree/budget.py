@@ -17,7 +17,7 @@ from .errors import OptionError, check_int
 from .layers import DendriticConv1d, DendriticConv2d, DendriticLayer
 from .layers.base import NeuronLayer
 from .layers.forest import ForestLayer
-from .levels import level_sizes
+from .tree.levels import level_sizes
 from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
 from .models.holders import network_of
 from .models.modes import evaluating

@@ -10,12 +10,9 @@ import difflib
 import importlib
 import math
 import operator
-import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
-
-from .interrupts import interrupts_held
 
 __all__ = [
     "DendritreeError",
@@ -156,14 +153,8 @@ def import_extra(module: str, extra: str) -> ModuleType:
     >>> import_extra("json", "none").__name__
     'json'
     """
-    if sys.modules.get(module) is not None:  # None marks a module that must not be imported
-        return importlib.import_module(module)
     try:
-        # A package stays half-imported if its import is interrupted; ONNX's C++ code even ends the process.
-        with interrupts_held():
-            return importlib.import_module(module)
+        return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise MissingExtraError(
-            f"{package} is needed here and cannot be imported ({error}): pip install 'dendritree[{extra}]'"
-        ) from None
+        raise MissingExtraError(f"could not import {package}: {error}; pip install 'dendritree[{extra}]'") from None

@@ -19,17 +19,16 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from dendritree import FitConfig, Local, MLNClassifier, count, explain, fit, pruning_curve
-from dendritree.data import Examples, Split, load_dataset, normalize
-from dendritree.plot import (
-    plot_comparison,
-    plot_efficiency,
-    plot_explanation,
-    plot_pruning,
-)
+from dendritree import FitConfig, MLNClassifier, count, explain, fit
+from dendritree.wiring import Local
+from dendritree.pruning import pruning_curve
+from dendritree.training.examples import Examples, Split
+from dendritree_lab.data import load_dataset, normalize
+from dendritree.plot import plot_explanation, plot_pruning
+from dendritree_lab.studies.fair.size_figures import plot_comparison, plot_efficiency
 from dendritree.pruning import PruningPoint
-from dendritree.report.chart import Chart, Line, Panel
-from dendritree.view import demo_gallery
+from dendritree_lab.report.chart import Chart, Line, Panel
+from dendritree_lab.view import demo_gallery
 
 DOCS = Path(__file__).parent
 SHARES = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1)

@@ -40,7 +40,7 @@ def commands() -> str:
     """Every command with its options, as its parser has them; read from the checkout, without torch."""
     sys.path.insert(0, str(ROOT))
     try:
-        from dendritree.cli import COMMANDS, usage_of
+        from dendritree_lab.cli import COMMANDS, usage_of
     finally:
         sys.path.remove(str(ROOT))
     return "\n".join(

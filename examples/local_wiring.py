@@ -14,8 +14,10 @@ import sys
 
 import torch
 
-from dendritree import FitConfig, Local, MLNClassifier, Rewiring, count, fit
-from dendritree.data import Examples, Split, first_examples, load_dataset, normalize
+from dendritree import FitConfig, MLNClassifier, Rewiring, count, fit
+from dendritree.wiring import Local
+from dendritree.training.examples import Examples, Split
+from dendritree_lab.data import first_examples, load_dataset, normalize
 from dendritree.errors import DendritreeError
 from dendritree.training import evaluate
 

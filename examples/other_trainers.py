@@ -22,8 +22,10 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 from transformers import Trainer, TrainingArguments
 
-from dendritree import DendriticLayer, DendriticNetwork, Rewiring, count, evaluate
-from dendritree.data import Split, load_dataset
+from dendritree import DendriticLayer, Rewiring, count, evaluate
+from dendritree.models import DendriticNetwork
+from dendritree.training.examples import Split
+from dendritree_lab.data import load_dataset
 
 
 class LightningDigits(lightning.LightningModule):

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dendritree.data.frames import read_table
-from dendritree.studies.table import column_importances, explain_rows, fit_table, verdict
+from dendritree_lab.data.tables import read_table
+from dendritree_lab.studies.table import column_importances, explain_rows, fit_table, verdict
 
 
 def houses(rows: int, seed: int = 0) -> pd.DataFrame:

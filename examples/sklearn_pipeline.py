@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import dendritree
 from dendritree.sklearn import DendriticClassifier
-from dendritree.studies.engine.statistics import welch
+from dendritree_lab.studies.engine.statistics import welch
 
 STANDS = {"ahead": "better than", "behind": "worse than"}
 """By Welch's test; otherwise not clearly different from."""

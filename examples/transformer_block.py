@@ -18,8 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from dendritree import FitConfig, convert, count, distill, fit
-from dendritree.data import Split, load_dataset
-from dendritree.studies.engine.statistics import welch
+from dendritree.training.examples import Split
+from dendritree_lab.data import load_dataset
+from dendritree_lab.studies.engine.statistics import welch
 from dendritree.training import evaluate
 
 WIDTH, HIDDEN, LAYERS, BUDGET = 32, 128, 2, 0.33

@@ -20,31 +20,31 @@ from own_data import blobs, write_houses, write_pets  # noqa: E402
 NOT_OF_USERS = {"all", "docs", "test", "dev", "release"}
 USES = {
     "save": "dendritree.save(MODEL, 'model')\ndendritree.load('model')",
-    "data": "dendritree.data.load_dataset('digits')",
-    "images": "dendritree.data.load_dataset('pets')",
+    "data": "dendritree_lab.data.load_dataset('digits')",
+    "images": "dendritree_lab.data.load_dataset('pets')",
     "sklearn": "from dendritree.sklearn import DendriticClassifier\nDendriticClassifier(epochs=2).fit(X, Y).predict(X)",
     "plot": "from dendritree.plot import plot_tree\nplot_tree(MODEL[0], path='tree.svg')",
-    "onnx": "from dendritree.storage.onnx import to_onnx\nto_onnx(MODEL, 'model.onnx')",
+    "onnx": "from dendritree.export.onnx import to_onnx\nto_onnx(MODEL, 'model.onnx')",
     "parquet": """
-from dendritree.studies.engine.store import RunStore
+from dendritree_lab.studies.engine.store import RunStore
 with RunStore.create_or_open("run", {}) as store:
     store.export("tables", "parquet")
 """,
     "dask": """
-from dendritree.studies.engine.runner import Workers
+from dendritree_lab.studies.engine.runner import Workers
 with Workers("dask", count=1) as workers:
     assert workers.executor().submit(abs, -3).result() == 3
 """,
     "experiments": """
-from dendritree.studies.engine.runner import Workers
-from dendritree.studies.engine.statistics import welch
+from dendritree_lab.studies.engine.runner import Workers
+from dendritree_lab.studies.engine.statistics import welch
 with Workers("loky", count=1) as workers:
     assert workers.executor().submit(abs, -3).result() == 3
 assert welch([0.1, 0.2, 0.3], [0.7, 0.8, 0.9]).p < 0.05
 """,
     "view": """
 import signal, threading, urllib.request
-from dendritree.view import Exhibit, Gallery, serve
+from dendritree_lab.view import Exhibit, Gallery, serve
 def look(url):
     with urllib.request.urlopen(url) as page:
         assert b"<html" in page.read()
@@ -59,7 +59,7 @@ serve(Gallery("mine", ["one"], lambda number: Exhibit("one", MODEL, None)), brow
 }
 """A minimal use of each extra: Python code, or a command."""
 PYTHON = """
-import numpy, torch, dendritree, dendritree.data
+import numpy, torch, dendritree, dendritree_lab.data
 from dendritree.errors import MissingExtraError
 MODEL = torch.nn.Sequential(dendritree.DendriticLayer(16, 2, branching=4))
 X, Y = numpy.random.default_rng(0).normal(size=(60, 4)), numpy.arange(60) % 2

@@ -11,10 +11,10 @@ from effort import covering
 from exporter import keep_registry
 from hypothesis import HealthCheck, settings
 
-from dendritree.data import places
-from dendritree.data.catalog import FILE_SETS
-from dendritree.data.obtain import obtain
-from dendritree.data.sources import Carrier
+from dendritree_lab.data import places
+from dendritree_lab.data.catalog import FILE_SETS
+from dendritree_lab.data.obtain import obtain
+from dendritree_lab.data.sources import Carrier
 from dendritree.errors import MissingDataError
 
 # Virtual machines may announce AMX and yet end a process that uses it (SIGILL in a plain bfloat16 `torch.bmm`): oneDNN
@@ -106,7 +106,7 @@ def call(capsys, monkeypatch):
 
     An error that no command expects is raised.
     """
-    from dendritree.cli import TRACEBACK, main
+    from dendritree_lab.cli import TRACEBACK, main
 
     monkeypatch.setenv(TRACEBACK, "1")
 

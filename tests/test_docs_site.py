@@ -10,7 +10,7 @@ import pytest
 from made_once import made_once
 
 import dendritree
-from dendritree.cli import COMMANDS
+from dendritree_lab.cli import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md"))

@@ -10,7 +10,7 @@ import torch
 from test_architecture import MAP
 
 import dendritree
-from dendritree.cli import main, make_parser
+from dendritree_lab.cli import main, make_parser
 from dendritree.models import neuron_families, registry
 
 ROOT = Path(__file__).parents[1]

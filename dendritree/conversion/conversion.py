@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from ..errors import OptionError, check_module
-from ..levels import AUTO, Branching, check_shape
+from ..tree.levels import AUTO, Branching, check_shape
 from ..models.sizing import check_budget
 from ..wiring import Tied, Wiring, resolve_wiring
 from .blocks import BLOCKS, group, taken_apart

@@ -20,7 +20,7 @@ from ..errors import DendritreeError, OptionError, ShapeError
 from ..layers.base import index_of
 from ..layers.forest import ForestLayer
 from ..layers.linear import Linear
-from ..levels import AUTO, Branching, auto_branching, is_nested, level_sizes
+from ..tree.levels import AUTO, Branching, auto_branching, is_nested, level_sizes
 from ..randomness import generator_on
 from ..tree import Forest
 from ..wiring import Random, Wiring

@@ -1,24 +1,7 @@
-"""Neuron families as `nn.Module`s, one file each."""
+"""Layers of dendritic trees with the contract of `nn.Linear` and `nn.Conv2d`."""
 
 from .convolution import DendriticConv1d, DendriticConv2d
-from .dann import DANN
 from .dendritic import DendriticLayer, Trace, trace
-from .denn import DENN
-from .dmnn import DMNN
-from .dnm import DNM
 from .forest import share_wiring
-from .ktree import KTree
 
-__all__ = [
-    "DANN",
-    "DENN",
-    "DMNN",
-    "DNM",
-    "DendriticConv1d",
-    "DendriticConv2d",
-    "DendriticLayer",
-    "KTree",
-    "Trace",
-    "share_wiring",
-    "trace",
-]
+__all__ = ["DendriticConv1d", "DendriticConv2d", "DendriticLayer", "Trace", "share_wiring", "trace"]

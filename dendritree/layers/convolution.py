@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
-from ..levels import AUTO, Branching
+from ..tree.levels import AUTO, Branching
 from ..ops import PatchGrid
 from ..wiring import with_image
 from .activation import Activation

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..levels import AUTO, Branching
+from ..tree.levels import AUTO, Branching
 from ..tree import Forest
 from ..wiring import Custom
 from .activation import Activation

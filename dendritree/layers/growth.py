@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..errors import DendritreeError, OptionError, ShapeError, check_int
-from ..levels import AUTO, Branching, auto_branching, check_shape, is_nested, level_sizes
+from ..tree.levels import AUTO, Branching, auto_branching, check_shape, is_nested, level_sizes
 from ..tree import Forest, IntArray
 from ..wiring import Partition, Shared, Wiring, resolve_wiring
 from ..wiring.base import Attachment

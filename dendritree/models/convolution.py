@@ -14,7 +14,7 @@ from ..layers import DendriticConv2d
 from ..layers.activation import Activation, make_activation
 from ..layers.base import as_rows
 from ..layers.linear import make_linear
-from ..levels import Branching
+from ..tree.levels import Branching
 from ..randomness import generator_on
 from ..wiring.images import check_image_shape, image_of
 from .network import Network, between, check_sizes

@@ -15,7 +15,7 @@ from ..layers.activation import Activation, make_activation
 from ..layers.base import check_dense
 from ..layers.growth import Wirings
 from ..layers.linear import BatchNorm, Dropout, make_linear
-from ..levels import AUTO, Branching
+from ..tree.levels import AUTO, Branching
 from ..wiring import Wiring, resolve_wiring
 from .chain import Chain
 from .output import make_output

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of
-from ..layers import DANN, DENN, DMNN, DNM, DendriticLayer
+from ..neurons import DANN, DENN, DMNN, DNM
+from ..layers import DendriticLayer
 from ..layers.activation import Activation
-from ..layers.ktree import KTREE_WIRINGS
+from ..neurons.ktree import KTREE_WIRINGS
 from ..layers.linear import make_linear
 from .network import Network, between, check_sizes
 from .neuron_families import neuron_family, neuron_names

@@ -17,7 +17,7 @@ from ..layers.base import check_dense
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
 from ..layers.linear import make_linear
-from ..levels import Branching
+from ..tree.levels import Branching
 from .chain import Chain
 from .output import Classifier, make_output
 from .registry import register

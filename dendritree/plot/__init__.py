@@ -4,19 +4,15 @@ Every function returns a new matplotlib Figure, unknown to pyplot, takes `theme=
 .svg, .png or .pdf file if `path` is given. The numbers behind the drawings come from `layout` and `fields`.
 """
 
-from .curves import plot_comparison, plot_efficiency, plot_history, plot_pruning
+from .curves import plot_history, plot_pruning
 from .explanation import plot_explanation
 from .images import plot_weights, plot_wiring
 from .layout import TreeLayout, lay_out
-from .ranks import critical_difference
 from .tree import plot_masks, plot_tree
 
 __all__ = [
     "TreeLayout",
-    "critical_difference",
     "lay_out",
-    "plot_comparison",
-    "plot_efficiency",
     "plot_explanation",
     "plot_history",
     "plot_masks",

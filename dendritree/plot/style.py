@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import OptionError, check_one_of, import_extra
 from ..files import whole_file
-from ..report.palette import THEMES, Theme
+from .palette import THEMES, Theme
 
 FORMATS = (".svg", ".png", ".pdf")
 """Suffixes of the files that figures can be written to."""

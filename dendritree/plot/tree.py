@@ -13,7 +13,7 @@ import torch
 from ..errors import OptionError, ShapeError, check_index, check_probability, import_extra
 from ..layers import DendriticLayer
 from ..ops.reference import masked_levels
-from ..report.palette import Theme
+from .palette import Theme
 from ..tree import BoolArray
 from .fields import Floats, input_names, layer_of, names_of
 from .layout import TreeLayout, lay_out

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from ..data import load_dataset
+from ..training.examples import Split, split_to_fit
 from ..errors import OptionError, check_int, check_one_of
 from ..layers import DendriticLayer
 from ..models.chain import chain_of
@@ -48,7 +48,7 @@ def pruning_curve(
 
     Args:
         model: any model that `prune` accepts; it is not changed.
-        data: a `Split`, or anything that `load_dataset` accepts; importance is measured on its first 1,000 training
+        data: what `fit` accepts; importance is measured on its first 1,000 training
             examples.
         budgets: numbers of parameters; by default shares of the model's own, from all to a tenth, where attainable.
         part: the part of the split to evaluate on: `"val"` or `"test"`.
@@ -57,13 +57,13 @@ def pruning_curve(
 
     Example:
         >>> from dendritree import MLNClassifier
-        >>> from dendritree.data import load_dataset
+        >>> from ..training.examples import Split, split_to_fit
         >>> net = MLNClassifier(64, 10, branching=8, output="logits")
-        >>> curve = pruning_curve(net, load_dataset("digits"), budgets=[400])
+        >>> curve = pruning_curve(net, (torch.randn(100, 64), torch.arange(100) % 10), budgets=[400])
         >>> curve[0].parameters <= 400
         True
     """
-    split = load_dataset(data)
+    split = data if isinstance(data, Split) else split_to_fit(data)
     examples = getattr(split, check_one_of("part", part, ("val", "test")))
     whole = parameters_of(model)
     wanted = [round(share * whole) for share in SHARES] if budgets is None else [*budgets]

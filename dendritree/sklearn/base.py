@@ -18,7 +18,8 @@ from ..errors import OptionError, check_int, check_probability, import_extra
 from ..models.network import Network
 from ..models.sizing import parameters_of, parse_count
 from ..randomness import own_draws
-from ..training import Callback, EarlyStopping, Examples, FitConfig, Run, Split, fit, make_optimizer
+from ..training import Callback, EarlyStopping, FitConfig, Run, fit, make_optimizer
+from ..training.examples import Examples, Split
 from ..training.committee import Committee, draw_members, tree_of_neuron
 from .module import EstimatorModule
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network, no_leftover

@@ -25,9 +25,10 @@ class KeepEpochs:
 
     >>> import tempfile
     >>> from dendritree import FitConfig, MLNClassifier, fit
-    >>> from dendritree.data import load_dataset
+    >>> import torch
+    >>> data = torch.randn(100, 64), torch.arange(100) % 10
     >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = fit(MLNClassifier(64, 10, branching=8), load_dataset("digits"), FitConfig(epochs=3), callbacks=[
+    >>> _ = fit(MLNClassifier(64, 10, branching=8), data, FitConfig(epochs=3), callbacks=[
     ...     KeepEpochs(folder, every=2)])
     >>> sorted(path.name for path in folder.iterdir())
     ['epoch-0001', 'epoch-0003']

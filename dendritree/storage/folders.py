@@ -36,7 +36,7 @@ MODEL_FORMAT, ESTIMATOR_FORMAT, TABLE_FORMAT = "dendritree-model", "dendritree-e
 FORMATS = {
     MODEL_FORMAT: "dendritree.storage.networks",
     ESTIMATOR_FORMAT: "dendritree.sklearn.files",
-    TABLE_FORMAT: "dendritree.sklearn.tables.model",
+    TABLE_FORMAT: "dendritree_lab.studies.table.table_model",
 }
 """Formats, and the modules that `describe` and `rebuild` their objects, imported when needed."""
 

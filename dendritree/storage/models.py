@@ -20,12 +20,13 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import DendritreeError, FormatError, OptionError
-from ..layers import DANN, DENN, DMNN, DNM, DendriticConv1d, DendriticConv2d, DendriticLayer, KTree
+from ..neurons import DANN, DENN, DMNN, DNM, KTree
+from ..layers import DendriticConv1d, DendriticConv2d, DendriticLayer
 from ..layers.base import NeuronLayer
 from ..layers.forest import ForestLayer
 from ..layers.linear import BatchNorm, Dropout, Linear
 from ..layers.state import WINDOWS_KEY, read_forest, read_windows
-from ..levels import check_shape
+from ..tree.levels import check_shape
 from ..models.registry import create_model, model_entry, model_origin
 from ..training.tensor_file import kind_of
 from ..wiring import WIRINGS, Wiring

@@ -1,6 +1,6 @@
 """The training loop, its config, losses, callbacks and history; checkpoints, rewiring and distillation."""
 
-from ..data import Examples, Split
+from .examples import Examples, Split
 from .config import OPTIMIZERS, SCHEDULES, FitConfig, make_optimizer
 from .history import Callback, EarlyStopping, Epoch, History, Run
 from .loop import evaluate, fit

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data import Split
+from .examples import Split
 from ..errors import FormatError, OptionError, import_extra
 from ..files import followed, unfinished_files
 from ..randomness import generator_on

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..data import Examples
+from .examples import Examples
 from ..errors import OptionError, check_int
 from ..layers.forest import ForestLayer
 from ..models.network import Network

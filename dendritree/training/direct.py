@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from ..data import Examples
+from .examples import Examples
 from ..layers import DendriticLayer
 from ..layers.linear import BatchNorm, Linear
 from ..ops import fused

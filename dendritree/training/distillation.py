@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data import Examples, Split
+from .examples import Examples, Split
 from ..errors import OptionError, ShapeError
 from ..models.modes import evaluating
 from . import FitConfig, History, Run, fit

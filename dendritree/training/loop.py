@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data import Examples, Split, load_dataset
-from ..data.objects import split_to_fit
+from .examples import Examples, Split
+from .examples import split_to_fit
 from ..errors import OptionError, check_int, check_one_of
 from ..models.modes import evaluating, modes_kept
 from ..randomness import seeded
@@ -49,7 +49,7 @@ def fit(
             Example weights count in the loss and in all figures. Without validation examples there is no best
             epoch: they may be absent only with `restore_best=False`, and their figures are NaN. Or a pair (x, y), a
             dataset or a loader, with x in the shape that the model takes: a fifth is used for validation
-            (`data.objects.split_to_fit`). Or a name or path that `load_dataset` accepts.
+            (`split_to_fit`).
         config: how to train.
         callbacks: called with the `Run` after each epoch, in the given order, for progress, early stopping and so on. A
             method `check_model`, if a callback has one, is called with the model before the first epoch.
@@ -61,15 +61,14 @@ def fit(
 
     Example:
         >>> from dendritree import MLNClassifier
-        >>> from dendritree.data import load_dataset
-        >>> net = MLNClassifier(64, 10, branching=8, output="logits")
-        >>> history = fit(net, load_dataset("digits"), FitConfig(epochs=2))
+        >>>         >>> net = MLNClassifier(64, 10, branching=8, output="logits")
+        >>> history = fit(net, (torch.randn(100, 64), torch.arange(100) % 10), FitConfig(epochs=2))
         >>> [epoch.epoch for epoch in history.epochs]
         [0, 1]
     """
     config = config or FitConfig()
     device = _device(model)
-    split = load_dataset(data) if isinstance(data, Split | str | os.PathLike) else split_to_fit(data)
+    split = data if isinstance(data, Split) else split_to_fit(data)
     check_split(split, config.loss)
     check_output(model, config.loss)
     for callback in callbacks:
@@ -161,8 +160,7 @@ def evaluate(
     """Mean loss and accuracy (NaN for regression) of a model in evaluation mode.
 
     >>> from dendritree.models import Perceptrons
-    >>> from dendritree.data import load_dataset
-    >>> loss, accuracy = evaluate(Perceptrons(64, 10, output="logits"), load_dataset("digits").test)
+    >>>     >>> loss, accuracy = evaluate(Perceptrons(64, 10, output="logits"), load_dataset("digits").test)
     >>> 0 <= accuracy <= 1
     True
     """

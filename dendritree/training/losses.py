@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..data import Examples, Split
+from .examples import Examples, Split
 from ..errors import OptionError
 
 

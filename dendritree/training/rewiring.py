@@ -48,9 +48,9 @@ class Rewiring:
 
     Example:
         >>> from dendritree import DendriticNetwork, FitConfig, fit
-        >>> from dendritree.data import load_dataset
+        >>> data = torch.randn(100, 64), torch.arange(100) % 10
         >>> net = DendriticNetwork(64, [20], 10, fan_in=8, output="logits")
-        >>> history = fit(net, load_dataset("digits"), FitConfig(epochs=2), callbacks=[Rewiring(0.2)])
+        >>> history = fit(net, data, FitConfig(epochs=2), callbacks=[Rewiring(0.2)])
     """
 
     fraction: float = 0.1

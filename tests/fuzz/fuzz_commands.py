@@ -14,7 +14,7 @@ from full_disk import files_under
 from fuzz_cases import outputs_of
 from fuzz_world import QUICK_FIT, copy_of
 
-from dendritree.cli import COMMANDS, main
+from dendritree_lab.cli import COMMANDS, main
 
 STATUSES = {0, 1, 2, 130}
 SECONDS = 4

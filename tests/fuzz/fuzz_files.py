@@ -29,16 +29,17 @@ from training_cases import make_split
 from tune_cases import made_up, tried
 
 import dendritree
-from dendritree import DANN, DENN, DNM, DendriticLayer, KTree, MLNClassifier, fit
-from dendritree.data import load_dataset
-from dendritree.data.content import DataFile
-from dendritree.data.formats import read_idx
-from dendritree.data.places import Place, read_verified
+from dendritree.neurons import DANN, DENN, DNM, KTree
+from dendritree import DendriticLayer, MLNClassifier, fit
+from dendritree_lab.data import load_dataset
+from dendritree_lab.data.content import DataFile
+from dendritree_lab.data.formats import read_idx
+from dendritree_lab.data.places import Place, read_verified
 from dendritree.errors import DendritreeError, FormatError
-from dendritree.sklearn.tables import load_table_model, read_table
+from dendritree_lab.studies.table import load_table_model, read_table
 from dendritree.storage.masked import from_masked, to_masked
-from dendritree.studies.engine.store import RunStore
-from dendritree.studies.tuning import tune
+from dendritree_lab.studies.engine.store import RunStore
+from dendritree_lab.studies.tuning import tune
 
 MEMORY = 4 << 30
 """Bytes that a case may take beyond what there is: a huge number in a file must not fill the machine."""

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import logsigmoid
 
-from dendritree import DANN, DENN, DMNN, DNM, KTree
+from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
 
 ACTIVATIONS = ["leaky_relu", "relu", "tanh", "sigmoid", "none"]
 ROOM = 1e-4

@@ -29,10 +29,10 @@ from training_cases import make_split
 
 import dendritree
 from dendritree import FitConfig, MLNClassifier, fit
-from dendritree.cli import main
+from dendritree_lab.cli import main
 from dendritree.errors import DendritreeError
-from dendritree.studies.paper import reproduce
-from dendritree.studies.paper.spec import read_specs
+from dendritree_lab.studies.paper import reproduction as reproduce
+from dendritree_lab.studies.paper.spec import read_specs
 
 PRELOADED = [__name__, "pandas", "optuna", "matplotlib.pyplot", "scipy.stats", "rich.progress", "safetensors.torch"]
 AS_A_USER = 0.1

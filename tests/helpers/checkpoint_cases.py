@@ -5,7 +5,8 @@ import torch
 from torch import nn
 from training_cases import figures, make_split, same_state
 
-from dendritree import DendriticNetwork, FitConfig, Rewiring, fit
+from dendritree.models import DendriticNetwork
+from dendritree import FitConfig, Rewiring, fit
 from dendritree.errors import FormatError
 from dendritree.wiring import Local, Random
 

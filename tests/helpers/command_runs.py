@@ -14,7 +14,7 @@ from processes import processes_with
 
 import dendritree
 from dendritree.errors import DendritreeError
-from dendritree.studies.engine.store import RunStore
+from dendritree_lab.studies.engine.store import RunStore
 
 ROOT = Path(dendritree.__file__).parents[1]
 MARK = "DENDRITREE_TEST_RUN"

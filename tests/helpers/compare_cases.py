@@ -3,10 +3,10 @@
 import dataclasses
 import math
 
-from dendritree.studies.engine.store import RunStore
-from dendritree.studies.engine.trial import CURVES, Trial
-from dendritree.studies.fair.plan import ComparisonPlan
-from dendritree.studies.fair.trials import STUDY
+from dendritree_lab.studies.engine.store import RunStore
+from dendritree_lab.studies.engine.trial import CURVES, Trial
+from dendritree_lab.studies.fair.comparison_plan import ComparisonPlan
+from dendritree_lab.studies.fair.comparison_trials import STUDY
 
 SMALL = {"budgets": [500], "trials": 3, "seeds": 2, "steps": 1, "test_steps": 8}
 """A comparison of a second."""

@@ -6,11 +6,11 @@ import math
 import numpy as np
 
 from dendritree.models import create_model
-from dendritree.studies.engine.choice import Choice
-from dendritree.studies.engine.task import Task
-from dendritree.studies.engine.trial import CURVES, Trial
-from dendritree.studies.fair.plan import ComparisonPlan
-from dendritree.studies.fair.trials import SEARCH, STUDY, TEST, Cell, FairJob
+from dendritree_lab.studies.engine.configuration import Choice
+from dendritree_lab.studies.engine.task import Task
+from dendritree_lab.studies.engine.trial import CURVES, Trial
+from dendritree_lab.studies.fair.comparison_plan import ComparisonPlan
+from dendritree_lab.studies.fair.comparison_trials import SEARCH, STUDY, TEST, Cell, FairJob
 from dendritree.wiring import Local, Random
 
 CONFIG = ComparisonPlan.make(["digits"], trials=2, seeds=2, steps=20, test_steps=40).as_config()

@@ -22,7 +22,7 @@ def run_two(folder):
 
 
 def make(seed=0):
-    from dendritree import DendriticNetwork
+    from dendritree.models import DendriticNetwork
 
     torch.manual_seed(seed)
     return DendriticNetwork(16, [6], 3, branching=[2, [3]], wiring="random", output="logits", dtype=torch.float64)

@@ -1,7 +1,7 @@
 """Trials made up for tests: any numbers one likes, without training."""
 
-from dendritree.studies.engine.trial import CURVES, Trial
-from dendritree.studies.paper.records import Row, TrialRecord
+from dendritree_lab.studies.engine.trial import CURVES, Trial
+from dendritree_lab.studies.paper.records import Row, TrialRecord
 
 TREE = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0)
 MLP = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dendritree.studies.paper.records import Row, TrialRecord
+from dendritree_lab.studies.paper.records import Row, TrialRecord
 
 EXPECTED_FILE = Path(__file__).parents[2] / "paper" / "expected" / "results.csv"
 DROPOUTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import dendritree
-from dendritree.studies.paper.spec import paper_folder, read_specs
+from dendritree_lab.studies.paper.spec import paper_folder, read_specs
 
 PACKAGE = Path(dendritree.__file__).parent
 

@@ -5,7 +5,7 @@ import copy
 import torch
 
 from dendritree import MLNClassifier
-from dendritree.data import Examples, Split
+from dendritree.training.examples import Examples, Split
 
 
 def make_examples(count, seed, dtype=torch.float64):

@@ -2,7 +2,7 @@
 
 import torch
 
-from dendritree.data import Examples, Split
+from dendritree.training.examples import Examples, Split
 
 
 def made_up(classes=3, inputs=6, seed=0, test_seed=1):

@@ -7,7 +7,7 @@ import threading
 
 import uvicorn
 
-from dendritree.view.server import HOST, make_app, open_socket
+from dendritree_lab.view.server import HOST, make_app, open_socket
 
 
 @contextlib.contextmanager

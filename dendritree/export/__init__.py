@@ -1,0 +1,5 @@
+"""Models as files for other programs."""
+
+from .onnx import OnnxFile, to_onnx
+
+__all__ = ["OnnxFile", "to_onnx"]

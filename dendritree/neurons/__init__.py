@@ -1,0 +1,9 @@
+"""Neurons of other authors with the interface of `DendriticLayer`, one family per file."""
+
+from .dann import DANN
+from .denn import DENN
+from .dmnn import DMNN
+from .dnm import DNM
+from .ktree import KTree
+
+__all__ = ["DANN", "DENN", "DMNN", "DNM", "KTree"]

@@ -1,0 +1,212 @@
+"""Examples, their split into parts, and what `fit` accepts as data: arrays, tensors, datasets and loaders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
+
+from ..errors import OptionError, ShapeError
+
+Array = NDArray[Any]
+COLLATED = 256
+"""Number of items of a dataset that are collated at once."""
+FIFTH = 5
+"""Unless a data set specifies otherwise, a fifth of the examples is for validation and another fifth for the test."""
+PARTS = {"train", "val", "test"}
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Inputs, one per row of `x`, and their targets."""
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor | None = None
+    """How much each example counts; None if all count the same."""
+
+    def __post_init__(self) -> None:
+        for name in ("x", "y", "weight"):
+            value = getattr(self, name)
+            if not isinstance(value, Tensor) and not (name == "weight" and value is None):
+                raise OptionError(f"{name} of Examples must be a tensor: got {type(value).__name__}")
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def to(self, device: torch.device | str) -> Examples:
+        """The same examples on a device."""
+        return self._map(lambda values: values.to(device))
+
+    def select(self, rows: Tensor | slice) -> Examples:
+        """Some of the examples.
+
+        >>> Examples(torch.rand(5, 3), torch.arange(5)).select(torch.tensor([3, 1])).y
+        tensor([3, 1])
+        """
+        return self._map(lambda values: values[rows])
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Examples:
+        return Examples(change(self.x), change(self.y), None if self.weight is None else change(self.weight))
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training, validation and test examples."""
+
+    train: Examples
+    val: Examples
+    test: Examples
+
+    def __post_init__(self) -> None:
+        for name, part in zip(("train", "val", "test"), self.parts, strict=True):
+            if len(part.x) != len(part.y) or part.x.shape[1:] != self.train.x.shape[1:]:
+                raise ShapeError(
+                    f"{name} must have one y for each x, of the shape of the training inputs: got x "
+                    f"{tuple(part.x.shape)}, y {tuple(part.y.shape)}"
+                )
+            if part.weight is not None and part.weight.shape != part.x.shape[:1]:
+                raise ShapeError(
+                    f"{name} must have one weight for each x, or none: got x {tuple(part.x.shape)}, weight "
+                    f"{tuple(part.weight.shape)}"
+                )
+
+    @property
+    def parts(self) -> tuple[Examples, Examples, Examples]:
+        """Train, val and test."""
+        return self.train, self.val, self.test
+
+
+def fixed_order(count: int, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The permutation by which `count` examples are split: from NumPy's default generator, by default with seed 0.
+
+    >>> fixed_order(5).tolist()
+    [2, 4, 3, 0, 1]
+    """
+    return np.random.default_rng(seed).permutation(count)
+
+
+def cut(labels: NDArray[Any], *, held_out: int = 2, seed: int = 0) -> tuple[NDArray[np.int64], ...]:
+    """Indices of the training examples, then those of each held-out part, in shuffled order.
+
+    A fifth of every class is held out for each part, and at least one example, so that no part lacks a class.
+
+    Args:
+        labels: the class of each example; all equal if there are no classes.
+        held_out: 2 for validation and test, 1 if there are separate test examples.
+        seed: seed of the order.
+
+    >>> [part.tolist() for part in cut(np.array([0, 0, 0, 0, 1, 1, 1]))]
+    [[5, 0, 1], [2, 4], [3, 6]]
+    """
+    order = fixed_order(len(labels), seed)
+    part = np.zeros(len(labels), np.int64)
+    for label in np.unique(labels):
+        own = order[labels[order] == label]
+        share = max(1, len(own) // FIFTH)
+        for number in range(held_out):
+            part[own[number * share : (number + 1) * share]] = number + 1
+    return tuple(order[part[order] == number] for number in range(held_out + 1))
+
+
+def split_to_fit(data: Any) -> Split:
+    """Training and validation examples for a custom model: x and y keep their shapes and values.
+
+    Without validation examples, a fifth is split off at random, with seed 0; there is no test part.
+
+    Args:
+        data: a pair (x, y), `Examples`, a dataset, a loader, or a mapping of such by `train` and `val`.
+
+    >>> split = split_to_fit((np.random.rand(20, 3, 8, 8), np.arange(20) % 2))
+    >>> split.train.x.shape, len(split.val)
+    (torch.Size([16, 3, 8, 8]), 4)
+    """
+    named = data if isinstance(data, Mapping) else {"train": data}
+    if "train" not in named or not set(named) <= PARTS:
+        raise OptionError(f"parts must be train, and val or test: got {', '.join(map(str, named))}")
+    parts = {part: _tensors(*arrays_of(examples)) for part, examples in named.items()}
+    train = parts["train"]
+    if len(train.x) != len(train.y):
+        raise ShapeError(f"there must be one y for each x: got x {tuple(train.x.shape)}, y {tuple(train.y.shape)}")
+    if "val" not in parts:
+        classes = train.y.numpy() if train.y.ndim == 1 and not train.y.is_floating_point() else np.zeros(len(train))
+        even = classes if len(classes) and np.unique(classes, return_counts=True)[1].min() > 1 else np.zeros(len(train))
+        places = (torch.from_numpy(place) for place in cut(even, held_out=1))
+        parts["train"], parts["val"] = (train.select(place) for place in places)
+    return Split(parts["train"], parts["val"], parts.get("test", parts["train"].select(slice(0))))
+
+
+def _tensors(x: Array, y: Array) -> Examples:
+    """Tensors unchanged, except float64, which models in float32 do not accept."""
+    tensors = [
+        torch.as_tensor(values.astype(np.float32) if values.dtype == np.float64 else values) for values in (x, y)
+    ]
+    return Examples(*tensors)
+
+
+def arrays_of(data: Any) -> tuple[Array, Array]:
+    """x and y of a pair, of `Examples`, or of all items of a dataset.
+
+    >>> x, y = arrays_of(([[1.0, 2.0]], [1]))
+    >>> x.shape, y.tolist()
+    ((1, 2), [1])
+    """
+    match data:
+        case Examples():
+            pair: tuple[Any, Any] = data.x, data.y
+        case (x, y) if isinstance(data, tuple | list):
+            pair = x, y
+        case DataLoader():
+            pair = _items(data.dataset, data.collate_fn or default_collate)
+        case Dataset():
+            pair = _items(data, default_collate)
+        case _:
+            raise OptionError(f"examples must be a pair (x, y), a Dataset or a DataLoader: got {type(data).__name__}")
+    return as_array(pair[0], "x"), as_array(pair[1], "y")
+
+
+def as_array(values: Any, name: str) -> Array:
+    """An array from a tensor, nested lists, or anything that numpy accepts."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        return np.asarray(values.float().numpy() if values.dtype == torch.bfloat16 else values.numpy())
+    try:
+        return np.asarray(values)
+    except ValueError:  # ragged lists
+        raise ShapeError(f"{name} must have examples of one shape: got several") from None
+
+
+def _items(dataset: Any, collate: Any) -> tuple[Array, Array]:
+    """All items in the dataset's own order, regardless of a loader's order."""
+    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
+        raise OptionError(f"a dataset must have a length and items by index: {type(dataset).__name__} does not")
+    if not len(dataset):
+        raise ShapeError(f"a dataset must have examples: {type(dataset).__name__} has none")
+    xs, ys = [], []
+    for start in range(0, len(dataset), COLLATED):
+        items = [_plain(dataset[place]) for place in range(start, min(start + COLLATED, len(dataset)))]
+        try:
+            x, y = collate(items)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise ShapeError(
+                f"items of a dataset must be pairs x, y of one shape: those from {start} on are not "
+                f"({str(error).partition(chr(10))[0]:.120})"
+            ) from None
+        xs.append(as_array(x, "x"))
+        ys.append(as_array(y, "y"))
+    if len({x.shape[1:] for x in xs}) > 1:
+        raise ShapeError(f"x must have examples of one shape: got {', '.join(sorted({str(x.shape[1:]) for x in xs}))}")
+    return np.concatenate(xs), np.concatenate(ys)
+
+
+def _plain(item: Any) -> Any:
+    """An item, with a Pillow image converted to an array."""
+    if isinstance(item, tuple | list) and len(item) == 2 and hasattr(item[0], "getbands"):
+        return np.array(item[0]), item[1]
+    return item

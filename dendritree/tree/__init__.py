@@ -1,0 +1,6 @@
+"""Dendritic trees as arrays: levels, edges, and the forest of a layer. numpy, no torch."""
+
+from .edges import BoolArray, IntArray
+from .forest import Forest
+
+__all__ = ["BoolArray", "Forest", "IntArray"]

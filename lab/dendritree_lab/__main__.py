@@ -1,0 +1,5 @@
+"""`python -m dendritree_lab`: the `dendritree` command."""
+
+from .cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,51 @@
+"""`dendritree view`: the live page of a model."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dendritree.errors import OptionError, import_extra
+from .options import DATA_HELP, TARGET, Arguments, Option
+
+PIXELS = {None: None, "unit": False, "normalized": True}
+
+
+def run(arguments: Arguments) -> None:
+    """Look into a model's neurons on a live page; draw digits for it."""
+    import_extra("uvicorn", extra="view")  # fail before anything is trained or read
+    import_extra("starlette", extra="view")
+    from ..data.naming import parse_image_shape
+    from ..view import demo_gallery, open_gallery, serve
+
+    if (arguments.path is None) != arguments.demo:
+        raise OptionError("view takes the folder of a model or of a run, or --demo")
+    if arguments.demo:
+        print("training two small models on scikit-learn's digits ...", flush=True)
+        gallery = demo_gallery()
+    else:
+        image = arguments.image
+        gallery = open_gallery(
+            arguments.path,
+            image=image if image in (None, "none") else parse_image_shape(image),
+            data=arguments.data,
+            target=arguments.target,
+            normalized=PIXELS[arguments.pixels],
+        )
+    serve(gallery, port=arguments.port, browser=not arguments.no_browser, say=partial(print, flush=True))
+
+
+OPTIONS = [
+    Option("path [MODEL_OR_RUN]", "folder of a saved model, or of a run with kept models"),
+    Option("--demo", "train two small models in a few seconds and show them"),
+    Option("--image HxW", "image shape of the inputs, or none (default: automatic)"),
+    Option("--data DATA", f"{DATA_HELP} (default: automatic)"),
+    TARGET,
+    Option(
+        "--pixels unit|normalized",
+        "as they are, or scaled as `compare` and `tune` do (default: automatic)",
+        type=lambda text: text.replace("normalised", "normalized"),  # the spelling of version 0.1
+    ),
+    Option("--port N", "port of the server (default: a free one)", type=int),
+    Option("--no-browser", "only print the address of the page"),
+]
+EXAMPLES = "dendritree view --demo\ndendritree view tuned/\ndendritree view my-model --data pets/ --port 8000"

@@ -1,0 +1,74 @@
+"""A data set in three parts, and what is known about its inputs and targets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+
+import numpy as np
+import torch
+
+from dendritree.errors import ShapeError
+from dendritree.training.examples import Examples, Split, fixed_order
+
+from .scaling import Scaling
+
+
+@dataclass(frozen=True)
+class DataSplit(Split):
+    """Training, validation and test examples, and what is known about them."""
+
+    features: tuple[str, ...] = field(default=(), kw_only=True)
+    """Names of the columns of x, if they have names."""
+    image_shape: tuple[int, int, int] | None = field(default=None, kw_only=True)
+    """(channels, height, width) of the image in each row of x, pixels row by row; None if x is not an image."""
+    classes: tuple[str, ...] = field(default=(), kw_only=True)
+    """Names of the classes that y numbers from 0, if they have names."""
+    scaling: Scaling | None = field(default=None, kw_only=True)
+    """How studies scale x, if that is fixed; None to learn it from the training examples."""
+    name: str = field(default="", kw_only=True)
+    """The name of the data in reports."""
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    """How the data was split and what was left out, one sentence each."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.features and len(self.features) != self.train.x.shape[-1]:
+            raise ShapeError(
+                f"features must name each column of x, or none: got {len(self.features)} names, x "
+                f"{tuple(self.train.x.shape)}"
+            )
+        if self.image_shape is not None and math.prod(self.image_shape) != math.prod(self.train.x.shape[1:]):
+            raise ShapeError(
+                f"image_shape must have as many pixels as x: got {self.image_shape}, x {tuple(self.train.x.shape)}"
+            )
+
+    def scaled(self) -> DataSplit:
+        """The same split with x scaled as in studies: by `scaling`, or by that of the training examples.
+
+        >>> x = torch.tensor([[1.0], [3.0]])
+        >>> DataSplit(*[Examples(x, torch.arange(2))] * 3).scaled().train.x.flatten()
+        tensor([-0.7071,  0.7071])
+        """
+        scaling = self.scaling or Scaling.of(self.train.x, self.image_shape)
+        train, val, test = (Examples(scaling(part.x), part.y, part.weight) for part in self.parts)
+        return replace(self, train=train, val=val, test=test, scaling=scaling)
+
+
+def first_examples(split: DataSplit, count: int) -> DataSplit:
+    """The same split with `count` of its training examples, for learning curves; val and test are unchanged.
+
+    They are the first `count` in `fixed_order`, so a larger count includes all examples of a smaller one. They keep
+    their order in the split: with all of them, training gives the same result as without a limit.
+
+    >>> split = DataSplit(*[Examples(torch.rand(500, 3), torch.arange(500))] * 3)
+    >>> small = first_examples(split, 128)
+    >>> len(small.train), len(small.val), len(small.test)
+    (128, 500, 500)
+    """
+    whole = split.train
+    if not isinstance(count, Integral) or isinstance(count, bool) or not 1 <= count <= len(whole):
+        raise ShapeError(f"count must be an integer from 1 to the {len(whole)} training examples: got {count!r}")
+    first = torch.from_numpy(np.sort(fixed_order(len(whole))[:count])).to(whole.x.device)
+    return replace(split, train=whole.select(first))

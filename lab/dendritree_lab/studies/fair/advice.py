@@ -1,0 +1,129 @@
+"""The practical result of a comparison: at which sizes the families score equally, what to use, and how to build it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...report.layout import listed
+from ..engine.task import Task
+from .comparison_results import CellResult, Comparison, needed_size
+
+IN_WORDS = {"tree": "trees", "sparse": "sparse neurons", "dense": "a dense MLP"}
+NAMES = IN_WORDS | {
+    "linear": "one linear unit per output",
+    "tied": "tied trees",
+    "tied-linear": "tied trees with linear dendrites",
+    "conv": "a convolution",
+    "tree-conv": "a dendritic convolution",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a comparison says about one data set."""
+
+    task: Task
+    score: float | None
+    """The best score that every family in `sizes` reaches; None with fewer than two families."""
+    sizes: Mapping[str, tuple[float, str]]
+    """Parameters at which each family reaches it; with `<` if even its smallest model is better."""
+    best: CellResult
+    """The result with the best mean score."""
+    use: CellResult
+    """The smallest model whose mean score is within one standard error of the best one's."""
+    certain: bool
+    """Whether there are enough seeds to decide."""
+
+    @property
+    def sentences(self) -> Iterator[str]:
+        """The answer in words."""
+        metric = self.task.metric
+        if self.score is not None:
+            fewer = {"<": " or fewer"}
+            first, *others = [
+                f"{_rounded(size)}{fewer.get(bound, '')} as {IN_WORDS[family]}"
+                for family, (size, bound) in self.sizes.items()
+            ]
+            sizes = listed([first.replace(" as ", " parameters as ", 1), *others])
+            what = "An RMSE" if metric == "rmse" else "An accuracy"
+            yield f"{what} of {self.score:.4g} on {self.task.title} takes {sizes}."
+        use, best = self.use, self.best
+        start = f"On {self.task.title} use" if self.score is None else "Use"  # the sentence before names the data
+        text = f"{start} {_name(use)} with {use.parameters:,} parameters: {metric} {_score(use)}"
+        if not self.certain:
+            yield f"{text}, the best with one seed each, which is not enough to say that others are worse."
+        elif use is best:
+            yield f"{text}; no smaller model is as good."
+        else:
+            other = f"{_name(best)} with {best.parameters:,}, {_score(best)}"
+            yield f"{text}. The best, {other}, is ahead by no more than one standard error."
+
+    def shown_size(self, family: str) -> str | None:
+        """The parameters of a family, for a table."""
+        if family not in self.sizes:
+            return None
+        parameters, bound = self.sizes[family]
+        return f"{bound} {_rounded(parameters)}".strip()
+
+    @property
+    def code(self) -> str:
+        """The line that builds the model to use."""
+        return f"model = {self.use.choice.code}"
+
+
+def _rounded(parameters: float) -> str:
+    """Round to three digits: an interpolated size is not known more precisely."""
+    return f"{float(f'{parameters:.3g}'):,.0f}"
+
+
+def _name(result: CellResult) -> str:
+    return NAMES.get(result.cell.family, result.cell.name)
+
+
+def _score(result: CellResult) -> str:
+    mean, sd = result.spread
+    return f"{mean:.4f}" if math.isnan(sd) else f"{mean:.4f} ± {sd:.4f}"
+
+
+def answers(comparison: Comparison) -> list[Answer]:
+    """One answer per data set on which a model was evaluated."""
+    return [answer for task in comparison.tasks if (answer := _answer(comparison, task))]
+
+
+def _answer(comparison: Comparison, task: Task) -> Answer | None:
+    found = [r for r in comparison.cells if r.cell.task == task and math.isfinite(r.spread.mean)]
+    if not found:
+        return None
+    best = max(found, key=lambda result: task.goodness(result.spread.mean))
+    certain = min(len(result.scores) for result in found) > 1
+    equal = [r for r in found if r is best or (certain and _within_one_error(best, r))]
+    score, sizes = _equal_score(comparison, task)
+    return Answer(task, score, sizes, best, min(equal, key=lambda r: r.parameters), certain)
+
+
+def _within_one_error(best: CellResult, other: CellResult) -> bool:
+    """Whether two mean scores differ by no more than one standard error of their difference.
+
+    A significance test would take "not significantly different" for "equally good", which two seeds always are.
+    """
+    error = math.sqrt(sum(result.spread.sd**2 / len(result.scores) for result in (best, other)))
+    return abs(best.spread.mean - other.spread.mean) <= error
+
+
+def _equal_score(comparison: Comparison, task: Task) -> tuple[float | None, dict[str, tuple[float, str]]]:
+    """The best score that trees, sparse neurons and dense MLPs all reach, and their sizes there."""
+    curves = {}
+    for family in IN_WORDS:
+        results = [result for result in comparison.of(task, family) if math.isfinite(result.spread.mean)]
+        if results:
+            sizes = np.log([result.parameters for result in results])
+            curves[family] = sizes, np.array([task.goodness(result.spread.mean) for result in results])
+    if len(curves) < 2:
+        return None, {}
+    target = min(float(goodness.max()) for _, goodness in curves.values())
+    needed = {family: needed_size(target, *curve) for family, curve in curves.items()}
+    return abs(target), {family: (math.exp(size), bound) for family, (size, bound) in needed.items()}

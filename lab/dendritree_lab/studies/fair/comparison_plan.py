@@ -1,0 +1,193 @@
+"""What a comparison consists of, and which of its trials a store still lacks."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...data.naming import is_table
+from dendritree.errors import FormatError, OptionError, check_int, check_one_of
+from dendritree.models.sizing import parse_count
+from ..engine.configuration import Choice
+from ..engine.phases import SEARCH, TEST
+from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
+from ..engine.trial import Trial, seed_of
+from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS, small_budget
+from .comparison_trials import Cell, FairJob, choice_of, validation_score
+
+BUDGETS = {
+    "mnist": "4k 9k 18k 36k",
+    "fashion-mnist": "4k 9k 18k 36k",
+    "mnist-pairs": "9k 18k 36k",
+    "fashion-pairs": "9k 18k 36k",
+    "digits": "1k 2k 4k",
+    "adult": "1k 2k 4k 8k",
+    "california-housing": "1k 2k 4k 8k",
+}
+"""The data sets of the comparison, in display order, and the default parameter budgets of each."""
+LARGER_DENSE = (72_000, 144_000)
+"""Additional budgets of dense MLPs on image tasks: how large must one be to match a tree?"""
+
+
+def default_budgets(task: Task) -> list[int]:
+    """Budgets of a data set: those in `BUDGETS`, or a small one and two and four times as many parameters.
+
+    >>> default_budgets(Task.parse("digits")), default_budgets(Task.parse("cifar10"))
+    ([1000, 2000, 4000], [16000, 32000, 64000])
+    """
+    if task.dataset in BUDGETS and not task.digest:
+        return [parse_count("budget", text) for text in BUDGETS[task.dataset].split()]
+    return [factor * small_budget(task) for factor in (1, 2, 4)]
+
+
+@dataclass(frozen=True)
+class ComparisonPlan:
+    """Data sets x budgets x families, and the rule that applies to all of them."""
+
+    cells: tuple[Cell, ...]
+    trials: int = 16
+    """Number of random choices tried per cell."""
+    seeds: int = 5
+    """Number of models of the best choice that are evaluated on the test set."""
+    steps: int = 1000
+    """Approximate number of training steps of each choice in the search."""
+    test_steps: int = 4000
+    """Approximate number of training steps of the models that are evaluated."""
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "seeds", "steps", "test_steps"):
+            check_int(name, getattr(self, name))
+
+    @classmethod
+    def make(
+        cls,
+        tasks: Iterable[Any] = (),
+        *,
+        budgets: Iterable[str | int] = (),
+        families: Iterable[str] = (),
+        target: Any = None,
+        image: Sequence[int] | None = None,
+        **options: int,
+    ) -> ComparisonPlan:
+        """Check and resolve the user's options; the default is everything.
+
+        Args:
+            tasks: data in any form that `load_dataset` takes; `mnist:128` for the first 128 training examples.
+            budgets: parameters, such as 9000 or `9k`; by default those of each data set.
+            families: names in `FAMILIES`; trees and their controls by default.
+            target: the column of tables to predict.
+            image: (channels, height, width) to resize images of folders to, or of rows of numbers that are images.
+            options: `trials`, `seeds`, `steps` and `test_steps` of the plan.
+
+        >>> [(cell.family, cell.budget) for cell in ComparisonPlan.make(["digits"], budgets=["2k"]).cells]
+        [('linear', 0), ('dense', 2000), ('sparse', 2000), ('tree', 2000)]
+        """
+        chosen = [check_one_of("family", family, FAMILIES) for family in families] or list(OURS)
+        sized = [family for family in ("dense", "sparse", "tree", *list(FAMILIES)[len(OURS) :]) if family in chosen]
+        asked = [parse_count("budget", budget) for budget in budgets]
+        cells = []
+        tasks = list(tasks)
+        if target is not None and not any(map(is_table, tasks)):
+            raise OptionError("target must name a column of a table: there is no table among the data")
+        named = [Task.named(data, target=target if is_table(data) else None, image=image) for data in tasks]
+        named = named or [Task.parse(name) for name in BUDGETS]
+        if twice := [name for name, count in Counter(task.name for task in named).items() if count > 1]:
+            raise OptionError(f"a comparison must name each data set once: {twice[0]!r} occurs twice")
+        for task in named:
+            if task.image_shape is None and (sharing := [family for family in FOR_IMAGES if family in chosen]):
+                raise OptionError(
+                    f"families that share weights between places need images: {task.name} has none for {sharing[0]!r}"
+                )
+            sizes = asked or default_budgets(task)
+            cells += [Cell(task, 0, "linear")] * ("linear" in chosen)
+            cells += [Cell(task, size, family) for size in sizes for family in sized]
+            whole = task.name in BUDGETS and task.image_shape and task.out_features == 10 and not asked
+            if whole and not task.digest and "dense" in chosen and max(sizes) > 9000:
+                cells += [Cell(task, size, "dense") for size in LARGER_DENSE]
+        if len(set(cells)) < len(cells):
+            raise OptionError("a comparison must name each budget once")
+        return cls(tuple(cells), **options)
+
+    def as_config(self) -> dict[str, Any]:
+        """Everything that determines the result of a choice, as JSON values. It leaves out cells, which may be added
+        later, and choices, which trials store."""
+        return {
+            "comparison": 1,
+            "trials": self.trials,
+            "steps": self.steps,
+            "test_steps": self.test_steps,
+            "batch_size": BATCH_SIZE,
+            "learning_rates": list(LEARNING_RATES),
+            "epochs": [FEWEST_EPOCHS, MOST_EPOCHS],
+            "clip": CLIP,
+        }
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The tasks, in order."""
+        return list(dict.fromkeys(cell.task for cell in self.cells))
+
+    def kept_in(self, folder: Path) -> ComparisonPlan:
+        """The same plan with copies of the user's own data in a folder, for the processes that train."""
+        kept = {task: task.kept_in(folder) for task in self.tasks}
+        return replace(self, cells=tuple(replace(cell, task=kept[cell.task]) for cell in self.cells))
+
+    def rounds(self) -> list[list[Cell]]:
+        """Groups of cells that are run together, so that results are comparable whenever the run stops."""
+        found: dict[tuple[Task, int], list[Cell]] = {}
+        for cell in self.cells:
+            found.setdefault((cell.task, cell.budget), []).append(cell)
+        return list(found.values())
+
+    def searches(self, cell: Cell) -> Iterator[FairJob]:
+        """The trials by which a cell's model is chosen."""
+        for index in range(self.trials):
+            yield FairJob(SEARCH, cell, index, draw_choice(cell, index), self.steps)
+
+    def tests(self, cell: Cell, trials: Sequence[Trial]) -> Iterator[FairJob]:
+        """The trials that evaluate a cell's choice; none before its search is complete."""
+        choice = self.chosen(cell, trials)
+        if choice is not None:
+            for index in range(self.seeds):
+                yield FairJob(TEST, cell, index, choice, self.test_steps)
+
+    def chosen(self, cell: Cell, trials: Sequence[Trial]) -> Choice | None:
+        """The best choice on validation; None before all have been tried."""
+        key = {"phase": SEARCH, **cell.key}
+        searched = [trial for trial in trials if trial.key.items() >= key.items()]
+        if len(searched) < self.trials:
+            return None
+
+        def goodness(trial: Trial) -> float:
+            return cell.task.goodness(validation_score(cell.task, trial))
+
+        return choice_of(max(sorted(searched, key=lambda trial: trial.key["trial"]), key=goodness))
+
+
+def check_config(config: Mapping[str, Any]) -> None:
+    """Raise unless the config of a stored run has the values of `ComparisonPlan.as_config`.
+
+    >>> check_config(ComparisonPlan(cells=()).as_config())
+    """
+    wanted = ComparisonPlan(cells=()).as_config()
+    for key, value in wanted.items():
+        found = config.get(key)
+        if isinstance(value, int):
+            check_int(f"{key} in the config of a run", found)
+        elif isinstance(value, list) and not (
+            isinstance(found, list) and [type(each) for each in found] == [type(each) for each in value]
+        ):
+            raise FormatError(f"{key} in the config of a run must be as {value}: got {found!r:.60}")
+
+
+@functools.lru_cache(maxsize=1024)  # called repeatedly to find missing trials; filling a budget builds models
+def draw_choice(cell: Cell, index: int) -> Choice:
+    """Choice number `index` of a cell's search."""
+    random = np.random.default_rng(seed_of("choice", cell.task.name, cell.family, cell.budget, index))
+    return FAMILIES[cell.family].choose(random, cell.task, cell.budget)

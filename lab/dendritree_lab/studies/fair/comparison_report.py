@@ -1,0 +1,208 @@
+"""The findings of a comparison in a few sentences, and its report: from a run's folder to the files in it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dendritree.errors import FormatError
+from ...report import Report, print_report, write_report
+from ...report.layout import Column, listed, show, show_seconds
+from dendritree.plot.axes import show_size
+from ..engine.machine_section import machine_section, run_info
+from ..engine.statistics import SIGNIFICANT
+from ..engine.store import RunStore
+from ..engine.task import Task
+from ..engine.trial import Trial
+from .advice import answers
+from .families import FAMILIES
+from .comparison_plan import ComparisonPlan, check_config
+from .comparison_results import Comparison, Gain, summarize
+from .comparison import tasks_in, trials_in
+from .comparison_tables import NOT_A_TREE_GAIN, NOTHING, Coverage, answers_section, cells_section, choices_section, coverage, coverage_section, efficiency_section, gains_section, overview_section
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+TITLE = "Trees, sparse, dense and linear models of the same size"
+RULE_SEEDS = 5
+"""Minimum number of models per choice required by the rule."""
+FACTOR = Column("factor", "factor", "bounded")
+DIFFERENCE = Column("gain", "gain", "difference", digits=2)
+KINDS = {
+    "tree": ("Tree gain: compared with sparse perceptrons of the same budget, trees are", ""),
+    "tied-tree": ("Tree gain of tied dendrites: compared with linear ones of the same budget, nonlinear ones are", ""),
+    "tying": ("Tying gain: compared with untied trees of the same budget, trees with tied dendrites are", ""),
+    "tied-sparse": ("Compared with sparse neurons of the same budget, tied trees are", ""),
+    "tied-conv": ("Compared with a convolution of the same budget, tied trees are", ""),
+    "tree-conv": (
+        "Tree gain of convolutions: compared with plain filters of the same budget, filters with dendrites are",
+        "",
+    ),
+    "wiring": ("Wiring gain: compared with dense MLPs of the same budget, sparse perceptrons are", NOT_A_TREE_GAIN),
+}
+
+
+def write_comparison(
+    folder: str | os.PathLike[str], *, plan: ComparisonPlan | None = None
+) -> tuple[Comparison, list[Path]]:
+    """Write the results so far of the run in `folder` to the same folder; needs the extra `report`.
+
+    Returns the results and their paths: `comparison.html`, `comparison.md`, and the folders `csv` and `figures`.
+
+    Args:
+        folder: the run's folder, which may still be written to.
+        plan: what the complete run contains; by default, what was started.
+    """
+    with RunStore.open_for_reading(folder) as store:
+        info, config = run_info(store), store.config
+        if "comparison" not in config:
+            raise FormatError(f"the folder must be made by `dendritree compare`: {folder} holds another run")
+        check_config(config)
+        trials, tasks = trials_in(store), tasks_in(store)
+    comparison = summarize(trials, tasks)
+    report = comparison_report(comparison, trials, config, info, plan=plan, tasks=tasks)
+    return comparison, write_report(report, folder, name="comparison", pictures=True).places
+
+
+def comparison_report(
+    comparison: Comparison,
+    trials: Sequence[Trial],
+    config: Mapping[str, Any],
+    info: Mapping[str, Any],
+    *,
+    plan: ComparisonPlan | None = None,
+    tasks: Mapping[str, Task] = MappingProxyType({}),
+) -> Report:
+    """Build the report from the trials run so far, all, some or none. Needs the extra `experiments`.
+
+    Args:
+        comparison: what `summarize` returns for the trials.
+        trials: the trials.
+        config: the rule of the run, from `ComparisonPlan.as_config`.
+        info: machine, versions and settings; nested mappings are shown with dotted keys.
+        plan: what the complete run contains; by default, what was started.
+        tasks: the tasks of the user's own data, by name.
+
+    >>> plan = ComparisonPlan.make(["digits"])
+    >>> report = comparison_report(summarize([]), [], plan.as_config(), {}, plan=plan)
+    >>> report.summary[0]
+    'The comparison is not complete: 0 of 10 cells have been evaluated. Not started: digits.'
+    """
+    found = coverage(trials, config["trials"], plan, tasks)
+    sections = (
+        overview_section(comparison),
+        answers_section(answers(comparison)),
+        cells_section(comparison),
+        gains_section(comparison),
+        efficiency_section(comparison),
+        choices_section(comparison),
+        coverage_section(found, config),
+        machine_section(info),
+    )
+    return Report(TITLE, tuple(sentences(comparison, found)), sections, tuple(facts(found, trials)))
+
+
+def print_comparison(comparison: Comparison, console: Console | None = None) -> None:
+    """Print budgets x families with the gains and a summary to a rich console, by default the terminal.
+
+    >>> print_comparison(summarize([]))
+    At a glance
+    No model has been evaluated on a test set yet.
+    <BLANKLINE>
+    Trees, sparse, dense and linear models of the same size
+    • No model has been evaluated on a test set yet.
+    """
+    print_report(Report(TITLE, tuple(sentences(comparison)), (overview_section(comparison),)), console)
+
+
+def facts(found: Sequence[Coverage], trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
+    """The key figures at the top: a value and what it counts."""
+    yield f"{sum(of.evaluated for of in found)} of {sum(of.cells for of in found)}", "cells evaluated on the test set"
+    begun = {of.task.dataset for of in found if of.state != "not begun"}
+    yield f"{len(begun)} of {len({of.task.dataset for of in found})}", "data sets started"
+    yield f"{len(trials):,}", "models trained"
+    if trials:
+        yield show_seconds(sum(trial.seconds for trial in trials)), "of training, summed over models"
+
+
+def sentences(comparison: Comparison, found: Sequence[Coverage] = ()) -> Iterator[str]:
+    """The sentences of the summary, for a complete or partial run."""
+    yield from _partial(found)
+    if not comparison.cells:
+        yield NOTHING
+        return
+    for kind in KINDS:
+        yield from _gains([gain for gain in comparison.gains if gain.kind == kind], kind)
+    yield from _factors(comparison)
+    yield from _doubts(comparison)
+
+
+def _partial(found: Sequence[Coverage]) -> Iterator[str]:
+    """What is missing."""
+    missing = [of for of in found if of.state == "not begun"]
+    begun = [of for of in found if of.state == "partial"]
+    if not missing and not begun:
+        return
+    evaluated, cells = sum(of.evaluated for of in found), sum(of.cells for of in found)
+    text = f"The comparison is not complete: {evaluated} of {cells} cells have been evaluated."
+    if begun:
+        text += f" Partial: {listed([f'{of.task.name} ({of.evaluated} of {of.cells})' for of in begun])}."
+    if missing:
+        text += f" Not started: {listed([of.task.name for of in missing])}."
+    yield text
+
+
+def _cells(number: int) -> str:
+    return f"{number} cell{'' if number == 1 else 's'}"
+
+
+def _gains(gains: Sequence[Gain], kind: str) -> Iterator[str]:
+    gains = [gain for gain in gains if not math.isnan(gain.test.mean)]
+    if not gains:
+        return
+    start, end = KINDS[kind]
+    states = [gain.test.state for gain in gains]
+    text = (
+        f"{start} ahead in {states.count('ahead')} of {_cells(len(gains))} and behind in {states.count('behind')}"
+        f" (corrected p < {SIGNIFICANT:g}; the rest are undecided)."
+    )
+    ranges = []
+    for unit in dict.fromkeys(gain.unit for gain in gains):
+        ordered = sorted((gain for gain in gains if gain.unit == unit), key=lambda gain: gain.in_units.mean)
+        ranges.append(" to ".join(map(_show_gain, dict.fromkeys([ordered[0], ordered[-1]]))))
+    yield f"{text} It is {'; '.join(ranges)}. {end}".strip()
+
+
+def _show_gain(gain: Gain) -> str:
+    """A gain with its sign, its unit and its cell."""
+    return f"{show(gain.in_units.mean, DIFFERENCE)} {gain.unit} ({gain.task.name}, {show_size(gain.budget)})"
+
+
+def _factors(comparison: Comparison) -> Iterator[str]:
+    """The factors at every budget, not only the best one; learning curves are only in the table."""
+    for family in ("tree", "sparse"):
+        lists = []
+        for task in comparison.tasks:
+            found = [e for e in comparison.efficiencies if (e.cell.task, e.cell.family) == (task, family)]
+            factors = [f"{show((e.factor, e.bounds[0]), FACTOR)} at {show_size(e.cell.budget)}" for e in found]
+            if factors and task.examples is None:
+                lists.append(f"{', '.join(factors)} on {task.name}")
+        if lists:
+            name = FAMILIES[family].name + " perceptrons" * (family == "sparse")
+            yield f"For the score of {name}, a dense MLP needs this many times their parameters: {'; '.join(lists)}."
+
+
+def _doubts(comparison: Comparison) -> Iterator[str]:
+    fewest = min(len(result.scores) for result in comparison.cells)
+    if fewest < RULE_SEEDS:
+        number = "one seed" if fewest == 1 else f"{fewest} seeds"
+        yield f"Some cells have {number}, fewer than the five of the rule: their intervals and tests are unreliable."
+    diverged = [r for r in comparison.cells if not all(map(math.isfinite, r.scores))]
+    if diverged:
+        names = [f"{r.cell.name} of {r.parameters:,} on {r.cell.task.name}" for r in diverged]
+        yield f"Training diverged for at least one seed of {listed(names)}: these cells have no score."

@@ -1,0 +1,275 @@
+"""The results of a comparison: curves, the parameter-efficiency factor, the tree gain and the wiring gain.
+
+All results come from the test set and from fresh seeds; all choices were made on validation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dendritree.budget import count
+from dendritree.errors import FormatError
+from dendritree.models import create_model
+from ..engine.configuration import Choice
+from ..engine.phases import SEARCH, TEST
+from ..engine.statistics import BOOTSTRAP_SEED, CONFIDENCE, Difference, Luck, Spread, bootstrap_mean, corrected, expected_best, resampled_means, spread, welch
+from ..engine.task import Task
+from ..engine.trial import Trial
+from .families import FAMILIES
+from .comparison_plan import BUDGETS
+from .comparison_trials import Cell, choice_of, validation_score
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """The models of a cell that were evaluated on the test set."""
+
+    cell: Cell
+    choice: Choice
+    parameters: int
+    multiply_adds: int | None
+    """Multiply-adds for one example."""
+    scores: tuple[float, ...]
+    """Scores on the test set, one per seed: accuracy, or RMSE."""
+    searched: tuple[float, ...]
+    """The validation scores of the choices that were tried."""
+    seconds: float
+    """Training time per model; several were trained at once on the machine, so compare with care."""
+
+    @property
+    def expected_best(self) -> Spread:
+        """The best validation score that such a search finds on average, and its standard deviation."""
+        sign = self.cell.task.goodness(1.0)
+        found = expected_best([sign * score for score in self.searched])
+        return Spread(sign * found.mean, found.sd)
+
+    @property
+    def luck(self) -> list[Luck]:
+        """The noise of the search, if there was one."""
+        sd = self.expected_best.sd
+        return [Luck(sd, len(self.searched) - 1)] if sd > 0 else []
+
+    @property
+    def spread(self) -> Spread:
+        """Mean and standard deviation of the scores."""
+        return spread(self.scores)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Bootstrap interval of the mean."""
+        return bootstrap_mean(self.scores)
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """How many times more parameters the dense MLP needs for the same score."""
+
+    cell: Cell
+    """The family that is compared with dense MLPs."""
+    factor: float
+    low: float
+    high: float
+    bounds: tuple[str, str, str]
+    """For factor, low and high: `>` if no dense MLP that was tried is as good and `<` if even the smallest is better,
+    which makes the number a bound; otherwise empty."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How far one family is ahead of another at the same budget; positive is better, whatever the metric."""
+
+    task: Task
+    budget: int
+    kind: str
+    """A name in `PAIRS`."""
+    test: Difference
+    """The difference, with its p value corrected by Holm's method over all gains of this kind."""
+    raw_p: float
+    control: float
+    """Mean score of the other family."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of `in_units`: `points` of accuracy, or `%` of the control's RMSE."""
+        return "points" if self.task.metric == "accuracy" else "%"
+
+    @property
+    def in_units(self) -> Difference:
+        """The difference and its interval in `unit`.
+
+        >>> gain = Gain(Task.parse("california-housing"), 4000, "tree", Difference(0.02, -0.01, 0.05, 0.17), 0.17, 0.5)
+        >>> round(gain.in_units.mean, 3), round(gain.in_units.low, 3)
+        (4.0, -2.0)
+        """
+        return self.test.scaled(100.0 if self.task.metric == "accuracy" else 100.0 / (self.control or math.nan))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All results of a run."""
+
+    cells: tuple[CellResult, ...]
+    efficiencies: tuple[Efficiency, ...]
+    gains: tuple[Gain, ...]
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The tasks, in order."""
+        return list(dict.fromkeys(result.cell.task for result in self.cells))
+
+    def of(self, task: Task, family: str) -> list[CellResult]:
+        """A family's results on a task, small budgets first."""
+        found = [r for r in self.cells if (r.cell.task, r.cell.family) == (task, family)]
+        return sorted(found, key=lambda result: result.parameters)
+
+
+def reading_order(cell: Cell) -> tuple[int, str, int, int, int]:
+    """Sort key for display: data sets in the order of `BUDGETS`, each first with all its examples.
+
+    >>> names = ["mnist", "digits", "mnist:1000", "mnist:128"]
+    >>> [cell.task.name for cell in sorted((Cell(Task.parse(n), 0, "linear") for n in names), key=reading_order)]
+    ['mnist', 'mnist:128', 'mnist:1000', 'digits']
+    """
+    task, data_sets = cell.task, [*BUDGETS, cell.task.dataset]
+    place = data_sets.index(task.dataset)
+    return place, task.dataset, task.examples or 0, cell.budget, list(FAMILIES).index(cell.family)
+
+
+def summarize(trials: Sequence[Trial], tasks: Mapping[str, Task] = MappingProxyType({})) -> Comparison:
+    """The results of a store's trials, for all cells that were evaluated.
+
+    Args:
+        trials: the trials.
+        tasks: the tasks of the user's own data, by name.
+    """
+    tests: dict[Cell, list[Trial]] = {}
+    for trial in trials:
+        if trial.key["phase"] == TEST:
+            tests.setdefault(Cell.of(trial, tasks), []).append(trial)
+    searched: dict[Cell, list[float]] = {}
+    for trial in trials:
+        if trial.key["phase"] == SEARCH:
+            cell = Cell.of(trial, tasks)
+            searched.setdefault(cell, []).append(validation_score(cell.task, trial))
+    results = tuple(_result(cell, tests[cell], searched.get(cell, [])) for cell in sorted(tests, key=reading_order))
+    return Comparison(results, tuple(_efficiencies(results)), tuple(_gains(results)))
+
+
+def _result(cell: Cell, trials: Sequence[Trial], searched: Sequence[float]) -> CellResult:
+    trials = sorted(trials, key=lambda trial: trial.key["trial"])
+    choice = choice_of(trials[0])
+    return CellResult(
+        cell,
+        choice,
+        trials[0].parameters,
+        _multiply_adds(choice),
+        tuple(cell.task.score(trial.scores["test_loss"], trial.scores["test_acc"]) for trial in trials),
+        tuple(searched),
+        float(np.mean([trial.seconds for trial in trials])),
+    )
+
+
+def _multiply_adds(choice: Choice) -> int | None:
+    try:
+        with torch.random.fork_rng(devices=[]):  # reading results must not change later random numbers
+            return count(create_model(choice.network, **choice.arguments)).multiply_adds
+    except Exception as error:  # the arguments come from a file and may be anything
+        raise FormatError(f"a stored choice must build its model: {choice!r:.200} ({error!s:.200})") from error
+
+
+# ------------------------------------------------------------------------------------------------------- efficiency
+
+
+def _efficiencies(results: Sequence[CellResult]) -> list[Efficiency]:
+    found = []
+    for result in results:
+        dense = [r for r in results if r.cell.task == result.cell.task and r.cell.family == "dense"]
+        dense = [r for r in dense if math.isfinite(r.spread.mean)]  # a diverged MLP says nothing about the size needed
+        if result.cell.family not in ("dense", "linear") and len(dense) > 1 and math.isfinite(result.spread.mean):
+            found.append(efficiency(result, dense))
+    return found
+
+
+def efficiency(result: CellResult, dense: Sequence[CellResult]) -> Efficiency:
+    """Interpolate the size at which a dense MLP has the same score, with a confidence interval.
+
+    Between two sizes, the score is interpolated linearly in the logarithm of the parameters; a larger MLP never counts
+    as worse than a smaller one. The interval resamples the seeds of every cell; with single seeds it is NaN.
+    """
+    sign = 1.0 if result.cell.task.metric == "accuracy" else -1.0
+    dense = sorted(dense, key=lambda r: r.parameters)
+    sizes = np.log([r.parameters for r in dense])
+    curve = np.array([sign * r.spread.mean for r in dense])
+    points = [needed_size(sign * result.spread.mean, sizes, curve)]
+    if min(len(r.scores) for r in (result, *dense)) > 1:
+        random = np.random.default_rng(BOOTSTRAP_SEED)
+        ours = sign * resampled_means(result.scores, RESAMPLES, random)
+        means = [sign * resampled_means(r.scores, RESAMPLES, random) for r in dense]
+        curves = np.stack(means, axis=1)  # (resamples, sizes)
+        needed = [needed_size(target, sizes, resampled) for target, resampled in zip(ours, curves, strict=True)]
+        needed.sort(key=lambda point: (point[0], ("<", "", ">").index(point[1])))
+        tail = round(RESAMPLES * (1 - CONFIDENCE) / 2)
+        points += [needed[tail], needed[-1 - tail]]
+    else:
+        points += [(math.nan, "")] * 2
+    factors = [math.exp(size - math.log(result.parameters)) for size, _ in points]
+    bounds = [bound for _, bound in points]
+    return Efficiency(result.cell, factors[0], factors[1], factors[2], (bounds[0], bounds[1], bounds[2]))
+
+
+def needed_size(target: float, sizes: NDArray[np.float64], curve: NDArray[np.float64]) -> tuple[float, str]:
+    """Logarithm of the size at which a curve, made monotonic, reaches the target.
+
+    Returned with `>` and the largest size if it never does, with `<` and the smallest if it starts above.
+    """
+    rising = np.maximum.accumulate(curve)
+    if target > rising[-1]:
+        return float(sizes[-1]), ">"
+    if target < rising[0]:
+        return float(sizes[0]), "<"
+    after = int(np.searchsorted(rising, target, side="left"))
+    if after == 0:
+        return float(sizes[0]), ""
+    share = (target - rising[after - 1]) / (rising[after] - rising[after - 1])
+    return float(sizes[after - 1] + share * (sizes[after] - sizes[after - 1])), ""
+
+
+# ------------------------------------------------------------------------------------------------------------ gains
+
+PAIRS = {
+    "tree": ("tree", "sparse"),
+    "wiring": ("sparse", "dense"),
+    "both": ("tree", "dense"),
+    "tied-tree": ("tied", "tied-linear"),
+    "tying": ("tied", "tree"),
+    "tied-sparse": ("tied", "sparse"),
+    "tied-conv": ("tied", "conv"),
+    "tree-conv": ("tree-conv", "conv"),
+}
+"""Kinds of gains: the family expected to be ahead, and the one it is compared with."""
+
+
+def _gains(results: Sequence[CellResult]) -> list[Gain]:
+    by_cell = {(r.cell.task, r.cell.budget, r.cell.family): r for r in results}
+    gains: list[Gain] = []
+    for kind, (ahead, behind) in PAIRS.items():
+        found = []
+        for (task, budget, family), result in by_cell.items():
+            other = by_cell.get((task, budget, behind))
+            if family == ahead and other is not None:
+                sides = (result.scores, other.scores)
+                luck = [*result.luck, *other.luck]
+                test = welch(*(sides if task.metric == "accuracy" else sides[::-1]), luck)
+                found.append(Gain(task, budget, kind, test, test.p, other.spread.mean))
+        tests = corrected(gain.test for gain in found)
+        gains += [replace(gain, test=test) for gain, test in zip(found, tests, strict=True)]
+    return gains

@@ -1,0 +1,351 @@
+"""The tables of a comparison: an overview, every cell, the efficiency factors, the gains and the choices."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any
+
+from ...report.layout import Column, Section
+from ..engine.phases import SEARCH, TEST
+from ..engine.task import Task
+from ..engine.trial import Trial
+from .advice import IN_WORDS, Answer
+from .score_charts import METRICS, example_charts, size_charts
+from .families import FAMILIES, OURS
+from .comparison_plan import ComparisonPlan
+from .comparison_results import PAIRS, Comparison, reading_order
+from .comparison_trials import Cell
+
+FAMILY = Column("family", "family", value="cell.name")
+TASK = Column("task", value="cell.task.name")
+BUDGET = Column("budget", "budget", "count", value=lambda of: of.cell.budget or None)
+NOTHING = "No model has been evaluated on a test set yet."
+NOT_A_TREE_GAIN = "A wiring gain is not a tree gain: it comes without any tree."
+GAIN_NAMES = {
+    "tree": "tree gain: trees over sparse",
+    "wiring": "wiring gain: sparse over dense",
+    "both": "both: trees over dense",
+    "tied-tree": "tree gain of tied dendrites: nonlinear over linear ones",
+    "tying": "tying gain: tied over untied trees",
+    "tied-sparse": "tied trees over sparse neurons",
+    "tied-conv": "tied trees over a convolution",
+    "tree-conv": "tree gain of convolutions: filters with dendrites over plain ones",
+}
+
+
+def _by_task(item: Any) -> tuple[str, str]:
+    task = item.cell.task if hasattr(item, "cell") else item.task
+    return task.name, task.title
+
+
+def _with_metric(task: Task) -> tuple[str, str]:
+    return task.name, f"{task.title}: {METRICS[task.metric]}"
+
+
+def overview_section(comparison: Comparison) -> Section:
+    """Budgets x families with the gains: the whole result in one table per task."""
+    evaluated = {result.cell.family for result in comparison.cells}
+    families = [family for family in FAMILIES if family in OURS or family in evaluated]
+    gains = {(gain.task, gain.budget, gain.kind): gain for gain in comparison.gains}
+    factors = {e.cell: (e.factor, e.bounds[0]) for e in comparison.efficiencies}
+    means = {result.cell: result.spread.mean for result in comparison.cells}
+    lines = []
+    for task in comparison.tasks:
+        for budget in sorted({cell.budget for cell in means if cell.task == task and cell.budget}) or [0]:
+            line: dict[str, Any] = {"task": task.name, "metric": METRICS[task.metric], "budget": budget or None}
+            line |= {f: means.get(Cell(task, 0 if f == "linear" else budget, f)) for f in families}
+            line |= {"factor": factors.get(Cell(task, budget, "tree")), "group": _with_metric(task)}
+            for kind in ("tree", "wiring"):
+                if (gain := gains.get((task, budget, kind))) is not None:
+                    line |= {f"{kind}_gain": gain.in_units.mean, f"{kind}_p": gain.test.p}
+            lines.append(line)
+    return Section.of(
+        "overview",
+        "At a glance",
+        "Mean test score of every family at each parameter budget; linear models have one size. Tree gain: trees over"
+        " sparse perceptrons with the same choice of wirings; wiring gain: sparse perceptrons over dense MLPs; in"
+        " points of accuracy, or in % of the control's RMSE, and positive where it is better, with p values of Welch's"
+        " test after Holm's correction. The factor says how many times the tree's parameters a dense MLP needs for the"
+        f" same score. {NOT_A_TREE_GAIN}",
+        (
+            Column("budget", "budget", "count"),
+            Column("task"),
+            Column("metric"),
+            *(Column(family, FAMILIES[family].name, "number", digits=4) for family in families),
+            Column("tree_gain", "tree gain", "difference", digits=2),
+            Column("tree_p", "p", "p", detail=True),
+            Column("wiring_gain", "wiring gain", "difference", digits=2),
+            Column("wiring_p", "p", "p", detail=True),
+            Column("factor", "factor", "bounded"),
+        ),
+        lines,
+        by=itemgetter("group"),
+        empty=NOTHING,
+    )
+
+
+def answers_section(found: Sequence[Answer]) -> Section:
+    """The recommended model for each data set, and the line of code that builds it."""
+
+    def size(family: str) -> Column:
+        label = f"{FAMILIES[family].name}, parameters"
+        return Column(family, label, value=lambda answer: answer.shown_size(family))
+
+    return Section.of(
+        "answers",
+        "What to use",
+        "The best mean test score that trees, sparse neurons and dense MLPs all reach, and the parameters each needs"
+        " for it (< means that its smallest model is already better); then the smallest model whose mean score is"
+        " within one standard error of the best one's. Its inputs are scaled as those of `load_dataset(...).scaled()`.",
+        (
+            Column("task", "data", value="task.name"),
+            Column("score", "score that all reach", "number", digits=4),
+            *map(size, IN_WORDS),
+            Column("use", "use", value="use.cell.name"),
+            Column("parameters", "its parameters", "count", value="use.parameters"),
+            Column("code", "line that builds it"),
+        ),
+        found,
+        empty=NOTHING,
+        brief=False,
+    )
+
+
+def cells_section(comparison: Comparison) -> Section:
+    """Every cell that was evaluated, with charts."""
+    return Section.of(
+        "cells",
+        "Scores against parameters",
+        "Mean over fresh seeds on the test set, with a band for its 95% bootstrap interval. Sizes are on a logarithmic"
+        " scale; on the accuracy axis, halving the error is the same distance everywhere. Multiply-adds are per"
+        " example. Several models were trained at once on the machine, so compare seconds with care. The expected best"
+        " is the validation score that a search of as many choices finds on average, with its standard deviation,"
+        " estimated from all choices that were tried (Dodge et al. 2019).",
+        (
+            FAMILY,
+            TASK,
+            BUDGET,
+            Column("metric", value=lambda of: METRICS[of.cell.task.metric]),
+            Column("parameters", "parameters", "count"),
+            Column("score", "score", "spread", digits=4, value="spread"),
+            Column("interval", "95% interval of the mean", "interval", digits=4),
+            Column("multiply_adds", "multiply-adds", "count"),
+            Column("seconds", "training, per model", "seconds"),
+            Column("choices", "choices tried", "count", value=lambda of: len(of.searched)),
+            Column("expected_best", "expected best, validation", "spread", digits=4),
+            Column("seeds", "seeds", "count", value=lambda of: len(of.scores)),
+        ),
+        comparison.cells,
+        by=lambda of: _with_metric(of.cell.task),
+        charts=(*size_charts(comparison), *example_charts(comparison)),
+        empty=NOTHING,
+        brief=False,
+    )
+
+
+def efficiency_section(comparison: Comparison) -> Section:
+    """How many times more parameters a dense MLP needs."""
+    parameters = {result.cell: result.parameters for result in comparison.cells}
+    return Section.of(
+        "efficiency",
+        "Parameter-efficiency factor",
+        "How many times more parameters a dense MLP needs for the same mean test score: between two sizes that were"
+        " evaluated, its score is interpolated linearly in the logarithm of the parameters, and a larger MLP never"
+        " counts as worse. The interval resamples the seeds of all cells. > means that no dense MLP that was tried is"
+        " as good, < that even the smallest is better. The factor of trees includes the effect of their wiring; that"
+        " of sparse perceptrons is due to the wiring alone.",
+        (
+            FAMILY,
+            TASK,
+            BUDGET,
+            Column("parameters", "parameters", "count", value=lambda of: parameters[of.cell]),
+            Column("factor", "factor", "bounded", value=lambda of: (of.factor, of.bounds[0])),
+            Column("low", "95% interval from", "bounded", value=lambda of: (of.low, of.bounds[1])),
+            Column("high", "to", "bounded", value=lambda of: (of.high, of.bounds[2])),
+        ),
+        comparison.efficiencies,
+        by=_by_task,
+        empty="A factor needs a dense MLP of two sizes or more, and trees or sparse perceptrons.",
+        brief=False,
+    )
+
+
+def gains_section(comparison: Comparison) -> Section:
+    """What the tree adds and what the wiring adds, whether positive or negative."""
+    kinds, tasks = list(PAIRS), comparison.tasks
+    return Section.of(
+        "gains",
+        "Tree gain and wiring gain",
+        "Differences of mean test scores at the same budget, in points of accuracy or in % of the control's RMSE;"
+        " positive is better. p values are Welch's, corrected by Holm's method over all gains of the kind; intervals"
+        " are not corrected. Both include the noise of the two searches, the standard deviation of the best of as many"
+        f" choices drawn again from those that were tried. {NOT_A_TREE_GAIN}",
+        (
+            Column("what", "gain", value=lambda gain: GAIN_NAMES[gain.kind]),
+            Column("task", value="task.name"),
+            Column("kind"),
+            Column("budget", "budget", "count"),
+            Column("unit", "unit"),
+            Column("gain", "ahead by", "difference", digits=2, value="in_units.mean"),
+            Column(
+                "interval", "95% interval", "interval", digits=2, value=lambda of: (of.in_units.low, of.in_units.high)
+            ),
+            Column("p", value="raw_p"),
+            Column("corrected_p", "p value", "p", value="test.p"),
+            Column("verdict", "verdict", "badge", value="test.state"),
+        ),
+        sorted(comparison.gains, key=lambda of: (tasks.index(of.task), of.budget, kinds.index(of.kind))),
+        by=_by_task,
+        empty="A gain needs two families at one budget.",
+        brief=False,
+    )
+
+
+FIRST_OPTIONS = ("hidden", "branching", "wiring", "activation", "norm", "readout")
+"""Model options in display order; all others follow."""
+NOT_CHOSEN = ("in_features", "out_features", "output", "dropout")
+"""Arguments of a model that have their own column, or no column because the data determines them."""
+
+
+def choices_section(comparison: Comparison) -> Section:
+    """The choice of each cell's search."""
+    used = {name for result in comparison.cells for name in result.choice.arguments}
+    options = [name for name in FIRST_OPTIONS if name in used]
+    options += sorted(used - {*FIRST_OPTIONS, *NOT_CHOSEN})
+
+    def option(name: str) -> Column:
+        return Column(name, name.replace("_", " "), value=lambda of: _shown(of.choice.arguments.get(name)))
+
+    return Section.of(
+        "choices",
+        "What was chosen",
+        "The best of the choices that were tried in each cell, by its score on validation.",
+        (
+            FAMILY,
+            TASK,
+            BUDGET,
+            Column("model", value="choice.network"),
+            Column("lr", "learning rate", "number", digits=4, value="choice.lr"),
+            Column("weight_decay", "weight decay", "number", digits=2, value="choice.weight_decay"),
+            Column("rewired", "synapses that move", "number", digits=2, value="choice.rewired"),
+            Column("dropout", "dropout", "number", digits=2, value="choice.dropout"),
+            *map(option, options),
+        ),
+        comparison.cells,
+        by=_by_task,
+        empty=NOTHING,
+        brief=False,
+    )
+
+
+def _shown(value: Any) -> str | None:
+    """A readable form of an option.
+
+    >>> _shown([25, 2])
+    '25, 2'
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):  # a wiring
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        parts.pop("image_shape", None)  # determined by the data
+        details = ", ".join(f"{key} {part}" for key, part in parts.items() if part is not None)
+        return ": ".join(filter(None, [str(getattr(value, "name", type(value).__name__)), details]))
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return None if value is None else str(value)
+
+
+# --------------------------------------------------------------------------------------------------------- coverage
+
+
+@dataclasses.dataclass(frozen=True)
+class Coverage:
+    """How much of a task has been done."""
+
+    task: Task
+    cells: int
+    """Number of cells: families at budgets."""
+    searched: int
+    """Cells with all choices tried."""
+    evaluated: int
+    """Cells whose best choice was evaluated on the test set, with all seeds."""
+    trials: int
+    """Number of trials so far, of searches and tests."""
+    seeds: tuple[int, int]
+    """The fewest and the most seeds of the cells that have any; zeros if none has."""
+
+    @property
+    def state(self) -> str:
+        """`whole`, `partial` or `not begun`."""
+        return "not begun" if not self.trials else "whole" if self.evaluated == self.cells else "partial"
+
+    @property
+    def shown_seeds(self) -> str | None:
+        """The seeds in words; None if there are none."""
+        fewest, most = self.seeds
+        return None if not most else str(most) if fewest == most else f"{fewest} to {most}"
+
+
+def coverage(
+    trials: Sequence[Trial],
+    choices: int,
+    plan: ComparisonPlan | None = None,
+    tasks: Mapping[str, Task] = MappingProxyType({}),
+) -> list[Coverage]:
+    """How much of each task has been done.
+
+    Args:
+        trials: all trials of the run.
+        choices: the number of choices in a search.
+        tasks: the tasks of the user's own data, by name.
+        plan: what the complete run contains; by default, the cells that were started. Cells outside the plan count too.
+            A cell should have as many seeds as the plan says, or as the cell with the most.
+    """
+    done = Counter((trial.key["phase"], Cell.of(trial, tasks)) for trial in trials)
+    planned = () if plan is None else plan.cells
+    cells = sorted({*planned, *(cell for _, cell in done)}, key=reading_order)
+    seeds = max((n for (phase, _), n in done.items() if phase == TEST), default=1) if plan is None else plan.seeds
+    found = []
+    for task in dict.fromkeys(cell.task for cell in cells):
+        own = [cell for cell in cells if cell.task == task]
+        searched, tested = ([done[phase, cell] for cell in own] for phase in (SEARCH, TEST))
+        some = [count for count in tested if count] or [0]
+        found.append(
+            Coverage(
+                task,
+                cells=len(own),
+                searched=sum(count >= choices for count in searched),
+                evaluated=sum(count >= seeds for count in tested),
+                trials=sum(searched) + sum(tested),
+                seeds=(min(some), max(some)),
+            )
+        )
+    return found
+
+
+def coverage_section(found: Sequence[Coverage], config: Mapping[str, Any]) -> Section:
+    """The rule by which all families were compared, and how much of the comparison is complete."""
+    low, high = config["learning_rates"]
+    return Section.of(
+        "coverage",
+        "How the models were compared, and how much is complete",
+        f"A cell is a family of models at a parameter budget on a data set. In every cell {config['trials']} random"
+        f" choices were tried (learning rate from {low:g} to {high:g}, dropout and the whole architecture, as wide as"
+        f" the budget allows), with one optimizer and schedule, batches of {config['batch_size']}, for about"
+        f" {config['steps']:,} steps. The choice that was best on validation was trained again with fresh seeds for"
+        f" about {config['test_steps']:,} steps, and each of these models was evaluated on the test set once.",
+        (
+            Column("task", "data", value="task.title"),
+            Column("cells", "cells", "count"),
+            Column("searched", "searched", "count"),
+            Column("evaluated", "evaluated", "count"),
+            Column("trials", "trials", "count"),
+            Column("seeds", "seeds", value="shown_seeds"),
+            Column("state", "state", "badge"),
+        ),
+        found,
+        brief=False,
+    )

@@ -1,0 +1,293 @@
+"""The families of models, and what a search draws for each: learning rate, weight decay, dropout, trees, wiring.
+
+The width is never drawn: it is the largest that the parameter budget allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dendritree.errors import OptionError
+from dendritree.models.neuron_families import neuron_family, neuron_names
+from dendritree.models.sizing import fill_budget
+from dendritree.wiring import Local, Random, Tied, Wiring
+from ..engine.configuration import Choice
+from ..engine.task import Task
+
+LEARNING_RATES = (0.002, 0.05)
+"""The range of learning rates, drawn uniformly on a logarithmic scale for every family."""
+WEIGHT_DECAYS = (0.0, 0.05)
+ACTIVATIONS = ("relu", "relu", "leaky_relu", "tanh")
+"""Activations of all families of this library; ReLU is twice as likely as the others."""
+WIDE_IMAGE = 20
+"""Side of an image, in pixels, from which convolutions have a stride of 2: with 1, a training step takes four times as
+long."""
+SHARED_BY = (1, 9, 16, 25)
+"""How many neurons share a tied tree; squares, and 1 for a tree of every neuron's own."""
+ATTEMPTS = 200
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of model, and how to draw one."""
+
+    name: str
+    """Short enough for a column or the end of a line."""
+    title: str
+    network: str
+    draw: Callable[[np.random.Generator, Task], dict[str, Any]]
+    """Draws all arguments but the sizes. Among them, `shape` is the share of each hidden layer in the width, `rewired`
+    the share of synapses that move."""
+
+    def choose(self, random: np.random.Generator, task: Task, budget: int) -> Choice:
+        """Draw a choice with as many parameters as the budget allows, never more."""
+        lowest, highest = (math.log(rate) for rate in LEARNING_RATES)
+        lr = float(f"{math.exp(random.uniform(lowest, highest)):.2g}")
+        weight_decay = float(_pick(random, *WEIGHT_DECAYS))
+        sizes: dict[str, Any] = {"in_features": task.in_features, "out_features": task.out_features, "output": "logits"}
+        for _ in range(ATTEMPTS):
+            config = sizes | self.draw(random, task)
+            shape, rewired = config.pop("shape", None), config.pop("rewired", 0.0)
+            if shape is None:
+                return Choice(self.network, config, lr, weight_decay)
+            hidden = fill_budget(self.network, config, shape, budget)
+            if hidden is not None:
+                return Choice(self.network, config | {"hidden": hidden}, lr, weight_decay, rewired)
+        raise OptionError(
+            f"a budget must leave room for two neurons: {budget} parameters do not, from {task.in_features} inputs to "
+            f"{task.out_features} outputs as {self.title}; {small_budget(task):,} would"
+        )
+
+
+def small_budget(task: Task) -> int:
+    """A budget that leaves room for every family: five weights per input, rounded up, and at least 1,000.
+
+    >>> small_budget(Task.parse("digits")), small_budget(Task.parse("cifar10"))
+    (1000, 16000)
+    """
+    least = max(1000, 5 * (task.in_features + task.out_features))
+    step = int(10 ** (len(str(least)) - 2))
+    return -(-least // step) * step
+
+
+# --------------------------------------------------------------------------------------------------- what is drawn
+
+
+def _pick(random: np.random.Generator, *options: Any) -> Any:
+    """One of the options; one given twice is twice as likely."""
+    return options[int(random.integers(len(options)))]
+
+
+def _common(random: np.random.Generator) -> dict[str, Any]:
+    """The options that all families with hidden neurons share."""
+    return {"dropout": _pick(random, 0.0, 0.0, 0.0, 0.1), "norm": _pick(random, None, "batch")}
+
+
+def _wiring(random: np.random.Generator, task: Task, per_dendrite: int) -> Wiring:
+    """Random wiring, or for images, windows that hold a dendrite's synapses, tightly or with room to spare."""
+    if task.image_shape is None:
+        return Random()
+    least = math.isqrt(per_dendrite - 1) + 1
+    most = max(least, min(task.image_shape[1:]))
+    window = min(least + int(random.integers(0, 6)), most)
+    per, place = _pick(random, ("dendrite", "near"), ("dendrite", "free"), ("neuron", "near"))
+    return Local(window=window, per=per, place=place, image_shape=task.image_shape)
+
+
+def _synapses(random: np.random.Generator, task: Task) -> int:
+    """Synapses of a dendrite: as many as a small patch of an image, or a few columns of a table."""
+    return int(
+        _pick(random, 9, 16, 25, 36, 49) if task.image_shape is not None else _pick(random, 2, 3, 4, 6, 8, 12, 16)
+    )
+
+
+def _layers(random: np.random.Generator, task: Task) -> tuple[float, ...]:
+    """Hidden layers: one for images, because a second one could not read windows; one or two for tables."""
+    return (1.0,) if task.image_shape is not None else _pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5))
+
+
+def _few_outputs(task: Task) -> bool:
+    """Whether read-outs are cheap; with many outputs, the best neurons are few and have many dendrites."""
+    return task.out_features <= 20
+
+
+def _branching(random: np.random.Generator, task: Task, synapses: int) -> list[Any]:
+    """A soma with dendrites only, or one with dendrites and synapses of its own (a bypass)."""
+    if random.random() < 0.5:
+        return [synapses, int(_pick(random, *((2, 2, 3, 4) if _few_outputs(task) else (2, 4, 6, 8))))]
+    dendrite = [max(2, round(synapses * float(_pick(random, 0.3, 0.5, 1.0))))]
+    return [synapses, *[dendrite] * int(_pick(random, 1, 1, 2))]
+
+
+def _sparse(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    return _wired(random, task, lambda synapses: [synapses])
+
+
+def _tree(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    return _wired(random, task, lambda synapses: _branching(random, task, synapses))
+
+
+def _tied(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    """Copies of a dendrite at places that overlap, touch or lie apart, in neurons that may be copies too."""
+    channels, height, width = _image(task)
+    window = min(int(_pick(random, 3, 4, 5, 6, 7)), height - 2, width - 2)
+    synapses = min(_synapses(random, task), channels * window**2)
+    copies, stride = int(_pick(random, 4, 9, 16, 25)), int(random.integers(1, 5))
+    shared_by = int(_pick(random, *SHARED_BY)) if _few_outputs(task) else 1  # neurons that share have own read-outs
+    wiring, copies = Tied.fitted(_image(task), window=window, stride=stride, copies=copies, shared_by=shared_by)
+    return _common(random) | {
+        "shape": (1.0,),
+        "branching": [synapses, copies],
+        "wiring": wiring,
+        "activation": _pick(random, *ACTIVATIONS),
+        "rewired": _pick(random, 0.0, 0.3),
+    }
+
+
+def _tied_linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    return _tied(random, task) | {"linear_dendrites": True}
+
+
+def _conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    shape = _image(task)
+    most = min(shape[1:])
+    stride = int(_pick(random, 1, 2)) if most < WIDE_IMAGE else 2
+    return _common(random) | {
+        "shape": (1.0,),
+        "image_shape": list(shape),  # as read from a file
+        "kernel_size": min(int(_pick(random, 3, 5, 7)), most),
+        "stride": stride,
+        "pool": min(int(_pick(random, 2, 3, 4)), most // stride),
+        "activation": _pick(random, *ACTIVATIONS),
+    }
+
+
+def _tree_conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    """Filters with dendrites, over all of a patch or a part of it."""
+    plain = _conv(random, task)
+    patch = _image(task)[0] * plain["kernel_size"] ** 2
+    share, dendrites = float(_pick(random, 0.3, 0.6, 1.0)), int(_pick(random, 2, 3, 4))
+    fan_in = max(2 * dendrites, round(patch * share))  # at least two synapses per dendrite
+    return plain | {"fan_in": min(fan_in, patch), "branching": [-(-fan_in // dendrites), dendrites]}
+
+
+def _image(task: Task) -> tuple[int, int, int]:
+    assert task.image_shape is not None  # a plan has checked it
+    return task.image_shape
+
+
+def _wired(random: np.random.Generator, task: Task, tree: Callable[[int], list[Any]]) -> dict[str, Any]:
+    """Neurons with few synapses each; `tree` gives the branching for a number of synapses."""
+    synapses = _synapses(random, task)
+    return _common(random) | {
+        "shape": _layers(random, task),
+        "branching": tree(synapses),
+        "wiring": _wiring(random, task, synapses),
+        "rewired": _pick(random, 0.0, 0.3, 0.3, 0.3),
+        "activation": _pick(random, *ACTIVATIONS),
+    }
+
+
+def _dense(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    del task
+    return _common(random) | {
+        "shape": _pick(random, (1.0,), (1.0,), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0)),
+        "activation": _pick(random, *ACTIVATIONS),
+    }
+
+
+def _linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    del task
+    return {"dropout": _pick(random, 0.0, 0.0, 0.0, 0.1)}
+
+
+# ------------------------------------------------------------ other authors' neurons: a hidden layer, a linear read-out
+
+
+def _network(
+    neuron: str, fixed: Callable[[Task], dict[str, Any]] = lambda _: {}, **options: Sequence[Any]
+) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
+    """Draw one of the values of each option of a neuron; `fixed` gives the options that follow from the data."""
+    return _neurons(neuron, options, fixed)
+
+
+def _neurons(
+    neuron: str, options: Mapping[str, Sequence[Any]], fixed: Callable[[Task], dict[str, Any]] = lambda _: {}
+) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
+    """`_network` with options of any name."""
+
+    def draw(random: np.random.Generator, task: Task) -> dict[str, Any]:
+        chosen = {name: _pick(random, *values) for name, values in options.items()} | fixed(task)
+        return _common(random) | {"shape": (1.0,), "neuron": neuron, "options": chosen}
+
+    return draw
+
+
+_ktree = _network("ktree", branching=(2, 4, 8, 16, 32), wiring=("original", "random"))
+_denn = _network("denn", branches=(2, 3, 4, 8))
+_dnm = _network("dnm", dendrites=(1, 1, 2, 4), k=(1.0, 3.0, 5.0), soma=("sigmoid", "log"))
+_dmnn = _network(
+    "dmnn",
+    lambda task: {"input_range": list(task.input_range)},  # boxes elsewhere would first have to move there
+    dendrites=(1, 1, 2, 4),
+    temperature=(None, 0.1, 0.3, 1.0),
+    scale=(1.0, 10.0),
+)
+
+
+def _dann(random: np.random.Generator, task: Task) -> dict[str, Any]:
+    shape = task.image_shape
+    fields = ("random",) if shape is None else ("random", "local", "global")
+    image = {"image_shape": None if shape is None else list(shape)}  # as read from a file
+    return _network("dann", lambda _: image, dendrites=(2, 4, 8, 16), field=fields)(random, task)
+
+
+class Families(Mapping[str, Family]):
+    """Families by name: those of this library, then registered neurons. Those of an installed package are imported
+    when they are first looked up."""
+
+    def __init__(self, ours: Mapping[str, Family]) -> None:
+        self._ours = dict(ours)
+
+    def __getitem__(self, name: str) -> Family:
+        if name in self._ours:
+            return self._ours[name]
+        if name not in neuron_names():
+            raise KeyError(name)
+        neuron = neuron_family(name)
+        return Family(name, neuron.title, "neuron-network", _neurons(name, neuron.choices))
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._ours
+        yield from neuron_names()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+OF_THIS_LIBRARY = {
+    "tree": Family("trees", "dendritic trees of two levels", "dendritic-network", _tree),
+    "sparse": Family("sparse", "sparse perceptrons: the same wiring, no tree", "dendritic-network", _sparse),
+    "dense": Family("dense", "dense MLP", "dense-network", _dense),
+    "linear": Family("linear", "perceptrons: one linear unit per output", "perceptrons", _linear),
+    "tied": Family("tied", "trees whose dendrites share weights", "dendritic-network", _tied),
+    "tied-linear": Family("tied linear", "the same with linear dendrites", "dendritic-network", _tied_linear),
+    "conv": Family("conv", "one convolution, pooling, a linear read-out", "conv-network", _conv),
+    "tree-conv": Family("tree conv", "the same, filters with dendrites", "conv-network", _tree_conv),
+    "ktree": Family("k-trees", "k-trees over all inputs, a linear soma per output", "neuron-network", _ktree),
+    "denn": Family("DENN", "DENN: neurons that take the maximum of their branches", "neuron-network", _denn),
+    "dnm": Family("DNM", "DNM: sums of products of sigmoid synapses", "neuron-network", _dnm),
+    "dmnn": Family("DMNN", "DMNN: morphological neurons, boxes as dendrites", "neuron-network", _dmnn),
+    "dann": Family("dANN", "dANN: somata with dendrites of 16 synapses", "neuron-network", _dann),
+}
+FAMILIES = Families(OF_THIS_LIBRARY)
+"""Families by name, in reading order. `sparse`, `dense` and `linear` are the controls of `tree`."""
+OURS = ("tree", "sparse", "dense", "linear")
+"""The families that are compared by default."""
+FOR_IMAGES = ("tied", "tied-linear", "conv", "tree-conv")
+"""Families that share weights between places of an image; the rest are other authors' neurons."""

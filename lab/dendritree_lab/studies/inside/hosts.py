@@ -1,0 +1,217 @@
+"""Small networks of common kinds, whose feed-forward blocks or convolutions are replaced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from dendritree.training.examples import Examples
+from ...data.split import DataSplit
+from ...data import load_dataset
+from dendritree.errors import OptionError
+from dendritree.layers import DendriticConv2d
+from ..engine.task import Task
+from .place import Place
+
+MakePart = Callable[[Place], nn.Module]
+"""Makes the part for a place."""
+
+PATCH, WIDTH, HIDDEN, LAYERS, HEADS = 4, 64, 256, 3, 4
+
+
+class ResidualCNN(nn.Module):
+    """A ResNet of three residual blocks: 32 channels, then twice 64; its blocks are the parts."""
+
+    def __init__(self, task: Task, part: MakePart) -> None:
+        super().__init__()
+        assert task.image_shape is not None
+        self.shape = task.image_shape
+        self.stem = _strided(self.shape[0], 32)
+        self.first = part(Place("images", 32, 32))
+        self.down = _strided(32, 64)
+        self.others = nn.ModuleList(part(Place("images", 64, 64)) for _ in range(2))
+        self.readout = nn.Linear(64, task.out_features)
+        # A step with plain convolutions takes 0.6 to 0.8 of the time with channels last; ours read rows of one channel.
+        ours = any(isinstance(module, DendriticConv2d) for module in self.modules())
+        self.layout = torch.contiguous_format if ours else torch.channels_last
+        self.to(memory_format=self.layout)  # type: ignore[call-overload]  # missing in the stubs of torch
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of flat images."""
+        x = self.stem(x.reshape(-1, *self.shape).contiguous(memory_format=self.layout))
+        x = self.down(F.relu(x + self.first(x)))
+        for block in self.others:
+            x = F.relu(x + block(x))
+        y: Tensor = self.readout(x.mean((-2, -1)))
+        return y
+
+
+def _strided(ins: int, outs: int) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(ins, outs, 3, 2, 1, bias=False), nn.BatchNorm2d(outs), nn.ReLU())
+
+
+class Patches(nn.Module):
+    """Flat images as rows of patches, projected to a width, with a learned vector for each place."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__()
+        assert task.image_shape is not None
+        self.shape = task.image_shape
+        channels, height, width = self.shape
+        self.grid = height // PATCH, width // PATCH
+        self.project = nn.Conv2d(channels, WIDTH, PATCH, PATCH)
+        self.place = nn.Parameter(0.02 * torch.randn(math.prod(self.grid), WIDTH))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, patches, width)."""
+        projected: Tensor = self.project(x.reshape(-1, *self.shape)).flatten(-2).transpose(-1, -2)
+        return projected + self.place
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention; with `causal`, a place sees only itself and those before it."""
+
+    def __init__(self, causal: bool) -> None:
+        super().__init__()
+        self.causal, self.query_key_value, self.out = causal, nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, places, width) to the same shape."""
+        heads = self.query_key_value(x).reshape(*x.shape[:-1], 3, HEADS, -1).movedim(-3, 0).transpose(-2, -3)
+        y = F.scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=self.causal)
+        found: Tensor = self.out(y.transpose(-2, -3).flatten(-2))
+        return found
+
+
+class Transformer(nn.Module):
+    """Pre-norm layers of attention and a feed-forward block, which is the part.
+
+    Args:
+        part: makes the feed-forward blocks.
+        grid: (height, width) if the rows are the places of an image; None for a sequence, in which a row sees only
+            those before it.
+    """
+
+    def __init__(self, part: MakePart, grid: tuple[int, int] | None) -> None:
+        super().__init__()
+        place = Place("rows", WIDTH, HIDDEN, sequence=grid is None, grid=grid)
+        self.attention = nn.ModuleList(Attention(causal=grid is None) for _ in range(LAYERS))
+        self.feed_forward = nn.ModuleList(part(place) for _ in range(LAYERS))
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(2 * LAYERS + 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, places, width) to the same shape."""
+        for i, (attention, feed_forward) in enumerate(zip(self.attention, self.feed_forward, strict=True)):
+            x = x + attention(self.norms[2 * i](x))
+            x = x + feed_forward(self.norms[2 * i + 1](x))
+        y: Tensor = self.norms[-1](x)
+        return y
+
+
+class ViT(nn.Module):
+    """A vision transformer: patches of 4 x 4, three layers of width 64."""
+
+    def __init__(self, task: Task, part: MakePart) -> None:
+        super().__init__()
+        self.patches = Patches(task)
+        self.body = Transformer(part, self.patches.grid)
+        self.readout = nn.Linear(WIDTH, task.out_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of flat images."""
+        y: Tensor = self.readout(self.body(self.patches(x)).mean(-2))
+        return y
+
+
+class Mixer(nn.Module):
+    """An MLP-Mixer: blocks across patches and blocks across features alternate; both are parts."""
+
+    def __init__(self, task: Task, part: MakePart) -> None:
+        super().__init__()
+        self.patches = Patches(task)
+        count = math.prod(self.patches.grid)
+        places = Place("rows", count, 2 * count, plane=self.patches.grid)
+        self.across_places = nn.ModuleList(part(places) for _ in range(LAYERS))
+        self.across_features = nn.ModuleList(part(Place("rows", WIDTH, HIDDEN)) for _ in range(LAYERS))
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(2 * LAYERS + 1))
+        self.readout = nn.Linear(WIDTH, task.out_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of flat images."""
+        x = self.patches(x)
+        for i, (places, features) in enumerate(zip(self.across_places, self.across_features, strict=True)):
+            x = x + places(self.norms[2 * i](x).transpose(-1, -2)).transpose(-1, -2)
+            x = x + features(self.norms[2 * i + 1](x))
+        y: Tensor = self.readout(self.norms[-1](x).mean(-2))
+        return y
+
+
+class CharacterGPT(nn.Module):
+    """A character-level language model: three layers of width 64; every place predicts the next character."""
+
+    def __init__(self, task: Task, part: MakePart) -> None:
+        super().__init__()
+        characters, places = task.out_features, task.in_features
+        self.embed = nn.Embedding(characters, WIDTH)
+        self.place = nn.Parameter(0.02 * torch.randn(places, WIDTH))
+        self.body, self.readout = Transformer(part, None), nn.Linear(WIDTH, characters)
+        nn.init.normal_(self.embed.weight, std=0.02)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (batch, places, characters) for character indices (batch, places)."""
+        y: Tensor = self.readout(self.body(self.embed(x) + self.place))
+        return y
+
+
+@dataclass(frozen=True)
+class Host:
+    """A network whose parts are replaced."""
+
+    title: str
+    build: Callable[[Task, MakePart], nn.Module]
+    datasets: tuple[str, ...]
+    where: str
+    """What its parts read: `"rows"` or `"images"`."""
+    patch: int = 1
+    """Sides of images must be a multiple of this; 0 for a host that reads text."""
+
+    def check(self, name: str, task: Task, dataset: str) -> None:
+        """Reject data that the host cannot read."""
+        shape = task.image_shape
+        if not self.patch:
+            if task.dataset != TEXT:
+                raise OptionError(f"{name} reads text: {dataset} is not text")
+        elif shape is None or task.out_features < 2 or shape[1] % self.patch or shape[2] % self.patch:
+            sides = f" with sides that are a multiple of {self.patch}" if self.patch > 1 else ""
+            raise OptionError(f"{name} reads images of three classes or more{sides}: {dataset} has {shape or 'none'}")
+
+
+IMAGES, TEXT = ("cifar10", "fashion-mnist"), "text"
+HOSTS = {
+    "cnn": Host("a residual CNN", ResidualCNN, IMAGES, "images"),
+    "vit": Host("a vision transformer", ViT, IMAGES, "rows", PATCH),
+    "mixer": Host("an MLP-Mixer", Mixer, IMAGES, "rows", PATCH),
+    "gpt": Host("a GPT of characters", CharacterGPT, ("tinyshakespeare",), "rows", 0),
+}
+
+
+def load_for(dataset: str, data_dir: str | None = None) -> tuple[Task, DataSplit]:
+    """Load a data set for hosts: scaled flat images, or sequences of characters with the next ones as targets."""
+    split = load_dataset(dataset, data_dir=data_dir)
+    if split.train.x.is_floating_point():
+        return Task.of(split), split.scaled()
+    context = split.train.x.shape[1]
+    parts = [_sequences(part, context) for part in split.parts]
+    characters = 1 + int(max(part.y.max() for part in parts))
+    return Task(context, characters, dataset=TEXT), DataSplit(*parts)
+
+
+def _sequences(examples: Examples, context: int) -> Examples:
+    """Rows that do not overlap; the target of each character is the next one."""
+    x, y = examples.x[::context], examples.y[::context]
+    return Examples(x.contiguous(), torch.cat([x[:, 1:], y[:, None]], dim=1))

@@ -1,0 +1,288 @@
+"""The sections of a reproduction's report: claims, comparisons, dropout, time."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from ...report.chart import Chart, Line, Panel
+from ...report.layout import Column, Section
+from .analysis import Comparison, Model, RowSummary
+from .claims import Verdict
+from .records import Row, TrialRecord
+from .matched import PAPER, family, reading_order
+
+Planned = Mapping[tuple[str, Row], int]
+"""How many trials are planned for each row of a protocol."""
+ReferenceSeconds = Mapping[tuple[str, Row], float]
+"""Seconds per trial of a protocol's row with the masked reference, where it was measured."""
+MEASURES = {"val_acc": "validation accuracy", "test_acc": "test accuracy", "gap": "training minus validation accuracy"}
+
+
+def _measure(summary: RowSummary) -> str:
+    """What `summary.accuracy` is."""
+    return MEASURES["val_acc" if summary.test_acc is None else "test_acc"]
+
+
+MODEL = Column("model", "model", value="row.model")
+PROTOCOL = Column("protocol")
+TASK = Column("task", value="row.task")
+DROPOUT = Column("dropout", "p", "number", digits=1, value="row.dropout")
+ROW = (MODEL, PROTOCOL, TASK, DROPOUT)
+TRIALS = Column("trials", "trials", "count", value="n")
+PARAMETERS = Column("parameters", "parameters", "count")
+ACCURACY = (Column("measure", value=_measure), Column("accuracy", "accuracy", "spread"))
+LEARNING_RATE = Column("lr", "learning rate", "number", digits=4, detail=True)
+INTERVAL = Column("interval", "95% interval of the mean", "interval", detail=True)
+
+
+def _by_task(item: Any) -> tuple[str, str]:
+    task = item.task if isinstance(item, Verdict) else item.row.task
+    return f"{item.protocol}-{task}", f"{task}, protocol {item.protocol}"
+
+
+def claims_section(verdicts: Sequence[Verdict]) -> Section:
+    """What the paper claims, and whether it holds, for each protocol and task."""
+    was_run = {(verdict.protocol, verdict.task) for verdict in verdicts if verdict.outcome != "not run"}
+    return Section.of(
+        "claims",
+        "The paper's claims",
+        "The paper's conclusions, tested on our trials, without dropout and with every model at its best. A claim"
+        " holds if every comparison it makes is won with p < 0.05, and does not hold if one is lost at that"
+        " level; p values are Welch's, corrected by Holm's method over the comparisons of the claim.",
+        (
+            Column("claim", "claim", value="statement"),
+            PROTOCOL,
+            Column("task"),
+            Column("verdict", "verdict", "badge", value="outcome"),
+            Column("evidence", "evidence", "evidence"),
+        ),
+        [verdict for verdict in verdicts if (verdict.protocol, verdict.task) in was_run],
+        by=_by_task,
+        empty="No claim can be tested yet.",
+    )
+
+
+def comparisons_section(comparisons: Sequence[Comparison]) -> Section:
+    """Each dendritic model against its controls."""
+    return Section.of(
+        "comparisons",
+        "Dendritic models against their controls",
+        "Difference of mean accuracies, dendritic minus control, with its 95% interval and the p value of Welch's t"
+        " test after Holm's correction; Hedges' g is the difference in units of the pooled standard deviation. Accuracy"
+        " is measured on the test set where the protocol has one, otherwise on the validation images.",
+        (
+            *ROW,
+            Column("control", "control", value="against.model"),
+            Column("control_dropout", "its p", "number", digits=1, value="against.dropout"),
+            Column("measure", value=lambda pair: MEASURES[pair.measure]),
+            Column("difference", "ahead by", "difference"),
+            Column("interval", "95% interval", "interval", value=lambda pair: (pair.test.low, pair.test.high)),
+            Column("corrected_p", "p value", "p"),
+            Column("g", "Hedges' g", "difference", digits=2, detail=True, value="effect.g"),
+            Column(
+                "g_interval", "its 95% interval", "interval", digits=2, detail=True, value=lambda pair: pair.effect[1:]
+            ),
+            Column("fewer_trials", "trials, at least", "count", detail=True, value=lambda pair: min(pair.n)),
+        ),
+        comparisons,
+        by=_by_task,
+        empty="No dendritic model has been run together with a control yet.",
+    )
+
+
+def results_section(summaries: Sequence[RowSummary]) -> Section:
+    """Every row of the other protocols, for which the paper has no numbers."""
+    return Section.of(
+        "results",
+        "Other protocols",
+        "Mean and sample standard deviation over trials, at each trial's best epoch by validation loss; the test set"
+        " was used once, with the weights of that epoch.",
+        (
+            *ROW,
+            Column("test_acc", "test acc.", "spread", digits=4),
+            Column("val_acc", "val. acc.", "spread", digits=4),
+            Column("train_acc", "train acc.", "spread", digits=4, detail=True),
+            LEARNING_RATE,
+            TRIALS,
+            PARAMETERS,
+        ),
+        [row for row in summaries if row.protocol != PAPER],
+        by=_by_task,
+        empty="No other protocol has been run.",
+    )
+
+
+def dropout_section(summaries: Sequence[RowSummary], best: Mapping[Model, Row]) -> Section:
+    """Accuracy at every dropout."""
+    return Section.of(
+        "dropout",
+        "Dropout",
+        "Accuracy at each dropout p: the mean over trials, with a bar for its 95% bootstrap interval. Best is the p"
+        " above 0 with the lowest mean validation loss, the paper's rule.",
+        (
+            *ROW,
+            *ACCURACY,
+            INTERVAL,
+            Column("val_loss", "val. loss", "spread", detail=True),
+            Column("best", "best", "badge", value=lambda row: "best" if best.get(row.model) == row.row else None),
+            TRIALS,
+        ),
+        summaries,
+        by=_by_task,
+        charts=tuple(_charts_by_task("dropout", "dropout p", "sweep", summaries, lambda row: row.row.dropout)),
+        brief=False,
+    )
+
+
+def parameters_section(summaries: Sequence[RowSummary], shown: Mapping[str, Mapping[Model, Row]]) -> Section:
+    """Accuracy against parameters: every model at its best dropout, or without if it was only run without."""
+    rows = {**shown["none"], **shown["best"]}
+    chosen = [summary for summary in summaries if rows.get(summary.model) == summary.row]
+    chosen.sort(key=lambda summary: (reading_order(summary), summary.parameters))
+    return Section.of(
+        "parameters",
+        "Accuracy against parameters",
+        "Every model at its best dropout: the mean over trials, with a bar for its 95% bootstrap interval.",
+        (*ROW, PARAMETERS, *ACCURACY, INTERVAL, TRIALS),
+        chosen,
+        by=_by_task,
+        charts=tuple(_charts_by_task("parameters", "parameters", "points", chosen, lambda row: row.parameters)),
+        brief=False,
+    )
+
+
+def curves_section(
+    summaries: Sequence[RowSummary], shown: Mapping[str, Mapping[Model, Row]], charts: Sequence[Chart]
+) -> Section:
+    """Learning curves, and a table of the best epoch and of the gap between training and validation there."""
+    return Section.of(
+        "curves",
+        "Learning curves and overfitting",
+        "Mean over trials of each epoch. The strong line is validation, with a band of one standard deviation; the thin"
+        " line of the same color is training. The charts of a task share their axes. The table is taken at each"
+        " trial's best epoch; the gap is training minus validation accuracy.",
+        (
+            *ROW,
+            Column("best_epoch", "best epoch", "number", digits=1),
+            Column("train_acc", "train acc.", "spread"),
+            Column("val_acc", "val. acc.", "spread"),
+            Column("train_loss", "train loss", "spread", detail=True),
+            Column("val_loss", "val. loss", "spread", detail=True),
+            Column("gap", "gap", "difference", value=lambda row: row.train_acc.mean - row.val_acc.mean),
+            LEARNING_RATE,
+        ),
+        [row for row in summaries if any(rows.get(row.model) == row.row for rows in shown.values())],
+        by=_by_task,
+        charts=tuple(charts),
+        brief=False,
+    )
+
+
+def _charts_by_task(
+    name: str, x_label: str, form: str, summaries: Sequence[RowSummary], x_of: Callable[[RowSummary], float]
+) -> list[Chart]:
+    """One chart per task: every model's mean accuracy over x, with the interval of the mean."""
+    tasks: dict[tuple[str, str], dict[Model, list[RowSummary]]] = defaultdict(lambda: defaultdict(list))
+    for summary in summaries:
+        tasks[summary.protocol, summary.row.task][summary.model].append(summary)
+    charts = []
+    for (protocol, task), models in tasks.items():
+        lines = tuple(_line(sorted(rows, key=x_of), x_of) for rows in models.values())
+        measure = _measure(next(iter(models.values()))[0])
+        charts.append(
+            Chart(
+                name=f"{name}-chart-{protocol}-{task}",
+                title=f"{task}, protocol {protocol}",
+                alt=f"Mean {measure} against {x_label} of {len(lines)} models, task {task}, protocol"
+                f" {protocol}, with 95% intervals: {', '.join(line.label for line in lines)}.",
+                x_label=x_label,
+                panels=(Panel(measure, lines),),
+                form=form,
+            )
+        )
+    return charts
+
+
+def _line(rows: Sequence[RowSummary], x_of: Callable[[RowSummary], float]) -> Line:
+    row = rows[0].row
+    points = [(x_of(summary), summary.accuracy.mean, *summary.interval) for summary in rows]
+    x, y, low, high = zip(*points, strict=True)
+    return Line(row.model, family(row), row.size, x, y, low, high)
+
+
+# ---------------------------------------------------------------------------------------------------- the run itself
+
+
+def timing_section(records: Sequence[TrialRecord], reference_seconds: ReferenceSeconds) -> Section:
+    """Seconds per trial of every model, and how many times longer the masked reference takes, where measured."""
+    models: dict[tuple[str, str, str, int], list[TrialRecord]] = defaultdict(list)
+    for record in sorted(records, key=lambda record: (reading_order(record), record.row)):
+        models[record.protocol, record.row.table, record.row.network, record.row.size].append(record)
+
+    def reference(trials: Sequence[TrialRecord]) -> float | None:
+        measured = [reference_seconds.get((trial.protocol, trial.row)) for trial in trials]
+        known = [seconds for seconds in measured if seconds is not None]
+        return fmean(known) if known else None
+
+    return Section.of(
+        "timing",
+        "Time",
+        "Training time of a trial, including validation; trials that were trained together share their time. The masked"
+        " reference is the authors' method, dense matrices with masks, timed on a sample of the same trials on the same"
+        " machine.",
+        (
+            Column("model", "model", value=lambda trials: trials[0].row.model),
+            Column("protocol", value=lambda trials: trials[0].protocol),
+            Column("table", value=lambda trials: trials[0].row.table),
+            Column("task", value=lambda trials: trials[0].row.task),
+            Column("trials", "trials", "count", value=len),
+            Column("seconds_per_trial", "per trial", "seconds", value=lambda of: fmean(each.seconds for each in of)),
+            Column("seconds", "all trials", "seconds", value=lambda of: sum(each.seconds for each in of)),
+            Column(
+                "reference_seconds_per_trial", "masked reference, per trial", "seconds", detail=True, value=reference
+            ),
+            Column("times_faster", "times faster", "ratio", value=lambda of: speed_up(of, reference_seconds)),
+        ),
+        models.values(),
+        by=lambda of: (f"{of[0].protocol}-{of[0].row.table}", f"{of[0].row.table}, protocol {of[0].protocol}"),
+        empty="No trial has been run yet.",
+    )
+
+
+def speed_up(trials: Iterable[TrialRecord], reference_seconds: ReferenceSeconds) -> float | None:
+    """How many times longer the masked reference takes for the trials whose row was measured; None if none was.
+
+    >>> row = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0)
+    >>> trials = [TrialRecord("paper", row, i, i, "mnist", 0.05, 10_890, 0.02, {}) for i in range(3)]
+    >>> speed_up(trials, {("paper", row): 3.0})
+    150.0
+    """
+    pairs = [(trial.seconds, reference_seconds.get((trial.protocol, trial.row))) for trial in trials]
+    measured = [(ours, reference) for ours, reference in pairs if reference is not None]
+    ours = sum(seconds for seconds, _ in measured)
+    return sum(reference for _, reference in measured) / ours if ours else None
+
+
+def missing_section(records: Iterable[TrialRecord], planned: Planned) -> Section:
+    """Rows with fewer trials than planned, including those not started."""
+    done = Counter((record.protocol, record.row) for record in records)
+    return Section.of(
+        "missing",
+        "What is missing",
+        "Rows with fewer trials than planned.",
+        (
+            Column("model", "model", value=lambda key: key[1].model),
+            Column("protocol", value=lambda key: key[0]),
+            Column("table", value=lambda key: key[1].table),
+            Column("dropout", "p", "number", digits=1, value=lambda key: key[1].dropout),
+            Column("trials", "trials", "count", value=lambda key: done[key]),
+            Column("planned", "planned", "count", value=lambda key: planned[key]),
+            Column("state", "state", "badge", value=lambda key: "partial" if done[key] else "not run"),
+        ),
+        [key for key, trials in planned.items() if done[key] < trials],
+        by=lambda key: (f"{key[0]}-{key[1].table}", f"{key[1].table}, protocol {key[0]}"),
+        empty="Nothing: every planned trial has been run.",
+    )

@@ -1,0 +1,282 @@
+"""Trees, their controls and gradient boosting on the same splits of a table.
+
+Every network gets the same rows, columns, budget, learning rates and epochs; gradient boosting the same rows and
+columns. A split learns its columns from its own training rows, and its test rows are used once.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data.tables.encoding import TableEncoding
+from ...data.tables.target import Target, score
+from dendritree.errors import FormatError, OptionError, check_int, import_extra
+from dendritree.sklearn.networks import FAMILIES, auto_batch_size, auto_epochs
+from ..engine.boosting import nodes_of
+from ..engine.runner import Observer, silent
+from ..engine.statistics import Difference, paired_difference
+from ..engine.store import RunStore
+from ..engine.trial import CURVES, Trial, Value
+from .table_boosting import Boosting, own_columns
+
+BOOSTING = "boosting"
+TRAINED = (*FAMILIES, BOOSTING)
+"""The families of a comparison, in the order of their training."""
+LABELS = {
+    "tree": "trees",
+    "sparse": "sparse neurons",
+    "dense": "dense MLP",
+    "linear": "linear",
+    BOOSTING: "gradient boosting",
+    "baseline": "guessing",
+}
+IN_WORDS = LABELS | {"dense": "a dense MLP", "linear": "one linear unit per output"}
+SCORE = "test_score"
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Predictions of a family, each by a model that was not trained on the row."""
+
+    values: NDArray[Any]
+    """Numbers, or indices into the sorted classes."""
+    certainty: NDArray[np.float64]
+    """Probabilities of the predicted classes; empty for numbers."""
+
+
+@dataclass(frozen=True)
+class FamilyScores:
+    """The scores of a family of models on the test rows of each split."""
+
+    family: str
+    scores: tuple[float, ...]
+    """Accuracies, or RMSEs in the target's unit."""
+    parameters: int
+    """Parameters of the largest model; for gradient boosting, the nodes of its trees."""
+    fit_time: float
+    """Median training time of a model, in seconds; the first one on a machine may have to wait for compiled kernels."""
+    gain: Difference | None = None
+    """Gain of trees over this family; None for the trees themselves."""
+    learned: Difference | None = None
+    """Its own gain over guessing; None for guessing itself."""
+    short: bool = False
+    """Whether it was trained for fewer epochs than the estimators' default."""
+    metric: str = "accuracy"
+    """`accuracy` or `RMSE`."""
+    predicted: Predicted | None = field(default=None, compare=False, repr=False)
+    """Predictions for every row of the table; None for guessing."""
+
+    @property
+    def mean(self) -> float:
+        """Mean score over the splits."""
+        return float(np.mean(self.scores))
+
+    @property
+    def more_is_better(self) -> bool:
+        """Whether a higher score is a better one."""
+        return self.metric == "accuracy"
+
+    def show(self, score: float) -> str:
+        """Format a score, or a difference of two scores.
+
+        >>> FamilyScores("tree", (0.5,), 10, 1.0).show(0.91234)
+        '0.9123'
+        >>> FamilyScores("tree", (1.0,), 10, 1.0, metric="RMSE").show(-16971.3)
+        '-16971'
+        """
+        if self.more_is_better:
+            return f"{score:.4f}"
+        return f"{score:.4g}" if abs(score) < 1000 else f"{score:.0f}"
+
+
+def gain_over(first: FamilyScores, second: FamilyScores) -> Difference:
+    """How much better a family is than another on the same splits, with a 95% interval.
+
+    >>> better, worse = (FamilyScores("tree", scores, 10, 1.0, metric="RMSE") for scores in ((1.0, 1.2), (2.0, 2.1)))
+    >>> gain_over(better, worse).mean
+    0.95
+    """
+    better, worse = (first, second) if first.more_is_better else (second, first)  # less error is better
+    most = 1.0 if first.more_is_better else math.inf
+    return paired_difference(better.scores, worse.scores, 1 / (len(first.scores) - 1), most=most)
+
+
+def make_estimator(task: str, **options: Any) -> Any:
+    """The estimator of a task."""
+    from dendritree.sklearn import DendriticClassifier, DendriticRegressor
+
+    return (DendriticClassifier if task == "classification" else DendriticRegressor)(**options)
+
+
+def compare_families(
+    frame: Any,
+    target: Target,
+    *,
+    budget: int,
+    splits: int = 5,
+    seed: int = 0,
+    epochs: int | str = "auto",
+    observer: Observer = silent,
+    store: RunStore | None = None,
+) -> list[FamilyScores]:
+    """Train every family on all but one of `splits` parts of the rows and evaluate it on that part; baseline last.
+
+    Args:
+        frame: the columns to learn from, one row for each of `target.y`.
+        target: what to predict.
+        budget: parameters of each network; a linear one has a fixed size, and gradient boosting has no limit.
+        splits: number of parts of the rows, each of which is the test part once.
+        seed: seed of the splits and of the models.
+        epochs: epochs of each network, as in the estimators.
+        observer: called with the step's name, the number of models trained so far (from 0) and the total.
+        store: stores every model's trial and predictions immediately; models with stored trials are not retrained.
+    """
+    splits, rows = check_int("splits", splits, least=2), len(target.y)
+    if rows < 2 * splits:
+        raise OptionError(f"splits must leave two rows per part: got {splits} for {rows} rows")
+    selection, dummy = (import_extra(f"sklearn.{each}", extra="tables") for each in ("model_selection", "dummy"))
+    classifies = target.task == "classification"
+    folds = (selection.StratifiedKFold if classifies else selection.KFold)(splits, shuffle=True, random_state=seed)
+    guess = dummy.DummyClassifier() if classifies else dummy.DummyRegressor()  # the most frequent class, or the mean
+    trained = rows * (splits - 1) // splits
+    short = epochs != "auto" and check_int("epochs", epochs) < auto_epochs(trained, auto_batch_size(trained))
+    kept = {} if store is None else {(t.key["split"], t.key["family"]): t for t in store.trials()}
+    trials: dict[str, list[Trial]] = {family: [] for family in TRAINED}
+    predicted = {family: _nothing_predicted(rows, classifies) for family in TRAINED}
+    guesses: list[float] = []
+    done, models = len(kept), splits * len(TRAINED)
+    observer("comparing", 0, models)
+    if kept:
+        observer("comparing", done, models, "trained before")
+    for part, (train, test) in enumerate(folds.split(frame, target.y)):
+        split = _Split.of(part, frame, target, train, test)
+        options = {"budget": budget, "epochs": epochs, "random_state": (seed + part) % 2**32}
+        for family in TRAINED:
+            trial = kept.get((part, family))
+            if trial is None:
+                trial, found = split.boosting(options) if family == BOOSTING else split.network(family, options)
+                if store is not None:
+                    store.set_fact(_fact(part, family), {name: each.tolist() for name, each in vars(found).items()})
+                    store.add([trial])  # last, so that a stored trial always has its predictions
+                done += 1
+                observer("comparing", done, models)
+            else:
+                assert store is not None
+                found = _read_predicted(store, part, family, len(test))
+            trials[family].append(trial)
+            predicted[family].values[test] = found.values
+            if classifies:
+                predicted[family].certainty[test] = found.certainty
+        guesses.append(score(split.y_test, guess.fit(split.x_train, split.y_train).predict(split.x_test)))
+    metric = "accuracy" if classifies else "RMSE"
+    results = {
+        family: FamilyScores(
+            family,
+            tuple(trial.scores[SCORE] for trial in of_family),
+            max(trial.parameters for trial in of_family),
+            float(np.median([trial.seconds for trial in of_family])),
+            short=short and family != BOOSTING,
+            metric=metric,
+            predicted=predicted[family],
+        )
+        for family, of_family in trials.items()
+    }
+    results["baseline"] = baseline = FamilyScores("baseline", tuple(guesses), 0, 0.0, metric=metric)
+    return [
+        replace(
+            result,
+            gain=None if family == "tree" else gain_over(results["tree"], result),
+            learned=None if family == "baseline" else gain_over(result, baseline),
+        )
+        for family, result in results.items()
+    ]
+
+
+def _nothing_predicted(rows: int, classifies: bool) -> Predicted:
+    kind = np.int64 if classifies else np.float64
+    return Predicted(np.zeros(rows, kind), np.zeros(rows if classifies else 0))
+
+
+def _fact(part: int, family: str) -> str:
+    return f"predictions {part} {family}"
+
+
+def _read_predicted(store: RunStore, part: int, family: str, rows: int) -> Predicted:
+    """The predictions of a model that was trained in an earlier call."""
+
+    def read(found: Any) -> Predicted:
+        if found is None or len(found["values"]) != rows:
+            raise FormatError(
+                f"a trial must have its predictions: {store.folder} lacks those of {family}, split {part}"
+            )
+        return Predicted(np.array(found["values"]), np.array(found["certainty"], dtype=np.float64))
+
+    return store.read_fact(_fact(part, family), read)
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """The rows of a split in the form that the models take."""
+
+    part: int
+    task: str
+    classes: NDArray[Any]
+    """All classes, in order."""
+    own: tuple[Any, Any]
+    """Training and test rows for gradient boosting."""
+    x_train: NDArray[np.float64]
+    x_test: NDArray[np.float64]
+    y_train: NDArray[Any]
+    y_test: NDArray[Any]
+
+    @classmethod
+    def of(cls, part: int, frame: Any, target: Target, train: Any, test: Any) -> _Split:
+        """Create a split; the encoding of the columns is learned from the training rows."""
+        frames = frame.iloc[train], frame.iloc[test]
+        encoding = TableEncoding.learn(frames[0])
+        own, inputs = (
+            [make(each) for each in frames] for make in (lambda f: own_columns(encoding, f), encoding.encode)
+        )
+        classes = np.unique(target.y) if target.task == "classification" else np.empty(0)
+        x_train, x_test = (each.x for each in inputs)
+        return cls(part, target.task, classes, (own[0], own[1]), x_train, x_test, target.y[train], target.y[test])
+
+    def network(self, family: str, options: Mapping[str, Any]) -> tuple[Trial, Predicted]:
+        """Train a network of a family; return its trial and its predictions for the test rows."""
+        model = make_estimator(self.task, neurons=family, **options)
+        config, start = model.get_params(), time.perf_counter()
+        model.fit(self.x_train, self.y_train)
+        seconds = time.perf_counter() - start
+        curves = dict.fromkeys(CURVES, [math.nan] * model.n_iter_) | {"train_loss": model.loss_curve_}
+        classifies = self.task == "classification"
+        outputs = model.predict_proba(self.x_test) if classifies else model.predict(self.x_test)
+        return self._trial(family, config, model.n_parameters_, seconds, curves, outputs)
+
+    def boosting(self, options: Mapping[str, Any]) -> tuple[Trial, Predicted]:
+        """Train gradient boosting; return its trial and its predictions for the test rows."""
+        model, (train, test) = Boosting(self.task, options["random_state"]), self.own
+        config, start = model.model.get_params(), time.perf_counter()
+        model.fit(train, self.y_train)
+        seconds = time.perf_counter() - start
+        curves = dict.fromkeys(CURVES, [math.nan] * max(1, model.model.n_iter_))
+        return self._trial(BOOSTING, config, nodes_of(model.model), seconds, curves, model.predict(test))
+
+    def _trial(
+        self, family: str, config: Any, parameters: int, seconds: float, curves: Any, outputs: NDArray[Any]
+    ) -> tuple[Trial, Predicted]:
+        """The trial and predictions of a trained model; `outputs` are numbers or class probabilities of test rows."""
+        if self.task == "classification":
+            places = outputs.argmax(1)
+            found, told = Predicted(places, outputs.max(1).astype(np.float64)), self.classes[places]
+        else:
+            found, told = Predicted(outputs.astype(np.float64), np.empty(0)), outputs
+        key: dict[str, Value] = {"split": self.part, "family": family}
+        scores = {SCORE: score(self.y_test, told)}
+        return Trial("table", key, config["random_state"], config, parameters, seconds, curves, scores), found

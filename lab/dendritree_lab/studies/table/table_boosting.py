@@ -1,0 +1,82 @@
+"""Gradient boosting on a table's own columns, with scikit-learn's defaults: the only rival that is not a network.
+
+It reads the same columns as the networks, in the form that suits it: categories stay categories, missing cells stay
+missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data.tables.columns import TableColumn, as_days, as_numbers, as_text
+from ...data.tables.encoding import TableEncoding
+from dendritree.errors import import_extra
+from ..engine.boosting import one_thread
+
+MOST_CATEGORIES = 255
+"""Maximum number of categories per column in scikit-learn; the rarest ones beyond it share one."""
+
+
+def own_columns(encoding: TableEncoding, frame: Any) -> Any:
+    """The columns that a model reads, as a data frame of numbers and categories; missing cells stay missing.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"rooms": [3, None, 4], "town": ["Delft", "Gouda", None]})
+    >>> own_columns(TableEncoding.learn(frame), frame).isna().to_numpy().tolist()
+    [[False, False], [True, False], [False, True]]
+    """
+    pandas = import_extra("pandas", extra="tables")
+    parts = [part for column in encoding.columns for part in _parts(pandas, column, frame[column.name])]
+    return pandas.DataFrame({f"x{number}": part for number, part in enumerate(parts)})
+
+
+def _parts(pandas: Any, column: TableColumn, cells: Any) -> list[Any]:
+    if column.kind == "number":
+        return [as_numbers(cells)]
+    if column.kind == "date":  # day, month and weekday
+        inputs = column.encode(cells)[0][:, :3]
+        return list(np.where(np.isnan(as_days(cells))[:, None], np.nan, inputs).T)
+    known = [*column.categories, *column.rare]  # the most frequent first
+    codes = pandas.Index(known).get_indexer(as_text(cells))  # -1 where absent
+    codes = np.minimum(codes, MOST_CATEGORIES - 1)
+    return [pandas.Categorical.from_codes(codes, categories=range(min(len(known), MOST_CATEGORIES)))]
+
+
+class Boosting:
+    """`HistGradientBoostingClassifier()` or `HistGradientBoostingRegressor()`, unchanged, on frames of `own_columns`.
+
+    It has a seed and one thread, so that the same rows give identical results. Numbers to predict are standardized
+    first: this does not change the splits, and it computes in float32, whose range ends at 1e38.
+
+    Args:
+        task: `classification` or `regression`.
+        seed: selects the rows for early stopping, if there are many.
+    """
+
+    def __init__(self, task: str, seed: int) -> None:
+        ensemble = import_extra("sklearn.ensemble", extra="tables")
+        self.classifies = task == "classification"
+        make = ensemble.HistGradientBoostingClassifier if self.classifies else ensemble.HistGradientBoostingRegressor
+        self.model = make(random_state=seed)
+        self.shift, self.scale = 0.0, 1.0
+
+    def fit(self, x: Any, y: NDArray[Any]) -> Boosting:
+        """Train on rows."""
+        if self.classifies:
+            if np.unique(y, return_counts=True)[1].min() < 2:  # no row of such a class can be set aside
+                self.model.set_params(early_stopping=False)
+        else:
+            self.shift, self.scale = float(y.mean()), float(y.std()) or 1.0
+            y = (y - self.shift) / self.scale
+        with one_thread(), np.errstate(over="ignore", invalid="ignore"):  # thresholds between numbers of 1e308
+            self.model.fit(x, y)
+        return self
+
+    def predict(self, x: Any) -> NDArray[Any]:
+        """Numbers, or probabilities of the classes."""
+        with one_thread():
+            found = self.model.predict_proba(x) if self.classifies else self.model.predict(x)
+        return np.asarray(found if self.classifies else found * self.scale + self.shift)

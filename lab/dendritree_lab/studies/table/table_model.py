@@ -1,0 +1,130 @@
+"""A model of a user's own table: an estimator, the columns it reads, and the description of both."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...data.tables.columns import as_numbers, as_text
+from ...data.tables.encoding import TableEncoding
+from ...data.tables.reading import check_table
+from ...data.tables.target import TASKS, score
+from dendritree.errors import FormatError, OptionError, check_one_of
+from dendritree.storage import folders
+from .table_module import TableModule
+
+
+class UnknownCellsWarning(UserWarning):
+    """New rows have cells that are unknown to the model; they are treated as missing."""
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A fitted estimator and the columns it reads."""
+
+    estimator: Any
+    encoding: TableEncoding
+    target: str
+    task: str
+    folder_format: ClassVar[str] = folders.TABLE_FORMAT
+
+    def predict(self, frame: Any, *, strict: bool = False) -> Any:
+        """The rows with a column `prediction` and, for classes, their probabilities.
+
+        Unknown cells, such as categories that the model has not seen, count as missing, with one `UnknownCellsWarning`
+        per column.
+
+        Args:
+            frame: rows with all columns that the model reads.
+            strict: raise an error for unknown cells.
+        """
+        x = self.encoded(frame, strict=strict)
+        classes = self.estimator.classes_ if self.task == "classification" else np.empty(0)
+        names = [f"probability {each}" for each in classes]
+        taken = [name for name in ("prediction", *names) if name in check_table(frame).columns]
+        if taken:
+            raise OptionError(f"the table must not have a column {taken[0]!r}: predictions go there")
+        rows = len(frame)  # scikit-learn rejects an empty table
+        if self.task != "classification":
+            return frame.assign(prediction=self.estimator.predict(x) if rows else np.empty(0))
+        probabilities = self.estimator.predict_proba(x) if rows else np.empty((0, len(names)))
+        predicted = frame.assign(prediction=classes[probabilities.argmax(1)])
+        return predicted.assign(**dict(zip(names, probabilities.round(6).T, strict=True)))
+
+    def encoded(self, frame: Any, *, strict: bool = False) -> NDArray[np.float64]:
+        """Rows of a table as inputs of the estimator; warnings and errors as in `predict`."""
+        encoded = self.encoding.encode(frame)
+        notices = list(encoded.notices())
+        if strict and notices:
+            raise OptionError(f"strict predictions need every cell to be known to the model: {notices[0]}")
+        for notice in notices:
+            warnings.warn(notice, UnknownCellsWarning, stacklevel=3)
+        return encoded.x
+
+    def as_module(self, *, probabilities: bool = True) -> TableModule:
+        """A copy as one module, which takes rows of numbers as described in `TableModule`.
+
+        Args:
+            probabilities: whether to return class probabilities; otherwise log-odds.
+        """
+        classes = [str(each) for each in getattr(self.estimator, "classes_", ())]
+        names = classes if probabilities or len(classes) > 2 else classes[1:]
+        inner = self.estimator.as_module(probabilities=probabilities)
+        return TableModule(inner, self.encoding.columns, names or [self.target])
+
+    def evaluate(self, predicted: Any) -> str | None:
+        """The quality of predictions as text, if their table also has the target; otherwise None."""
+        predicted = check_table(predicted)
+        if self.target not in predicted.columns:
+            return None
+        known = predicted[predicted[self.target].notna()]
+        if not len(known):
+            return None
+        if self.task == "classification":
+            labels = as_text(known[self.target]).to_numpy(dtype=str)
+            metric = f"accuracy {score(labels, known['prediction'].to_numpy(dtype=str)):.4f}"
+        else:
+            numbers = as_numbers(known[self.target])
+            if not np.isfinite(numbers).all():
+                return None
+            metric = f"RMSE {score(numbers, known['prediction'].to_numpy()):.4g}"
+        return f"{metric} on {len(known):,} rows with {self.target!r}"
+
+
+def describe(model: TableModel) -> folders.Description:
+    """The target, the task and the columns of a model, and the description of its estimator."""
+    estimator, tensors = folders.describe(model.estimator)
+    return {"target": model.target, "task": model.task, **model.encoding.as_dict(), "estimator": estimator}, tensors
+
+
+def rebuild(config: dict[str, Any], tensors: Mapping[str, Tensor], device: torch.device | str | None) -> TableModel:
+    """The model of a description."""
+    target, task = config.get("target"), check_one_of("task", config.get("task"), TASKS[1:])
+    if not isinstance(target, str):
+        raise FormatError(f"target of a table model must be a string: got {target!r:.60}")
+    encoding = TableEncoding.from_dict(config)
+    estimator = folders.rebuild(config.get("estimator"), tensors, folders.ESTIMATOR_FORMAT, device=device)
+    if estimator.n_features_in_ != len(encoding.features):
+        raise FormatError(
+            f"columns must be the inputs of the estimator: got {len(encoding.features)} and {estimator.n_features_in_}"
+        )
+    if hasattr(estimator, "classes_") != (task == "classification"):
+        raise FormatError(f"the estimator must be one for its task, {task}: got {type(estimator).__name__}")
+    return TableModel(estimator, encoding, target, task)
+
+
+def load_table_model(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> TableModel:
+    """Read a table model that `dendritree fit` or `dendritree.save` wrote; other folders raise `FormatError`."""
+    if not Path(folder).is_dir():
+        raise FormatError(f"a model must be a folder that `dendritree fit` wrote: found none at {folder}")
+    model: TableModel = folders.read_folder(folder, folders.TABLE_FORMAT, device=device)
+    return model

@@ -1,0 +1,181 @@
+"""The report on a user's own table: whether dendrites help, the findings, and what the model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...data.tables.columns import TableColumn
+from ...data.tables.reading import first_few
+from ...report.chart import Chart, Line, Panel
+from ...report.layout import Column, Group, Report, Section, show
+from .recommendation import by_family, reason, verdict
+from .controls import BOOSTING, LABELS, FamilyScores
+from .findings import findings, unit_digits
+from .table_fit import TableFit
+
+CATEGORIES_SHOWN = 8
+
+
+def table_report(fit: TableFit, source: str) -> Report:
+    """The report of a table model.
+
+    Args:
+        fit: the result of `fit_table`.
+        source: the name of the table.
+    """
+    model = fit.model
+    facts = (
+        (f"{fit.rows:,}", "rows"),
+        (f"{len(model.encoding.columns):,}", "columns read"),
+        (f"{model.estimator.n_parameters_:,}", "parameters of the model"),
+        (f"{fit.splits}", "splits"),
+    )
+    about = (_splits_section(fit), _columns_section(fit), _rule_section(fit, source))
+    sections = (_scores_section(fit), *findings(fit), *about)
+    return Report(f"{model.target} from {source}", tuple(_sentences(fit)), sections, facts)
+
+
+def _unit(fit: TableFit) -> tuple[str, int]:
+    """Name of the metric, and the number of digits for its differences."""
+    if fit.model.task == "classification":
+        return "accuracy", 4
+    return "RMSE", unit_digits(min(result.mean for result in fit.results))
+
+
+def _sentences(fit: TableFit) -> Iterator[str]:
+    metric, digits = _unit(fit)
+    guess = "the most frequent class" if metric == "accuracy" else "the mean"
+    score, change, interval = (Column("", form=form, digits=digits) for form in ("number", "difference", "interval"))
+    of = by_family(fit.results)
+    means = {family: show(result.mean, score) for family, result in of.items()}
+    yield f"Do dendrites help? {verdict(fit.results)}"
+    yield reason(fit.keep, fit.results)
+    yield (
+        f"On rows they were not trained on, trees have an {metric} of {means['tree']}; guessing {guess} has "
+        f"{means['baseline']}."
+    )
+    for family in ("linear", "dense", "sparse", BOOSTING):
+        gain = of[family].gain
+        assert gain is not None
+        yield (
+            f"Trees against {LABELS[family]} ({means[family]}): {gain.state}, a gain of {show(gain.mean, change)} "
+            f"(95% interval {show((gain.low, gain.high), interval)})."
+        )
+    yield from (f"Note: {notice}." for notice in fit.notices)
+
+
+def _section(name: str, title: str, text: str, columns: Iterable[Column], rows: Iterable[Any], **more: Any) -> Section:
+    """A section with one table."""
+    return Section(name, title, text, tuple(columns), (Group(f"{name}-table", "", tuple(rows)),), **more)
+
+
+def _scores_section(fit: TableFit) -> Section:
+    metric, digits = _unit(fit)
+    return _section(
+        "scores",
+        "Trees, their controls and gradient boosting",
+        f"Mean and standard deviation of the {metric} over {fit.splits} splits, each evaluated on held-out rows. The"
+        " gain is how much better trees are, with a 95% interval that accounts for training rows that splits share. "
+        "Gradient boosting uses scikit-learn's defaults; its parameters are the nodes of its trees. It is never kept.",
+        (
+            Column("family"),
+            Column("model", "model"),
+            Column("parameters", "parameters", "count"),
+            Column("score", metric, "spread", digits=digits),
+            Column("gain", "gain of trees", "difference", digits=digits, detail=True),
+            Column("interval", "95% interval", "interval", digits=digits, detail=True),
+            Column("state", "trees are", "badge"),
+            Column("fit_time", "fit time", "seconds"),
+        ),
+        (_scores_row(result, kept=result.family == fit.kept) for result in fit.results),
+    )
+
+
+def _scores_row(result: FamilyScores, *, kept: bool) -> tuple[Any, ...]:
+    gain, trained = result.gain, result.family != "baseline"
+    return (
+        result.family,
+        f"{LABELS[result.family]} (kept)" if kept else LABELS[result.family],
+        result.parameters if trained else None,
+        (result.mean, float(np.std(result.scores, ddof=1))),
+        *((None, None, None) if gain is None else (gain.mean, (gain.low, gain.high), gain.state)),
+        result.fit_time if trained else None,
+    )
+
+
+def _splits_section(fit: TableFit) -> Section:
+    """The scores of each split, which show how certain the order of the models is."""
+    metric, digits = _unit(fit)
+    models = [result for result in fit.results if result.family != "baseline"]
+    splits = tuple(float(split) for split in range(1, fit.splits + 1))
+    lines = tuple(Line(LABELS[result.family], result.family, 0, splits, result.scores) for result in models)
+    chart = Chart(
+        "scores-by-split",
+        f"{metric} on each split",
+        f"{metric} of every model on the test rows of each of {fit.splits} splits.",
+        "split",
+        (Panel(f"test {metric}", lines),),
+        form="curves",
+    )
+    scores = (Column(result.family, LABELS[result.family], "number", digits=digits) for result in models)
+    return _section(
+        "splits",
+        "DataSplit by split",
+        "Every model is evaluated on the same rows of a split, so what counts is whether the order stays the same.",
+        (Column("split", "split", "count"), *scores),
+        ((split + 1, *(result.scores[split] for result in models)) for split in range(fit.splits)),
+        charts=(chart,),
+        brief=False,
+    )
+
+
+def _columns_section(fit: TableFit) -> Section:
+    encoding = fit.model.encoding
+    rows = [(column.name, column.kind, len(column.features), _details(column)) for column in encoding.columns]
+    rows += [(name, "left out", 0, why) for name, why in encoding.left_out]
+    return _section(
+        "columns",
+        "What the model reads",
+        "Numbers are standardized, categories are one-hot encoded, a missing number is replaced by the median.",
+        (
+            Column("column", "column"),
+            Column("kind", "kind"),
+            Column("inputs", "inputs", "count"),
+            Column("details", "details"),
+        ),
+        rows,
+        brief=False,
+    )
+
+
+def _details(column: TableColumn) -> str:
+    if column.kind == "category":
+        parts = [first_few(column.categories, CATEGORIES_SHOWN)]
+        parts += [f"{len(column.rare)} rare ones share an input"] if column.rare else []
+    else:
+        parts = [f"median {column.fill:.6g}" if column.kind == "number" else "day, month, weekday"]
+    return "; ".join([*parts, "one input flags missing cells"] if column.missing else parts)
+
+
+def _rule_section(fit: TableFit, source: str) -> Section:
+    estimator = fit.model.estimator
+    decay = "by the number of rows" if estimator.weight_decay == "auto" else estimator.weight_decay
+    return _section(
+        "rule",
+        "Settings",
+        "The same for every model; nothing was tuned on this table. The defaults were selected on others, for trees.",
+        (Column("what", "what"), Column("value", "value")),
+        (
+            ("table", source),
+            ("target", f"{fit.model.target} ({fit.model.task})"),
+            ("budget", f"{fit.budget:,} parameters for trees, sparse neurons and the dense MLP"),
+            ("model kept", f"{LABELS[fit.kept]}; requested: {fit.keep}"),
+            ("training", f"AdamW, weight decay {decay}, one-cycle learning rate up to {estimator.lr:g}"),
+            ("epochs", f"{estimator.n_iter_} for the model kept, which is trained on all rows"),
+            ("splits", f"{fit.splits}, shuffled with seed {fit.seed}; the same rows for every model"),
+        ),
+        brief=False,
+    )

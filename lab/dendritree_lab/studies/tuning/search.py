@@ -1,0 +1,336 @@
+"""The search: trials on the validation examples, then one training of the best, tested once."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...data.split import DataSplit
+from ...data.inputs import Inputs
+from dendritree.errors import DendritreeError, FormatError, OptionError, check_int, import_extra
+from dendritree.files import followed, present
+from dendritree.models.sizing import parameters_of, parse_count
+from dendritree.storage import save
+from dendritree.training import Callback, Run, evaluate
+from dendritree.wiring.images import check_image_shape
+from ..engine.configuration import train
+from ..engine.runner import Observer, silent
+from ..engine.task import Task, digest, epochs_for
+from .search_result import TrialResult, Tuned
+from .space import Space
+from .study import counted, fail_left_trials, give_up, open_study, quiet, results, whole_database
+
+MODEL_FOLDER, DATABASE = "model", "study.db"
+LONGER = 4
+"""How many times longer than a trial the best choice is trained."""
+FEWEST_FOR_IMPORTANCE = 8
+FEWEST_RIVALS = 4
+"""Minimum number of completed trials before a trial is stopped for being worse than most."""
+FINAL = "final training"
+"""The step in which the best choice is trained again; an observer is notified of its epochs."""
+TESTED = "dendritree judged"
+
+
+@dataclass(frozen=True)
+class TuningPlan:
+    """What all trials have in common."""
+
+    split: DataSplit
+    task: Task
+    space: Space
+    steps: int
+    seed: int
+
+    @property
+    def epochs(self) -> int:
+        """Epochs per trial."""
+        return epochs_for(len(self.split.train), self.steps)
+
+    def settings(self) -> dict[str, Any]:
+        """Settings that must be equal for all trials of a study, as JSON values."""
+        shape = self.space.image_shape
+        return {
+            "data": digest(self.split),
+            "budget": self.space.budget,
+            "image shape": None if shape is None else list(shape),
+            "steps": self.steps,
+            "seed": self.seed,
+            # studies of images that were begun by older versions know fewer wirings
+            **({} if shape is None else {"wirings": list(self.space.wirings)}),
+        }
+
+
+def tune(
+    data: Any,
+    *,
+    budget: int | str,
+    trials: int = 50,
+    image_shape: Sequence[int] | None = None,
+    target: Any = None,
+    data_dir: str | None = None,
+    steps: int = 1000,
+    seed: int = 0,
+    out: str | os.PathLike[str] | None = None,
+    storage: str | None = None,
+    name: str = "tune",
+    observer: Observer = silent,
+) -> Tuned:
+    """Search for the best dendritic network within a parameter budget. Needs the extra `tune`.
+
+    Trials see only training and validation examples; bad ones are stopped early (the median rule). Then the best
+    choice is trained again, four times as long with a fresh seed, and tested once. In one process the result depends
+    only on the data, the seed and the other arguments, even if the search was stopped in between: after Ctrl-C, and in
+    its own folder also after a kill, the same call resumes.
+
+    Args:
+        data: a `DataSplit`, used as it is: classes if `y` holds integers from 0, a quantity if it holds floats. Or a
+            `Task`, or anything that `load_dataset` accepts, scaled as by `load_dataset(...).scaled()`.
+        budget: the most parameters that a model may have, such as 9000 or `"9k"`.
+        trials: how many choices are tried, including those of earlier calls and of other processes.
+        image_shape: (channels, height, width) of inputs that are pixels, if the data does not state it; then neurons
+            may be wired locally. Images of a folder are resized to it.
+        target: the column of a table to predict.
+        data_dir: a folder to search for built-in data sets first.
+        steps: approximate number of training steps per trial.
+        seed: seed of the whole search.
+        out: a folder for `study.db`, `inputs.json` (for `dendritree view`) and `model`, which `dendritree.load` opens.
+            None keeps everything in memory.
+        storage: a database URL that Optuna accepts, instead of `study.db`: processes on many machines that name the
+            same one share the trials.
+        name: name of the study in the database.
+        observer: called after each trial with how many are done, those of other processes included, and how it went;
+            also after each epoch of the first trial and of the final training.
+
+    Example:
+        >>> from dendritree_lab.data import load_dataset
+        >>> found = tune(load_dataset("digits"), budget="1k", trials=2, steps=20, image_shape=(1, 8, 8))
+        >>> found.parameters <= 1000, len(found.trials)
+        (True, 2)
+    """
+    trials = check_int("trials", trials)
+    check_int("seed", seed, least=0)
+    split, inputs = _examples(data, image_shape, target, data_dir)
+    task = Task.of(split, inputs.image_shape)
+    space = Space(task.in_features, task.out_features, parse_count("budget", budget), task.image_shape)
+    with torch.random.fork_rng(devices=[]):
+        if space.choice(space.cheapest()) is None:
+            raise OptionError(
+                f"budget must leave room for two neurons: {space.budget:,} parameters do not, from {space.in_features} "
+                f"inputs to {space.out_features} outputs"
+            )
+    plan = TuningPlan(split, task, space, check_int("steps", steps), seed)
+    import_extra("sklearn", extra="tune")  # needed for the importances: fail now, not after the search
+    folder = None if out is None else _folder(out)
+    own = folder if storage is None else None
+    if own is not None:
+        storage = f"sqlite:///{(own / DATABASE).resolve()}"
+    with quiet() as optuna, whole_database(), torch.random.fork_rng(devices=[]), contextlib.ExitStack() as stack:
+        direction = "maximize" if task.metric == "accuracy" else "minimize"
+        study = stack.enter_context(open_study(storage, name, direction, plan.settings()))
+        if own is not None:
+            stack.enter_context(present(own, lambda: fail_left_trials(study)))
+        study.enqueue_trial(space.default(), skip_if_exists=True)
+        done = {trial.number: trial for trial in results(study)}
+        observer("trials", len(done), max(trials, len(done)))
+        while len(done) < trials:
+            number = _run_trial(optuna, study, plan, _first_epochs(task, trials, observer) if not done else [])
+            done = {trial.number: trial for trial in results(study)}
+            observer("trials", len(done), max(trials, len(done)), _note(task, done, number))
+        found = _test(optuna, study, plan, folder, observer)
+    if folder is not None:
+        inputs.write(folder)
+    return found
+
+
+def _examples(data: Any, image_shape: Sequence[int] | None, target: Any, data_dir: str | None) -> tuple[DataSplit, Inputs]:
+    """The examples for the search, and the description of them that is saved."""
+    if isinstance(data, DataSplit):
+        split, scaling, origin = data, None, Inputs()
+    else:
+        task = data if isinstance(data, Task) else Task.named(data, target=target, image=image_shape)
+        split = task.load(data_dir)
+        scaling, origin = split.scaling, task.origin
+    shape = check_image_shape(split.image_shape if image_shape is None else tuple(image_shape))
+    names = {"classes": split.classes, "features": split.features}
+    return split, replace(origin, image_shape=shape, scaling=scaling, **names)  # type: ignore[arg-type]
+
+
+def _first_epochs(task: Task, trials: int, observer: Observer) -> list[Callback]:
+    """Report every epoch while no trial is done: on a large data set the first trial takes a minute."""
+
+    def tell(run: Run) -> None:
+        epoch, epochs = run.history.epochs[-1], run.history.config.epochs
+        score = task.score(epoch.val_loss, epoch.val_acc)
+        observer("trials", 0, trials, f"first trial, epoch {epoch.epoch + 1} of {epochs}: {task.metric} {score:.4f}")
+
+    return [tell]
+
+
+def _note(task: Task, done: dict[int, TrialResult], number: int) -> str:
+    """How a trial went, and the best so far."""
+    trial = done[number]
+    scores = [each.score for each in done.values() if each.whole and each.score is not None]
+    shown = "does not fit" if trial.score is None else f"{task.metric} {trial.score:.4f}"
+    size = "" if trial.parameters is None else f", {trial.parameters:,} parameters"
+    best = f"; best {task.metric} {max(scores, key=task.goodness):.4f}" if scores else ""
+    return f"{shown}{size}{'' if trial.whole else ', stopped early'}{best}"
+
+
+def _folder(out: str | os.PathLike[str]) -> Path:
+    folder = Path(out)
+    try:
+        Path(folder).resolve().mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DendritreeError(f"out must be a folder that can be written: {folder} ({error.strerror})") from None
+    return folder
+
+
+def _seed(plan: TuningPlan, what: str, index: int) -> int:
+    """A separate seed for every purpose."""
+    text = f"tune {plan.seed} {what} {index}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+# ------------------------------------------------------------------------------------------------------------- trials
+
+
+class Pruning:
+    """A callback of `fit` that records every epoch in the study and stops a trial that is worse than most.
+
+    This is the median rule among completed trials with the same share of the budget: compared with large models, no
+    small one would finish, and the search would not show what fewer parameters cost.
+    """
+
+    def __init__(self, trial: Any, task: Task, epochs: int) -> None:
+        self.trial, self.task, self.stopped = trial, task, False
+        self.patient_until = max(1, epochs // 4)
+        self.best = -math.inf
+        rivals = [t for t in counted(trial.study) if t.state.name == "COMPLETE"]
+        share = trial.params["share"]
+        self.rivals = [t.intermediate_values for t in rivals if t.params["share"] == share]
+
+    def __call__(self, run: Run) -> None:
+        """Called after each epoch."""
+        epoch = run.history.epochs[-1]
+        score = self.task.score(epoch.val_loss, epoch.val_acc)
+        if math.isfinite(score):
+            self.trial.report(score, epoch.epoch)
+            self.best = max(self.best, self.task.goodness(score))
+        last = epoch.epoch + 1 == run.history.config.epochs
+        if not math.isfinite(score) or (not last and self._is_bad(epoch.epoch)):
+            run.stop = self.stopped = True
+
+    def _is_bad(self, epoch: int) -> bool:
+        reached = [self.task.goodness(values[epoch]) for values in self.rivals if epoch in values]
+        if epoch < self.patient_until or len(reached) < FEWEST_RIVALS:
+            return False
+        return self.best < statistics.median(reached)
+
+
+def _run_trial(optuna: Any, study: Any, plan: TuningPlan, callbacks: Sequence[Callback]) -> int:
+    """Choose, train and report to the study; return the trial's number.
+
+    A trial's seeds depend on its position among those that did not fail: an interrupted search makes the same choices
+    as one that was not interrupted.
+    """
+    trial: Any = None
+    chosen: dict[str, Any] = {}
+    try:
+        trial = study.ask()
+        index = _place(study, trial.number)
+        study.sampler = optuna.samplers.TPESampler(seed=_seed(plan, "choice", index))
+        chosen = plan.space.suggest(trial)
+        state, score = _train(trial, chosen, plan, _seed(plan, "trial", index), callbacks)
+        study.tell(trial, score, state=getattr(optuna.trial.TrialState, state))
+    except BaseException as error:
+        if trial is None:
+            raise
+        # Even after an unexpected error, no trial may be left in the running state.
+        if isinstance(error, KeyboardInterrupt):
+            give_up(study, trial.number, chosen)
+        else:
+            study.tell(trial, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
+        raise
+    return int(trial.number)
+
+
+def _place(study: Any, number: int) -> int:
+    """The number that a trial would have if none before it had failed."""
+    failed = [t for t in study.get_trials(deepcopy=False) if t.state.name == "FAIL" and t.number < number]
+    return number - len(failed)
+
+
+def _train(
+    trial: Any, chosen: dict[str, Any], plan: TuningPlan, seed: int, callbacks: Sequence[Callback]
+) -> tuple[str, float | None]:
+    """The final state of the trial, and its score."""
+    choice = plan.space.choice(chosen)
+    if choice is None:
+        return "PRUNED", None  # too expensive for the share of the budget that it chose
+    start, pruning = time.perf_counter(), Pruning(trial, plan.task, plan.epochs)
+    told: list[Callback] = [pruning, *callbacks]
+    model, history = train(choice, plan.task, plan.split, epochs=plan.epochs, seed=seed, callbacks=told)
+    trial.set_user_attr("parameters", parameters_of(model))
+    trial.set_user_attr("epochs", len(history.epochs))
+    trial.set_user_attr("seconds", time.perf_counter() - start)
+    score = plan.task.score(history.best.val_loss, history.best.val_acc)
+    return ("PRUNED", None) if pruning.stopped or not math.isfinite(score) else ("COMPLETE", score)
+
+
+# -------------------------------------------------------------------------------------------------------------- verdict
+
+
+def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None, observer: Observer) -> Tuned:
+    """Train the best choice again and evaluate it on the test examples."""
+    found = results(study)
+    whole = {trial.number: trial for trial in found if trial.whole}
+    if not whole:
+        raise OptionError(f"a search must have at least one completed trial: none of {len(found)} is; try more trials")
+    best = whole[study.best_trial.number]
+    choice = plan.space.choice(best.chosen)
+    if choice is None:
+        raise FormatError(f"a completed trial must fit its budget: trial {best.number} does not: {dict(best.chosen)}")
+    epochs = epochs_for(len(plan.split.train), LONGER * plan.steps)
+    seed = _seed(plan, "best", _place(study, best.number))
+
+    def tell(run: Run) -> None:
+        observer(FINAL, len(run.history.epochs), epochs)
+
+    observer(FINAL, 0, epochs)
+    model, history = train(choice, plan.task, plan.split, epochs=epochs, seed=seed, callbacks=[tell])
+    before = study.user_attrs.get(TESTED, [])
+    if not isinstance(before, list):
+        raise FormatError(f"the choices that were evaluated must be a list of trials: got {before!r:.60}")
+    tested = [number for number in before if number != best.number] + [best.number]
+    study.set_user_attr(TESTED, tested)
+    if folder is not None:
+        save(model, folder / MODEL_FOLDER)
+    importance: dict[str, float] = {}
+    if len(whole) >= FEWEST_FOR_IMPORTANCE:
+        evaluator = optuna.importance.FanovaImportanceEvaluator(seed=plan.seed % 2**32)
+        importance = dict(optuna.importance.get_param_importances(study, evaluator=evaluator))
+    return Tuned(
+        name=study.study_name,
+        task=plan.task,
+        budget=plan.space.budget,
+        trials=found,
+        best=best,
+        preset=next((trial for trial in whole.values() if trial.chosen == plan.space.default()), None),
+        importance=importance,
+        model=model,
+        epochs=epochs,
+        val_score=plan.task.score(history.best.val_loss, history.best.val_acc),
+        test_score=plan.task.score(*evaluate(model, plan.split.test, plan.task.loss)),
+        val_examples=len(plan.split.val),
+        test_looks=len(tested),
+    )

@@ -1,0 +1,158 @@
+"""What `dendritree view` can open: a saved model, a folder of them, a run with kept models, or a demonstration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from dendritree.training.examples import Examples
+from ..data.split import DataSplit
+from ..data import load_dataset
+from ..data.builtin import PAPER
+from ..data.inputs import Inputs
+from dendritree.errors import DendritreeError, FormatError, OptionError, check_index
+from dendritree.models import create_model
+from dendritree.storage import load
+from dendritree.storage.epochs import EPOCH
+from dendritree.storage.folders import CONFIG_FILE
+from dendritree.training import FitConfig, fit
+from dendritree.wiring import Local
+from .estimators import exhibit_of_estimator
+from .page_examples import class_names, examples_of, exhibit_of
+from .exhibit import Exhibit, samples_of
+from .pixels import Pixels
+
+MOST_MODELS = 500
+DEMO: dict[str, dict[str, Any]] = {
+    "one neuron per digit": {"model": "mln", "branching": 4, "wiring": "morton", "repeats": 4},
+    "neurons on neurons": {
+        "model": "dendritic-network",
+        "hidden": [40],
+        "branching": [6, 4],
+        "wiring": Local(window=4),
+        "norm": "batch",
+        "readout": "dendritic",
+    },
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """The models that can be shown. Each is opened on first use and then cached.
+
+    >>> gallery = Gallery("none", ["a", "b"], lambda number: None)
+    >>> gallery[7]
+    Traceback (most recent call last):
+    dendritree.errors.OptionError: model must be one of 0 ... 1: got 7
+    """
+
+    title: str
+    names: Sequence[str]
+    opener: Callable[[int], Exhibit]
+
+    @property
+    def is_training(self) -> bool:
+        """Whether these are the epochs of one training run, which can be played."""
+        return len(self.names) > 1 and all(name.startswith(EPOCH) for name in self.names)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "opener", lru_cache(16)(self.opener))
+
+    def __getitem__(self, number: int) -> Exhibit:
+        return self.opener(check_index("model", number, len(self.names)))
+
+
+def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
+    """The models under a path: one that `save` or `dendritree fit` wrote, a folder of such, or a run with kept models.
+
+    Args:
+        path: the folder.
+        options: `image`, `data`, `target` and `normalized` of `exhibit_of`, for saved models; a run records them, and
+            `dendritree tune` writes them to a file next to the model.
+
+    >>> open_gallery("nowhere")
+    Traceback (most recent call last):
+    dendritree.errors.FormatError: there must be a model (config.json) or a run (trials.sqlite) to view: none in nowhere
+    """
+    from ..studies.engine.store import STORE_FILE
+
+    folder = Path(path)
+    if (folder / STORE_FILE).is_file():
+        given = ", ".join(name for name, value in options.items() if value is not None)
+        if given:
+            raise OptionError(f"a run has the settings of its models: got {given}")
+        return _run_gallery(folder)
+    folders = [folder]
+    if not (folder / CONFIG_FILE).is_file():
+        folders = sorted(found.parent for found in folder.rglob(CONFIG_FILE))[:MOST_MODELS]
+    if not folders:
+        raise FormatError(f"there must be a model ({CONFIG_FILE}) or a run ({STORE_FILE}) to view: none in {folder}")
+    names = [str(each.relative_to(folder)) if each != folder else Path(folder).resolve().name for each in folders]
+
+    def opened(number: int) -> Exhibit:
+        place = folders[number].resolve()
+        model = load(place)
+        if not isinstance(model, nn.Module):
+            return exhibit_of_estimator(names[number], model, **options)
+        inputs = Inputs.read(place) or Inputs.read(place.parent)
+        return exhibit_of(names[number], model, inputs=inputs, **options)
+
+    return Gallery(Path(folder).resolve().name, names, opened)
+
+
+def _run_gallery(folder: Path) -> Gallery:
+    from ..studies.engine.export_files import kept_model
+    from ..studies.engine.store import RunStore
+    from ..studies.paper.reproduction import records_of
+
+    with RunStore.open_for_reading(folder) as store:
+        kept = [record for record in records_of(store, with_weights=True) if record.weights is not None]
+    if not kept:
+        raise FormatError(f"a run must have kept models to be viewed: none in {folder}")
+    kept.sort(key=lambda record: (not record.row.dendritic, record.row.task != "multiclass", record.row.table))
+    names = [f"{each.row.task}: {each.row.model}, p={each.row.dropout:g}, {each.protocol}" for each in kept]
+
+    def opened(number: int) -> Exhibit:
+        record, samples = kept[number], []
+        model, classes = kept_model(record.as_trial()), class_names(record.dataset)
+        pixels = Pixels((1, 28, 28), PAPER, side=32, as_image=hasattr(model, "input_shape"))
+        notes = [f"Trained on {record.dataset}; validation accuracy {record.at_best('val_acc'):.1%}."]
+        try:
+            samples = samples_of(examples_of(record.dataset)[0], classes)
+        except DendritreeError as error:
+            notes.append(f"No samples: {error}")
+        return Exhibit(names[number], model, pixels, classes, samples, notes=notes)
+
+    return Gallery(Path(folder).resolve().name, names, opened)
+
+
+def demo_gallery(epochs: int = 12) -> Gallery:
+    """Two small models, trained on scikit-learn's digits when they are opened: a few seconds on an idle core."""
+    split = _with_shifts(load_dataset("digits"))
+    return Gallery("demonstration", list(DEMO), partial(_demo, split, epochs))
+
+
+def _demo(split: DataSplit, epochs: int, number: int) -> Exhibit:
+    """Train one of the two models. Torch's random state is not changed."""
+    name = list(DEMO)[number]
+    options = dict(DEMO[name])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = create_model(str(options.pop("model")), in_features=64, out_features=10, output="logits", **options)
+        fit(model, split, FitConfig(epochs=epochs, lr=0.03, schedule="one-cycle"))
+    return exhibit_of(name, model, data="digits", normalized=False)
+
+
+def _with_shifts(split: DataSplit) -> DataSplit:
+    """Add the training images shifted by one pixel to the left and right, as drawings may be."""
+    images = F.pad(split.train.x.reshape(-1, 8, 8), (1, 1))
+    x = torch.cat([images[:, :, shift : shift + 8].reshape(-1, 64) for shift in (1, 0, 2)])
+    return replace(split, train=Examples(x, split.train.y.repeat(3)))

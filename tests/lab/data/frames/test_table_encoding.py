@@ -1,0 +1,190 @@
+"""Columns as numbers, counted by hand; and back from JSON."""
+
+import datetime
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from table_cases import houses
+
+from dendritree_lab.data.tables import TableEncoding
+from dendritree_lab.data.tables.columns import MOST_CATEGORIES, TableColumn, learn_column
+from dendritree.errors import FormatError, OptionError
+
+
+def column(values, name="c"):
+    return pd.Series(values, name=name)
+
+
+def inputs():
+    return houses().drop(columns=["price", "dear"])
+
+
+def test_every_kind_of_column_is_known():
+    encoding = TableEncoding.learn(inputs())
+    assert {each.name: each.kind for each in encoding.columns} == {
+        "rooms": "number",
+        "town": "category",
+        "built": "date",
+        "garden": "category",
+    }
+    assert dict(encoding.left_out) == {
+        "id": "counts the rows",
+        "owner": "has a different string in nearly every row, like names and identifiers",
+        "country": "has only one value",
+    }
+
+
+def test_cells_become_the_numbers_one_expects():
+    encoding = TableEncoding.learn(inputs())
+    encoded = encoding.encode(inputs())
+    table = dict(zip(encoding.features, encoded.x.T, strict=True))
+    frame = inputs()
+    assert encoded.unknown == {}
+    median = np.median([rooms for rooms in frame["rooms"] if rooms == rooms])
+    for row in range(len(frame)):
+        missing = row == 3
+        assert table["rooms"][row] == (median if missing else frame["rooms"][row])
+        assert table["rooms is missing"][row] == missing
+        assert table["town is missing"][row] == (row == 5)
+        for town in ("Delft", "Gouda", "Leiden"):
+            assert table[f"town={town}"][row] == (frame["town"][row] == town)
+        assert table["garden=True"][row] == bool(frame["garden"][row])
+        day = datetime.date.fromisoformat(frame["built"][row])
+        assert table["built: day"][row] == (day - datetime.date(1970, 1, 1)).days
+        assert (table["built: month"][row], table["built: weekday"][row]) == (day.month, day.weekday())
+
+
+def test_unseen_cells_count_as_missing_and_are_counted():
+    encoding = TableEncoding.learn(inputs())
+    fresh = inputs().iloc[:4].assign(town=["Utrecht", "Utrecht", "Delft", "Assen"], rooms=["many", "2", "3", None])
+    encoded = encoding.encode(fresh)
+    assert encoded.unknown == {"town": {"Utrecht": 2, "Assen": 1}, "rooms": {"many": 1}}
+    table = dict(zip(encoding.features, encoded.x.T, strict=True))
+    assert table["town is missing"].tolist() == [1, 1, 0, 1]
+    assert table["rooms is missing"].tolist() == [1, 0, 0, 1]
+    assert next(iter(encoded.notices())) == (
+        "column 'rooms': 1 row holds what the model has not seen, taken as missing ('many')"
+    )
+
+
+def test_columns_in_another_order_and_more_of_them_do_not_matter():
+    encoding = TableEncoding.learn(inputs())
+    shuffled = inputs()[sorted(inputs().columns)].assign(more=1)
+    np.testing.assert_array_equal(encoding.encode(shuffled).x, encoding.encode(inputs()).x)
+    with pytest.raises(OptionError, match="all columns that the model reads: it lacks 'rooms', 'town'"):
+        encoding.encode(inputs().drop(columns=["rooms", "town"]))
+
+
+def test_types_of_parquet_and_csv_give_the_same_numbers():
+    frame = inputs()
+    encoding = TableEncoding.learn(frame)
+    typed = frame.assign(
+        built=pd.to_datetime(frame["built"]),
+        town=frame["town"].astype("category"),
+        rooms=frame["rooms"].astype("Int64"),
+        garden=frame["garden"].astype("boolean"),
+    )
+    np.testing.assert_array_equal(encoding.encode(typed).x, encoding.encode(frame).x)
+    assert TableEncoding.learn(typed) == encoding
+
+
+def test_rare_categories_share_an_input():
+    texts = [f"t{place:02}" for place in range(MOST_CATEGORIES + 5)]
+    cells = column(texts * 3 + texts[:MOST_CATEGORIES])
+    learned = learn_column(cells)
+    assert (len(learned.categories), len(learned.rare)) == (MOST_CATEGORIES, 5)
+    wide, unknown = learned.encode(column(["t00", "t34", "new"]))
+    assert wide.sum(1).tolist() == [1, 1, 0]
+    assert wide[1, -1] == 1
+    assert unknown == {"new": 1}
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ([None, None], "is empty"),
+        ([1, 1, 1], "has only one value"),
+        (list(range(5, 40)), "counts the rows"),
+        ([np.inf, -np.inf, np.inf], "has no finite number"),
+    ],
+)
+def test_columns_that_say_nothing_are_left_out(values, why):
+    assert learn_column(column(values)) == why
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, None, 1], "number"),  # whether it is there says something
+        (list(range(5, 20)), "number"),  # too short to be sure that it counts rows
+        ([1.5, 2.5, np.inf], "number"),
+        ([True, False], "category"),
+        (["2020-01-02", "2021-02-03T10:00:00"], "date"),
+        (["2020-01-02", "soon"], "category"),
+        ([1, "a", 2.0], "category"),
+    ],
+)
+def test_the_kind_of_a_column(values, kind):
+    assert learn_column(column(values)).kind == kind
+
+
+@pytest.mark.parametrize("bad", [None, "unknown"])
+@pytest.mark.parametrize("shown", ["{:.2f}", " {:,.2f} ", "{:g}"])
+def test_numbers_as_texts_are_numbers_and_a_few_other_cells_are_missing(shown, bad):
+    numbers = np.random.default_rng(0).normal(scale=5000, size=40)
+    texts = [shown.format(number) for number in numbers]
+    want = np.array([float(text.replace(",", "")) for text in texts])
+    if bad:
+        texts[7] = bad
+    learned = learn_column(column(texts))
+    assert (learned.kind, learned.missing) == ("number", bad is not None)
+    wide, unknown = learned.encode(column(texts))
+    keep = np.arange(40) != 7
+    np.testing.assert_array_equal(wide[keep, 0], want[keep])
+    assert unknown == ({"unknown": 1} if bad else {})
+    if bad:
+        assert wide[7].tolist() == [learned.fill, 1.0]
+        assert learned.fill == np.median(want[keep])
+
+
+def test_texts_that_are_half_numbers_are_left_out_with_their_number():
+    mixed = [f"{place / 4}" if place % 2 else f"item {place}" for place in range(100)]
+    assert learn_column(column(mixed)) == (
+        "has a different string in nearly every row, like names and identifiers (50 of 100 cells are numbers)"
+    )
+
+
+def test_number_texts_that_are_said_to_be_categories_are():
+    assert learn_column(column(pd.Categorical(["1", "2", "3"] * 10))).kind == "category"
+    assert learn_column(column([True, False, None] * 10)).kind == "category"
+
+
+def test_whole_numbers_are_the_same_text_whatever_their_type():
+    learned = learn_column(column([1, "a", 2]))
+    assert learned.encode(column([1.0, 2.0, np.nan]))[1] == {}
+    assert learned.encode(column([1.0, 2.0, np.nan]))[0].sum() == 2
+
+
+def test_json_keeps_an_encoding():
+    encoding = TableEncoding.learn(inputs())
+    assert TableEncoding.from_dict(json.loads(json.dumps(encoding.as_dict()))) == encoding
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"columns": [{}], "left_out": []}, {"columns": [{"name": "a"}], "left_out": []}]
+)
+def test_json_that_is_not_an_encoding_is_rejected(values):
+    with pytest.raises(FormatError, match="column"):
+        TableEncoding.from_dict(values)
+
+
+def test_a_table_must_have_a_column_to_learn_from():
+    with pytest.raises(OptionError, match="a table must have a column to learn from besides its target: found none"):
+        TableEncoding.learn(pd.DataFrame({"country": ["NL"] * 3}))
+
+
+def test_a_column_has_a_known_kind():
+    with pytest.raises(OptionError, match="kind must be one of 'number', 'category', 'date': got 'text'"):
+        TableColumn("a", "text")

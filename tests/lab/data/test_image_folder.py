@@ -1,0 +1,152 @@
+"""Folders of images, one per class."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from own_data import blobs, write_images, write_pets
+from PIL import Image
+
+from dendritree_lab.data import load_dataset
+from dendritree.errors import FormatError, OptionError
+
+
+def test_gray_images_of_one_size_keep_it_and_every_pixel(tmp_path):
+    x, y = blobs(40, (8, 6))
+    split = load_dataset(write_images(tmp_path / "pets", x, y, ("cat", "dog")))
+    assert (split.name, split.image_shape, split.classes) == ("pets", (1, 8, 6), ("cat", "dog"))
+    assert split.notes == (
+        "24 examples to train on, 8 for validation and 8 for the test, cut at random with seed 0",
+        "images of 8 x 6 pixels, gray",
+    )
+    expected = x.reshape(40, -1).astype(np.float32) / np.float32(255)
+    rows = {row.tobytes(): label for row, label in zip(expected, y, strict=True)}
+    for part in split.parts:
+        assert all(rows[row.numpy().tobytes()] == label for row, label in zip(part.x, part.y, strict=True))
+
+
+def test_train_and_test_folders_are_kept_apart(tmp_path):
+    write_pets(tmp_path / "train", 30)
+    write_pets(tmp_path / "test", 10)
+    split = load_dataset(str(tmp_path))
+    assert [len(part) for part in split.parts] == [24, 6, 10]
+    assert split.classes == ("cat", "dog")
+
+
+def test_color_is_found_in_the_pixels_and_kept_channel_by_channel(tmp_path):
+    gray, y = blobs(20)
+    color = np.stack([gray, gray // 2, 255 - gray], axis=-1)
+    split = load_dataset(write_images(tmp_path / "color", color, y, "ab"))
+    assert split.image_shape == (3, 8, 8)
+    red, green, blue = split.train.x.reshape(-1, 3, 64).unbind(1)
+    assert torch.allclose(red + blue, torch.ones(1))
+    assert torch.allclose(green, red / 2, atol=1 / 255)
+    assert load_dataset(write_images(tmp_path / "gray", gray, y, "ab", mode="RGB")).image_shape == (1, 8, 8)
+    assert load_dataset(tmp_path / "color", image=(1, 8, 8)).image_shape == (1, 8, 8)
+    assert load_dataset(tmp_path / "gray", image=(3, 4, 4)).image_shape == (3, 4, 4)
+
+
+def test_sizes_that_differ_are_resized_and_it_is_said(tmp_path):
+    write_pets(tmp_path, 20, size=(8, 8))
+    write_images(tmp_path, *blobs(3, (12, 16)), ("cat", "dog"), ending=".jpg")
+    split = load_dataset(tmp_path)
+    assert split.image_shape == (1, 32, 32)
+    assert split.notes[1] == "images of 32 x 32 pixels, gray, resized from 8 x 8 to 12 x 16"
+    assert load_dataset(tmp_path, image=(1, 10, 12)).image_shape == (1, 10, 12)
+
+
+def test_large_photographs_are_made_small_and_bright_stays_bright(tmp_path):
+    split = load_dataset(write_pets(tmp_path, 10, size=(100, 100), ending=".jpeg"))
+    assert split.image_shape == (1, 32, 32)
+    left = split.train.x.reshape(-1, 32, 32)[:, :, :16].mean((1, 2))
+    assert (left[split.train.y == 0] > 0.6).all()
+    assert (left[split.train.y == 1] < 0.2).all()
+
+
+def test_transparency_palettes_16_bits_and_turned_photographs(tmp_path):
+    write_pets(tmp_path, 20)
+    clear = np.zeros((8, 8, 4), np.uint8)
+    Image.fromarray(clear).save(tmp_path / "cat" / "z-clear.png")
+    Image.fromarray(np.full((8, 8), 200, np.uint8)).convert("P").save(tmp_path / "cat" / "z-palette.png")
+    Image.fromarray(np.full((8, 8), 0x8000, np.uint16)).save(tmp_path / "dog" / "z-deep.png")
+    split = load_dataset(tmp_path)
+    means = {round(float(row.mean()), 3) for part in split.parts for row in part.x}
+    assert {1.0, round(200 / 255, 3), round(0x80 / 255, 3)} <= means
+    turned = Image.fromarray(np.zeros((6, 10), np.uint8))
+    exif = turned.getexif()
+    exif[0x0112] = 6
+    for name in ("cat", "dog"):
+        for number in range(3):
+            (tmp_path / "phone" / name).mkdir(parents=True, exist_ok=True)
+            turned.save(tmp_path / "phone" / name / f"{number}.jpg", exif=exif)
+    assert load_dataset(tmp_path / "phone").image_shape == (1, 10, 6)
+
+
+# ------------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("damage", ["cut", "text", "empty", "header"])
+def test_an_image_that_cannot_be_read_is_named(tmp_path, damage):
+    write_pets(tmp_path, 20)
+    bad = tmp_path / "dog" / "0003.png"
+    content = bad.read_bytes()
+    damaged = {"cut": content[:-30], "text": b"not an image", "empty": b"", "header": content[:20]}
+    bad.write_bytes(damaged[damage])
+    with pytest.raises(FormatError, match=r"an image must be a whole PNG or JPEG file: .*dog/0003\.png \(") as caught:
+        load_dataset(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing"])
+def test_an_image_that_is_not_a_file_is_named_and_not_waited_for(tmp_path, kind):
+    write_pets(tmp_path, 20)
+    bad = tmp_path / "dog" / "0003.png"
+    bad.unlink()
+    {"pipe": os.mkfifo, "folder": os.mkdir, "link to nothing": lambda path: path.symlink_to("nowhere")}[kind](bad)
+    with pytest.raises(FormatError, match=r"an image must be a whole PNG or JPEG file: .*dog/0003\.png is not a file"):
+        load_dataset(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["orientation", "end"])
+def test_photographs_with_damaged_metadata_are_read_without_a_warning(tmp_path, damage):
+    """Any warning would be an error here."""
+    write_pets(tmp_path, 20, ending=".jpg")
+    wanted = load_dataset(tmp_path)
+    exif = Image.Exif()
+    exif[0x010E], exif[0x0112] = "a photograph", 1
+    number, text = b"\x01\x12\x00\x03", b"\x01\x12\x00\x02"  # the orientation and its type
+    packed = exif.tobytes()
+    assert number in packed
+    packed = packed.replace(number, text) if damage == "orientation" else packed[:-9]
+    for path in (tmp_path / "dog").iterdir():
+        Image.open(path).save(path, quality="keep", exif=packed)
+    found = load_dataset(tmp_path)
+    assert torch.equal(found.train.x, wanted.train.x)
+
+
+def test_folders_that_are_not_classes_are_told_what_is_missing(tmp_path):
+    write_pets(tmp_path / "pets", 20)
+    (tmp_path / "pets" / ".thumbnails").mkdir()
+    load_dataset(tmp_path / "pets")
+    (tmp_path / "pets" / "bird").mkdir()
+    (tmp_path / "pets" / "bird" / "notes.txt").touch()
+    with pytest.raises(FormatError, match=r"every class must have PNG or JPEG images: there are none in .*pets/bird$"):
+        load_dataset(tmp_path / "pets")
+    with pytest.raises(FormatError, match=r"at least two classes, one folder each: .* has only 'pets'$"):
+        load_dataset(tmp_path)
+    with pytest.raises(FormatError, match=r"images must be in one folder per class: .*cat has no folders$"):
+        load_dataset(tmp_path / "pets" / "cat")
+
+
+def test_a_class_without_training_images_or_with_too_few_is_named(tmp_path):
+    write_pets(tmp_path / "train", 20)
+    write_pets(tmp_path / "test", 6)
+    (tmp_path / "test" / "cat").rename(tmp_path / "test" / "bird")
+    with pytest.raises(FormatError, match=r"every class must be in .*train: .*test also has 'bird'$"):
+        load_dataset(tmp_path)
+    write_pets(tmp_path / "few", 5)
+    with pytest.raises(OptionError, match=r"at least 3 examples to train, validate and test with: 'dog' has 2$"):
+        load_dataset(tmp_path / "few")
+    with pytest.raises(OptionError, match=r"images have 1 channel \(gray\) or 3 \(color\): got 2"):
+        load_dataset(tmp_path / "few", image=(2, 8, 8))

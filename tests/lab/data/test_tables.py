@@ -1,0 +1,102 @@
+"""Adult and California housing, from small files whose splits can be worked out by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from dendritree_lab.data.tables.published import split_adult, split_california
+
+CLASSES = ["Private", "?", "State-gov"]
+
+
+def adult_line(i, end=""):
+    work, sex = CLASSES[i % 3], ["Male", "Female"][i % 2]
+    answer = ">50K" if i % 4 == 0 else "<=50K"
+    person = f"{20 + i}, {work}, {1000 * i}, HS-grad, 9, Divorced, Sales, Wife, White, {sex}, {i**2}, 0, 40, Peru"
+    return f"{person}, {answer}{end}"
+
+
+TRAIN = "".join(f"{adult_line(i)}\n" for i in range(25)) + "\n"
+TEST = "|1x3 Cross validator\n" + "".join(f"{adult_line(i, '.')}\n" for i in range(100, 107)) + "\n"
+
+
+@pytest.fixture(scope="module")
+def adult():
+    return split_adult(TRAIN.encode(), TEST.encode())
+
+
+@pytest.fixture(scope="module")
+def adult_people():
+    """Which person of the files is which row of a part."""
+    order = np.random.default_rng(0).permutation(25)
+    return {"train": order[5:].tolist(), "val": order[:5].tolist(), "test": list(range(100, 107))}
+
+
+def test_adult_columns_are_named_in_the_order_of_the_file_with_sorted_categories(adult):
+    assert adult.features == (
+        "age",
+        "workclass=?",
+        "workclass=Private",
+        "workclass=State-gov",
+        "fnlwgt",
+        "education=HS-grad",
+        "education-num",
+        "marital-status=Divorced",
+        "occupation=Sales",
+        "relationship=Wife",
+        "race=White",
+        "sex=Female",
+        "sex=Male",
+        "capital-gain",
+        "capital-loss",
+        "hours-per-week",
+        "native-country=Peru",
+    )
+
+
+@pytest.mark.parametrize("part", ["train", "val", "test"])
+def test_adult_answers_and_categories_stay_with_their_person(adult, adult_people, part):
+    examples = getattr(adult, part)
+    assert (examples.x.dtype, examples.y.dtype) == (torch.float32, torch.int64)
+    assert examples.y.tolist() == [int(i % 4 == 0) for i in adult_people[part]]
+    for column, category in enumerate(["?", "Private", "State-gov"], start=1):
+        assert examples.x[:, column].tolist() == [float(CLASSES[i % 3] == category) for i in adult_people[part]]
+
+
+@pytest.mark.parametrize("part", ["train", "val", "test"])
+@pytest.mark.parametrize(("column", "value"), [("age", lambda i: 20 + i), ("capital-gain", lambda i: i**2)])
+def test_adult_numbers_are_standardised_by_the_part_that_is_trained_on(adult, adult_people, part, column, value):
+    trained_on = [value(i) for i in adult_people["train"]]
+    mean = sum(trained_on) / len(trained_on)
+    sd = (sum((number - mean) ** 2 for number in trained_on) / len(trained_on)) ** 0.5
+    expected = [(value(i) - mean) / sd for i in adult_people[part]]
+    assert getattr(adult, part).x[:, adult.features.index(column)].tolist() == pytest.approx(
+        expected, rel=1e-5, abs=1e-6
+    )
+
+
+def test_a_constant_column_of_adult_is_zero(adult):
+    assert not adult.train.x[:, adult.features.index("hours-per-week")].any()
+
+
+def test_a_category_of_the_test_file_alone_has_its_column():
+    split = split_adult(TRAIN.encode(), TEST.replace("Peru", "Cuba", 1).encode())
+    column = split.features.index("native-country=Cuba")
+    assert [part.x[:, column].sum().item() for part in (split.train, split.val, split.test)] == [0, 0, 1]
+
+
+# -------------------------------------------------------------------------------------------------------- California
+
+
+def test_california_is_cut_in_fifths_with_its_columns_as_they_are():
+    names = ["longitude", "latitude", "age", "rooms", "bedrooms", "population", "households", "income"]
+    rows = [[i + column / 8 for column in range(8)] + [50_000.0 * i] for i in range(12)]
+    text = "\n".join([",".join([*names, "value"]), *(",".join(f"{number:f}" for number in row) for row in rows)]) + "\n"
+    split = split_california(text.encode())
+    assert split.features == tuple(names)
+    order = np.random.default_rng(0).permutation(12).tolist()
+    for part, chosen in (("val", order[:2]), ("test", order[2:4]), ("train", order[4:])):
+        examples = getattr(split, part)
+        assert (examples.x.dtype, examples.y.dtype) == (torch.float32, torch.float32)
+        assert examples.x.tolist() == [rows[i][:8] for i in chosen]  # eighths are exact
+        assert examples.y.tolist() == [i / 2 for i in chosen]

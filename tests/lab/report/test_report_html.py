@@ -1,0 +1,93 @@
+"""The page as text: nothing from outside, everything escaped, an anchor for each table."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
+
+from dendritree_lab.report import Report
+from dendritree_lab.report.html import html_page
+from dendritree_lab.report.layout import Column, Group, Section
+from dendritree_lab.studies.paper.expected import read_expected
+from dendritree_lab.studies.paper.paper_report import build_report
+
+VOID = {"meta", "link", "br", "path", "use", "rect", "circle"}
+
+
+class Outline(HTMLParser):
+    """Tags, ids and links; complains about tags that do not close."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.ids, self.links, self.tags, self._open = [], [], [], []
+        self.feed(page)
+        assert self._open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.ids += [value for name, value in attributes if name == "id"]
+        self.links += [value for name, value in attributes if name in ("href", "src", "xlink:href")]
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self._open.pop()
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def report():
+    records = made_up_records(TABLES[2:4], trials=2, epochs=4, dropouts=(0.0, 0.3))
+    return build_report(records, {"torch": "2.6.0"}, read_expected(EXPECTED_FILE), MATCHES)
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return html_page(report)
+
+
+def test_the_page_is_well_formed_and_ids_are_unique(page):
+    outline = Outline(page)
+    assert len(outline.ids) == len(set(outline.ids))
+    inner = [link.removeprefix("#") for link in outline.links if link.startswith("#")]
+    assert set(inner) <= set(outline.ids)
+
+
+def test_the_page_refers_to_nothing_outside(page):
+    outline = Outline(page)
+    assert {link for link in outline.links if not link.startswith("#")} == {"data:,"}
+    assert not re.search(r"https?:|@import|url\((?!#)", page)
+    assert not {tag for tag, _ in outline.tags} & {"img", "iframe", "object", "embed"}
+
+
+def test_every_table_and_chart_has_an_anchor(report, page):
+    ids = set(Outline(page).ids)
+    for section in report.sections:
+        names = [section.name, *(group.name for group in section.groups), *(chart.name for chart in section.charts)]
+        assert set(names) <= ids
+
+
+def test_what_looks_like_html_is_text():
+    nasty = '<script>alert("x")</script> & $title'
+    section = Section(
+        "s", nasty, nasty, (Column("a", nasty), Column("b", nasty)), (Group("g", nasty, ((nasty,) * 2,)),)
+    )
+    page = html_page(Report(nasty, (nasty,), (section,), ((nasty, nasty),)))
+    assert page.count("<script>") == 1  # our own
+    assert page.count("&lt;script&gt;") >= 9
+    Outline(page)
+
+
+def test_badges_say_what_they_mean_in_words_and_colour():
+    words = ("holds", "does not hold", "undecided", "not run", None)
+    columns = (Column("claim", "claim"), Column("verdict", "verdict", "badge"))
+    rows = tuple(("A claim", word) for word in words)
+    page = html_page(Report("R", (), (Section("s", "S", "", columns, (Group("g", "", rows),)),)))
+    found = re.findall(r'<span class="badge (\w+)">([^<]+)</span>', page)
+    assert found == [("good", "holds"), ("bad", "does not hold"), ("open", "undecided"), ("plain", "not run")]

@@ -1,0 +1,32 @@
+"""Training of a choice: the user's own units, whatever they are."""
+
+import numpy as np
+import pytest
+
+from dendritree_lab.studies.engine.configuration import Choice, train
+from dendritree_lab.studies.engine.task import Task
+from dendritree.training import evaluate
+
+
+def houses():
+    """Prices in dollars, almost linear in four columns."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(500, 4)).astype(np.float32)
+    return x, (300_000 + 50_000 * x[:, 0] + 10_000 * x[:, 1]).astype(np.float32)
+
+
+@pytest.mark.parametrize("make", [Task.named, lambda data: Task.of(Task.named(data).load())], ids=["compare", "tune"])
+@pytest.mark.parametrize("network", ["dendritic-network", "dense-network", "perceptrons"])
+def test_quantities_may_have_any_unit(network, make):
+    task = make(houses())
+    hidden = {} if network == "perceptrons" else {"hidden": [8], "norm": "batch"}
+    fan_in = {"fan_in": 4} if network == "dendritic-network" else {}
+    choice = Choice(network, {"in_features": 4, "out_features": 1, "output": "logits"} | hidden | fan_in, 0.05)
+    split = Task.named(houses()).load()
+    model, history = train(choice, task, split, epochs=60, seed=0)
+    guessed = split.test.y.double().std().item()
+    rmse = task.score(*evaluate(model, split.test, task.loss))
+    assert rmse < 0.3 * guessed
+    best = evaluate(model, split.val, task.loss)[0]
+    assert history.best.val_loss == pytest.approx(best, rel=1e-3)
+    assert task.score(history.best.val_loss, float("nan")) == pytest.approx(best**0.5, rel=1e-3)

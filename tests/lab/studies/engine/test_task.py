@@ -1,0 +1,171 @@
+"""What models are compared on: names, losses and scores, epochs, and the examples as every model gets them."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dendritree_lab.data import load_dataset
+from dendritree.errors import OptionError, ShapeError
+from dendritree.models.sizing import parse_count
+from dendritree_lab.studies.engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task, epochs_for
+from dendritree_lab.studies.fair.comparison_plan import BUDGETS
+
+# ------------------------------------------------------------------------------------------------------------- names
+
+
+@given(st.sampled_from(list(BUDGETS)), st.none() | st.integers(1, 10**9))
+def test_a_task_is_read_back_from_its_name(dataset, examples):
+    name = dataset if examples is None else f"{dataset}:{examples}"
+    task = Task.parse(name)
+    assert (task.name, task.dataset, task.examples) == (name, dataset, examples)
+
+
+RULE = "a task must be a data set, or one and a number of examples, as mnist:128: got "
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mnist:many", RULE + "'mnist:many'"),
+        ("mnist:12.5", RULE + "'mnist:12.5'"),
+        ("mnist:-5", RULE + "'mnist:-5'"),
+        ("mnist:1e3", RULE + "'mnist:1e3'"),
+        ("mnist: 5", RULE + "'mnist: 5'"),
+        ("mnist:5:6", RULE + "'mnist:5:6'"),
+        ("mnist:", RULE + "'mnist:'"),
+        ("mnist:\u00b2", RULE),  # a digit to some, a number to none
+        ("mnist:0", "examples must be an integer of at least 1: got 0"),
+        ("", "data set must be one of 'mnist', .*: got ''"),
+        (":128", "data set must be one of 'mnist', .*: got ''"),
+        ("mnits:128", r"data set must be one of .*: got 'mnits'; did you mean 'mnist'\?"),
+    ],
+    ids=repr,
+)
+def test_a_task_that_cannot_be_is_refused_by_its_rule(text, message):
+    with pytest.raises(OptionError, match=message):
+        Task.parse(text)
+
+
+def test_more_digits_than_python_reads_are_refused_like_any_other():
+    with pytest.raises((OptionError, ShapeError), match="must be"):
+        Task.parse("mnist:" + "9" * 5000)
+
+
+def test_budgets_of_every_task_can_be_read_and_grow():
+    for text in BUDGETS.values():
+        budgets = [parse_count("budget", word) for word in text.split()]
+        assert budgets == sorted(set(budgets))
+
+
+# ------------------------------------------------------------------------------------------------ outputs and scores
+
+TEN, HUNDRED, YES_OR_NO, NUMBER = (
+    (10, "cross-entropy", "accuracy"),
+    (100, "cross-entropy", "accuracy"),
+    (1, "binary-logits", "accuracy"),
+    (1, "squared-error", "rmse"),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "expected"),
+    [
+        ("mnist", (1, 28, 28), TEN),
+        ("fashion-mnist", (1, 28, 28), TEN),
+        ("mnist-pairs", (1, 28, 56), HUNDRED),
+        ("fashion-pairs", (1, 28, 56), HUNDRED),
+        ("digits", (1, 8, 8), TEN),
+        ("adult", None, YES_OR_NO),
+        ("california-housing", None, NUMBER),
+    ],
+)
+@pytest.mark.parametrize("examples", [None, 128])
+def test_outputs_loss_and_metric_are_those_of_the_data(name, shape, expected, examples):
+    task = Task.parse(name if examples is None else f"{name}:{examples}")
+    assert (task.out_features, task.loss, task.metric) == expected
+    assert task.image_shape == shape
+
+
+def test_the_score_is_the_accuracy_or_the_root_of_the_mean_squared_error():
+    assert Task.parse("adult").score(0.25, 0.875) == 0.875
+    assert Task.parse("california-housing").score(0.49, math.nan) == pytest.approx(0.7)
+    assert math.isnan(Task.parse("adult").score(math.nan, 0.1))  # a model that diverged is right by chance alone
+
+
+def test_of_scores_more_is_better_of_errors_less_and_nan_is_worst():
+    assert (
+        Task.parse("adult").goodness(0.9) > Task.parse("adult").goodness(0.8) > Task.parse("adult").goodness(math.nan)
+    )
+    houses = Task.parse("california-housing")
+    assert houses.goodness(0.5) > houses.goodness(0.7) > houses.goodness(math.inf) >= houses.goodness(math.nan)
+
+
+@given(st.integers(1, 100_000), st.integers(1, 50_000))
+def test_epochs_make_about_the_steps_asked_for(examples, steps):
+    epochs = epochs_for(examples, steps)
+    per_epoch = len(range(0, examples, BATCH_SIZE))
+    assert FEWEST_EPOCHS <= epochs <= MOST_EPOCHS
+    if epochs > FEWEST_EPOCHS:
+        assert (epochs - 1) * per_epoch < steps  # one less would be too few
+    if epochs < MOST_EPOCHS:
+        assert epochs * per_epoch >= steps
+
+
+# ---------------------------------------------------------------------------------------------------------- examples
+
+
+def test_pixels_have_the_paper_s_mean_and_deviation():
+    plain, split = load_dataset("digits"), Task.parse("digits").load()
+    for part, before in zip((split.train, split.val, split.test), (plain.train, plain.val, plain.test), strict=True):
+        np.testing.assert_allclose(part.x.numpy(), (before.x.numpy() - 0.1307) / 0.3081, rtol=1e-5, atol=1e-6)
+        assert torch.equal(part.y, before.y)
+
+
+def test_few_examples_are_some_of_all_and_the_other_parts_stay():
+    whole, few, fewer = (Task.parse(name).load() for name in ("digits", "digits:200", "digits:128"))
+    rows = {tuple(x.tolist()): int(y) for x, y in zip(whole.train.x, whole.train.y, strict=True)}
+    assert (len(few.train), len(fewer.train)) == (200, 128)
+    for split in (few, fewer):
+        assert all(rows[tuple(x.tolist())] == y for x, y in zip(split.train.x, split.train.y.tolist(), strict=True))
+        for part, all_of_it in ((split.val, whole.val), (split.test, whole.test)):
+            assert torch.equal(part.x, all_of_it.x)
+            assert torch.equal(part.y, all_of_it.y)
+    assert {tuple(x.tolist()) for x in fewer.train.x} <= {tuple(x.tolist()) for x in few.train.x}
+
+
+def test_more_examples_than_there_are_is_refused_with_their_number():
+    with pytest.raises(ShapeError, match="1197 training examples: got 1198"):
+        Task.parse("digits:1198").load()
+    assert len(Task.parse("digits:1197").load().train) == 1197
+
+
+@pytest.mark.parametrize("examples", [None, 500])
+def test_columns_of_a_table_are_scaled_by_the_training_examples_alone(examples, real_data):
+    real_data("california-housing")
+    task = Task.parse("california-housing" if examples is None else f"california-housing:{examples}")
+    split, plain = task.load(), load_dataset("california-housing")
+    if examples is not None:  # which ones: as the data's own function says, tested with it
+        chosen = np.sort(np.random.default_rng(0).permutation(len(plain.train))[:examples])
+    else:
+        chosen = np.arange(len(plain.train))
+    train = plain.train.x.numpy()[chosen].astype(np.float64)
+    mean, sd = train.mean(0), train.std(0, ddof=1)
+    assert len(split.train) == len(train)
+    np.testing.assert_array_equal(split.train.y.numpy(), plain.train.y.numpy()[chosen])
+    for part, before in ((split.train, train), (split.val, plain.val.x.numpy()), (split.test, plain.test.x.numpy())):
+        np.testing.assert_allclose(part.x.numpy(), np.clip((before - mean) / sd, -CLIP, CLIP), rtol=2e-3, atol=2e-3)
+    assert split.test.x.abs().max() == CLIP  # of which there are some
+    assert torch.equal(split.test.y, plain.test.y)
+
+
+def test_a_column_that_never_changes_is_no_division_by_nothing(real_data):
+    real_data("adult")
+    split = Task.parse("adult:100").load()  # a hundred people have not every country
+    assert (split.train.x.std(0) == 0).any()
+    for part in (split.train, split.val, split.test):
+        assert part.x.isfinite().all()
+        assert part.x.abs().max() <= CLIP

@@ -1,0 +1,226 @@
+"""What a comparison consists of: its cells, the choices drawn for each, and the choice that validation makes."""
+
+import functools
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+import torch
+from compare_cases import SMALL, made_trial, small_plan
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dendritree.errors import MissingDataError, OptionError
+from dendritree_lab.studies.engine.configuration import Choice
+from dendritree_lab.studies.engine.task import Task
+from dendritree_lab.studies.fair.families import OURS
+from dendritree_lab.studies.fair.comparison_plan import BUDGETS, ComparisonPlan, draw_choice
+from dendritree_lab.studies.fair.comparison_trials import SEARCH, TEST, Cell
+
+DIGITS = Task.parse("digits:128")
+
+
+def names(plan):
+    return [(cell.task.name, cell.budget, cell.family) for cell in plan.cells]
+
+
+# ------------------------------------------------------------------------------------------------------------- cells
+
+
+def test_nothing_said_is_everything():
+    plan = ComparisonPlan.make()
+    found = names(plan)
+    assert len(set(found)) == len(found)
+    assert {task for task, _, _ in found} == set(BUDGETS)
+    for task, text in BUDGETS.items():
+        budgets = [1000 * int(word.removesuffix("k")) for word in text.split()]
+        for family in ("dense", "sparse", "tree"):
+            mine = [budget for name, budget, each in found if (name, each) == (task, family)]
+            larger = [72_000, 144_000] if family == "dense" and task in ("mnist", "fashion-mnist") else []
+            assert mine == budgets + larger
+        assert [budget for name, budget, each in found if (name, each) == (task, "linear")] == [0]
+
+
+def test_what_is_said_is_all_there_is():
+    plan = ComparisonPlan.make(["mnist", "digits:128"], budgets=["9k", 500], families=["tree", "linear"])
+    assert names(plan) == [
+        (task, budget, family)
+        for task in ("mnist", "digits:128")
+        for budget, family in ((0, "linear"), (9000, "tree"), (500, "tree"))
+    ]
+
+
+def test_larger_dense_networks_are_for_whole_images_of_ten_classes():
+    for task, budgets in (("mnist:128", ()), ("mnist", ["36k"]), ("mnist-pairs", ()), ("digits", ()), ("adult", ())):
+        assert max(cell.budget for cell in ComparisonPlan.make([task], budgets=budgets).cells) <= 36_000
+    assert 144_000 not in {cell.budget for cell in ComparisonPlan.make(["mnist"], families=["tree"]).cells}
+
+
+def test_rounds_are_all_cells_once_and_families_of_one_size_together():
+    plan = ComparisonPlan.make(["mnist", "digits"])
+    rounds = plan.rounds()
+    assert sorted(map(str, plan.cells)) == sorted(str(cell) for cells in rounds for cell in cells)
+    for cells in rounds:
+        assert len({(cell.task, cell.budget) for cell in cells}) == 1
+    assert len({(cells[0].task, cells[0].budget) for cells in rounds}) == len(rounds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tasks": ["minst"]}, r"data must be a built-in name .*: found no 'minst'; did you mean 'mnist'\?"),
+        ({"tasks": ["mnist:x"]}, "a task must be a data set, or one and a number of examples.*'mnist:x'"),
+        ({"tasks": ["digits", "digits"]}, "a comparison must name each data set once: 'digits' occurs twice"),
+        ({"budgets": ["2k", 2000]}, "a comparison must name each budget once"),
+        ({"budgets": ["9q"]}, "budget must be an integer number of parameters, such as 9000, 9k or 1.5M: got '9q'"),
+        ({"budgets": [0]}, "budget must be an integer of at least 1: got 0"),
+        ({"budgets": [-5]}, "budget must be an integer of at least 1: got -5"),
+        ({"families": ["tre"]}, r"family must be one of 'tree', .*: got 'tre'; did you mean 'tree'\?"),
+        ({"trials": 0}, "trials must be an integer of at least 1: got 0"),
+        ({"seeds": -1}, "seeds must be an integer of at least 1: got -1"),
+        ({"steps": 1.5}, "steps must be an integer of at least 1: got 1.5"),
+        ({"test_steps": True}, "test_steps must be an integer of at least 1: got True"),
+    ],
+    ids=repr,
+)
+def test_a_plan_that_cannot_be_is_refused_by_its_rule(arguments, message):
+    with pytest.raises((OptionError, MissingDataError), match=message):
+        ComparisonPlan.make(**{"tasks": ["digits"], **arguments})
+
+
+def test_the_config_is_json_and_says_what_decides_a_trial():
+    plan = small_plan()
+    config = plan.as_config()
+    assert json.loads(json.dumps(config)) == config
+    for changed in ({"trials": 4}, {"steps": 9}, {"test_steps": 9}):
+        assert small_plan(**changed).as_config() != config
+    for kept in ({"seeds": 9}, {"budgets": [900]}, {"families": ["tree"]}):  # may grow
+        assert small_plan(**kept).as_config() == config
+    assert small_plan("digits").as_config() == config
+
+
+# ----------------------------------------------------------------------------------------------------------- searches
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    """The searches of a small plan by cell."""
+    plan = small_plan("digits:128", "digits", budgets=[300, 500])
+    return {cell: list(plan.searches(cell)) for cell in plan.cells}
+
+
+def test_every_cell_tries_as_many_choices_for_as_long(jobs):
+    assert {cell.family for cell in jobs} == set(OURS)
+    for cell, found in jobs.items():
+        assert [job.index for job in found] == list(range(SMALL["trials"]))
+        assert {(job.phase, job.cell) for job in found} == {(SEARCH, cell)}
+        assert {job.steps for job in found} == {SMALL["steps"]}
+        assert len({(job.choice.lr, repr(job.choice.arguments)) for job in found}) == len(found)
+
+
+def test_no_two_trials_share_a_seed_or_a_key(jobs):
+    plan, everything = small_plan(), [job for found in jobs.values() for job in found]
+    cell = Cell(DIGITS, 500, "tree")
+    everything += plan.tests(cell, [made_trial(job, val_loss=[1.0], val_acc=[0.5]) for job in jobs[cell]])
+    assert len({job.seed for job in everything}) == len({job.stored_key for job in everything}) == len(everything)
+
+
+def test_a_choice_hangs_on_task_family_budget_and_index_alone(jobs):
+    """Whatever else the plan has, whatever was drawn before, whatever state the random numbers are in."""
+    torch.manual_seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    random.seed(1)
+    for cell, found in reversed(jobs.items()):
+        assert draw_choice(cell, 1) == found[1].choice
+    longer = small_plan(trials=4, seeds=7, steps=99)
+    cell = Cell(DIGITS, 300, "sparse")
+    assert [job.choice for job in longer.searches(cell)][:3] == [job.choice for job in jobs[cell]]
+
+
+def test_choices_of_other_cells_are_others(jobs):
+    rates = {cell: tuple(job.choice.lr for job in found) for cell, found in jobs.items()}
+    assert len(set(rates.values())) == len(rates)
+
+
+# ------------------------------------------------------------------------------------------- the choice of validation
+
+TREE = Cell(DIGITS, 500, "tree")
+HOUSES = Cell(Task.parse("california-housing"), 500, "dense")
+
+
+@functools.cache
+def searches_of(cell):
+    return list(small_plan().searches(cell))
+
+
+def found_by(cell, curves):
+    """The choice that a search with these three validation curves leads to, the drawn ones, and the search."""
+    searches = searches_of(cell)
+    records = [
+        made_trial(job, val_loss=[loss for loss, _ in points], val_acc=[accuracy for _, accuracy in points])
+        for job, points in zip(searches, curves, strict=True)
+    ]
+    random.Random(0).shuffle(records)
+    return small_plan().chosen(cell, records), [job.choice for job in searches], records
+
+
+@given(st.lists(st.integers(0, 4), min_size=3, max_size=3), st.sampled_from([TREE, HOUSES]))
+def test_the_best_on_validation_is_chosen_the_first_of_equals(ranks, cell):
+    if cell is TREE:
+        chosen, drawn, _ = found_by(cell, [[(1.0, rank / 4)] for rank in ranks])
+        best = ranks.index(max(ranks))
+    else:
+        chosen, drawn, _ = found_by(cell, [[(rank / 4, math.nan)] for rank in ranks])
+        best = ranks.index(min(ranks))
+    assert chosen == drawn[best]
+
+
+def test_a_model_is_judged_at_its_best_epoch_by_loss():
+    """The weights that are kept are those of the lowest loss, so a high accuracy of another epoch does not count."""
+    chosen, drawn, _ = found_by(TREE, [[(0.9, 0.5), (2.0, 0.99)], [(1.0, 0.4), (0.8, 0.6)], [(1.0, 0.55)]])
+    assert chosen == drawn[1]
+
+
+def test_a_search_that_diverged_is_never_the_best():
+    nan = math.nan
+    chosen, drawn, _ = found_by(HOUSES, [[(nan, nan)], [(4.0, nan)], [(math.inf, nan)]])
+    assert chosen == drawn[1]
+    chosen, drawn, _ = found_by(TREE, [[(nan, 0.1)], [(nan, nan)], [(2.0, 0.3)]])
+    assert chosen == drawn[2]
+
+
+def test_none_is_chosen_and_none_judged_before_the_search_is_whole():
+    _, drawn, records = found_by(TREE, [[(1.0, 0.1)], [(1.0, 0.2)], [(1.0, 0.3)]])
+    plan = small_plan()
+    cells = Cell(DIGITS, 300, "tree"), Cell(DIGITS, 500, "dense")
+    others = [made_trial(job, val_loss=[0.1], val_acc=[1.0]) for cell in cells for job in searches_of(cell)]
+    for few in ([], records[:2], [*records[:2], *others]):
+        assert plan.chosen(TREE, few) is None
+        assert list(plan.tests(TREE, few)) == []
+    assert plan.chosen(TREE, [*others, *records]) == drawn[2]
+
+
+def test_the_choice_is_judged_with_fresh_seeds_for_longer():
+    _, drawn, records = found_by(TREE, [[(1.0, 0.1)], [(1.0, 0.3)], [(1.0, 0.2)]])
+    judged = list(small_plan().tests(TREE, records))
+    assert [(job.phase, job.index, job.choice, job.steps) for job in judged] == [
+        (TEST, index, drawn[1], SMALL["test_steps"]) for index in range(SMALL["seeds"])
+    ]
+    assert not {job.seed for job in judged} & {record.seed for record in records}
+    assert list(small_plan(seeds=5).tests(TREE, records))[:2] == judged  # more seeds later leave the first ones
+
+
+def test_judged_models_choose_nothing():
+    """Test records in the same store, however good, are not part of a search."""
+    plan = small_plan()
+    _, drawn, records = found_by(TREE, [[(1.0, 0.1)], [(1.0, 0.3)], [(1.0, 0.2)]])
+    judged = [made_trial(job, val_loss=[0.0], val_acc=[1.0]) for job in plan.tests(TREE, records)]
+    assert plan.chosen(TREE, [*judged, *records]) == drawn[1]
+    assert plan.chosen(TREE, [*judged, *records[:2]]) is None
+
+
+def test_a_choice_says_its_dropout():
+    assert Choice("perceptrons", {}, 0.1).dropout == 0.0
+    assert Choice("perceptrons", {"dropout": 0.1}, 0.1).dropout == 0.1

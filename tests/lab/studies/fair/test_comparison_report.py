@@ -1,0 +1,212 @@
+"""The report of a comparison as data: what it says of whole runs, of parts, and of runs that went wrong."""
+
+import io
+import math
+import re
+
+import pytest
+from comparison_cases import CONFIG, around, made_up_cell, made_up_run
+from rich.console import Console
+
+from dendritree_lab.report.layout import show
+from dendritree_lab.studies.fair import ComparisonPlan, comparison_report, print_comparison, summarize
+from dendritree_lab.studies.fair.comparison_tables import coverage
+from dendritree_lab.studies.fair.comparison_trials import Cell
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def report_of(records, plan=None):
+    return comparison_report(summarize(records), records, CONFIG, {"torch": "2.6.0"}, plan=plan)
+
+
+def values(report, section, *names):
+    """The columns with these names, a tuple per row."""
+    table = report.section(section)
+    places = [[column.name for column in table.columns].index(name) for name in names]
+    return [tuple(row[place] for place in places) for row in table.rows]
+
+
+def printed(records, width=80):
+    file = io.StringIO()
+    print_comparison(summarize(records), Console(file=file, width=width))
+    return file.getvalue()
+
+
+def three(task, budget, tree, sparse, dense, seeds=5):
+    """Trees, sparse and dense models at one budget."""
+    return [
+        record
+        for family, mean in (("tree", tree), ("sparse", sparse), ("dense", dense))
+        for record in made_up_cell(task, family, budget, around(mean, seeds=seeds))
+    ]
+
+
+@pytest.fixture(scope="module")
+def whole():
+    records = made_up_run(("mnist", "mnist:128", "california-housing"))
+    return records, report_of(records)
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+
+
+def test_every_cell_stands_with_what_it_cost(whole):
+    records, report = whole
+    rows = values(report, "cells", "task", "family", "budget", "score", "seeds", "choices", "metric")
+    assert len(rows) == len({Cell.of(record) for record in records}) == 15 + 4 + 13
+    assert rows[0][:3] == ("mnist", "linear", None)
+    assert rows[0][3] == pytest.approx((0.921, 0.08 * 0.079**1.2))
+    assert rows[0][4:] == (5, 2, "test accuracy")
+    assert rows[-1][:3] == ("california-housing", "dense", 8000)
+    assert rows[-1][6] == "test RMSE"
+    assert values(report, "cells", "parameters", "multiply_adds")[0] == (7850, 7840)
+    assert values(report, "cells", "seconds")[0][0] == pytest.approx(0.5 + 0.785)
+
+
+def test_the_overview_has_a_row_a_budget_with_its_gains(whole):
+    _, report = whole
+    names = ("task", "budget", "tree", "sparse", "dense", "linear", "tree_gain", "wiring_gain")
+    rows = {row[:2]: row[2:] for row in values(report, "overview", *names)}
+    assert rows["mnist", 9000] == pytest.approx((0.981, 0.982, 0.939, 0.921, -0.1, 4.3))
+    assert rows["mnist", 144_000][:2] == (None, None)
+    assert rows["mnist", 144_000][4:] == (None, None)
+    percents = (100 * (0.551 - 0.548) / 0.551, 100 * (0.555 - 0.551) / 0.555)
+    assert rows["california-housing", 1000][4:] == pytest.approx(percents)
+
+
+def test_factors_say_where_they_are_bounds(whole):
+    _, report = whole
+    rows = {row[:3]: row[3] for row in values(report, "efficiency", "task", "family", "budget", "factor")}
+    assert rows["mnist", "trees", 36_000][1] == ">"  # no dense MLP comes to 0.9852
+    assert rows["mnist", "trees", 36_000][0] == pytest.approx(144_000 / 36_000, rel=0.02)
+    assert rows["mnist", "trees", 9000][1] == ""
+    assert not [key for key in rows if key[0] == "mnist:128"]  # one dense MLP alone is not a curve
+    column = next(column for column in report.section("efficiency").columns if column.name == "factor")
+    assert show(rows["mnist", "trees", 36_000], column) == ">\N{NO-BREAK SPACE}4.0\N{MULTIPLICATION SIGN}"
+
+
+def test_every_gain_is_shown_whatever_its_sign(whole):
+    _, report = whole
+    rows = values(report, "gains", "task", "budget", "kind", "gain", "interval", "corrected_p", "unit", "verdict")
+    assert len(rows) == 3 * (4 + 1 + 4)
+    signs = {(row[2], row[3] > 0) for row in rows}
+    assert signs >= {("tree", True), ("tree", False), ("wiring", True), ("wiring", False)}
+    for _, _, _, gain, (low, high), p, _, verdict in rows:
+        assert low < gain < high
+        assert verdict == ("undecided" if p >= 0.05 else "ahead" if gain > 0 else "behind")
+    assert {row[6] for row in rows if row[0] == "california-housing"} == {"%"}
+    assert "A wiring gain is not a tree gain" in report.section("gains").text
+
+
+def test_chosen_options_are_told(whole):
+    records, report = whole
+    rows = values(report, "choices", "task", "family", "budget", "lr", "dropout", "hidden", "branching", "wiring")
+    by_cell = {row[:3]: row[3:] for row in rows}
+    record = next(r for r in records if list(r.key.values())[:4] == ["test", "mnist", 9000, "tree"])
+    arguments = record.config["arguments"]
+    lr, dropout, hidden, branching, wiring = by_cell["mnist", "trees", 9000]
+    assert (lr, dropout) == (record.config["lr"], arguments["dropout"])
+    assert hidden == ", ".join(map(str, arguments["hidden"]))
+    assert branching == str(arguments["branching"]).removeprefix("[").removesuffix("]")
+    assert wiring.startswith(f"local: window {arguments['wiring'].window}, ")
+    assert by_cell["mnist", "linear", None][2:] == (None, None, None)
+
+
+# ----------------------------------------------------------------------------------------------------------- coverage
+
+
+def test_a_run_is_measured_by_what_was_asked(whole):
+    records, report = whole
+    rows = dict(values(report, "coverage", "task", "state"))  # nothing asked: what was begun
+    assert rows == dict.fromkeys(("mnist", "mnist, 128 training examples", "california-housing"), "whole")
+    assert ("32 of 32", "cells evaluated on the test set") in report.facts
+    assert not any("part of the comparison" in sentence for sentence in report.summary)
+    asked = report_of(records, ComparisonPlan.make(["mnist", "digits"], seeds=5))
+    assert asked.summary[0] == (
+        "The comparison is not complete: 32 of 42 cells have been evaluated. Not started: digits."
+    )
+
+
+def test_cells_without_their_search_or_their_seeds_are_not_whole():
+    plan = ComparisonPlan.make(["digits"], budgets=["1k"], trials=2, seeds=5)
+    records = three("digits", 1000, 0.9, 0.9, 0.9)
+    records += made_up_cell("digits", "linear", 0, [0.9, 0.91, 0.92])  # two seeds are still to come
+    (found,) = coverage(records, 2, plan)
+    assert (found.cells, found.searched, found.evaluated, found.seeds, found.state) == (4, 4, 3, (3, 5), "partial")
+    assert "Partial: digits (3 of 4)." in report_of(records, plan).summary[0]
+    searching = made_up_cell("digits", "tree", 1000, [], searched=1)
+    (found,) = coverage(searching, 2, plan)
+    assert (found.searched, found.evaluated, found.trials, found.seeds, found.state) == (0, 0, 1, (0, 0), "partial")
+    assert report_of(searching, plan).summary[1] == "No model has been evaluated on a test set yet."
+
+
+def test_a_whole_plan_is_not_called_a_part():
+    plan = ComparisonPlan.make(["digits"], budgets=["1k"], families=["tree", "sparse", "dense"], seeds=5)
+    report = report_of(three("digits", 1000, 0.9, 0.9, 0.9), plan)
+    assert not any("part of the comparison" in sentence for sentence in report.summary)
+    assert report.facts[0] == ("3 of 3", "cells evaluated on the test set")
+
+
+# ---------------------------------------------------------------------------------------------------------- sentences
+
+
+def test_sentences_count_what_is_sure_and_keep_the_sign():
+    records = three("digits", 1000, 0.80, 0.90, 0.85) + three("digits", 2000, 0.93, 0.92, 0.95)
+    text = " ".join(report_of(records).summary)
+    assert "ahead in 1 of 2 cells and behind in 1 (corrected p < 0.05" in text
+    assert f"It is {MINUS}10.00 points (digits, 1k) to +1.00 points (digits, 2k)." in text
+    assert f"It is {MINUS}3.00 points (digits, 2k) to +5.00 points (digits, 1k). A wiring gain is not" in text
+    start = "For the score of trees, a dense MLP needs this many times their parameters: "
+    assert re.search(start + r"<\u00a0[01]\.\d\u00d7 at 1k, [01]\.\d\u00d7 at 2k on digits\.", text)
+
+
+def test_one_seed_gives_no_interval_no_test_and_a_warning():
+    report = report_of(three("digits", 1000, 0.90, 0.92, 0.91, seeds=1))
+    assert [math.isnan(p) for (p,) in values(report, "gains", "corrected_p")] == [True] * 3
+    assert values(report, "gains", "verdict") == [(None,)] * 3
+    assert [round(gain, 6) for (gain,) in values(report, "gains", "gain")] == [-2.0, 1.0, -1.0]
+    assert "Some cells have one seed, fewer than the five of the rule" in report.summary[-1]
+
+
+def test_without_dense_models_there_is_a_tree_gain_and_no_factor():
+    records = made_up_cell("digits", "tree", 1000, around(0.9)) + made_up_cell("digits", "sparse", 1000, around(0.8))
+    report = report_of(records)
+    assert values(report, "gains", "kind") == [("tree",)]
+    assert not any(report.section("efficiency").rows)
+    assert values(report, "overview", "dense", "linear", "wiring_gain", "factor") == [(None,) * 4]
+
+
+def test_linear_models_alone_are_shown():
+    report = report_of(made_up_cell("digits", "linear", 0, around(0.9)))
+    assert values(report, "overview", "budget", "linear") == [(None, pytest.approx(0.9))]
+
+
+def test_models_that_diverged_are_named():
+    records = made_up_cell("california-housing", "tree", 1000, [math.nan, 0.5])
+    records += made_up_cell("california-housing", "sparse", 1000, [0.5, 0.51])
+    report = report_of(records)
+    assert "Training diverged for at least one seed of trees of" in report.summary[-1]
+    assert [line.label for chart in report.section("cells").charts for line in chart.panels[0].lines] == ["sparse"]
+    assert "Tree gain" not in " ".join(report.summary)
+
+
+def test_nothing_at_all_is_a_report_too():
+    report = report_of([])
+    assert report.summary[-1] == "No model has been evaluated on a test set yet."
+    assert all(not section.charts for section in report.sections)
+
+
+# ----------------------------------------------------------------------------------------------------------- terminal
+
+
+def test_a_terminal_of_80_columns_shows_every_number(whole):
+    text = printed(whole[0])
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    line = next(line for line in text.splitlines() if line.split()[:1] == ["9,000"])
+    assert line.split()[:7] == ["9,000", "0.9810", "0.9820", "0.9390", "0.9210", f"{MINUS}0.10", "+4.30"]
+    assert "mnist: test accuracy" in text
+    assert "california-housing: test RMSE" in text
+    assert "A wiring gain is not a tree gain" in " ".join(text.split())
+    assert len([line for line in printed(whole[0], 120).splitlines() if line.split().count("p") == 2]) == 3

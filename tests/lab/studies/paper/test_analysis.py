@@ -1,0 +1,269 @@
+"""Rows summed up, the paper beside ours, and tests against controls, on trials whose answers are known."""
+
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_trials import MLP, TREE, made_trial, scored_trials
+
+from dendritree.errors import FormatError
+from dendritree_lab.studies.engine.statistics import bootstrap_mean, welch
+from dendritree_lab.studies.engine.trial import CURVES
+from dendritree_lab.studies.paper.analysis import Model, against_paper, best_dropout, compare, summarize
+from dendritree_lab.studies.paper.expected import COLUMNS, read_expected
+from dendritree_lab.studies.paper.records import Row
+
+RESULTS = Path(__file__).parents[3] / "paper" / "expected" / "results.csv"
+NOISE = (-0.03, -0.01, 0.0, 0.01, 0.03)
+
+
+def row(size, dropout=0.0, *, network="mln", task="multiclass"):
+    return Row(f"{task}-{'dendritic' if 'mln' in network else 'mlp'}", task, network, size, dropout)
+
+
+def around(mean):
+    return [mean + noise for noise in NOISE]
+
+
+# ---------------------------------------------------------------------------------------------------------- summarize
+
+
+def test_a_row_is_summed_up_at_the_best_epoch_of_each_trial():
+    curves = [
+        {
+            "train_loss": [3.0, 2.0, 1.0],
+            "val_loss": [2.0, 0.5, 1.0],
+            "train_acc": [0.1, 0.2, 0.3],
+            "val_acc": [0.4, 0.5, 0.9],
+        },
+        {
+            "train_loss": [3.0, 4.0, 1.0],
+            "val_loss": [2.0, 1.5, 1.0],
+            "train_acc": [0.1, 0.2, 0.6],
+            "val_acc": [0.4, 0.9, 0.7],
+        },
+    ]
+    trials = [made_trial(TREE, i, history=h, seconds=1.0 + i, parameters=10_890) for i, h in enumerate(curves)]
+    [summary] = summarize(trials)
+    assert (summary.protocol, summary.row, summary.n, summary.parameters) == ("paper", TREE, 2, 10_890)
+    assert summary.val_acc == pytest.approx((0.6, math.sqrt(0.02)))  # 0.5 at epoch 1 and 0.7 at epoch 2
+    assert summary.train_acc == pytest.approx((0.4, math.sqrt(0.08)))
+    assert summary.val_loss == pytest.approx((0.75, math.sqrt(0.125)))
+    assert summary.train_loss == pytest.approx((1.5, math.sqrt(0.5)))
+    assert (summary.best_epoch, summary.seconds, summary.lr) == (1.5, 1.5, 0.001)
+    assert summary.test_acc is None
+    assert summary.accuracy == summary.val_acc
+    assert summary.interval == bootstrap_mean([0.5, 0.7])
+
+
+def test_where_there_is_a_test_set_it_is_the_accuracy():
+    [summary] = summarize(scored_trials(TREE, around(0.9), protocol="full", test=True))
+    assert summary.accuracy == summary.test_acc == pytest.approx((0.9, np.std(NOISE, ddof=1)))
+    assert summary.test_loss == (1.0, 0.0)
+    assert summary.interval == bootstrap_mean(around(0.9))
+
+
+def test_a_test_set_that_some_trials_lack_does_not_count():
+    trials = [*scored_trials(TREE, [0.9, 0.8], test=True), made_trial(TREE, 7)]
+    [summary] = summarize(trials)
+    assert summary.test_acc is None
+    assert summary.test_loss is None
+
+
+def test_protocols_and_rows_are_kept_apart_and_sorted():
+    rows = [row(b, p) for b in (2, 32) for p in (0.0, 0.1)]
+    trials = [made_trial(r, i, protocol=protocol) for protocol in ("paper", "full") for r in rows for i in (0, 1)]
+    summaries = summarize(random.Random(0).sample(trials, len(trials)))
+    assert [(s.protocol, s.row) for s in summaries] == [(protocol, r) for protocol in ("full", "paper") for r in rows]
+    assert {s.n for s in summaries} == {2}
+
+
+def test_one_trial_has_a_mean_and_nothing_more():
+    [summary] = summarize([made_trial()])
+    assert summary.val_acc.mean == made_trial().at_best("val_acc")
+    assert all(map(math.isnan, (summary.val_acc.sd, *summary.interval)))
+
+
+def test_a_diverged_trial_gives_no_warning():
+    bad = made_trial(
+        index=1, history={"train_loss": [math.inf], "val_loss": [math.nan], "train_acc": [0.1], "val_acc": [0.1]}
+    )
+    [summary] = summarize([made_trial(), bad])
+    assert math.isnan(summary.val_loss.mean)
+    assert summary.train_loss.mean == math.inf
+    assert summary.val_acc.mean == pytest.approx((made_trial().at_best("val_acc") + 0.1) / 2)
+
+
+def test_learning_rates_that_differ_are_no_learning_rate():
+    [summary] = summarize([made_trial(index=0, lr=0.1), made_trial(index=1, lr=0.2)])
+    assert math.isnan(summary.lr)
+
+
+def test_no_records_are_no_rows():
+    assert summarize([]) == []
+
+
+@given(st.lists(st.lists(st.floats(0, 10), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_the_mean_loss_is_that_of_the_lowest_epochs(losses):
+    trials = [made_trial(index=i, history=dict.fromkeys(CURVES, curve)) for i, curve in enumerate(losses)]
+    assert summarize(trials)[0].val_loss.mean == pytest.approx(np.mean([min(curve) for curve in losses]))
+
+
+# ------------------------------------------------------------------------------------------------------- best dropout
+
+
+def test_the_best_dropout_has_the_lowest_loss_whatever_the_accuracy_and_is_not_zero():
+    losses = {0.0: 0.1, 0.1: 0.9, 0.2: 0.5, 0.3: 0.5, 0.4: math.nan}
+    trials = [t for p, loss in losses.items() for t in scored_trials(row(32, p), [p, p], loss=loss)]
+    trials += scored_trials(row(11, 0.6, network="mlp"), [0.5], loss=9.0) + scored_trials(row(2), [0.5])
+    best = best_dropout(summarize(trials))
+    assert {model: summary.row.dropout for model, summary in best.items()} == {
+        Model("paper", "multiclass", "mln", 32): 0.2,
+        Model("paper", "multiclass", "mlp", 11): 0.6,
+    }
+
+
+def test_a_model_that_never_converged_still_has_a_dropout():
+    trials = [t for p in (0.2, 0.1) for t in scored_trials(row(32, p), [0.1], loss=math.nan)]
+    [summary] = best_dropout(summarize(trials)).values()
+    assert summary.row.dropout == 0.1
+
+
+# -------------------------------------------------------------------------------------------------- against the paper
+
+
+def test_the_papers_numbers_are_read_whole():
+    expected = read_expected(RESULTS)
+    assert len(expected) == 34
+    first, last = expected[0], expected[-1]
+    assert first.row == Row("binary-dendritic", "binary", "mln-binary", 2, 0.0)
+    assert (first.train_acc, first.val_acc, first.paper_label) == ((0.91, 0.06), (0.85, 0.09), "single-neuron-results")
+    assert (last.row.network, last.row.size, last.row.dropout, last.val_acc) == ("conv-mlp", 11, 0.1, (0.67, 0.07))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"must have the columns table,paper_label,.*: .* has nothing$"),
+        ("a,b\n1,2\n", r"must have the columns .* has a,b$"),
+        (
+            ",".join(COLUMNS) + "\nt,l,multiclass,mln,32,0,0.9,0.1,0.8\n",
+            r"four names, an integer and five numbers: .* line 2",
+        ),
+        (
+            ",".join(COLUMNS) + "\n\nt,l,multiclass,mln,3.5,0,0.9,0.1,0.8,0.1\n",
+            r"an integer and five numbers: .* line 3",
+        ),
+        (
+            ",".join(COLUMNS) + "\nt,l,multiclass,mln,32,nan,0.9,0.1,0.8,0.1\n",
+            r"an integer and five numbers: .* line 2",
+        ),
+    ],
+)
+def test_a_file_with_other_contents_is_refused(tmp_path, text, message):
+    (tmp_path / "results.csv").write_text(text)
+    with pytest.raises(FormatError, match=message):
+        read_expected(tmp_path / "results.csv")
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(FormatError, match=r"^the paper's numbers must be a CSV file: .*none\.csv cannot be read"):
+        read_expected(tmp_path / "none.csv")
+
+
+def test_each_row_of_the_paper_is_set_beside_ours_at_its_own_dropout():
+    expected = read_expected(RESULTS)
+    shifts = {("mln", 32, 0.4): 0.02, ("mln", 32, 0.0): 0.2}
+    ours = [e.row for e in expected if e.row.task == "multiclass" and e.row.dendritic]
+    means = {e.row: e.val_acc.mean + shifts.get((e.row.network, e.row.size, e.row.dropout), 0.0) for e in expected}
+    trials = [t for r in ours for t in scored_trials(r, around(means[r]))]
+    trials += scored_trials(row(32, 0.1), [0.1, 0.2])  # a dropout that the paper does not show
+    rows = against_paper(summarize(trials), expected)
+    assert [r.expected for r in rows] == expected
+    assert [r.ours is not None for r in rows] == [e.row in ours for e in expected]
+    assert all((r.difference, r.tolerance, r.within) == (None, None, None) for r in rows if r.ours is None)
+    by_row = {r.expected.row: r for r in rows}
+    sd = np.std(NOISE, ddof=1)
+    close, far = by_row[row(32, 0.4)], by_row[row(32, 0.0)]
+    assert (close.difference, close.tolerance) == pytest.approx((0.02, 2 * math.sqrt(sd**2 + 0.02**2)))
+    assert close.within is True
+    assert (far.difference, far.tolerance) == pytest.approx((0.2, 2 * math.sqrt(sd**2 + 0.02**2)))
+    assert far.within is False
+
+
+def test_tables_of_other_names_other_protocols_and_computed_dropouts():
+    expected = [e for e in read_expected(RESULTS) if e.row == row(32, 0.4)]
+    named = Row("my-table", "multiclass", "mln", 32, 0.1 + 0.3 + 1e-12)
+    summaries = summarize(scored_trials(named, [0.8, 0.84]) + scored_trials(named, [0.9, 0.92], protocol="full"))
+    assert against_paper(summaries, expected)[0].ours.val_acc.mean == pytest.approx(0.82)
+
+
+def test_a_single_trial_has_no_tolerance_and_no_judgement():
+    expected = [e for e in read_expected(RESULTS) if e.row == row(32, 0.4)]
+    [beside] = against_paper(summarize(scored_trials(row(32, 0.4), [0.82])), expected)
+    assert beside.ours.n == 1
+    assert beside.within is None
+
+
+def test_a_difference_of_exactly_the_tolerance_is_within():
+    expected = [e for e in read_expected(RESULTS) if e.row == row(32, 0.4)]  # 0.82 with 0.02
+    [beside] = against_paper(summarize(scored_trials(row(32, 0.4), [0.86, 0.86, 0.86])), expected)
+    assert beside.difference == pytest.approx(beside.tolerance) == pytest.approx(0.04)
+    assert beside.within is True
+
+
+# ------------------------------------------------------------------------------------------------------------ compare
+
+
+def test_families_are_corrected_within_a_task_and_protocol():
+    binary_tree, binary_mlp = row(32, network="mln-binary", task="binary"), row(2, network="mlp", task="binary")
+    accuracies = {
+        TREE: around(0.8),
+        MLP: around(0.77),
+        row(2): around(0.75),
+        binary_tree: around(0.9),
+        binary_mlp: around(0.87),
+    }
+    trials = [t for r, values in accuracies.items() for t in scored_trials(r, values)]
+    pairs = [(TREE, MLP), (row(2), MLP), (binary_tree, binary_mlp), (row(4), MLP)]  # the last was not run
+    tests = compare(trials, pairs)
+    assert [(test.row, test.against) for test in tests] == pairs[:3]
+    plain = [welch(accuracies[a], accuracies[b]).p for a, b in pairs[:3]]
+    assert [each.test.p for each in tests] == pytest.approx(plain)
+    assert plain[0] < plain[1]
+    assert [test.corrected_p for test in tests] == pytest.approx([2 * plain[0], max(2 * plain[0], plain[1]), plain[2]])
+    assert tests[0].difference == pytest.approx(0.03)
+    assert tests[0].test.low < 0.03 < tests[0].test.high
+    assert tests[0].effect.low < tests[0].effect.g < tests[0].effect.high
+
+
+def test_protocols_are_families_of_their_own_with_measures_of_their_own():
+    trials = [
+        *scored_trials(TREE, around(0.8)),
+        *scored_trials(MLP, around(0.7)),
+        *scored_trials(TREE, around(0.95), protocol="full", test=True),
+        *scored_trials(MLP, around(0.93), protocol="full", test=True),
+    ]
+    full, paper = compare(trials, [(TREE, MLP)])
+    assert (full.protocol, full.measure, paper.protocol, paper.measure) == ("full", "test_acc", "paper", "val_acc")
+    assert (full.difference, paper.difference) == pytest.approx((0.02, 0.1))
+    assert (full.corrected_p, paper.corrected_p) == (full.test.p, paper.test.p)
+
+
+def test_too_few_trials_give_nan_and_no_spread_gives_certainty():
+    other = row(30, network="mlp")
+    trials = scored_trials(TREE, [0.8, 0.8]) + scored_trials(MLP, [0.7]) + scored_trials(other, [0.7, 0.7, 0.7])
+    single, certain = compare(trials, [(TREE, MLP), (TREE, other)])
+    assert single.difference == pytest.approx(0.1)
+    assert all(map(math.isnan, (single.test.p, single.corrected_p, single.test.low, *single.effect)))
+    assert (certain.test.p, certain.corrected_p) == (0.0, 0.0)
+    assert single.n == (2, 1)
+
+
+def test_nothing_to_compare_gives_nothing():
+    assert compare([], [(TREE, MLP)]) == []
+    assert compare(scored_trials(TREE, [0.5, 0.6]), [(TREE, MLP)]) == []

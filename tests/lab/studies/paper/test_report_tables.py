@@ -1,0 +1,216 @@
+"""The report as data: numbers worked out by hand, on a run of nine rows; and runs that are not complete."""
+
+import math
+
+import pytest
+from made_trials import scored_trials
+from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
+
+from dendritree_lab.studies.engine.statistics import Spread
+from dendritree_lab.studies.engine.store import RunStore
+from dendritree_lab.studies.paper.expected import ExpectedRow, read_expected
+from dendritree_lab.studies.paper.records import Row
+from dendritree_lab.studies.paper.agreement_section import VARIES
+from dendritree_lab.studies.paper.paper_report import build_report, report_of_run
+
+TREE = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0)
+TREE_DROPPED = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.4)
+MLP = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
+PLAIN = Row("multiclass-mlp", "multiclass", "perceptrons", 0, 0.0)
+ABSENT = Row("multiclass-mlp", "multiclass", "mlp", 14, 0.0)
+
+EXPECTED = [
+    ExpectedRow(TREE, "t", Spread(0.94, 0.05), Spread(0.77, 0.02)),
+    ExpectedRow(MLP, "t", Spread(0.87, 0.11), Spread(0.50, 0.04)),
+    ExpectedRow(ABSENT, "t", Spread(0.87, 0.08), Spread(0.58, 0.07)),
+]
+PAIRS = {("multiclass", 32): [("mlp", 11), ("perceptrons", 0)]}
+
+
+def small_run():
+    """Means 0.8, 0.9, 0.6 and 0.7; each with a sample standard deviation of 0.02."""
+    means = {TREE: 0.8, TREE_DROPPED: 0.9, MLP: 0.6, PLAIN: 0.7}
+    return [
+        trial
+        for row, mean in means.items()
+        for trial in scored_trials(row, (mean - 0.02, mean, mean + 0.02), loss=2 - mean)
+    ]
+
+
+def values(report, section, *names):
+    """The columns with these names, a tuple per row."""
+    table = report.section(section)
+    places = [[column.name for column in table.columns].index(name) for name in names]
+    return [tuple(row[place] for place in places) for row in table.rows]
+
+
+@pytest.fixture(scope="module")
+def report():
+    return build_report(small_run(), {"torch": "2.6.0", "machine": {"cores": 2}}, EXPECTED, PAIRS)
+
+
+def test_ours_stands_beside_the_papers(report):
+    rows = values(report, "paper", "model", "dropout", "paper_val_acc", "val_acc", "difference", "tolerance", "state")
+    tree, mlp, absent, plain = rows
+    assert tree[:3] == ("dendritic b=32", 0.0, (0.77, 0.02))
+    assert tree[3] == pytest.approx((0.8, 0.02))
+    assert tree[4:6] == pytest.approx((0.03, 2 * math.hypot(0.02, 0.02)))
+    assert tree[6] == "within"
+    assert mlp[4:6] == pytest.approx((0.1, 2 * math.hypot(0.04, 0.02)))
+    assert mlp[6] == "outside"
+    assert absent[3:] == (None, None, None, "not run")
+    assert (plain[0], plain[2], plain[6]) == ("perceptrons", None, "not in the paper")
+    assert plain[3] == pytest.approx((0.7, 0.02))
+
+
+def test_comparisons_are_of_each_tree_with_its_controls_without_dropout_and_at_the_best(report):
+    rows = values(report, "comparisons", "model", "dropout", "control", "control_dropout", "difference", "fewer_trials")
+    # Nothing but the tree was run with dropout, so its best has nothing to be compared with
+    assert [row[:4] for row in rows] == [
+        ("dendritic b=32", 0.0, "MLP h=11", 0.0),
+        ("dendritic b=32", 0.0, "perceptrons", 0.0),
+    ]
+    assert [row[4] for row in rows] == pytest.approx([0.2, 0.1])
+    assert [row[5] for row in rows] == [3, 3]
+
+
+def test_the_best_dropout_is_marked(report):
+    marks = values(report, "dropout", "model", "dropout", "best")
+    assert [mark[:2] for mark in marks if mark[2] == "best"] == [("dendritic b=32", 0.4)]
+    assert len(marks) == 4
+
+
+def test_parameters_show_every_model_once_at_its_best(report):
+    rows = values(report, "parameters", "model", "dropout")
+    assert sorted(rows) == [("MLP h=11", 0.0), ("dendritic b=32", 0.4), ("perceptrons", 0.0)]
+
+
+def test_time_counts_like_with_like():
+    slow = {("paper", TREE): 30.0, ("full", MLP): 30.0}
+    rows = values(
+        build_report(small_run(), {}, EXPECTED, PAIRS, reference_seconds=slow),
+        *("timing", "model", "trials", "seconds_per_trial", "seconds", "reference_seconds_per_trial", "times_faster"),
+    )
+    assert rows == [
+        ("dendritic b=32", 6, 0.25, 1.5, 30.0, 120.0),  # a trial takes 0.25 s; measured were those without dropout
+        ("MLP h=11", 3, 0.25, 0.75, None, None),
+        ("perceptrons", 3, 0.25, 0.75, None, None),
+    ]
+
+
+def test_what_is_missing_is_told(report):
+    assert values(report, "missing", "model", "dropout", "trials", "planned", "state") == [
+        ("dendritic b=32", 0.0, 3, 10, "partial"),
+        ("MLP h=11", 0.0, 3, 10, "partial"),
+        ("MLP h=14", 0.0, 0, 10, "not run"),
+    ]
+    planned = {("paper", TREE): 3, ("full", MLP): 1}
+    of_plan = build_report(small_run(), {}, EXPECTED, PAIRS, planned=planned)
+    assert values(of_plan, "missing", "protocol", "model", "state") == [("full", "MLP h=11", "not run")]
+    whole = build_report(small_run(), {}, EXPECTED, PAIRS, planned={("paper", TREE): 3})
+    assert not any(whole.section("missing").rows)
+    assert not any("not complete" in sentence for sentence in whole.summary)
+
+
+def test_machine_and_versions_have_dotted_keys(report):
+    assert values(report, "machine", "key", "value") == [("torch", "2.6.0"), ("machine.cores", "2")]
+    assert [(group.name, group.title) for group in report.section("machine").groups] == [
+        ("machine-run", ""),
+        ("machine-machine", "machine"),
+    ]
+
+
+def test_the_summary_is_computed(report):
+    summary = " ".join(report.summary)
+    assert "The run is not complete: this report is based on 6 of 30 planned trials." in summary
+    assert "Of the paper's 3 rows, 2 can be compared; in 1, our mean validation accuracy is within" in summary
+    assert "the mean distance is 0.065. Outside: multiclass MLP h=11 at p=0." in summary
+    assert "Against MLP controls under protocol paper, dendritic models are ahead in 1 of 1 comparisons" in summary
+    assert "Furthest ahead: multiclass dendritic b=32 against perceptrons, +0.100 in accuracy." in summary
+    assert "Training took 3.0 s, summed over 12 trials." in summary
+    assert ("2 of 3", "rows of the paper run") in report.facts
+
+
+def test_other_protocols_are_shown_apart_and_by_test_accuracy():
+    full = scored_trials(TREE, (0.93, 0.95), protocol="full", test=True)
+    full += scored_trials(MLP, (0.90, 0.92), protocol="full", test=True)
+    report = build_report([*small_run(), *full], {}, EXPECTED, PAIRS)
+    assert [row[0] for row in values(report, "results", "test_acc")] == [
+        pytest.approx((0.94, 0.02 / math.sqrt(2))),
+        pytest.approx((0.91, 0.02 / math.sqrt(2))),
+    ]
+    assert len(values(report, "paper", "model")) == 4
+    measures = values(report, "comparisons", "protocol", "measure")
+    assert measures == [("paper", "validation accuracy")] * 2 + [("full", "test accuracy")]
+    assert [chart.panels[0].y_label for chart in report.section("dropout").charts] == [
+        "validation accuracy",
+        "test accuracy",
+    ]
+
+
+# -------------------------------------------------------------------------------------------------- runs of any size
+
+
+@pytest.mark.parametrize("tables", [(), TABLES[:1], TABLES[1:2], TABLES[:3], TABLES])
+def test_a_report_is_whole_after_any_table(tables):
+    expected = read_expected(EXPECTED_FILE)
+    report = build_report(made_up_records(tables, trials=2, epochs=5), {}, expected, MATCHES)
+    names = [
+        "claims",
+        "paper",
+        "comparisons",
+        "results",
+        "dropout",
+        "parameters",
+        "curves",
+        "timing",
+        "errata",
+        "missing",
+        "machine",
+    ]
+    assert [section.name for section in report.sections] == names
+    states = [row[0] for row in values(report, "paper", "state")]
+    done = sum(row.row.table in tables for row in expected)
+    assert len([state for state in states if state in ("within", "outside")]) == done
+    assert states.count("not run") == 34 - done
+    assert bool(report.summary)
+    anchors = [group.name for section in report.sections for group in section.groups]
+    anchors += [chart.name for section in report.sections for chart in section.charts]
+    assert len(set(anchors) | set(names)) == len(anchors) + len(names)
+
+
+def test_the_whole_run_has_the_papers_34_rows_and_ours():
+    report = build_report(made_up_records(trials=2, epochs=5), {}, read_expected(EXPECTED_FILE), MATCHES)
+    assert len([row for row in values(report, "paper", "state") if row[0] != "not in the paper"]) == 34
+    extra = values(report, "paper", "table", "model", "state")
+    assert {row[:2] for row in extra if row[2] == "not in the paper"} == {
+        ("binary-mlp", "perceptrons"),
+        ("multiclass-mlp", "perceptrons"),
+        ("multiclass-mlp", "MLP h=16"),
+        ("cnn-mlp", "perceptrons"),
+    }
+    titles = [group.title for group in report.section("paper").groups]
+    assert [title.removesuffix(VARIES) for title in titles] == list(TABLES)
+    assert [title.endswith(VARIES) for title in titles] == ["cnn" in table for table in TABLES]
+
+
+def test_one_trial_and_a_diverged_one_are_no_trouble():
+    lone = scored_trials(TREE, [0.8])
+    diverged = scored_trials(MLP, [0.1, 0.1], loss=math.nan) + scored_trials(PLAIN, [0.1, 0.2], loss=math.inf)
+    report = build_report([*lone, *diverged], {}, EXPECTED, PAIRS)
+    assert values(report, "paper", "state")[:1] == [("one trial",)]
+    assert not report.section("curves").charts[0].panels[0].lines[0].low
+
+
+def test_a_stored_run_gives_the_same_report(tmp_path):
+    with RunStore.create_or_open(tmp_path, {"protocol": "paper", "fit": {"lr": 0.05}}) as store:
+        store.add([record.as_trial() for record in small_run()])
+        report, files = report_of_run(tmp_path)  # while it is being written
+    assert files.html.parent == tmp_path
+    made = build_report(small_run(), {}, EXPECTED, PAIRS)
+    run = [[value for value in values(each, "paper", "val_acc") if value != (None,)] for each in (report, made)]
+    assert run[1]
+    assert all(value in run[0] for value in run[1])
+    known = dict(values(report, "machine", "key", "value"))
+    assert known["config.fit.lr"] == "0.05"
+    assert {"begun", "machine 1.cpu", "machine 1.torch", "machine 1.cores"} <= set(known)

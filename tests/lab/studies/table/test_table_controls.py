@@ -1,0 +1,253 @@
+"""Intervals against the formula by hand, verdicts for every outcome, and models on the same splits."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import model_selection
+from table_cases import houses
+
+from dendritree_lab.data.tables.target import read_target, score
+from dendritree.errors import OptionError
+from dendritree_lab.studies.engine.statistics import Difference, paired_difference
+from dendritree_lab.studies.table.recommendation import best_family, is_ahead, kept_family, reason, verdict
+from dendritree_lab.studies.table.controls import TRAINED, FamilyScores, compare_families
+
+
+def test_the_interval_is_that_of_nadeau_and_bengio():
+    first, second = [0.91, 0.88, 0.93, 0.90], [0.85, 0.87, 0.86, 0.88]
+    differences = [a - b for a, b in zip(first, second, strict=True)]
+    mean = sum(differences) / 4
+    variance = sum((d - mean) ** 2 for d in differences) / 3
+    half = stats.t.ppf(0.975, 3) * math.sqrt(variance * (1 / 4 + 1 / 3))
+    found = paired_difference(first, second, 1 / 3)
+    assert (found.mean, found.low, found.high) == pytest.approx((mean, mean - half, mean + half))
+    one = paired_difference([0.9], [0.8], 0.25)
+    assert (one.low, one.high) == (-math.inf, math.inf)
+    assert one.state == "undecided"
+
+
+def test_no_interval_of_accuracies_goes_beyond_what_accuracies_can_differ():
+    found = paired_difference([0.9, 0.5], [0.6, 0.8], 1.0, most=1.0)
+    assert (found.low, found.high) == (-1.0, 1.0)
+
+
+def test_scores_are_accuracy_and_rmse():
+    assert score(np.array(["a", "b", "b", "a"]), np.array(["a", "b", "a", "a"])) == 0.75
+    assert score(np.array([1.0, 2.0, 3.0]), np.array([1.0, 4.0, 5.0])) == pytest.approx(math.sqrt(8 / 3))
+
+
+AHEAD, BEHIND, OPEN = Difference(2.0, 1.0, 3.0), Difference(-2.0, -3.0, -1.0), Difference(0.0, -1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("sparse", "dense", "linear", "baseline", "says"),
+    [
+        (AHEAD, AHEAD, AHEAD, AHEAD, "Yes: trees are better here than every control"),
+        (OPEN, OPEN, AHEAD, OPEN, "No: no model is better than guessing"),
+        (OPEN, BEHIND, AHEAD, AHEAD, "No: on this table trees are worse than a dense MLP."),
+        (BEHIND, OPEN, BEHIND, AHEAD, "No: on this table trees are worse than sparse neurons and one linear unit"),
+        (AHEAD, AHEAD, OPEN, AHEAD, "No: trees are not significantly better than one linear unit"),
+        (AHEAD, OPEN, AHEAD, AHEAD, "In part: trees beat sparse neurons"),
+        (OPEN, AHEAD, AHEAD, AHEAD, "In part: trees beat the dense MLP"),
+        (OPEN, OPEN, AHEAD, AHEAD, "Undecided: trees, sparse neurons and a dense MLP"),
+    ],
+)
+def test_the_verdict_in_plain_words(sparse, dense, linear, baseline, says):
+    assert verdict(made(sparse, dense, linear, baseline)).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        ({"tree": (0.6,) * 5}, "Undecided: trees are better than one linear unit per output on average, but not"),
+        (
+            {"tree": (0.4,) * 5, "dense": (0.6,) * 5},
+            "No: trees are not significantly better than one linear unit per output here, and a dense MLP is ahead of "
+            "both.",
+        ),
+    ],
+)
+def test_trees_are_not_said_to_be_better_than_linear_where_they_are_worse_on_average(scores, says):
+    everyone = {**dict.fromkeys((*TRAINED, "baseline"), (0.5,) * 5), **scores}
+    gains = {**dict.fromkeys(everyone, OPEN), "tree": None, "baseline": AHEAD}
+    results = [FamilyScores(each, of, 10, 1.0, gains[each], AHEAD) for each, of in everyone.items()]
+    assert verdict(results).startswith(says)
+
+
+def made(sparse, dense, linear, baseline, *, learned=None, splits=5, short=False):
+    """Results of which trees are better than guessing as `baseline` says, and the others as `learned` does."""
+    gains = {"tree": None, "sparse": sparse, "dense": dense, "linear": linear, "boosting": OPEN, "baseline": baseline}
+    over = {**dict.fromkeys(gains, learned or baseline), "tree": baseline, "baseline": None}
+    return [FamilyScores(each, (1.0,) * splits, 10, 1.0, gain, over[each], short) for each, gain in gains.items()]
+
+
+def test_nothing_was_learned_only_if_no_family_learned():
+    said = verdict(made(OPEN, OPEN, OPEN, OPEN, learned=AHEAD))
+    assert said.startswith(
+        "No: trees are not significantly better than guessing here, unlike sparse neurons, a dense MLP,"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gains", "options", "says"),
+    [
+        (
+            (OPEN, OPEN, OPEN, OPEN),
+            {"splits": 2},
+            "Undecided: a comparison this small cannot distinguish trees from guessing.",
+        ),
+        (
+            (OPEN, OPEN, OPEN, AHEAD),
+            {"splits": 2},
+            "Undecided: a comparison this small cannot distinguish trees from one linear",
+        ),
+        (
+            (OPEN, OPEN, OPEN, OPEN),
+            {"short": True},
+            "Undecided: a comparison this small cannot distinguish trees from guessing.",
+        ),
+        ((OPEN, BEHIND, AHEAD, AHEAD), {"short": True}, "Undecided: after so few epochs trees are worse than a dense"),
+        ((OPEN, BEHIND, AHEAD, AHEAD), {"splits": 2}, "No: on this table trees are worse than a dense MLP."),
+        ((AHEAD, AHEAD, AHEAD, AHEAD), {"splits": 2}, "Yes: trees are better here than every control"),
+    ],
+)
+def test_a_small_comparison_does_not_say_no_for_want_of_a_gain(gains, options, says):
+    said = verdict(made(*gains, **options))
+    assert said.startswith(says)
+    if "Undecided" in says:
+        remedy = "5 splits or more" if "splits" in options else "as many epochs as `auto` uses"
+        assert said.endswith(f" To find out, compare with {remedy}.")
+
+
+@pytest.mark.parametrize("name", ["price", "dear"])
+def test_every_family_is_evaluated_on_the_same_splits(name):
+    frame = houses(40)
+    target = read_target(frame, name)
+    inputs = frame.drop(columns=["price", "dear"])
+    seen = []
+    results = compare_families(
+        inputs, target, budget=300, splits=2, epochs=3, observer=lambda *progress: seen.append(progress)
+    )
+    assert [result.family for result in results] == [*TRAINED, "baseline"]
+    assert seen == [("comparing", done, 10) for done in range(11)]
+    assert all(len(result.scores) == 2 and (result.fit_time > 0) == (result.family in TRAINED) for result in results)
+    assert all(result.parameters <= 300 for result in results if result.family != "boosting")
+    for result in results:
+        assert (result.gain is None) == (result.family == "tree")
+        assert (result.learned is None) == (result.family == "baseline")
+        assert result.short == (result.family not in ("boosting", "baseline"))
+        assert result.metric == ("accuracy" if name == "dear" else "RMSE")
+    tree, baseline = results[0].mean, results[-1].mean
+    sign = 1 if name == "dear" else -1  # less error is better
+    np.testing.assert_equal(vars(results[-1].gain), vars(results[0].learned))  # NaN too
+    assert results[-1].gain.mean == pytest.approx(sign * (tree - baseline))
+
+
+@pytest.mark.parametrize("name", ["price", "dear"])
+def test_every_row_is_predicted_by_a_model_that_was_not_trained_on_it(name):
+    """The scores of the splits are those of the predictions, row by row."""
+    frame = houses(40)
+    target = read_target(frame, name)
+    inputs = frame.drop(columns=["price", "dear"])
+    classifies = name == "dear"
+    folds = (model_selection.StratifiedKFold if classifies else model_selection.KFold)(2, shuffle=True, random_state=3)
+    parts = [test for _, test in folds.split(inputs, target.y)]
+    for result in compare_families(inputs, target, budget=300, splits=2, epochs=3, seed=3)[:-1]:
+        told = result.predicted.values
+        if classifies:
+            told = np.unique(target.y)[told]
+            assert ((result.predicted.certainty >= 0.5) & (result.predicted.certainty <= 1)).all()
+        assert [score(target.y[part], told[part]) for part in parts] == list(result.scores)
+
+
+def scored(metric="accuracy", **scores):
+    """Families with these scores."""
+    everyone = dict.fromkeys((*TRAINED, "baseline"), (0.5, 0.5, 0.5)) | scores
+    return [FamilyScores(family, each, 10, 1.0, OPEN, OPEN, metric=metric) for family, each in everyone.items()]
+
+
+NOISY = (0.80, 0.90, 0.85)  # 0.04 from (0.84, 0.86, 0.85) and back, so that the mean difference is 0
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [
+        ({"tree": (0.9, 0.91, 0.92)}, "tree"),
+        ({}, "linear"),
+        ({"tree": NOISY, "linear": (0.84, 0.87, 0.85)}, "linear"),  # a little behind, or ahead: the simpler one
+        ({"tree": NOISY, "linear": (0.83, 0.86, 0.84)}, "linear"),
+        ({"tree": NOISY, "dense": (0.84, 0.87, 0.85)}, "tree"),
+        ({"tree": NOISY, "dense": (0.95, 0.99, 0.97)}, "dense"),
+        ({"tree": NOISY, "dense": (0.95, 0.99, 0.97), "sparse": (0.96, 0.99, 0.97)}, "sparse"),
+        ({"tree": NOISY, "dense": (0.95, 0.99, 0.97), "linear": (0.95, 0.99, 0.97)}, "linear"),
+        ({"tree": (0.9, 0.91, 0.92), "boosting": (0.99, 0.99, 0.99)}, "tree"),  # it is not kept
+    ],
+)
+def test_the_best_network_is_trees_unless_another_is_ahead_and_linear_unless_that_is(scores, best):
+    results = scored(**scores)
+    assert best_family(results) == kept_family("best", results) == best
+    assert kept_family("dense", results) == "dense"
+    errors = {family: tuple(1 - score for score in each) for family, each in scores.items()}
+    assert best_family(scored("RMSE", **errors)) == best
+
+
+def test_ahead_is_by_more_than_one_standard_error_of_the_paired_difference():
+    first, second = (0.91, 0.88, 0.93, 0.90), (0.85, 0.87, 0.86, 0.88)
+    differences = np.subtract(first, second)
+    error = math.sqrt(differences.var(ddof=1) * (1 / 4 + 1 / 3))
+    better, worse = (FamilyScores("tree", scores, 10, 1.0) for scores in (first, second))
+    assert is_ahead(better, worse) == (differences.mean() > error)
+    near = FamilyScores("tree", tuple(np.add(first, error * 0.99 - differences.mean())), 10, 1.0)
+    far = FamilyScores("tree", tuple(np.add(first, error * 1.01 - differences.mean())), 10, 1.0)
+    assert [is_ahead(each, worse) for each in (near, far)] == [False, True]
+
+
+def test_the_reason_says_what_was_asked_for_and_what_is_recommended():
+    results = scored(tree=NOISY, dense=(0.95, 0.99, 0.97))
+    assert reason("best", results) == (
+        "Kept: a dense MLP, trained on all rows: 0.1200 in accuracy ahead of trees, which is more than one standard "
+        "error."
+    )
+    assert reason("sparse", results) == "Kept: sparse neurons, as requested; the comparison recommends a dense MLP."
+    assert reason("best", scored()).endswith(
+        "trees are not ahead of it by more than one standard error, and it is simpler."
+    )
+
+
+@pytest.mark.parametrize(
+    ("boosting", "says"),
+    [
+        ((0.96, 0.97, 0.98), "No: gradient boosting is ahead of trees here by 0.0600 (0.9700 against 0.9100). Among"),
+        (
+            (0.93, 0.96, 0.94),
+            "Undecided: gradient boosting is ahead of trees here by 0.0333 (0.9433 against 0.9100), t",
+        ),
+        ((0.88, 0.91, 0.90), "Yes: "),
+    ],
+)
+def test_trees_do_not_help_where_gradient_boosting_is_ahead(boosting, says):
+    results = scored(tree=(0.9, 0.91, 0.92), boosting=boosting)
+    results = [replace(each, gain=None if each.family == "tree" else AHEAD, learned=AHEAD) for each in results]
+    said = verdict(results)
+    assert said.replace(" in accuracy", "").startswith(says)
+    assert said.endswith("trees are better here than every control of the same size.")
+
+
+def test_a_few_epochs_do_not_decide_for_gradient_boosting():
+    results = scored(
+        "RMSE", **dict.fromkeys(("sparse", "dense", "linear"), (40.0, 40.0, 41.0)), tree=(30.0, 31.0, 32.0)
+    )
+    results = [replace(each, scores=(20.0, 21.0, 22.5)) if each.family == "boosting" else each for each in results]
+    said = verdict([replace(each, short=each.family != "boosting") for each in results])
+    assert said.startswith(
+        "Undecided: after so few epochs gradient boosting is ahead of trees here by 9.833 in RMSE (21.17"
+    )
+
+
+def test_more_splits_than_rows_are_rejected():
+    frame = houses(30)
+    with pytest.raises(OptionError, match="splits must leave two rows per part: got 20 for 30 rows"):
+        compare_families(frame[["rooms"]], read_target(frame, "price"), budget=300, splits=20)

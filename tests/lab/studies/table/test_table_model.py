@@ -1,0 +1,165 @@
+"""A table model in Python: what goes in, what comes out, and the folder that stores it."""
+
+import contextlib
+import functools
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from edited_json import GONE, WRONG, edits
+from effort import thorough
+
+from dendritree import load, save
+from dendritree.errors import DendritreeError, FormatError, OptionError
+from dendritree_lab.studies.table import TableEncoding, UnknownCellsWarning, load_table_model
+from dendritree_lab.studies.table.table_fit import fit_table
+
+LEARNS = {"budget": 200, "splits": 2, "epochs": 40}
+QUICK = LEARNS | {"epochs": 2}
+
+
+def frame(labels, rows=40):
+    """Two classes that `x` tells apart."""
+    x = np.random.default_rng(0).normal(size=rows)
+    return pd.DataFrame({"x": x, "more": x[::-1], "y": [labels[int(each > 0)] for each in x]})
+
+
+@functools.lru_cache(typed=True)  # 0 is not False here
+def fitted(no=0, yes=1):
+    """A model of `frame((no, yes))` that has learned it."""
+    return fit_table(frame((no, yes)), "y", **LEARNS).model
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), ("no", "yes")], ids=str)
+def test_predictions_have_the_type_of_the_target_in_memory_and_from_a_folder(labels, tmp_path):
+    table, model = frame(labels), fitted(*labels)
+    save(model, tmp_path / "model")
+    for each in (model, load_table_model(tmp_path / "model")):
+        predicted = each.predict(table.drop(columns="y"))
+        assert predicted["prediction"].dtype == table["y"].dtype
+        assert (predicted["prediction"] == table["y"]).mean() > 0.8
+        assert list(predicted.columns)[-2:] == [f"probability {label}" for label in labels]
+        right = each.evaluate(predicted.assign(y=table["y"]))
+        assert right == f"accuracy {(predicted['prediction'] == table['y']).mean():.4f} on 40 rows with 'y'"
+
+
+def test_a_folder_of_text_classes_is_evaluated_by_numbers_too(tmp_path):
+    """As folders were written before classes kept their type."""
+    table = frame((0, 1))
+    save(fitted("0", "1"), tmp_path / "model")
+    model = load_table_model(tmp_path / "model")
+    predicted = model.predict(table)
+    assert set(predicted["prediction"]) == {"0", "1"}
+    right = (predicted["prediction"].astype(int) == table["y"]).mean()
+    assert model.evaluate(predicted) == f"accuracy {right:.4f} on 40 rows with 'y'"
+
+
+def test_names_that_are_not_texts_are_read_as_texts():
+    table = frame((0, 1))
+    numbered = table.set_axis([0, 1, 2], axis=1)
+    model = fit_table(numbered, 2, **LEARNS).model
+    predicted = model.predict(numbered)
+    assert list(predicted.columns)[:4] == [0, 1, 2, "prediction"]
+    assert predicted["prediction"].tolist() == fitted().predict(table)["prediction"].tolist()
+    assert model.evaluate(predicted).startswith("accuracy ")
+    assert TableEncoding.learn(numbered[[0, 1]]).features == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("table", "target", "match"),
+    [
+        (np.zeros((30, 2)), "y", "a table must be a pandas data frame: got numpy.ndarray"),
+        ({"x": [1, 2], "y": [1, 2]}, "y", "a table must be a pandas data frame: got dict"),
+        (
+            frame((0, 1)).set_axis(["x", "x ", "y"], axis=1),
+            "y",
+            "columns must have different names: 'x' occurs twice",
+        ),
+        (frame((0, 1)), 7, "the target must be a column of the table: found no '7': its columns are x, more, y"),
+        (
+            frame((0, 1)).assign(more=[[1, 2]] * 40),
+            "y",
+            r"cells must be numbers, strings or dates: column 'more' holds \[1, 2\]",
+        ),
+    ],
+)
+def test_anything_that_is_not_a_table_is_rejected(table, target, match):
+    with pytest.raises(OptionError, match=match):
+        fit_table(table, target, **QUICK)
+
+
+def test_new_rows_that_are_not_a_table_are_rejected():
+    with pytest.raises(OptionError, match=r"a table must be a pandas data frame: got list"):
+        fitted().predict([1, 2])
+
+
+def test_cells_that_the_model_has_not_seen_are_a_warning_per_column_or_with_strict_an_error():
+    rows = pd.DataFrame({"x": [[1, 2], 3], "more": ["much", "more"]})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        predicted = fitted().predict(rows)
+    assert len(predicted) == 2
+    notices = [
+        "column 'x': 1 row holds what the model has not seen, taken as missing ('[1, 2]')",
+        "column 'more': 2 rows hold what the model has not seen, taken as missing ('much', 'more')",
+    ]
+    assert [(each.category, str(each.message)) for each in caught] == [(UnknownCellsWarning, text) for text in notices]
+    assert all(each.filename == __file__ for each in caught)
+    with pytest.raises(OptionError, match="every cell to be known to the model: column 'x': 1 row holds"):
+        fitted().predict(rows, strict=True)
+
+
+def test_cells_of_a_number_column_that_are_not_numbers_are_reported():
+    table = frame((0, 1))
+    table["x"] = table["x"].astype(object)
+    table.loc[[3, 5], "x"] = "unknown"
+    notices = fit_table(table, "y", **QUICK).notices
+    assert notices == ("column 'x': 2 rows hold no number, taken as missing ('unknown')",)
+
+
+def test_save_and_load_keep_a_model_of_a_table(tmp_path):
+    table, model = frame((0, 1)), fitted()
+    place = tmp_path / "new" / "model"
+    for _ in range(2):  # a model folder is replaced
+        save(model, place)
+        pd.testing.assert_frame_equal(load(place).predict(table), model.predict(table))
+    assert sorted(path.name for path in place.iterdir()) == ["config.json", "weights.safetensors"]
+    save(model.estimator, place)
+    assert type(load(place)) is type(model.estimator)
+    with pytest.raises(FormatError, match=r"must have format 'dendritree-table': got 'dendritree-estimator' \(in "):
+        load_table_model(place)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").touch()
+    with pytest.raises(FormatError, match="save only replaces model folders"):
+        save(model, tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_no_rows_give_a_table_with_the_columns_of_others(task):
+    table = frame((0, 1)).assign(day="2026-11-16", town="Delft")
+    table.loc[:9, ["day", "town"]] = "2026-11-20", "Gouda"
+    model = fit_table(table, "y", task=task, **QUICK).model
+    empty, full = model.predict(table.iloc[:0]), model.predict(table)
+    assert len(empty) == 0
+    assert empty.dtypes.tolist() == full.dtypes.tolist()
+    assert list(empty.columns) == list(full.columns)
+    assert model.evaluate(empty) is None
+
+
+def test_a_folder_edited_anywhere_predicts_or_says_what_is_wrong(tmp_path):
+    """Wrong types at every key of the config."""
+    table = frame(("no", "yes")).drop(columns="y")
+    save(fitted("no", "yes"), tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    accepted = set()
+    for place, _, edited in edits(json.loads(path.read_text()), thorough((GONE, -1, []), WRONG)):
+        path.write_text(json.dumps(edited))
+        with contextlib.suppress(DendritreeError):
+            load(tmp_path / "model").predict(table)
+            accepted.add(place[:2])
+    # Options are used, and checked, by the next training. A class or a column may have another name.
+    assert ("estimator", "options") in accepted
+    assert not accepted & {("task",), ("format",), ("version",), ("estimator", "n_features")}

@@ -1,0 +1,261 @@
+"""The server: responses, errors, and a clean shutdown."""
+
+import contextlib
+import http.client
+import json
+import logging
+import math
+import re
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from view_server import ask, serving
+from warm import COMMAND, WarmProcess
+
+from dendritree import MLNClassifier, save
+from dendritree_lab.cli import main
+from dendritree_lab.data import load_dataset
+from dendritree.errors import OptionError
+from dendritree_lab.view import open_gallery
+from dendritree_lab.view.page_examples import exhibit_of
+from dendritree_lab.view.server import open_socket
+from dendritree_lab.view.opened_models import Gallery
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    return MLNClassifier(64, 10, branching=8)
+
+
+@pytest.fixture(scope="module")
+def port(model):
+    with serving(Gallery("one", ["net"], lambda _: exhibit_of("net", model, data="digits", normalized=False))) as port:
+        yield port
+
+
+def drawn(image):
+    """A drawing of squares whose pixels are an image of 8x8."""
+    return np.round(image.reshape(8, 8).numpy() * 255).astype(np.uint8).repeat(14, 0).repeat(14, 1).tobytes()
+
+
+def test_the_page_and_its_files_are_there_and_fetch_from_nowhere_else(port):
+    status, headers, page = ask(port, "/")
+    assert status == 200
+    assert "default-src 'self'" in headers["content-security-policy"]
+    for file in sorted((ROOT / "dendritree" / "view" / "static").iterdir()):
+        status, headers, content = ask(port, f"/static/{file.name}")
+        assert (status, content) == (200, file.read_bytes())
+        assert b"https://" not in content  # no CDN
+        assert headers["x-content-type-options"] == "nosniff"
+    assert ask(port, "/static/app.js")[1]["content-type"].startswith(("text/javascript", "application/javascript"))
+    assert b'src="/static/app.js"' in page
+
+
+def test_a_drawing_is_answered_as_the_model_would(port, model):
+    test = load_dataset("digits").test
+    image = test.x[0]
+    status, _, seen = ask(port, "/api/models/0/activity?layer=0&neuron=3", "POST", drawn(image))
+    assert status == 200
+    with torch.no_grad():
+        expected = model(image[None])[0].softmax(-1).numpy()
+    np.testing.assert_allclose(seen["classes"], expected, atol=2e-3)  # 8 bits per pixel
+    np.testing.assert_allclose(seen["image"], image, atol=3e-3)
+    assert seen["dendrites"][-1] == pytest.approx(seen["neurons"][0][3], abs=1e-3)
+    _, _, sample = ask(port, "/api/models/0/activity?sample=4", "POST")
+    _, _, about = ask(port, "/api/models/0")
+    _, _, pixels = ask(port, "/api/models/0/samples")
+    assert about["samples"][4] == "4"
+    np.testing.assert_allclose(np.array(pixels[4]) / 255, sample["image"], atol=3e-3)
+
+
+def test_the_tree_of_a_neuron_has_the_models_weights(port, model):
+    _, _, tree = ask(port, "/api/models/0/tree?layer=0&neuron=9")
+    forest = model.layer.forest
+    edges = forest.neuron_of_node[forest.node_of_edge] == 9
+    np.testing.assert_allclose(tree["weight"], model.layer.weight.detach().numpy()[edges], atol=1e-4)
+    assert ask(port, "/api/models")[2] == {"title": "one", "models": ["net"], "training": False}
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "0.0.0.0", "[::1]"])
+def test_a_name_that_was_pointed_at_this_machine_is_rejected(port, host):
+    for path, method in (("/", "GET"), ("/api/models/0", "GET"), ("/api/models/0/activity", "POST")):
+        assert ask(port, path, method, Host=host)[0] == 400
+    assert ask(port, "/", Host=f"localhost:{port}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/api/models/7", None, "model must be one of 0 ... 0: got 7"),
+        ("/api/models/0/tree?layer=1", None, "layer must be one of 0 ... 0: got 1"),
+        ("/api/models/0/tree?neuron=10", None, "neuron must be one of 0 ... 9: got 10"),
+        ("/api/models/0/tree?neuron=-1", None, "neuron must be an integer: got '-1'"),
+        ("/api/models/0/tree?layer=x", None, "layer must be an integer: got 'x'"),
+        ("/api/models/0/activity", b"abc", "a drawing must have 12544 bytes, one per pixel: got 3"),
+        ("/api/models/0/activity", bytes(3 << 20), "a drawing must have 12544 bytes"),
+        ("/api/models/0/activity?sample=400", b"", "sample must be one of 0 ... 39: got 400"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_rejected_with_the_rule(port, path, body, message):
+    status, _, answer = ask(port, path, "GET" if body is None else "POST", body)
+    assert status == 400
+    assert message in answer["error"]
+
+
+def test_the_path_and_not_the_query_names_the_model(port):
+    assert ask(port, "/api/models/0/tree?model=5") == ask(port, "/api/models/0/tree")
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "https://127.0.0.1:{port}", "http://localhost:1", "null"])
+def test_pages_of_other_origins_are_not_answered(port, origin):
+    origin = origin.format(port=port)
+    for path, method in (("/api/models/0/activity?sample=4", "POST"), ("/api/models", "GET")):
+        status, _, answer = ask(port, path, method, Origin=origin)
+        assert (status, answer) == (
+            403,
+            {"error": f"requests must come from this server's own page: got the origin {origin!r}"},
+        )
+    for own in ("127.0.0.1", "localhost"):
+        headers = {"Host": f"{own}:{port}", "Origin": f"http://{own}:{port}"}
+        assert ask(port, "/api/models/0/activity?sample=4", "POST", **headers)[0] == 200
+
+
+class Complaints(logging.Handler):
+    """What uvicorn would print."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(self.format(record))
+
+
+@pytest.fixture
+def complaints():
+    handler, logger = Complaints(), logging.getLogger("uvicorn.error")
+    logger.addHandler(handler)
+    yield handler.lines
+    logger.removeHandler(handler)
+
+
+def test_a_client_that_leaves_is_no_error_to_talk_about(port, complaints):
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            question = (
+                f"POST /api/models/0/activity HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 12544\r\n\r\n"
+            )
+            client.sendall(question.encode() + b"half a drawing")
+    assert ask(port, "/api/models")[0] == 200
+    assert ask(port, "/api/models/0/activity?sample=1", "POST")[0] == 200  # after all of theirs, in the one thread
+    assert complaints == []
+
+
+def no_constant(name):
+    raise ValueError(f"{name} is not JSON")
+
+
+def test_a_model_of_nan_is_answered_in_json(complaints):
+    broken = MLNClassifier(64, 10, branching=8)
+    torch.nn.init.constant_(broken.layer.weight, math.nan)
+    torch.nn.init.constant_(broken.layer.bias, math.inf)
+    with serving(Gallery("nan", ["net"], lambda _: exhibit_of("net", broken, data="digits", normalized=False))) as port:
+        for path, method in (("/tree?neuron=3", "GET"), ("/activity?sample=1", "POST"), ("", "GET")):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request(method, f"/api/models/0{path}")
+            with contextlib.closing(connection), connection.getresponse() as answer:
+                content = json.loads(answer.read(), parse_constant=no_constant)
+                assert answer.status == 200
+    assert complaints == []
+    assert content["name"] == "net"
+
+
+def test_an_error_in_a_model_is_an_answer_and_not_a_traceback(complaints):
+    def broken(_):
+        raise ZeroDivisionError("no such thing")
+
+    with serving(Gallery("broken", ["net"], broken)) as port:
+        assert ask(port, "/api/models/0")[::2] == (500, {"error": "ZeroDivisionError: no such thing"})
+    assert complaints == []
+
+
+def test_a_model_that_does_not_run_is_rejected_when_it_is_opened(tmp_path):
+    save(MLNClassifier(64, 10, branching=8, activation=torch.nn.PReLU(3)), tmp_path / "net")
+    with pytest.raises(OptionError, match="a model must run on its inputs to be shown: RuntimeError: "):
+        open_gallery(tmp_path / "net")[0]
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../server.py", "/static/%2e%2e%2fserver.py", "/static/none.js", "/server.py", "/api/models/x"]
+)
+def test_nothing_else_is_served(port, path):
+    assert ask(port, path)[0] == 404
+
+
+def test_ten_at_once_all_get_their_own_answer(port):
+    images, answers = load_dataset("digits").test.x[:10], {}
+
+    def draw(number):
+        for _ in range(3):
+            answers[number] = ask(port, f"/api/models/0/activity?neuron={number}", "POST", drawn(images[number]))[2]
+
+    threads = [threading.Thread(target=draw, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(10):
+        np.testing.assert_allclose(answers[number]["image"], images[number], atol=3e-3)
+        assert answers[number]["dendrites"][-1] == pytest.approx(answers[number]["neurons"][0][number], abs=1e-3)
+
+
+def test_a_port_that_is_taken_is_rejected():
+    with open_socket() as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OptionError, match=f"port must be a free port of this machine: got {port}"):
+            open_socket(port)
+    with pytest.raises(OptionError, match="port must be a free port of this machine: got 70000"):
+        open_socket(70000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", "view takes the folder of a model or of a run, or --demo"),
+        ("a --demo", "view takes the folder of a model or of a run, or --demo"),
+        ("no/such/folder", "there must be a model .* or a run .* to view: none in no/such/folder"),
+        ("a --image 3", "image must be given as 28x28"),
+        ("a --pixels grey", "--pixels"),
+        ("a --port x", "--port"),
+    ],
+)
+def test_a_mistake_in_the_command_is_one_line(arguments, message, capsys):
+    try:
+        status = main(["view", *arguments.split()])
+    except SystemExit as end:
+        status = end.code
+    out, error = capsys.readouterr()
+    assert (status, out) == (2, "")
+    assert len(error.splitlines()) <= 2
+    assert re.search(message, error)
+
+
+def test_the_command_prints_the_address_and_ctrl_c_ends_it_without_a_word(model, tmp_path):
+    save(model, tmp_path / "net")
+    assert open_gallery(tmp_path / "net").names == ["net"]
+    with WarmProcess(COMMAND, "view", tmp_path / "net", "--no-browser", "--data", "digits") as process:
+        line = process.stdout.readline()
+        assert line.startswith("net: http://127.0.0.1:")
+        port = int(line.split("/")[2].rpartition(":")[2])
+        assert ask(port, "/api/models")[0] == 200
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate()
+    assert (process.returncode, out, error) == (0, "", "")

@@ -1,0 +1,266 @@
+"""Estimators, pipelines and table models, on rows as their users have them: explained, pruned, drawn, exported."""
+
+import numpy as np
+import pandas
+import pytest
+import torch
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
+
+from dendritree import count, explain, load, prune, save, summary, to_onnx
+from dendritree_lab.data.tables.encoding import TableEncoding
+from dendritree.errors import OptionError, ShapeError
+from dendritree.plot import plot_explanation, plot_tree
+from dendritree.sklearn import DendriticClassifier, DendriticRegressor
+from dendritree_lab.studies.table.table_model import TableModel
+
+QUICK = {"epochs": 8, "budget": 250, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def houses():
+    """Columns of very different sizes, a category, and prices far from 0."""
+    random = np.random.default_rng(0)
+    rooms, year = random.integers(1, 8, 150), random.normal(1960, 30, 150)
+    town = random.choice(["Delft", "Gouda", "Leiden"], 150)
+    frame = pandas.DataFrame({"rooms": rooms.astype(float), "town": town, "year": year})
+    return frame, 200_000 + 30_000.0 * rooms + 500 * (year - 1960) + 40_000 * (town == "Delft")
+
+
+@pytest.fixture(scope="module")
+def regressor(houses):
+    frame, price = houses
+    return DendriticRegressor(**QUICK).fit(frame[["rooms", "year"]], price)
+
+
+@pytest.fixture(scope="module")
+def classifiers(houses):
+    frame, price = houses
+    numbers = frame[["rooms", "year"]].to_numpy()
+    three = np.digitize(price, np.quantile(price, [0.3, 0.6]))
+    return (
+        numbers,
+        DendriticClassifier(**QUICK).fit(numbers, price > 300_000),
+        DendriticClassifier(**QUICK).fit(numbers, np.array(["low", "mid", "top"])[three]),
+    )
+
+
+@pytest.fixture(scope="module")
+def table(houses):
+    frame, price = houses
+    frame = frame.assign(rooms=frame.rooms.where(frame.rooms > 1))  # a few are missing
+    encoding = TableEncoding.learn(frame)
+    return frame, TableModel(
+        DendriticRegressor(**QUICK).fit(encoding.encode(frame).x, price), encoding, "price", "regression"
+    )
+
+
+@pytest.fixture(scope="module")
+def pipeline(houses):
+    frame, price = houses
+    columns = make_column_transformer(
+        (OneHotEncoder(), ["town"]), (make_pipeline(SimpleImputer(), StandardScaler()), ["rooms", "year"])
+    )
+    return make_pipeline(columns, DendriticRegressor(**QUICK)).fit(frame, price)
+
+
+# ------------------------------------------------------------------------------------------------------------- explain
+
+
+def test_a_regressor_is_explained_by_column_in_the_units_of_the_target(houses, regressor):
+    rows = houses[0][["rooms", "year"]][:6]
+    found = explain(regressor, rows)
+    np.testing.assert_allclose(found.output[:, 0], regressor.predict(rows), rtol=1e-12)
+    mean = houses[0][["rooms", "year"]].mean().to_frame().T
+    np.testing.assert_allclose(found.baseline[0], regressor.predict(mean), rtol=1e-9)
+    parts = found.contributions(example=2)
+    assert list(parts) == ["rooms", "year"]
+    assert float(found.baseline[2, 0]) + sum(parts.values()) == pytest.approx(regressor.predict(rows)[2], rel=1e-12)
+    assert found.check() < 1e-6 * 1e-3
+    synapses = found.synapses(0).sum(-1)  # the trees' parts are in the same units
+    np.testing.assert_allclose(synapses, (found.output - found.baseline)[:, 0], rtol=1e-9)
+
+
+def test_classes_are_explained_in_log_odds(classifiers):
+    numbers, two, three = classifiers
+    found = explain(two, numbers[:5])
+    assert found.outputs == ("True",)
+    np.testing.assert_allclose(found.output[:, 0].sigmoid(), two.predict_proba(numbers[:5])[:, 1], rtol=1e-9)
+    found = explain(three, numbers[:5])
+    assert (found.outputs, found.names) == (("low", "mid", "top"), ("x0", "x1"))
+    np.testing.assert_allclose(found.output.softmax(-1), three.predict_proba(numbers[:5]), rtol=1e-9)
+    assert found.contributions("top", 1) == dict(zip(found.names, found.inputs[1, 2].tolist(), strict=True))
+    assert found.check() < 1e-8
+
+
+@pytest.mark.parametrize("form", ["array", "list", "series", "frame", "as many"])
+def test_a_reference_is_a_row_of_the_users_own(form, houses, regressor):
+    rows = houses[0][["rooms", "year"]]
+    given = {
+        "array": rows.to_numpy()[9],
+        "list": rows.to_numpy()[9].tolist(),
+        "series": rows.iloc[9],
+        "frame": rows[9:10][["year", "rooms"]],
+        "as many": rows.iloc[[9, 9, 9]],
+    }[form]
+    found = explain(regressor, rows[:3], given)
+    np.testing.assert_allclose(found.baseline[:, 0], [regressor.predict(rows[9:10])[0]] * 3, rtol=1e-9)
+    assert found.check() < 1e-6
+
+
+def test_a_table_is_explained_by_its_columns_with_categories_and_gaps_folded_in(table):
+    frame, model = table
+    rows = frame[:8]
+    for reference in (None, frame[20:21]):
+        found = explain(model, rows, reference)
+        assert (found.names, found.outputs) == (("rooms", "town", "year"), ("price",))
+        np.testing.assert_allclose(found.output[:, 0], model.predict(rows).prediction, rtol=1e-12)
+        assert found.check() < 1e-6
+    np.testing.assert_allclose(found.baseline[0, 0], model.predict(frame[20:21]).prediction.iloc[0], rtol=1e-12)
+    same = rows.town.to_numpy() == frame.town[20]
+    assert same.any()
+    assert (found.inputs[same, 0, 1] == 0).all()  # a category that does not differ contributes nothing
+    assert (found.inputs[~same, 0, 1] != 0).all()
+
+
+def test_a_pipeline_is_explained_by_the_columns_that_go_into_it(houses, pipeline):
+    frame, _ = houses
+    found = explain(pipeline, frame[:7], frame[20:21])
+    assert found.names == ("rooms", "town", "year")
+    np.testing.assert_allclose(found.output[:, 0], pipeline.predict(frame[:7]), rtol=1e-12)
+    np.testing.assert_allclose(found.baseline[0, 0], pipeline.predict(frame[20:21])[0], rtol=1e-12)
+    for row in range(7):  # changing one column alone contributes nothing to the others
+        alone = frame[20:21].assign(town=frame.town[row])
+        parts = explain(pipeline, alone, frame[20:21]).contributions()
+        assert parts["rooms"] == parts["year"] == 0
+        change = pipeline.predict(alone) - pipeline.predict(frame[20:21])
+        np.testing.assert_allclose(parts["town"], change, atol=1e-6)
+
+
+def test_the_best_of_a_search_and_a_pipeline_of_one_step_are_explained(houses):
+    frame, price = houses
+    rows = frame[["rooms", "year"]]
+    search = GridSearchCV(DendriticRegressor(**QUICK | {"epochs": 2}), {"budget": [150]}, cv=2).fit(rows, price)
+    np.testing.assert_allclose(explain(search, rows[:2]).output[:, 0], search.predict(rows[:2]), rtol=1e-12)
+    one = Pipeline([("nothing", "passthrough"), ("model", search.best_estimator_)])
+    np.testing.assert_allclose(explain(one, rows[:2]).output[:, 0], search.predict(rows[:2]), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [PCA(2), PolynomialFeatures(), FunctionTransformer(lambda x: x / x.sum(1, keepdims=True))],
+    ids=["pca", "products", "shares"],
+)
+def test_a_pipeline_that_mixes_columns_is_rejected_with_what_can_be_explained(step, houses):
+    frame, price = houses
+    numbers = frame[["rooms", "year"]].to_numpy()
+    mixed = make_pipeline(step, DendriticRegressor(**QUICK | {"epochs": 2})).fit(numbers, price)
+    with pytest.raises(OptionError, match=r"from one column .*: input \d comes from several; explain\(pipeline\[-1\]"):
+        explain(mixed, numbers[:5], numbers[6])
+    assert explain(mixed[-1], mixed[:-1].transform(numbers[:5])).check() < 1e-6
+
+
+def test_what_is_no_model_or_no_row_is_rejected(houses, regressor, pipeline):
+    frame, _ = houses
+    rows = frame[["rooms", "year"]]
+    with pytest.raises(OptionError, match="pipeline must be explained against a row of its own columns"):
+        explain(pipeline, frame[:2])
+    with pytest.raises(OptionError, match="DendriticRegressor must be fitted first"):
+        explain(DendriticRegressor(), rows)
+    with pytest.raises(OptionError, match=r"an nn.Module, a DendriticClassifier .*: got PCA"):
+        explain(PCA(), rows)
+    with pytest.raises(OptionError, match="got Pipeline of a PCA"):
+        explain(make_pipeline(StandardScaler(), PCA()), rows)
+    for reference in (0.0, [1.0, 2.0, 3.0, 4.0][:1], rows[:4]):
+        with pytest.raises(ShapeError, match="reference must be one row like those of x"):
+            explain(regressor, rows[:3], reference)
+    with pytest.raises(ShapeError, match="it lacks 'year'"):
+        explain(regressor, rows[:3], frame[["rooms", "town"]][:1])
+    with pytest.raises(OptionError, match="output must be one of"):
+        explain(regressor, rows[:1]).contributions("pric")
+
+
+# -------------------------------------------------------------------------------------- prune, plot, summary, to_onnx
+
+
+def test_what_holds_a_network_is_pruned_counted_and_summed_up(houses, regressor, pipeline, table):
+    frame, _ = houses
+    cases = [(regressor, frame[["rooms", "year"]]), (pipeline, frame), (table[1], table[0])]
+    for model, rows in cases:
+        before = count(model).total
+        assert str(summary(model)).count("DendriticLayer") == 1
+        same, small = prune(model, threshold=0, examples=rows), prune(model, budget=0.6, examples=rows)
+        assert type(small) is type(model)
+        assert count(small).total <= 0.6 * before
+        assert count(model).total == before  # the given one is left alone
+        wanted, kept, cut = (np.asarray(predictions(each, rows)) for each in (model, same, small))
+        np.testing.assert_allclose(kept, wanted, rtol=1e-6)
+        assert np.corrcoef(cut, wanted)[0, 1] > 0.8
+
+
+def predictions(model, rows):
+    found = model.predict(rows)
+    return found.prediction if hasattr(found, "prediction") else found
+
+
+def test_a_pruned_estimator_is_saved_and_goes_on_learning(houses, regressor, tmp_path):
+    frame, price = houses
+    rows = frame[["rooms", "year"]]
+    small = prune(regressor, budget=0.5, examples=rows, reference=rows[:1])
+    save(small, tmp_path / "small")
+    np.testing.assert_array_equal(load(tmp_path / "small").predict(rows), small.predict(rows))
+    before = small.predict(rows)
+    small.partial_fit(rows, price)
+    assert not np.array_equal(small.predict(rows), before)
+
+
+def test_pictures_show_columns_by_name(regressor, pipeline, table):
+    frame, model = table
+    figure = plot_explanation(explain(model, frame[:3]))
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert {"rooms", "town", "year"} <= set(labels)
+    assert "price" in figure.get_suptitle()
+    texts = {text.get_text() for text in plot_tree(regressor).axes[0].texts}
+    assert {"rooms", "year"} <= texts
+    assert "town=Delft" in {text.get_text() for text in plot_tree(model).axes[0].texts}
+    assert plot_tree(pipeline).axes
+
+
+# The exporter takes two seconds: fast with what is scaled back, the others have the same layers.
+@pytest.mark.parametrize(
+    "kind", ["numbers", *(pytest.param(f"{count} classes", marks=pytest.mark.slow) for count in ("two", "three"))]
+)
+def test_an_estimators_file_takes_raw_rows(kind, houses, regressor, classifiers, tmp_path):
+    import onnxruntime
+
+    rows = houses[0][["rooms", "year"]].to_numpy()
+    _, two, three = classifiers
+    model = {"numbers": regressor, "two classes": two, "three classes": three}[kind]
+    file = to_onnx(model, tmp_path / "model.onnx")
+    assert file.difference < 1e-5
+    (found,) = onnxruntime.InferenceSession(file.path).run(["output"], {"input": rows})
+    if kind == "numbers":
+        np.testing.assert_allclose(found[:, 0], model.predict(houses[0][["rooms", "year"]]), rtol=1e-5)
+    else:
+        np.testing.assert_allclose(found, model.predict_proba(rows), atol=1e-5)
+
+
+def test_what_a_file_cannot_hold_is_told_what_can(pipeline, tmp_path):
+    with pytest.raises(OptionError, match=r"pass pipeline\[-1\]"):
+        to_onnx(pipeline, tmp_path / "model.onnx")
+
+
+def test_an_estimator_as_a_module_shares_nothing(houses, regressor):
+    rows = houses[0][["rooms", "year"]]
+    before = regressor.predict(rows)
+    module = regressor.as_module()
+    found = module(torch.tensor(rows.to_numpy()))
+    np.testing.assert_allclose(found[:, 0].detach(), before, rtol=1e-5)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.zero_()
+    np.testing.assert_array_equal(regressor.predict(rows), before)

@@ -1,0 +1,217 @@
+"""What holds for the layers of all neurons: the contract of nn.Linear, and state dicts that carry a structure."""
+
+import copy
+import pickle
+
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+from torch import nn
+
+from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
+from dendritree import DendriticLayer
+from dendritree.errors import DendritreeError, OptionError, ShapeError
+from dendritree.layers.base import NeuronLayer
+
+FAMILIES = {
+    "trees": lambda ins=16, outs=3, **given: DendriticLayer(ins, outs, **given),
+    "drawn trees": lambda ins=16, outs=3, **given: DendriticLayer(ins, outs, fan_in=5, wiring="random", **given),
+    "ktree": lambda ins=16, outs=3, **given: KTree(ins, outs, trees=2, wiring="random", **given),
+    "denn": lambda ins=16, outs=3, **given: DENN(ins, outs, branches=3, **given),
+    "dann": lambda ins=16, outs=3, **given: DANN(ins, outs, dendrites=2, synapses=4, **given),
+    "pdann": lambda ins=16, outs=3, **given: DANN(ins, outs, dendrites=2, field="all", **given),
+    "dnm": lambda ins=16, outs=3, **given: DNM(ins, outs, dendrites=2, **given),
+    "dnm, logit": lambda ins=16, outs=3, **given: DNM(ins, outs, dendrites=2, soma="logit", **given),
+    "dnm, log": lambda ins=16, outs=3, **given: DNM(ins, outs, dendrites=2, soma="log", **given),
+    "dmnn": lambda ins=16, outs=3, **given: DMNN(ins, outs, dendrites=2, signs=[1, -1], **given),
+    "smooth dmnn": lambda ins=16, outs=3, **given: DMNN(ins, outs, dendrites=2, temperature=0.1, **given),
+}
+families = pytest.mark.parametrize("make", FAMILIES.values(), ids=FAMILIES)
+NOT_TREES = [name for name in FAMILIES if name.split()[-1] == "dmnn" or name.startswith("dnm")]
+
+
+@families
+def test_it_is_a_layer_of_neurons(make):
+    layer = make()
+    assert isinstance(layer, NeuronLayer)
+    assert (layer.in_features, layer.out_features) == (16, 3)
+    assert layer.extra_repr().startswith("16, 3, ")
+
+
+@families
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ins": 0}, r"^in_features must be an integer of at least 1: got 0$"),
+        ({"ins": 2.0}, r"^in_features must be an integer of at least 1: got 2\.0$"),
+        ({"outs": 0}, r"^out_features must be an integer of at least 1: got 0$"),
+        ({"outs": True}, r"^out_features must be an integer of at least 1: got True$"),
+        ({"outs": 1.5}, r"^out_features must be an integer of at least 1: got 1\.5$"),
+        ({"dtype": torch.int64}, r"^dtype must be a floating-point torch\.dtype: got torch\.int64$"),
+        ({"dtype": "float32"}, r"^dtype must be a floating-point torch\.dtype: got 'float32'$"),
+    ],
+)
+def test_bad_sizes_and_types_are_rejected_by_rule_and_value(make, options, message):
+    with pytest.raises(DendritreeError, match=message):
+        make(**options)
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "pdann"])  # which begins with an nn.Linear
+@pytest.mark.parametrize("shape", [(), (5,), (3, 5), (16, 3)])
+def test_inputs_of_another_width_are_rejected(name, shape):
+    with pytest.raises(ShapeError, match=r"last dimension of the input must be in_features 16: got"):
+        FAMILIES[name]()(torch.zeros(shape))
+
+
+class Subclass(torch.Tensor):
+    """A tensor of a user's own class."""
+
+
+X = torch.ones(4, 16)
+NOT_DENSE = {
+    "numpy.ndarray": lambda: X.numpy(),
+    "list": lambda: X.tolist(),
+    "scipy.sparse.csr_matrix": lambda: scipy.sparse.csr_matrix(X.numpy()),
+    "pandas.DataFrame": lambda: pd.DataFrame(X.numpy()),
+    "torch.sparse_coo": lambda: X.to_sparse(),
+    "torch.sparse_csr": lambda: X.to_sparse_csr(),
+    "torch.jagged": lambda: torch.nested.nested_tensor([X, X[:2]], layout=torch.jagged),
+    "nested": lambda: torch.nested.nested_tensor([X, X[:2]], layout=torch.strided),
+    "NoneType": lambda: None,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*(in beta state|in prototype stage):UserWarning")  # torch's, of its other layouts
+@families
+@pytest.mark.parametrize("kind", NOT_DENSE)
+def test_anything_that_is_not_a_dense_tensor_is_rejected(make, kind):
+    with pytest.raises(OptionError, match=rf"^the input must be a dense torch\.Tensor: got .*{kind.split('.')[-1]}"):
+        make()(NOT_DENSE[kind]())
+
+
+@families
+def test_dense_tensors_of_all_kinds_are_taken(make):
+    layer = make().requires_grad_(False)
+    expected = layer(X)
+    for same in (nn.Parameter(X), X.T.contiguous().T, X.unsqueeze(0).expand(2, 4, 16)[0], X.as_subclass(Subclass)):
+        torch.testing.assert_close(layer(same).as_subclass(torch.Tensor), expected)
+    torch.testing.assert_close(torch.func.vmap(layer)(X), expected)
+
+
+@pytest.mark.parametrize("name", NOT_TREES)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_inputs_of_another_type_are_rejected_unless_autocast_is_on(name, dtype):
+    layer = FAMILIES[name]()
+    with pytest.raises(DendritreeError, match=rf"type of the weights, torch.float32: got {dtype}"):
+        layer(torch.zeros(16, dtype=dtype))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert layer(torch.zeros(16, dtype=torch.bfloat16)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_types_lose_no_more_than_their_own_rounding(name, dtype):
+    torch.manual_seed(0)
+    ins = 256 if name in NOT_TREES else 16
+    small, x = FAMILIES[name](ins, dtype=dtype), torch.rand(6, ins).to(dtype)
+    y, exact = small(x), copy.deepcopy(small).double()(x.double())
+    assert y.dtype == dtype
+    torch.testing.assert_close(y.double(), exact, rtol=0.03, atol=0.03)
+    y.sum().backward()
+    assert {parameter.grad.dtype for parameter in small.parameters()} == {dtype}
+
+
+@families
+@pytest.mark.parametrize("leading", [(), (0,), (4,), (2, 3)])
+def test_any_leading_dimensions(make, leading):
+    layer, x = make(), torch.rand(*leading, 16)
+    assert layer(x).shape == (*leading, 3)
+    for row, y in zip(x.reshape(-1, 16), layer(x).reshape(-1, 3), strict=True):
+        torch.testing.assert_close(layer(row), y)
+
+
+FOREST = ["forest_format", "forest_in_features", "forest_offsets", "forest_roots", "forest_source"]
+KEYS = {
+    "trees": ["bias", *FOREST, "weight"],
+    "denn": ["bias", "inputs", "weight"],
+    "dann": [f"trees.{key}" for key in ("bias", *FOREST, "weight")],
+    "dnm": ["threshold", "weight"],
+    "dmnn": ["high", "low", "sign"],
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_files_of_every_version_have_these_keys(name):
+    assert sorted(FAMILIES[name]().state_dict()) == KEYS[name]
+
+
+@families
+def test_state_dicts_copies_pickles_and_meta_layers_give_the_same_layer(make):
+    layer, other, x = make(), make(), torch.rand(4, 16)
+    assert not torch.equal(other(x), layer(x))
+    other.load_state_dict(layer.state_dict())
+    meta, filled = make(device="meta"), make(device="meta")
+    assert meta(torch.zeros(4, 16, device="meta")).shape == (4, 3)
+    meta.load_state_dict(layer.state_dict(), assign=True)
+    filled.to_empty(device="cpu").load_state_dict(layer.state_dict())
+    for twin in (other, meta, filled, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert torch.equal(twin(x), layer(x))
+
+
+@families
+def test_a_state_dict_of_another_size_is_rejected_and_nothing_changes(make):
+    layer, x = make(), torch.rand(4, 16)
+    before, state = layer(x), make(outs=4).state_dict()
+    with pytest.raises(RuntimeError):
+        layer.load_state_dict(state)
+    assert torch.equal(layer(x), before)
+
+
+@pytest.mark.parametrize("name", ["drawn trees", "ktree", "denn", "dann"])
+@pytest.mark.parametrize("lacking", ["weight", "bias"])
+def test_a_drawn_wiring_is_taken_with_all_weights_or_not_at_all(name, lacking):
+    layer, state = FAMILIES[name](), FAMILIES[name]().state_dict()
+    before = copy.deepcopy(layer.state_dict())
+    lacking = f"trees.{lacking}" if name == "dann" else lacking
+    del state[lacking]
+    with pytest.raises(RuntimeError, match=rf'Missing key\(s\) in state_dict: "{lacking}"\. $'):
+        layer.load_state_dict(state)
+    assert layer.load_state_dict(state, strict=False).missing_keys == [lacking]
+    assert all(value.equal(before[key]) for key, value in layer.state_dict().items())
+
+
+@families
+def test_the_seed_of_torch_governs_the_draw(make):
+    states = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        states.append(make().state_dict())
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's own, of its compiler
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("dnm, ")) for name in NOT_TREES]
+)
+def test_neurons_of_other_authors_compile_and_export(name):
+    torch._dynamo.reset()
+    layer, x = FAMILIES[name](), torch.rand(3, 16)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    gradients = [torch.autograd.grad(net(x).square().sum(), layer.parameters()) for net in (compiled, layer)]
+    torch.testing.assert_close(*gradients)
+    exported = torch.export.export(layer.eval(), (x,)).module()
+    torch.testing.assert_close(exported(x), layer(x))
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "pdann"])  # that is two layers
+def test_a_layer_takes_nothing_of_a_state_dict_with_an_entry_of_another_shape(name):
+    make, x = FAMILIES[name], torch.randn(5, 16)
+    layer, whole = make(), make().state_dict()
+    before = layer(x)
+    for key, value in whole.items():
+        with pytest.raises(RuntimeError, match=r"Error\(s\) in loading state_dict"):
+            layer.load_state_dict(whole | {key: torch.cat([value.flatten()] * 2)})
+        assert torch.equal(layer(x), before), key
+    layer.load_state_dict(whole)
+    assert not torch.equal(layer(x), before)

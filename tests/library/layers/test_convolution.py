@@ -1,0 +1,400 @@
+"""DendriticConv2d and DendriticConv1d: the contract of nn.Conv2d, and a DendriticLayer at every patch."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from dendritree import DendriticConv1d, DendriticConv2d, DendriticLayer, count, load, save, summary
+from dendritree.wiring import Local, Random
+from dendritree.errors import OptionError, ShapeError
+from dendritree.training.rewiring import rewire
+from dendritree.wiring import Tied
+
+TREES = {
+    "shared": {"branching": [4, 3]},
+    "auto": {},
+    "deep": {"branching": 2, "ragged": True},
+    "random": {"branching": [3, 2], "wiring": "random"},
+    "local": {"branching": [4, 2], "wiring": Local(window=2)},
+    "tied": {"branching": [2, 4], "wiring": Tied(window=1, stride=1)},
+    "nested": {"branching": [2, [3], [1, [2]]], "wiring": "random"},
+    "k-tree": {"branching": 3, "ragged": True, "repeats": 2},
+}
+trees = pytest.mark.parametrize("tree", TREES)
+
+
+def at_every_patch(conv, x):
+    """A DendriticLayer with the trees of a convolution, called at one patch after the other."""
+    kernel, stride, dilation = conv.kernel_size, conv.stride, conv.dilation
+    if isinstance(conv.padding, str):
+        total = [d * (k - 1) if conv.padding == "same" else 0 for k, d in zip(kernel, dilation, strict=True)]
+        x = F.pad(x, (total[1] // 2, total[1] - total[1] // 2, total[0] // 2, total[0] - total[0] // 2))
+    else:
+        x = F.pad(x, (conv.padding[1], conv.padding[1], conv.padding[0], conv.padding[0]))
+    layer = DendriticLayer.from_forest(
+        conv.forest,
+        bias=conv.bias is not None,
+        activation=conv.activation,
+        root_activation=conv.root_activation,
+        dtype=x.dtype,
+        backend="reference",
+    )
+    layer.weight = conv.weight
+    layer.bias = conv.bias
+    rows = []
+    for top in range(0, x.shape[-2] - dilation[0] * (kernel[0] - 1), stride[0]):
+        row = []
+        for left in range(0, x.shape[-1] - dilation[1] * (kernel[1] - 1), stride[1]):
+            patch = x[
+                ...,
+                top : top + dilation[0] * (kernel[0] - 1) + 1 : dilation[0],
+                left : left + dilation[1] * (kernel[1] - 1) + 1 : dilation[1],
+            ]
+            row.append(layer(patch.flatten(-3)))
+        rows.append(torch.stack(row, dim=-1))
+    return torch.stack(rows, dim=-2)
+
+
+def numbers(conv, x, function=None):
+    """Outputs and all gradients."""
+    x = x.clone().requires_grad_()
+    conv.zero_grad()
+    y = (function or conv)(x)
+    cotangent = torch.randn(y.shape, dtype=y.dtype, generator=torch.Generator().manual_seed(1))
+    (y * cotangent).sum().backward()
+    found = {"output": y.detach(), "x": x.grad, "weight": conv.weight.grad.clone()}
+    return found if conv.bias is None else {**found, "bias": conv.bias.grad.clone()}
+
+
+def assert_same(found, wanted, tolerance=1e-10):
+    assert found.keys() == wanted.keys()
+    for name in wanted:
+        torch.testing.assert_close(
+            found[name], wanted[name], rtol=tolerance, atol=tolerance, msg=lambda m, n=name: f"{n}: {m}"
+        )
+
+
+def with_biases(conv):
+    """Biases that are not 0."""
+    with torch.no_grad():
+        if conv.bias is not None:
+            conv.bias.copy_(torch.randn(conv.bias.shape, generator=torch.Generator().manual_seed(2)))
+    return conv
+
+
+# --------------------------------------------------------------------------------------------------------- the numbers
+
+pairs = st.tuples(st.integers(1, 3), st.integers(1, 3))
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
+@settings(max_examples=60)
+@given(
+    st.data(),
+    st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(1, 3)),
+    pairs,
+    pairs,
+    pairs,
+    st.sampled_from(["auto", "eager", "reference"]),
+)
+def test_one_level_without_an_activation_is_conv2d(data, sizes, kernel, stride, dilation, backend):
+    batch, ins, outs = sizes
+    padding = data.draw(st.tuples(st.integers(0, 4), st.integers(0, 4)) | st.sampled_from(["same", "valid"]))
+    if padding == "same":
+        stride = (1, 1)
+    zeros = (0, 0) if isinstance(padding, str) else padding
+    image = [
+        data.draw(st.integers(1, 5)) + max(0, d * (k - 1) - 2 * p * (padding != "same"))
+        for k, d, p in zip(kernel, dilation, zeros, strict=True)
+    ]
+    conv = with_biases(
+        DendriticConv2d(
+            ins,
+            outs,
+            kernel,
+            stride,
+            padding,
+            dilation,
+            branching=max(2, ins * kernel[0] * kernel[1]),
+            ragged=True,
+            activation=None,
+            backend=backend,
+            dtype=torch.float64,
+        )
+    )
+    x = torch.randn(batch, ins, *image, dtype=torch.float64)
+
+    def stock(x):
+        return F.conv2d(x, conv.weight.view(outs, ins, *kernel), conv.bias, stride, padding, dilation)
+
+    found, wanted = numbers(conv, x), numbers(conv, x, stock)
+    assert_same(found, wanted)
+    assert found["output"].is_contiguous()
+
+
+@trees
+@pytest.mark.parametrize("activation", ["leaky_relu", "tanh"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"kernel_size": 3, "padding": 1},
+        {"kernel_size": (2, 3), "stride": (2, 1), "padding": "valid"},
+        {"kernel_size": (3, 2), "stride": 2, "padding": (0, 2), "dilation": (1, 2)},
+        {"kernel_size": (2, 4), "padding": "same", "dilation": (3, 1)},
+    ],
+    ids=str,
+)
+def test_a_filter_is_a_dendritic_layer_at_every_patch(tree, activation, shape):
+    torch.manual_seed(0)
+    if tree == "shared":
+        shape = {**shape, "kernel_size": (2, 3)}  # twelve inputs
+    conv = with_biases(DendriticConv2d(2, 3, **shape, **TREES[tree], activation=activation, dtype=torch.float64))
+    x = torch.randn(2, 2, 6, 7, dtype=torch.float64)
+    assert_same(numbers(conv, x), numbers(conv, x, lambda x: at_every_patch(conv, x)))
+
+
+def test_sequences_are_images_one_pixel_high():
+    options = {"branching": [4, 3], "wiring": Random(seed=0), "dtype": torch.float64}
+    one = DendriticConv1d(2, 3, 6, 2, 3, 2, **options)
+    two = DendriticConv2d(2, 3, (1, 6), (1, 2), (0, 3), (1, 2), **options)
+    two.load_state_dict(one.state_dict())
+    x = torch.randn(3, 2, 17, dtype=torch.float64)
+    assert_same(numbers(one, x), numbers(one, x, lambda x: at_every_patch(two_like(two, one), x[:, :, None])[:, :, 0]))
+    assert one(x).shape == nn.Conv1d(2, 3, 6, 2, 3, 2).double()(x).shape
+    assert torch.equal(one(x), two(x.unsqueeze(2)).squeeze(2))
+    assert one(x[0]).shape == one(x).shape[1:]
+
+
+def two_like(two, one):
+    two.weight, two.bias = one.weight, one.bias
+    return two
+
+
+def test_images_need_no_batch_and_may_have_several():
+    conv = DendriticConv2d(2, 3, 3, padding=1)
+    x = torch.randn(2, 3, 2, 5, 4)
+    wanted = conv(x.flatten(0, 1)).unflatten(0, (2, 3))
+    torch.testing.assert_close(conv(x), wanted)
+    torch.testing.assert_close(conv(x[0, 0]), wanted[0, 0])
+    assert conv(x[:0]).shape == (0, 3, 3, 5, 4)
+
+
+@pytest.mark.parametrize("like", ["channels last", "transposed", "every other"])
+def test_images_may_lie_in_memory_as_they_like(like):
+    conv, x = DendriticConv2d(4, 3, 3), torch.randn(2, 4, 6, 8)
+    y = conv(x)
+    x = {
+        "channels last": x.contiguous(memory_format=torch.channels_last),
+        "transposed": x.transpose(2, 3).contiguous().transpose(2, 3),
+        "every other": x.repeat_interleave(2, dim=3)[..., ::2],
+    }[like]
+    assert torch.equal(conv(x), y)
+
+
+# ------------------------------------------------------------------------------------------------------------- dropout
+
+
+def test_dropout_silences_synapses_at_each_position_on_its_own():
+    conv = DendriticConv2d(1, 1, 1, dropout=0.5, activation=None, bias=False)
+    conv.weight.data.fill_(1.0)
+    x = torch.ones(4, 1, 16, 16)
+    y = conv(x)
+    assert set(y.unique().tolist()) == {0.0, 2.0}
+    assert 0.4 < (y == 0).float().mean() < 0.6
+    assert torch.equal(conv.eval()(x), x)
+
+
+def test_dropout_per_input_silences_a_pixel_for_all_that_read_it():
+    conv = DendriticConv2d(1, 2, (1, 2), branching=[2], dropout=0.5, dropout_per="input", activation=None, bias=False)
+    conv.weight.data.fill_(1.0)
+    y = conv(torch.ones(1, 1, 1, 400))
+    assert torch.equal(y[:, 0], y[:, 1])
+    left, right = y[0, 0, 0, :-1], y[0, 0, 0, 1:]
+    assert ((left == 4) & (right == 0)).sum() == 0  # they share a pixel
+
+
+@pytest.mark.parametrize("tree", ["shared", "nested", "tied"])
+def test_all_backends_silence_the_same_synapses(tree):
+    shape = (2, 3) if tree == "shared" else 3
+    found = {}
+    for backend in ("fused", "eager", "reference"):
+        torch.manual_seed(0)
+        conv = with_biases(DendriticConv2d(2, 3, shape, 2, 1, **TREES[tree], dropout=0.4, dtype=torch.float64))
+        conv.backend = backend
+        torch.manual_seed(1)
+        found[backend] = numbers(conv, torch.randn(3, 2, 9, 8, dtype=torch.float64))
+    assert_same(found["fused"], found["eager"])
+    assert_same(found["fused"], found["reference"])
+
+
+# ------------------------------------------------------------------------------------------------------- the contract
+
+
+def test_the_wiring_sees_the_patch_as_an_image():
+    conv = DendriticConv2d(3, 4, (5, 6), branching=[4, 2], wiring=Local(window=2, seed=0))
+    assert conv.wiring.image_shape == (3, 5, 6)
+    rows, columns = conv.forest.synapse_inputs // 6 % 5, conv.forest.synapse_inputs % 6
+    top, left, high, wide = conv.windows[conv.forest.node_of_edge[conv.forest.synapse_edges]].T
+    assert ((rows >= top) & (rows < top + high) & (columns >= left) & (columns < left + wide)).all()
+    assert DendriticConv1d(3, 4, 6, wiring="rows").wiring.image_shape == (3, 1, 6)
+
+
+def test_parameters_and_multiply_adds_are_counted_and_listed():
+    conv = DendriticConv2d(3, 8, 5, stride=2, branching=[25, 3])
+    model = nn.Sequential(conv, nn.Flatten(), nn.Linear(8 * 36, 10))
+    counts = count(model, (3, 16, 16))
+    assert counts.total == sum(p.numel() for p in model.parameters()) == 8 * (75 + 3 + 4) + 2890
+    assert counts.multiply_adds == 36 * 8 * 78 + 2880
+    assert count(model).multiply_adds is None
+    line = summary(model, (3, 16, 16)).layers[0]
+    assert (line.layer, line.trees, line.wiring) == ("DendriticConv2d(3, 8)", "75 synapses, 3 + 1 dendrites", "shared")
+    assert (line.parameters, line.dense_parameters) == (656, 8 * 76)
+    assert (line.multiply_adds, line.dense_multiply_adds) == (36 * 8 * 78, 36 * 8 * 75)
+
+
+def test_it_prints_as_its_call():
+    assert repr(DendriticConv2d(3, 8, 5, padding="same", branching=[25, 3], dropout=0.1)).splitlines()[1].strip() == (
+        "3, 8, kernel_size=(5, 5), padding='same', branching=(25, 3), wiring=Shared(), dropout=0.1, "
+        "dropout_per='synapse'; 8 trees of 75 synapses, 3 + 1 dendrites; 656 parameters"
+    )
+    assert "4, 2, kernel_size=(3,), stride=(2,), branching" in repr(DendriticConv1d(4, 2, 3, 2))
+
+
+@trees
+def test_it_is_saved_and_loaded_also_within_a_model(tree, tmp_path):
+    torch.manual_seed(0)
+    conv = DendriticConv2d(2, 3, (2, 3), 2, (1, 0), **TREES[tree], activation="tanh", dtype=torch.float64)
+    model = nn.Sequential(conv, nn.Flatten(), nn.Linear(3 * 3 * 2, 2).double())
+    save(model, tmp_path / "model")
+    x = torch.randn(4, 2, 5, 6, dtype=torch.float64)
+    opened = load(tmp_path / "model")
+    assert repr(opened[0]) == repr(conv)
+    assert torch.equal(opened(x), model.eval()(x))
+    other = DendriticConv2d(2, 3, (2, 3), 2, (1, 0), **TREES[tree], activation="tanh", dtype=torch.float64)
+    other.load_state_dict(conv.state_dict())
+    assert torch.equal(other(x), conv(x))
+
+
+def test_a_regrown_convolution_is_saved_and_loaded(tmp_path):
+    conv = DendriticConv1d(2, 3, 4, branching=[4, 2], bias=False)
+    conv.regrow(DendriticConv1d(2, 3, 4, branching=[2, 2], wiring=Random(seed=0)).forest)
+    save(nn.Sequential(conv), tmp_path / "model")
+    x = torch.randn(2, 2, 9)
+    assert torch.equal(load(tmp_path / "model")(x), conv(x))
+
+
+def test_a_state_dict_of_another_wiring_is_rejected():
+    conv = DendriticConv2d(2, 3, 2, branching=[4, 2])
+    other = DendriticConv2d(2, 3, 2, branching=[2, 4])
+    with pytest.raises(RuntimeError, match="must be of the same tree and wiring"):
+        conv.load_state_dict(other.state_dict())
+
+
+def test_synapses_move():
+    conv = DendriticConv2d(3, 4, 5, branching=[8, 2], wiring=Local(window=3))
+    before = conv.forest
+    assert len(rewire(conv, 0.25, where="window")) == 4 * 4
+    assert conv.forest != before
+
+
+def test_copies_types_devices_autocast():
+    conv = DendriticConv2d(2, 3, 3)
+    x = torch.randn(2, 2, 6, 5)
+    assert torch.equal(copy.deepcopy(conv)(x), conv(x))
+    assert conv.to(torch.bfloat16)(x.to(torch.bfloat16)).dtype == torch.bfloat16
+    conv.float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert conv(x.to(torch.bfloat16)).dtype == torch.float32
+    assert DendriticConv2d(2, 3, 3, device="meta")(x.to("meta")).shape == (2, 3, 4, 3)
+
+
+def test_compilers_and_transforms_look_into_it():
+    conv = DendriticConv2d(2, 3, 3, 2, padding="valid", branching=[6, 3], dtype=torch.float64)
+    x = torch.randn(3, 2, 6, 5, dtype=torch.float64)
+    wanted = conv(x)
+    torch.testing.assert_close(torch.compile(conv, fullgraph=True, backend="aot_eager")(x), wanted)
+    exported = torch.export.export(conv, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},)).module()
+    torch.testing.assert_close(exported(x[:2]), wanted[:2])
+    parameters = dict(conv.named_parameters())
+
+    def outputs(x):
+        return torch.func.functional_call(conv, parameters, (x,))
+
+    torch.testing.assert_close(torch.func.vmap(outputs)(x), wanted)
+    assert torch.autograd.gradgradcheck(conv, (x[:1].requires_grad_(),))
+
+
+@pytest.mark.slow  # fast: tests/storage/test_onnx_parity.py exports a filter along with others
+def test_it_is_exported_to_onnx(tmp_path):
+    from dendritree import to_onnx
+
+    pytest.importorskip("onnxruntime")
+    model = nn.Sequential(
+        DendriticConv2d(2, 4, 3, 2, padding=1, branching=[6, 3]),
+        DendriticConv2d(4, 3, 2, padding="same", wiring="random", fan_in=8),
+        nn.Flatten(2),
+        DendriticConv1d(3, 2, 4),
+    )
+    file = to_onnx(model, tmp_path / "model.onnx", example=torch.randn(2, 2, 7, 6))
+    assert file.output_shape == (2, 9)
+    assert file.difference < 1e-5
+
+
+# --------------------------------------------------------------------------------------------------------- the errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((0, 1, 3), {}, "in_channels must be an integer of at least 1: got 0"),
+        ((1, 2.5, 3), {}, "out_channels must be an integer of at least 1: got 2.5"),
+        ((1, 1, 0), {}, "kernel_size must be an integer of at least 1: got 0"),
+        ((1, 1, (3, 3, 3)), {}, r"kernel_size must be an integer, or one for each of height, width: got \(3, 3, 3\)"),
+        ((1, 1, 3), {"stride": 0}, "stride must be an integer of at least 1: got 0"),
+        ((1, 1, 3), {"dilation": (1, "a")}, "dilation must be an integer of at least 1: got 'a'"),
+        ((1, 1, 3), {"padding": -1}, "padding must be an integer of at least 0: got -1"),
+        ((1, 1, 3), {"padding": "full"}, "padding must be one of 'same', 'valid': got 'full'"),
+        ((1, 1, 3), {"padding": "same", "stride": 2}, "padding 'same' requires stride 1: got stride 2"),
+        ((1, 1, 3), {"padding_mode": "reflect"}, "padding_mode must be 'zeros': got 'reflect'; .*functional.pad"),
+        ((3, 4, 3), {"branching": 2}, "fan_in must be branching .* depth: got fan_in 27"),
+        ((3, 4, 3), {"wiring": Local(image_shape=(1, 5, 5))}, r"image_shape must hold all inputs: got \(1, 5, 5\)"),
+        ((3, 4, 3), {"dtype": torch.int32}, "dtype must be a floating-point torch.dtype: got torch.int32"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_told_the_rule(arguments, options, message):
+    with pytest.raises((OptionError, ShapeError), match=message):
+        DendriticConv2d(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (torch.zeros(2, 3), r"must be images of shape \(..., 2, height, width\): got \(2, 3\)"),
+        (torch.zeros(1, 3, 8, 8), r"must be images of shape \(..., 2, height, width\): got \(1, 3, 8, 8\)"),
+        (torch.zeros(1, 2, 8, 2), "at least as large as the kernel, 3 x 5: got 8 x 2, padded 8 x 4"),
+        (torch.zeros(1, 2, 0, 8), "an image must have pixels, .*: got 0 x 8"),
+        (torch.zeros(1, 2, 8, 8).double(), "must have the type of the weights, torch.float32: got torch.float64"),
+        ([[1.0]], "must be a dense torch.Tensor: got list"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_told_the_rule(x, message):
+    conv = DendriticConv2d(2, 3, 3, padding=(0, 1), dilation=(1, 2))
+    with pytest.raises((OptionError, ShapeError), match=message):
+        conv(x)
+
+
+def test_sequences_that_do_not_fit_are_told_the_rule():
+    with pytest.raises(ShapeError, match=r"must be sequences of shape \(..., 2, length\): got \(2,\)"):
+        DendriticConv1d(2, 3, 3)(torch.zeros(2))
+    with pytest.raises(OptionError, match=r"stride must be an integer, or one for each of length: got \(1, 2\)"):
+        DendriticConv1d(2, 3, 3, (1, 2))
+
+
+def test_sequences_that_are_too_short_are_told_so():
+    with pytest.raises(ShapeError, match="at least as long as the kernel, 5: got 2, padded 4"):
+        DendriticConv1d(3, 4, 5, padding=1)(torch.randn(3, 3, 2))

@@ -1,0 +1,196 @@
+"""A layer that takes another wiring: by `rewire`, and from a state dict if its wiring was drawn."""
+
+import copy
+import io
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from wiring_cases import layer_options
+
+from dendritree import ConvMLN, DendriticLayer
+from dendritree.errors import FormatError
+from dendritree.tree.forest import Forest
+from dendritree.wiring import Custom, Local, Random, Strided
+
+DRAWN = [Random, lambda seed: Local(window=3, seed=seed), lambda seed: Custom([[seed, seed + 1, 2, 3, 9]] * 3)]
+
+
+def layer(wiring, **options):
+    return DendriticLayer(16, 3, **{"branching": "auto", "fan_in": 5, "wiring": wiring, **options})
+
+
+def redrawn(wiring):
+    """A wiring of the same kind with another seed; other inputs, for a custom one."""
+    if isinstance(wiring, Random):
+        return Random(seed=99)
+    if isinstance(wiring, Local):
+        return Local(wiring.window, wiring.per, wiring.place, wiring.image_shape, seed=99)
+    return Custom(wiring.inputs[::-1]) if isinstance(wiring, Custom) else wiring
+
+
+@given(layer_options())
+def test_a_state_dict_brings_its_wiring(options):
+    several = isinstance(options["wiring"], list)
+    wirings = options["wiring"] if several else [options["wiring"]]
+    assume(len({wiring.drawn for wiring in wirings}) == 1)
+    source = DendriticLayer(**options)
+    others = [redrawn(wiring) for wiring in wirings]
+    target = DendriticLayer(**{**options, "wiring": others if several else others[0]})
+    buffer = io.BytesIO()
+    torch.save(source.state_dict(), buffer)
+    buffer.seek(0)
+    target.load_state_dict(torch.load(buffer, weights_only=True))
+    assert target.forest == source.forest
+    x = torch.randn(3, source.in_features)
+    for backend in ("eager", "fused"):
+        source.backend = target.backend = backend
+        assert torch.equal(target(x), source(x))
+
+
+@pytest.mark.parametrize("draw", DRAWN)
+@pytest.mark.parametrize("assign", [False, True])
+@pytest.mark.parametrize("backend", ["eager", "fused", "reference"])
+def test_what_was_computed_before_is_not_remembered(draw, assign, backend):
+    source, target, x = layer(draw(1), backend=backend), layer(draw(2), backend=backend), torch.randn(4, 16)
+    assert source.forest != target.forest
+    before = target(x)  # plans and programs of the old wiring are made
+    target.load_state_dict(source.state_dict(), assign=assign)
+    assert torch.equal(target(x), source(x))
+    assert not torch.equal(target(x), before)
+    assert torch.equal(target.coverage(), source.coverage())
+    assert torch.equal(target.state_dict()["forest_source"], source.state_dict()["forest_source"])
+
+
+@pytest.mark.parametrize("draw", DRAWN)
+@pytest.mark.parametrize(
+    "other", [{"branching": 5}, {"branching": [2, [3]]}, {"repeats": 1}, {"bias": False, "branching": 2}]
+)
+def test_another_tree_is_refused_and_nothing_changes(draw, other):
+    target = layer(draw(1))
+    forest, state = target.forest, copy.deepcopy(target.state_dict())
+    with pytest.raises(RuntimeError, match=r"the state dict must be of the same tree and wiring: "):
+        target.load_state_dict(layer(draw(2), **other).state_dict())
+    assert target.forest is forest
+    assert all(torch.equal(value, state[key]) for key, value in target.state_dict().items())
+
+
+def test_trees_of_equal_size_and_other_shape_are_refused():
+    target, source = (layer("random", fan_in=None, branching=b) for b in ([2, [2, [1]]], [1, [2, [2]]]))
+    weight = target.weight.detach().clone()
+    with pytest.raises(RuntimeError, match=r"same tree and wiring: tree: offsets\[1\] is 1 against 2"):
+        target.load_state_dict(source.state_dict())
+    assert torch.equal(target.weight, weight)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [([1, [2]], [[2], 1]), ([[1, [2]], [1, 1]], [[1, 1], [1, [2]]])],  # as many children everywhere, in other places
+)
+def test_dendrites_in_other_places_are_another_tree(ours, theirs):
+    target, source = (layer(Random(seed=1), fan_in=None, branching=tree) for tree in (ours, theirs))
+    forest = target.forest
+    with pytest.raises(RuntimeError, match=r"same tree and wiring: tree: source\["):
+        target.load_state_dict(source.state_dict())
+    with pytest.raises(FormatError, match=r"^a layer must be rewired with the same trees: tree: source\["):
+        target.rewire(source.forest)
+    assert target.forest is forest
+
+
+def test_another_number_of_inputs_is_refused():
+    target = layer("random")
+    other = DendriticLayer(17, 3, branching="auto", fan_in=5, wiring="random")
+    with pytest.raises(RuntimeError, match=r"same tree and wiring: in_features 16 against 17"):
+        target.load_state_dict(other.state_dict())
+
+
+def test_inputs_out_of_range_are_refused_and_nothing_changes():
+    target = layer("random")
+    state, forest = layer("random").state_dict(), target.forest
+    state["forest_source"] = state["forest_source"].clone()
+    state["forest_source"][0] = -1
+    with pytest.raises(RuntimeError, match=r"source must name one of 16 inputs or an earlier node"):
+        target.load_state_dict(state)
+    assert target.forest is forest
+
+
+def test_wirings_that_are_not_drawn_refuse_another_wiring():
+    target = layer(Strided())
+    before = target.weight.detach().clone()
+    with pytest.raises(RuntimeError, match=r"same tree and wiring: wiring: source\["):
+        target.load_state_dict(layer(Random(seed=1)).state_dict())
+    assert torch.equal(target.weight, before)
+
+
+def test_a_state_dict_whose_weights_do_not_fit_leaves_the_wiring_alone():
+    target, state = layer(Random(seed=1)), layer(Random(seed=2)).state_dict()
+    forest, state["weight"] = target.forest, state["weight"][:-1]
+    with pytest.raises(RuntimeError, match=r"size mismatch for weight"):
+        target.load_state_dict(state)
+    assert target.forest == forest
+
+
+# ------------------------------------------------------------------------------------------------------------- rewire
+
+
+@pytest.mark.parametrize("backend", ["eager", "fused", "reference"])
+def test_rewire_keeps_the_parameters_and_moves_the_synapses(backend):
+    target, source, x = layer(Random(seed=1), backend=backend), layer(Random(seed=2), backend=backend), torch.ones(16)
+    weight, ones = target.weight, torch.arange(16.0)
+    target(x)
+    target.rewire(source.forest)
+    assert target.weight is weight
+    assert target.forest == source.forest
+    with torch.no_grad():
+        source.weight.copy_(weight)
+    assert torch.equal(target(ones), source(ones))
+
+
+def test_rewire_refuses_other_trees_and_changes_nothing():
+    target = layer("random")
+    forest = target.forest
+    for other, difference in [
+        (layer("random", branching=5).forest, "edges 21 against 15"),
+        (Forest.grow(2, fan_in=4), "in_features 16 against 4"),
+    ]:
+        with pytest.raises(FormatError) as error:
+            target.rewire(other)
+        assert str(error.value) == f"a layer must be rewired with the same trees: {difference}"
+        assert target.forest is forest
+
+
+@given(st.integers(0, 99))
+def test_a_rewired_layer_saves_and_copies_its_new_wiring(seed):
+    target = layer("random")
+    target.rewire(layer(Random(seed=seed)).forest)
+    fresh = layer("random")
+    fresh.load_state_dict(target.state_dict())
+    assert fresh.forest == copy.deepcopy(target).forest == target.forest
+
+
+# ------------------------------------------------------------------------------------------------------------ ConvMLN
+
+
+@pytest.mark.parametrize("wiring", ["rows", "columns", "patches", "morton", "strided", "random", "local", Local(2)])
+def test_a_cnn_takes_its_features_as_sixteen_maps(wiring):
+    net = ConvMLN(branching="auto", wiring=wiring)
+    assert getattr(net.head.layer.wiring, "image_shape", (16, 4, 4)) == (16, 4, 4)
+    assert net(torch.randn(2, 1, 32, 32)).shape == (2, 10)
+    twin = ConvMLN(branching="auto", wiring=wiring).eval()
+    twin.load_state_dict(net.state_dict())
+    x = torch.randn(2, 1, 32, 32)
+    assert torch.equal(twin(x), net.eval()(x))
+
+
+def test_local_windows_of_a_cnn_lie_in_the_maps():
+    net = ConvMLN(branching=[8, 4], wiring=Local(2, place="free"))
+    source = net.head.layer.forest.synapse_inputs.reshape(40, 8)  # (dendrites, synapses)
+    rows, columns = source % 16 // 4, source % 4
+    for places in (rows, columns):
+        assert (places.max(1) - places.min(1)).max() <= 1
+
+
+def test_a_cnn_takes_a_wiring_for_each_repeated_tree():
+    net = ConvMLN(branching=16, wiring=["rows", "columns"], repeats=2)
+    assert net(torch.randn(2, 1, 32, 32)).shape == (2, 10)

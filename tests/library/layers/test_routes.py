@@ -1,0 +1,202 @@
+"""A network in every form of deployment: the numbers stay the same, or an error says what to do instead."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
+from torch.nn import functional as F
+
+from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
+from dendritree import DendriticLayer
+from dendritree.models import DendriticNetwork
+from dendritree.errors import OptionError
+
+safetensors = pytest.importorskip("safetensors.torch")
+deprecated = pytest.mark.filterwarnings("ignore:.*(torch.jit|quantization|deprecated).*:DeprecationWarning")
+X = torch.randn(5, 16, generator=torch.Generator().manual_seed(1))
+Y = torch.tensor([0, 2, 1, 0, 2])
+
+
+def network(seed=0, **options):
+    """Unbalanced trees with synapses at the soma, then a dendritic read-out."""
+    torch.manual_seed(seed)
+    arguments = {"branching": [3, [2, [2]]], "readout": "dendritic", "output": "logits"} | options
+    return DendriticNetwork(16, [6], 3, **arguments)
+
+
+def gradients(model, call=None):
+    model.zero_grad()
+    F.cross_entropy((model if call is None else call)(X).float(), Y).backward()
+    return {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+# ---------------------------------------------------------------------------------------------- compile, export, script
+
+
+def test_a_compiled_network_is_one_graph_with_the_same_outputs_and_gradients():
+    torch._dynamo.reset()
+    model = network()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(X), model(X))
+    torch.testing.assert_close(gradients(model, compiled), gradients(model))
+
+
+def test_an_exported_network_takes_any_batch_and_comes_back_from_its_file(tmp_path):
+    model = network().eval()
+    program = torch.export.export(model, (X,), dynamic_shapes=({0: torch.export.Dim("batch")},))
+    torch.export.save(program, tmp_path / "model.pt2")
+    loaded = torch.export.load(tmp_path / "model.pt2").module()
+    for x in (X, X[:2], torch.randn(40, 16)):
+        torch.testing.assert_close(loaded(x), model(x))
+
+
+@deprecated
+@pytest.mark.parametrize("model", [lambda: DendriticLayer(16, 4), lambda: nn.Sequential(network())])
+def test_script_is_refused_with_what_can_be_done_instead(model):
+    with pytest.raises(
+        OptionError, match=r"torch.jit.script cannot read .*: torch.jit.trace, torch.export and to_onnx"
+    ):
+        torch.jit.script(model())
+
+
+@deprecated
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_a_trace_works_for_any_batch(tmp_path):
+    model = network().eval()
+    torch.jit.save(torch.jit.trace(model, X), tmp_path / "model.pt")
+    torch.testing.assert_close(torch.jit.load(tmp_path / "model.pt")(X[:2]), model(X[:2]))
+
+
+NEURONS = {
+    "dnm": lambda: DNM(16, 3, dendrites=2),
+    "pruned dnm": lambda: DNM(16, 3, dendrites=2).prune(tolerance=0.05),
+    "hard dmnn": lambda: DMNN(16, 3, dendrites=2),
+    "smooth dmnn": lambda: DMNN(16, 3, dendrites=2, temperature=0.1),
+}
+neurons = pytest.mark.parametrize("make", NEURONS.values(), ids=NEURONS)
+
+
+@neurons
+@deprecated
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_neurons_of_other_authors_are_exported_and_traced_for_any_batch(make, tmp_path):
+    torch.manual_seed(0)
+    layer = make()
+    torch.export.save(
+        torch.export.export(layer, (X,), dynamic_shapes=({0: torch.export.Dim("batch")},)), tmp_path / "model.pt2"
+    )
+    torch.jit.save(torch.jit.trace(layer, X), tmp_path / "model.pt")
+    for loaded in (torch.export.load(tmp_path / "model.pt2").module(), torch.jit.load(tmp_path / "model.pt")):
+        for x in (X, X[:1], torch.randn(40, 16)):
+            torch.testing.assert_close(loaded(x), layer(x))
+
+
+# ------------------------------------------------------------------------------------------------- files and precision
+
+
+def test_safetensors_keeps_weights_and_wiring(tmp_path):
+    model, other = network(seed=1), network(seed=2)
+    safetensors.save_model(model, tmp_path / "model.safetensors")
+    assert not torch.equal(model(X), other(X))
+    safetensors.load_model(other, tmp_path / "model.safetensors")
+    assert torch.equal(model(X), other(X))
+
+
+def test_autocast_trains_in_bfloat16_around_trees_that_compute_in_float32():
+    model = network(readout="linear", norm="batch")
+    seen = []
+    model.hidden[0].register_forward_hook(lambda _module, _given, out: seen.append(out.dtype))
+
+    def call(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return model(x)
+
+    found, wanted = gradients(model, call), gradients(model)
+    assert (seen[0], call(X).dtype) == (torch.float32, torch.bfloat16)
+    assert {g.dtype for g in found.values()} == {torch.float32}
+    largest = max(g.abs().max() for g in wanted.values())
+    torch.testing.assert_close(found, wanted, rtol=0.1, atol=0.02 * largest.item())
+
+
+@deprecated
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
+def test_int8_takes_the_linear_layers_and_leaves_the_trees():
+    model = nn.Sequential(DendriticLayer(16, 6, branching=4, wiring="shared"), nn.Linear(6, 3)).eval()
+    small = torch.ao.quantization.quantize_dynamic(copy.deepcopy(model), dtype=torch.qint8)
+    assert small[1].weight().dtype == torch.qint8
+    assert torch.equal(small[0](X), model[0](X))
+    torch.testing.assert_close(small(X), model(X), rtol=0.05, atol=0.05 * model(X).abs().max().item())
+    named = torch.ao.quantization.quantize_dynamic(copy.deepcopy(model), {DendriticLayer}, dtype=torch.qint8)
+    assert torch.equal(named(X), model(X))  # asked for trees, it does nothing: docs/deploy.md says so
+
+
+# ---------------------------------------------------------------------------------------------------------- torch.func
+
+
+def test_an_ensemble_runs_under_vmap():
+    """Models of one wiring: it is part of the structure, not of the parameters."""
+    models = [network() for _ in range(3)]
+    for number, model in enumerate(models):
+        model.load_state_dict(models[0].state_dict())
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(number)
+    parameters, buffers = stack_module_state(models)
+    found = vmap(lambda p, b: functional_call(models[0], (p, b), (X,)))(parameters, buffers)
+    torch.testing.assert_close(found, torch.stack([model(X) for model in models]))
+
+
+def test_grad_and_jacrev_are_those_of_autograd():
+    model = network()
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(p):
+        return F.cross_entropy(functional_call(model, p, (X,)), Y)
+
+    torch.testing.assert_close(grad(loss)(parameters), gradients(model))
+    per_sample = vmap(jacrev(lambda p, x: functional_call(model, p, (x[None],))[0]), (None, 0))(parameters, X)
+    for sample, output in ((0, 0), (3, 2)):
+        model.zero_grad()
+        model(X)[sample, output].backward()
+        for name, p in model.named_parameters():
+            torch.testing.assert_close(per_sample[name][sample, output], p.grad)
+
+
+TREES = {
+    "layer": lambda: DendriticLayer(16, 3, branching=4, wiring="shared"),
+    "network": network,
+    "ktree": lambda: KTree(16, 3),
+    "denn": lambda: DENN(16, 3, branches=2),
+    "dann": lambda: DANN(16, 3, dendrites=2, synapses=4),
+}
+
+
+@deprecated
+@pytest.mark.parametrize("make", [*NEURONS.values(), *TREES.values()], ids=[*NEURONS, *TREES])
+def test_jacobians_and_hessians_of_every_mode(make):
+    torch.manual_seed(0)
+    model, x = make(), torch.rand(2, 16)
+    right = torch.autograd.functional.jacobian(model, x)
+    torch.testing.assert_close(torch.autograd.functional.jacobian(model, x, vectorize=True), right)
+    torch.testing.assert_close(torch.func.jacfwd(model)(x), right)
+    curvature = torch.func.hessian(lambda x: model(x).square().sum())(x)
+    wanted = torch.autograd.functional.hessian(lambda x: model(x).square().sum(), x)
+    torch.testing.assert_close(curvature, wanted, rtol=1e-4, atol=1e-4)
+
+
+# ------------------------------------------------------------------------------------------------------------- devices
+
+
+def test_a_network_is_built_without_memory_and_filled_later():
+    wanted = network()
+    with torch.device("meta"):
+        model = network(seed=5)
+    assert {p.device.type for p in model.parameters()} == {"meta"}
+    assert model(X.to("meta")).shape == (5, 3)
+    empty = copy.deepcopy(model).to_empty(device="cpu")
+    empty.load_state_dict(wanted.state_dict())
+    model.load_state_dict(wanted.state_dict(), assign=True)
+    assert torch.equal(empty(X), wanted(X))
+    assert torch.equal(model(X), wanted(X))

@@ -1,0 +1,282 @@
+"""Layers whose dendrites share weights: every backend, every tool."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from dendritree import DendriticLayer, count, explain, load, prune, save, summary
+from dendritree.errors import OptionError
+from dendritree.layers import trace
+from dendritree.storage.masked import load_masked, to_masked
+from dendritree.training.rewiring import Rewiring, rewire
+from dendritree.tree.forest import Forest
+from dendritree.wiring import Tied
+
+
+def tied_layer(neurons=5, branching=(6, 4), seed=0, shared_by=1, **options):
+    torch.manual_seed(seed)
+    wiring = Tied(3, 2, (2, 8, 8), seed=seed, shared_by=shared_by)
+    return DendriticLayer(128, neurons, branching=list(branching), wiring=wiring, **options)
+
+
+def untied_twin(layer):
+    """A layer with a weight for every edge, and the same values."""
+    twin = DendriticLayer.from_forest(
+        layer.forest.tied(None),
+        activation=layer.activation,
+        root_activation=layer.root_activation,
+        dtype=layer.weight.dtype,
+    )
+    with torch.no_grad():
+        twin.weight.copy_(layer.edge_weight)
+        twin.bias.copy_(layer.node_bias)
+    return twin
+
+
+@given(
+    branching=st.sampled_from([(2, 2), (5, 2), (6, 4), (2, 3, 4), (18, 9)]),
+    neurons=st.integers(1, 6),
+    shared_by=st.sampled_from([1, 2, 4]),
+    batch=st.integers(0, 20),
+    seed=st.integers(0, 9),
+    activation=st.sampled_from(["leaky_relu", "tanh", "relu", None]),
+    root_activation=st.booleans(),
+)
+def test_all_backends_give_the_sums_of_the_untied_gradients(
+    branching, neurons, shared_by, batch, seed, activation, root_activation
+):
+    options = {"activation": activation, "root_activation": root_activation, "dtype": torch.float64}
+    layer = tied_layer(neurons, branching, seed, shared_by, **options)
+    twin, forest = untied_twin(layer), layer.forest
+    x = torch.randn(batch, 128, dtype=torch.float64, requires_grad=True)
+    pull = torch.randn(batch, neurons, dtype=torch.float64)
+    gx, gw, gb = torch.autograd.grad((twin(x) * pull).sum(), [x, twin.weight, twin.bias])
+    weight, bias = torch.zeros_like(layer.weight), torch.zeros_like(layer.bias)
+    for edge, value in enumerate(gw):  # an independent loop
+        weight[forest.weight_of_edge[edge]] += value
+    for node, value in enumerate(gb):
+        bias[forest.bias_of_node[node]] += value
+    for backend in ("fused", "eager", "reference"):
+        layer.backend = backend
+        y = layer(x)
+        torch.testing.assert_close(y, twin(x), rtol=1e-9, atol=1e-9)
+        found = torch.autograd.grad((y * pull).sum(), [x, layer.weight, layer.bias])
+        for ours, theirs in zip(found, (gx, weight, bias), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-8)
+
+
+def test_gradients_are_the_same_bits_on_any_number_of_threads():
+    layer, x, threads = tied_layer(40, (18, 9)), torch.randn(300, 128), torch.get_num_threads()
+    found = []
+    try:
+        for number in (1, 2, 3):
+            torch.set_num_threads(number)
+            found.append(torch.autograd.grad(layer(x).square().sum(), [layer.weight, layer.bias]))
+    finally:
+        torch.set_num_threads(threads)
+    for weight, bias in found[1:]:
+        assert torch.equal(weight, found[0][0])
+        assert torch.equal(bias, found[0][1])
+
+
+def test_shared_weights_are_counted_once():
+    layer = tied_layer()
+    assert sum(p.numel() for p in layer.parameters()) == 5 * (6 + 4 + 2)
+    assert (count(layer).weights, count(layer).biases, count(layer).multiply_adds) == (50, 10, 5 * 28)
+    assert "60 parameters" in repr(layer)
+    assert "2 of them with weights of their own" in repr(layer)
+    assert summary(nn.Sequential(layer)).layers[0].parameters == 60
+
+
+def test_initial_weights_follow_the_law_of_their_nodes():
+    rectified = tied_layer(400, (9, 4))
+    assert (rectified.weight[400 * 9 :] == 0.5).all()  # copies of one dendrite: 1 / sqrt(children)
+    others = [tied_layer(400, (9, 4), activation=activation) for activation in (None, "tanh")]
+    for layer in (rectified, *others):
+        assert abs(float(layer.weight.detach()[: 400 * 9].std()) - (2 / 9) ** 0.5) < 0.02
+    for layer in others:
+        assert abs(float(layer.weight.detach()[400 * 9 :].std()) - (2 / 4) ** 0.5) < 0.04
+
+
+def test_only_copies_begin_with_equal_weights():
+    tree = Forest.nested([1, [2], [2], [2]]).tied([0, 0, 2, 3])  # two copies, another dendrite, a synapse of the soma
+    layer = DendriticLayer.from_forest(tree)
+    assert (layer.weight == 0.5).sum() == 2
+    assert layer.edge_weight[torch.from_numpy(tree.reads_copy)].tolist() == [0.5, 0.5]
+
+
+def test_a_state_dict_brings_its_ties_and_places():
+    layer, other = tied_layer(seed=0), tied_layer(seed=1)
+    other.load_state_dict(layer.state_dict())
+    x = torch.randn(7, 128)
+    assert torch.equal(layer(x), other(x))
+    assert other.forest == layer.forest
+    assert (other.windows == layer.windows).all()
+
+
+def test_an_untied_layer_rejects_a_tied_state():
+    layer = tied_layer()
+    wiring = Tied(3, 2, (2, 8, 8))
+    other = DendriticLayer.from_forest(layer.forest.tied(None))
+    with pytest.raises(RuntimeError, match="weights 140 against 50"):
+        other.load_state_dict(layer.state_dict())
+    damaged = layer.state_dict()
+    damaged["forest_template"] = damaged["forest_template"].flip(0)
+    with pytest.raises(RuntimeError, match="template"):
+        DendriticLayer(128, 5, branching=[6, 4], wiring=wiring).load_state_dict(damaged)
+
+
+@pytest.mark.parametrize("shared_by", [1, 4])
+def test_save_and_load(tmp_path, shared_by):
+    layer, x = tied_layer(shared_by=shared_by), torch.randn(3, 128)
+    save(layer, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert torch.equal(again(x), layer(x))
+    assert again.forest == layer.forest
+
+
+@pytest.mark.parametrize("shared_by", [1, 4])
+def test_explanations_add_up(shared_by):
+    layer, x = tied_layer(shared_by=shared_by), torch.randn(4, 128)
+    found = explain(layer, x)
+    torch.testing.assert_close(
+        found.synapses.sum(-1).sum(), (found.output - found.baseline).sum(), rtol=1e-8, atol=1e-8
+    )
+
+
+def test_a_trace_ends_in_the_outputs():
+    layer, x = tied_layer(), torch.randn(4, 128)
+    torch.testing.assert_close(trace(layer, x).values[:, layer.forest.roots.tolist()], layer(x))
+
+
+@pytest.mark.parametrize("budget", [55, 40, 25])
+def test_pruned_dendrites_stay_tied_and_answer_the_reference_alike(budget):
+    layer = tied_layer(dtype=torch.float64)
+    examples, reference = torch.randn(30, 128).double(), torch.randn(128).double()
+    small = prune(layer, budget=budget, examples=examples, reference=reference)
+    assert sum(p.numel() for p in small.parameters()) <= budget
+    torch.testing.assert_close(small(reference), layer(reference))
+    template = small.forest.template
+    if budget > 30:
+        assert template is not None
+        assert small.forest.weights < small.forest.edges
+
+
+@pytest.mark.parametrize("budget", [20, 16, 8])
+def test_pruned_neurons_that_share_a_tree_answer_the_reference_alike_on_average(budget):
+    layer = tied_layer(8, shared_by=4, dtype=torch.float64)
+    examples, reference = torch.randn(30, 128).double(), torch.randn(128).double()
+    small = prune(layer, budget=budget, examples=examples, reference=reference)
+    assert sum(p.numel() for p in small.parameters()) <= budget
+    assert (small.forest.template[small.forest.roots] == small.forest.roots[[0, 0, 0, 0, 4, 4, 4, 4]]).all()
+    sums = [trace(of, reference[None]).sums[0, of.forest.roots.tolist()].reshape(2, 4).mean(1) for of in (layer, small)]
+    torch.testing.assert_close(*sums)
+
+
+@pytest.mark.parametrize("shared_by", [1, 4])
+def test_a_threshold_of_0_changes_nothing(shared_by):
+    layer, x = tied_layer(shared_by=shared_by, dtype=torch.float64), torch.randn(30, 128).double()
+    with torch.no_grad():
+        layer.weight[3] = 0.0  # a synapse that is silent at all four places
+    small = prune(layer, threshold=0.0, examples=x)
+    assert small.forest.weights == layer.forest.weights - 1
+    torch.testing.assert_close(small(x), layer(x))
+
+
+def test_synapses_of_copies_move_together():
+    layer = tied_layer(dtype=torch.float64)
+    before, windows = layer.forest.synapse_inputs.copy(), layer.windows
+    optimizer = torch.optim.Adam(layer.parameters())
+    layer(torch.randn(9, 128).double()).sum().backward()
+    optimizer.step()
+    moved = rewire(layer, 0.5, optimizer, where="window", random=np.random.default_rng(0))
+    assert len(moved) == 5 * 3
+    assert (layer.weight[moved] == 0).all()
+    assert (optimizer.state[layer.weight]["exp_avg"][moved] == 0).all()
+    after = layer.forest.synapse_inputs.reshape(5, 4, 6)
+    assert ((before.reshape(5, 4, 6) != after).sum(-1) == 3).all()
+    corner = windows[:20, 0] * 8 + windows[:20, 1]
+    relative = after - corner.reshape(5, 4, 1)
+    assert (relative == relative[:, :1]).all()
+    _, rest = np.divmod(after, 64)
+    inside = (rest // 8 - windows[:20, 0].reshape(5, 4, 1), rest % 8 - windows[:20, 1].reshape(5, 4, 1))
+    assert all(((place >= 0) & (place < 3)).all() for place in inside)
+
+
+def test_synapses_of_neurons_that_share_a_tree_move_together():
+    layer = tied_layer(6, shared_by=4)
+    moved = rewire(layer, 0.5, where="window", random=np.random.default_rng(0))
+    assert len(moved) == 2 * 3  # of two different trees
+    inputs, windows = layer.forest.synapse_inputs.reshape(6, 24), layer.windows
+    assert (inputs[:4] - inputs[:4, :1] == inputs[0] - inputs[0, 0]).all()
+    rest = (inputs % 64).reshape(24, 6)
+    for place, corner in ((rest // 8, windows[:24, :1]), (rest % 8, windows[:24, 1:2])):
+        assert ((place >= corner) & (place < corner + 3)).all()
+
+
+def test_tied_synapses_move_in_their_windows_alone():
+    with pytest.raises(OptionError, match="where must be 'window' for tied dendrites"):
+        rewire(tied_layer(), 0.5)
+    with pytest.raises(OptionError, match="'window' for tied"):
+        Rewiring(0.5).after_epoch(tied_layer(), [], 0, 4)
+
+
+def test_the_authors_matrices_hold_every_edge_and_cannot_be_loaded():
+    layer = tied_layer()
+    state = to_masked(layer)
+    torch.testing.assert_close(state["weights.0.weight"].count_nonzero(), torch.tensor(5 * 4 * 6))
+    with pytest.raises(OptionError, match="has one weight per edge"):
+        load_masked(layer, state)
+
+
+@pytest.mark.parametrize("shared_by", [1, 4])
+def test_compiled_and_copied_layers_agree(shared_by):
+    layer, x = tied_layer(shared_by=shared_by), torch.randn(3, 128)
+    assert torch.equal(copy.deepcopy(layer)(x), layer(x))
+    exported = torch.export.export(layer.eval(), (x,)).module()
+    torch.testing.assert_close(exported(x), layer(x))
+
+
+def test_k_trees_of_tied_branches():
+    layer = tied_layer(repeats=2)
+    assert layer.forest.weights == 5 * (2 * (6 + 4) + 2)
+    x = torch.randn(3, 128)
+    torch.testing.assert_close(layer(x), untied_twin(layer)(x))
+
+
+def test_k_trees_of_neurons_that_share_them():
+    layer = tied_layer(8, shared_by=4, repeats=2)
+    assert layer.forest.weights == 2 * 2 * (6 + 4) + 8 * 2  # two different neurons of two trees, a soma for each
+    x = torch.randn(3, 128)
+    torch.testing.assert_close(layer(x), untied_twin(layer)(x))
+
+
+def test_a_layer_of_shared_trees_is_a_convolution_of_them():
+    """The same weights slid over the image: an independent way to the same numbers."""
+    torch.manual_seed(0)
+    layer = DendriticLayer(256, 8, branching=[6, 4], wiring=Tied(3, 2, (1, 16, 16), seed=0, shared_by=4))
+    x = torch.randn(7, 1, 16, 16)
+    found = layer(x.flatten(1)).reshape(7, 2, 2, 2)
+    for tree in range(2):
+        own, first = layer.forest.neuron_of_node == 4 * tree, layer.windows[16 * tree]
+        kernel = torch.zeros(1, 1, 3, 3)
+        pixel = layer.forest.synapse_inputs.reshape(8, 4, 6)[4 * tree, 0]
+        kernel[0, 0, pixel // 16 - first[0], pixel % 16 - first[1]] = layer.weight.detach()[6 * tree : 6 * tree + 6]
+        biases = layer.node_bias[torch.from_numpy(own)]
+        dendrites = layer.activation(nn.functional.conv2d(x, kernel, biases[:1]))
+        soma = layer.weight.detach()[12 + 4 * tree : 16 + 4 * tree].reshape(1, 1, 2, 2)
+        somata = layer.activation(nn.functional.conv2d(dendrites, soma, biases[-1:], dilation=2))
+        torch.testing.assert_close(found[:, tree], somata[:, 0, ::11, ::11])  # the corners: from edge to edge
+
+
+def test_dropout_silences_each_place_on_its_own():
+    layer, x = tied_layer(1, (18, 4), dropout=0.5, dtype=torch.float64), torch.ones(20, 128).double()
+    with torch.no_grad():
+        layer.weight[18:] = torch.tensor([1.0, -1.0, 0.0, 0.0])  # of the soma: two places against each other
+        assert (layer(x) != 0).sum() > 10
+        assert (layer.eval()(x) == 0).all()

@@ -1,0 +1,251 @@
+"""The windows of a layer wired `Local`: where they lie, and that they travel with the wiring they belong to."""
+
+import copy
+import io
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from rewired_cases import inputs_by
+from torch import nn
+from wiring_cases import layer_options, neurons_of_nodes
+
+import dendritree
+from dendritree import DendriticLayer, MLNClassifier
+from dendritree.training.rewiring import rewire
+from dendritree.tree.forest import Forest
+from dendritree.wiring import Local, Random
+
+
+def layer(seed=0, **options):
+    given = {"in_features": 36, "out_features": 3, "branching": [4, 2], "wiring": Local(window=3, seed=seed)}
+    return DendriticLayer(**{**given, **options})
+
+
+def is_inside(inputs, window, image):
+    _, height, width = image
+    top, left, high, wide = window.tolist()
+    return all(top <= i % (height * width) // width < top + high and left <= i % width < left + wide for i in inputs)
+
+
+# ------------------------------------------------------------------------------------------------------ where they lie
+
+
+@given(layer_options())
+def test_windows_hold_what_is_read_where_every_wiring_has_them(options):
+    made = DendriticLayer(**options)
+    if not all(isinstance(wiring, Local) for wiring in made.wirings):
+        assert made.windows is None
+        return
+    read = inputs_by(made, 1)
+    assert made.windows.shape == (made.forest.nodes, 4)
+    for node, window in enumerate(made.windows):
+        assert window.any() == (node in read)
+        assert is_inside(read.get(node, []), window, made.wirings[0].image_shape)
+
+
+@given(st.integers(1, 4), st.integers(1, 3), st.sampled_from([[4, 2], "auto", [3, [2], [1, [2]]]]), st.data())
+def test_each_tree_of_a_k_tree_has_the_windows_of_its_own_wiring(neurons, repeats, branching, data):
+    per = st.sampled_from(["dendrite", "neuron"])
+    wirings = [Local(data.draw(st.integers(1, 6)), data.draw(per), seed=n) for n in range(repeats)]
+    options = {"in_features": 36, "out_features": neurons, "branching": branching, "fan_in": 8}
+    made = DendriticLayer(**options, wiring=wirings, repeats=repeats)
+    forest = made.forest
+    children = [forest.source[forest.offsets[root] : forest.offsets[root + 1]] - 36 for root in forest.roots]
+    assert not made.windows[forest.roots].any()  # somas have no synapses
+    for repeat, wiring in enumerate(wirings):
+        alone = DendriticLayer(**options, wiring=wiring)
+        for neuron in range(neurons):
+            ours = made.windows[tree_below(forest, children[neuron][repeat])]
+            theirs = alone.windows[tree_below(alone.forest, alone.forest.roots[neuron])]
+            assert ours.tolist() == theirs.tolist()
+
+
+def tree_below(forest, node):
+    """The nodes of a tree, the root first and then child by child."""
+    rows = forest.source[forest.offsets[node] : forest.offsets[node + 1]]
+    below = [tree_below(forest, row - forest.in_features) for row in rows.tolist() if row >= forest.in_features]
+    return [int(node), *(each for nodes in below for each in nodes)]
+
+
+@pytest.mark.parametrize(
+    "wirings",
+    [[Local(3), Random()], [Random(), Local(3)], [Local(3), Local(3, image_shape=(4, 3, 3))]],
+    ids=["local first", "local last", "two images"],
+)
+def test_without_windows_of_every_tree_in_one_image_there_are_none(wirings):
+    made = layer(wiring=wirings, repeats=2)
+    assert made.windows is None
+    assert "forest_windows" not in made.state_dict()
+
+
+def test_windows_cannot_be_written_and_stay_when_a_layer_is_rewired():
+    target, other = layer(1), layer(2)
+    windows = target.windows
+    with pytest.raises(ValueError, match="read-only"):
+        windows[0] = 0
+    target.rewire(other.forest)
+    assert target.windows is windows
+    assert target.forest == other.forest
+    assert np.array_equal(copy.deepcopy(target).windows, windows)
+
+
+def test_layers_on_the_meta_device_and_of_other_types_have_their_windows():
+    with torch.device("meta"):
+        made = layer(1)
+        state = made.state_dict()
+    assert np.array_equal(state["forest_windows"].numpy(), layer(1).windows)
+    target = layer(2).to(torch.bfloat16)
+    target.load_state_dict(layer(1).half().state_dict())
+    assert np.array_equal(target.windows, made.windows)
+    assert target.state_dict()["forest_windows"].dtype == torch.int32
+    assert np.array_equal(made.to_empty(device="cpu").double().windows, layer(1).windows)
+
+
+# ---------------------------------------------------------------------------------------------------------- they travel
+
+
+@pytest.mark.parametrize("assign", [False, True])
+@pytest.mark.parametrize("repeats", [None, 2])
+def test_a_state_dict_brings_its_windows(assign, repeats):
+    source, target = layer(1, repeats=repeats), layer(2, repeats=repeats)
+    assert not np.array_equal(target.windows, source.windows)
+    buffer = io.BytesIO()
+    torch.save(source.state_dict(), buffer)
+    buffer.seek(0)
+    target.load_state_dict(torch.load(buffer, weights_only=True), assign=assign)
+    assert np.array_equal(target.windows, source.windows)
+    assert target.windows.dtype == np.int32
+    assert not target.windows.flags.writeable
+    for step in range(5):
+        rewire(target, 0.5, where="window", random=np.random.default_rng(step))
+    assert all(is_inside(read, source.windows[node], (1, 6, 6)) for node, read in inputs_by(target, 1).items())
+
+
+def test_a_meta_layer_takes_weights_and_windows_by_assignment():
+    source = layer(1)
+    with torch.device("meta"):
+        target = layer(2)
+    target.load_state_dict(source.state_dict(), assign=True)
+    x = torch.randn(4, 36)
+    assert torch.equal(target(x), source(x))
+    assert np.array_equal(target.windows, source.windows)
+
+
+def test_synapses_that_moved_anywhere_are_no_hindrance():
+    source, target = layer(1), layer(2)
+    rewire(source, 0.5)
+    target.load_state_dict(source.state_dict())
+    assert target.forest == source.forest
+    assert np.array_equal(target.windows, source.windows)
+
+
+def test_saved_models_keep_their_windows(tmp_path):
+    pytest.importorskip("safetensors")
+    model = MLNClassifier(64, 3, branching="auto", wiring="local")
+    rewire(model.layer, 0.4, where="window")
+    dendritree.save(model, tmp_path / "model")
+    found = dendritree.load(tmp_path / "model")
+    assert np.array_equal(found.layer.windows, model.layer.windows)
+    assert found.layer.forest == model.layer.forest
+
+
+def test_windows_of_64_bits_are_taken():
+    source, target = layer(1), layer(2)
+    target.load_state_dict({k: v if v.is_floating_point() else v.long() for k, v in source.state_dict().items()})
+    assert np.array_equal(target.windows, source.windows)
+    assert target.windows.dtype == np.int32
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+
+
+def test_missing_windows_are_missing_unless_not_strict():
+    source, target = nn.Sequential(layer(1)), nn.Sequential(layer(2))
+    windows, state = target[0].windows, source.state_dict()
+    del state["0.forest_windows"]
+    with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "0.forest_windows"\.'):
+        target.load_state_dict(state)
+    target.load_state_dict(state, strict=False)
+    assert target[0].forest == source[0].forest
+    assert target[0].windows is windows
+
+
+def test_windows_of_a_layer_that_has_none_are_unexpected():
+    state, target = layer(1).state_dict(), layer(wiring=Random(seed=1))
+    with pytest.raises(RuntimeError, match=r'Unexpected key\(s\) in state_dict: "forest_windows"\.'):
+        target.load_state_dict(state)
+    target.load_state_dict(state, strict=False)
+    assert target.windows is None
+    assert target.forest == layer(1).forest
+
+
+def with_window(node, window):
+    def change(windows):
+        windows[node] = torch.tensor(window, dtype=windows.dtype)
+        return windows
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda w: w[:-1], r"forest_windows must have shape \(9, 4\): got \(8, 4\)"),
+        (lambda w: w[:, :2], r"forest_windows must have shape \(9, 4\): got \(9, 2\)"),
+        (lambda w: w.flatten(), r"forest_windows must have shape \(9, 4\): got \(36,\)"),
+        (lambda w: w.float(), r"forest_windows in a state dict must hold integers: got torch\.float32 on cpu"),
+        (lambda w: w.bfloat16(), r"forest_windows in a state dict must hold integers: got torch\.bfloat16 on cpu"),
+        (lambda w: w.bool(), r"forest_windows in a state dict must hold integers: got torch\.bool on cpu"),
+        (lambda w: w.to("meta"), r"forest_windows in a state dict must hold integers: got torch\.int32 on meta"),
+        *(
+            (with_window(0, window), rf"inside an image of 6 x 6: got \[{', '.join(map(str, window))}\]")
+            for window in ([4, 0, 3, 3], [0, 4, 3, 3], [-1, 0, 3, 3], [0, -1, 3, 3], [0, 0, 0, 3], [0, 0, 3, 0])
+        ),
+        (lambda w: w.long() + 2**32, r"inside an image of 6 x 6: got \[429496729\d, "),
+        (lambda w: w * 0, r"inside an image of 6 x 6: got \[0, 0, 0, 0\]"),
+        (with_window(8, [1, 1, 3, 3]), r"must be zeros for a node without synapses: got 1 other rows"),
+    ],
+)
+@pytest.mark.parametrize("strict", [True, False])
+def test_windows_that_do_not_fit_are_refused_and_nothing_changes(change, message, strict):
+    target, state = nn.Sequential(layer(2)), nn.Sequential(layer(1)).state_dict()
+    before, forest, windows = copy.deepcopy(target.state_dict()), target[0].forest, target[0].windows
+    assert neurons_of_nodes(forest)[8] == 2  # the last node is a root: it reads dendrites alone
+    state["0.forest_windows"] = change(state["0.forest_windows"])
+    with pytest.raises(RuntimeError, match=rf"0: forest_windows.*{message.removeprefix('forest_windows')}"):
+        target.load_state_dict(state, strict=strict)
+    assert target[0].forest is forest
+    assert target[0].windows is windows
+    assert all(torch.equal(value, before[key]) for key, value in target.state_dict().items())
+
+
+def test_a_state_dict_whose_weights_do_not_fit_leaves_the_windows_alone():
+    target, state = layer(2), layer(1).state_dict()
+    forest, windows, state["weight"] = target.forest, target.windows, state["weight"][:-1]
+    with pytest.raises(RuntimeError, match=r"size mismatch for weight"):
+        target.load_state_dict(state)
+    assert target.forest is forest
+    assert target.windows is windows
+
+
+@pytest.mark.parametrize("key", ["forest_format", "forest_in_features", "forest_source"])
+def test_a_cast_forest_is_refused_by_name(key):
+    target, state = layer(2), layer(1).state_dict()
+    forest, state[key] = target.forest, state[key].bfloat16()
+    with pytest.raises(RuntimeError, match=rf"{key} in a state dict must hold integers: got torch\.bfloat16 on cpu"):
+        target.load_state_dict(state)
+    assert isinstance(target.forest, Forest)
+    assert target.forest is forest
+
+
+def test_weights_that_replace_those_of_the_meta_device_are_used_with_their_own_wiring():
+    """All that a layer makes while the meta device is torch's default must still be there when it computes."""
+    other = DendriticLayer(8, 2, branching=2, fan_in=4, wiring="random")
+    with torch.device("meta"):
+        layer = DendriticLayer(8, 2, branching=2, fan_in=4, wiring="random")
+        layer.load_state_dict(other.state_dict(), assign=True)
+    x = torch.randn(3, 8)
+    assert torch.equal(layer(x), other(x))

@@ -1,0 +1,115 @@
+"""Presets: the architecture for a size and a budget."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dendritree.models import DendriticNetwork, dendritic_preset
+from dendritree import count, create_model, load, save
+from dendritree.errors import OptionError, ShapeError
+from dendritree.models.registry import model_origin
+
+
+def parameters(model):
+    return sum(p.numel() for p in model.parameters())
+
+
+IMAGES = [None, (1, 28, 28), (3, 8, 8), (3, 14, 20), (1, 28, 56), (2, 3, 5), (1, 1, 1)]
+
+
+@given(
+    image=st.sampled_from(IMAGES),
+    inputs=st.integers(1, 300),
+    outputs=st.sampled_from([1, 2, 10, 49, 50, 100]),
+    budget=st.integers(3000, 40_000),
+    neurons=st.sampled_from(["tree", "sparse"]),
+)
+def test_a_preset_fills_its_budget_and_never_exceeds_it(image, inputs, outputs, budget, neurons):
+    inputs = inputs if image is None else image[0] * image[1] * image[2]
+    net = dendritic_preset(inputs, outputs, budget=budget, image_shape=image, neurons=neurons)
+    assert parameters(net) <= budget
+    arguments = dict(model_origin(net)[1])
+    arguments["hidden"] = [arguments["hidden"][0] + 1]
+    assert parameters(create_model("dendritic-network", **arguments)) > budget
+    assert net(torch.randn(3, inputs)).shape == (3, outputs)
+    layer = net.hidden[0]
+    if neurons == "sparse":
+        assert layer.depth == 1
+    elif neurons == "tree" and inputs > 1:
+        assert layer.depth >= 2
+
+
+def test_a_preset_by_name_is_a_network_that_can_be_saved_whatever_becomes_of_presets(tmp_path):
+    net = create_model("dendritic", in_features=784, out_features=10, image_shape=(1, 28, 28), budget=8000)
+    assert isinstance(net, DendriticNetwork)
+    assert parameters(net) <= 8000
+    name, arguments = model_origin(net)
+    assert name == "dendritic-network"
+    assert "budget" not in arguments
+    save(net.eval(), tmp_path / "net")
+    x = torch.randn(4, 784)
+    assert torch.equal(load(tmp_path / "net")(x), net(x))
+
+
+def test_pixels_are_read_from_windows():
+    layer = dendritic_preset(784, 10, budget=8000, image_shape=(1, 28, 28)).hidden[0]
+    windows = layer.windows[layer.windows[:, 2] > 0]
+    assert (windows[:, 2:] == windows[0, 2:]).all()
+    assert windows[0, 2] < 28
+
+
+@pytest.mark.parametrize(
+    ("image", "outputs", "tied", "shared_by"),
+    [
+        ((3, 32, 32), 10, [27, 25], 16),
+        ((1, 28, 28), 10, [16, 25], 25),
+        ((3, 14, 14), 1, [27, 25], 4),
+        ((3, 11, 11), 1, [16, 25], 16),
+        ((3, 10, 40), 10, None, None),
+        ((3, 32, 32), 100, [27, 25], 1),
+        ((1, 28, 56), 50, [16, 25], 1),
+        ((1, 11, 11), 100, None, None),
+    ],
+)
+def test_weights_are_shared_in_images_with_room_for_the_copies(image, outputs, tied, shared_by):
+    inputs = image[0] * image[1] * image[2]
+    layer = dendritic_preset(inputs, outputs, budget="9k", image_shape=image).hidden[0]
+    assert (layer.forest.template is not None) == (tied is not None)
+    assert tied in (None, list(layer.branching))
+    assert getattr(layer.wiring, "shared_by", None) == shared_by
+    sparse = dendritic_preset(inputs, outputs, budget="9k", image_shape=image, neurons="sparse").hidden[0]
+    assert sparse.forest.template is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"budget": 20}, r"budget must be at least [\d,]+ parameters for these sizes: got 20"),
+        ({"budget": 0}, r"budget must be an integer of at least 1: got 0"),
+        ({"budget": 800, "neurons": "dense"}, r"neurons must be one of 'tree', 'sparse': got 'dense'"),
+        ({"budget": 800, "in_features": 0}, r"in_features must be an integer of at least 1: got 0"),
+    ],
+)
+def test_wrong_requests_are_refused_by_their_rule(options, message):
+    with pytest.raises(OptionError, match=message):
+        dendritic_preset(**{"in_features": 16, "out_features": 3, **options})
+
+
+def test_an_image_of_another_size_is_refused():
+    with pytest.raises(ShapeError, match=r"image_shape must hold all inputs: got \(1, 5, 5\), 25 pixels for 24"):
+        dendritic_preset(24, 3, budget=900, image_shape=(1, 5, 5))
+
+
+def test_the_least_budget_that_is_told_is_enough():
+    with pytest.raises(OptionError) as refused:
+        dendritic_preset(64, 10, budget=1)
+    least = int(str(refused.value).split("at least ")[1].split(" ")[0].replace(",", ""))
+    assert parameters(dendritic_preset(64, 10, budget=least)) == least
+    with pytest.raises(OptionError):
+        dendritic_preset(64, 10, budget=least - 1)
+
+
+def test_a_budget_may_be_written_as_people_do():
+    model = create_model("dendritic", in_features=64, out_features=10, budget="2k", output="logits")
+    assert 1900 < count(model).total <= 2000

@@ -1,0 +1,331 @@
+"""DMNN: the source's equations loop by loop, boxes from data, the contract of nn.Linear."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from dendritree.neurons import DMNN
+from dendritree import count
+from dendritree.errors import OptionError, ShapeError
+from dendritree.ops.neurons import products
+
+XOR = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), torch.tensor([0, 1, 1, 0])
+
+
+def smooth_min(values, temperature):
+    return -temperature * math.log(sum(math.exp(-value / temperature) for value in values))
+
+
+def loop_by_loop(layer, x):
+    """The equations of Ritter et al. (2003), one number at a time: w^1 = -low is excitatory, w^0 = -high inhibitory."""
+    minimum = min if layer.temperature is None else lambda values: smooth_min(values, layer.temperature)
+    excitatory, inhibitory, p = (-layer.low).tolist(), (-layer.high).tolist(), layer.sign.tolist()
+    outputs = []
+    for sample in x.reshape(-1, layer.in_features).tolist():
+        for n in range(layer.out_features):
+            responses = []
+            for k in range(layer.dendrites):
+                terms = []
+                for i in range(layer.in_features):
+                    for l, w in ((1, excitatory[n][k][i]), (0, inhibitory[n][k][i])):  # noqa: E741  as in the source
+                        terms.append((-1) ** (1 - l) * (sample[i] + w))
+                responses.append(p[k] * minimum(terms))
+            joined = minimum(responses) if layer.reduce == "min" else -minimum([-r for r in responses])
+            outputs.append(layer.scale * joined)
+    return torch.tensor(outputs, dtype=torch.float64).reshape(*x.shape[:-1], layer.out_features)
+
+
+@given(
+    inputs=st.integers(1, 7),
+    neurons=st.integers(1, 3),
+    dendrites=st.integers(1, 4),
+    leading=st.lists(st.integers(0, 3), max_size=3),
+    reduce=st.sampled_from(["max", "min"]),
+    temperature=st.sampled_from([None, 0.05, 1.0]),
+    mixed=st.booleans(),
+    chunk=st.sampled_from([1, 30, 1 << 18]),
+)
+def test_it_computes_the_equations(inputs, neurons, dendrites, leading, reduce, temperature, mixed, chunk):
+    signs = [(-1) ** k for k in range(dendrites)] if mixed else None
+    layer = DMNN(
+        inputs,
+        neurons,
+        dendrites=dendrites,
+        reduce=reduce,
+        temperature=temperature,
+        signs=signs,
+        scale=3.0,
+        dtype=torch.float64,
+    )
+    x = 2 * torch.randn(*leading, inputs, dtype=torch.float64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products, "CHUNK", chunk)
+        y = layer(x)
+    assert y.shape == (*leading, neurons)
+    torch.testing.assert_close(y, loop_by_loop(layer, x))
+
+
+@pytest.mark.parametrize("temperature", [None, 0.3])
+@pytest.mark.parametrize("reduce", ["max", "min"])
+@pytest.mark.parametrize("chunk", [10, 1 << 18])
+def test_gradients_are_those_of_the_function(temperature, reduce, chunk, monkeypatch):
+    monkeypatch.setattr(products, "CHUNK", chunk)
+    torch.manual_seed(0)
+    layer = DMNN(3, 2, dendrites=3, reduce=reduce, temperature=temperature, signs=[1, -1, 1], dtype=torch.float64)
+    x = torch.rand(4, 3, dtype=torch.float64, requires_grad=True)
+
+    def function(x, low, high):
+        return torch.func.functional_call(layer, {"low": low, "high": high}, x)
+
+    assert torch.autograd.gradcheck(function, (x, layer.low, layer.high))
+    assert torch.autograd.gradgradcheck(function, (x, layer.low, layer.high))
+
+
+@pytest.mark.parametrize("temperature", [None, 0.3])
+def test_vmap_and_jacobians_work(temperature):
+    layer = DMNN(3, 2, dendrites=2, temperature=temperature, dtype=torch.float64)
+    x = torch.rand(5, 3, dtype=torch.float64)
+    torch.testing.assert_close(torch.func.vmap(layer)(x), layer(x))
+    per_sample = torch.func.vmap(torch.func.jacrev(layer))(x)
+    for n in range(2):
+        each = x.clone().requires_grad_()
+        torch.testing.assert_close(per_sample[:, n], torch.autograd.grad(layer(each)[:, n].sum(), each)[0])
+
+
+def test_a_smooth_depth_is_below_the_hard_one_by_at_most_t_log_2n():
+    hard, x = DMNN(50, 1, dendrites=1), torch.rand(20, 50)
+    smooth = DMNN(50, 1, dendrites=1, temperature=0.01)
+    smooth.load_state_dict(hard.state_dict())
+    gap = hard(x) - smooth(x)
+    assert (gap >= -1e-6).all()
+    assert (gap <= 0.01 * math.log(100) + 1e-6).all()
+
+
+@pytest.mark.parametrize("temperature", [None, 0.1])
+def test_1024_inputs_have_finite_gradients(temperature):
+    torch.manual_seed(0)
+    layer, x = DMNN(1024, 2, dendrites=3, temperature=temperature), torch.rand(16, 1024, requires_grad=True)
+    layer(x).sum().backward()
+    for gradient in (layer.low.grad, layer.high.grad, x.grad):
+        assert gradient.isfinite().all()
+        assert gradient.count_nonzero() > (10 if temperature is None else 2000)
+
+
+@pytest.mark.parametrize("temperature", [None, 0.1])
+def test_nothing_of_samples_by_dendrites_by_inputs_is_kept(temperature):
+    layer, x = DMNN(300, 5, dendrites=4, temperature=temperature), torch.rand(200, 300)
+    sizes = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: sizes.append(t.numel()) or t, lambda t: t):
+        layer(x)
+    assert max(sizes) <= x.numel()
+
+
+# --------------------------------------------------------------------------------------------------------- learning
+
+
+def train_on_xor(seed):
+    torch.manual_seed(seed)
+    layer, (x, y) = DMNN(2, 1, dendrites=2, temperature=0.1, scale=10), XOR
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
+    for _ in range(150):
+        optimizer.zero_grad()
+        F.binary_cross_entropy_with_logits(layer(x).flatten(), y.float()).backward()
+        optimizer.step()
+    return bool(((layer(x).flatten() > 0) == (y == 1)).all())
+
+
+def test_one_neuron_with_two_boxes_learns_xor_by_gradient():
+    assert all(train_on_xor(seed) for seed in range(5))
+
+
+def spirals(points, generator):
+    """Points on two spirals of one turn and a half, uniform in area, and their classes."""
+    radius, y = torch.rand(2 * points, generator=generator).sqrt(), torch.arange(2 * points) % 2
+    angle = 3 * math.pi * radius + math.pi * y
+    return torch.stack([radius * angle.cos(), radius * angle.sin()], -1), y
+
+
+def test_one_neuron_tells_two_spirals_apart_on_points_it_has_not_seen():
+    generator = torch.Generator().manual_seed(0)
+    (x, y), (fresh, truth) = spirals(200, generator), spirals(1000, generator)
+    layer = DMNN(2, 1, dendrites=32, temperature=0.02, scale=20)
+    layer.fit_boxes(x, y)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.01)
+    for _ in range(60):
+        optimizer.zero_grad()
+        F.binary_cross_entropy_with_logits(layer(x).flatten(), y.float()).backward()
+        optimizer.step()
+    assert ((layer(fresh).flatten() > 0) == (truth == 1)).float().mean() >= 0.98
+
+
+# ------------------------------------------------------------------------------------------------------------- boxes
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    inputs=st.integers(1, 4),
+    classes=st.integers(1, 3),
+    reduce=st.sampled_from(["max", "min"]),
+    points=st.integers(6, 40),
+)
+def test_with_enough_boxes_every_point_is_on_the_right_side(seed, inputs, classes, reduce, points):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.rand(points, inputs, generator=generator, dtype=torch.float64)
+    y = torch.arange(points) % max(2, classes)
+    layer = DMNN(inputs, classes, dendrites=points, reduce=reduce, dtype=torch.float64)
+    layer.fit_boxes(x, y)
+    wanted = (y == 1)[:, None] if classes == 1 else F.one_hot(y, classes).bool()
+    right = (layer(x) > 0) == wanted
+    assert right.all()
+    before = layer.low.clone()
+    layer.fit_boxes(x.reshape(2, -1, inputs) if points % 2 == 0 else x, y.float()[:, None])
+    assert torch.equal(layer.low, before)  # nothing is random
+
+
+def test_boxes_by_hand():
+    layer = DMNN(1, 1, dendrites=3)
+    layer.fit_boxes(torch.tensor([[0.0], [1.0], [2.0], [4.0]]), torch.tensor([1, 1, 0, 1]))
+    # 0 and 1 in one box, 4 in another, both grown until halfway to 2; the third is the first point
+    assert layer.low.flatten().tolist() == [-0.5, 3.0, 0.0]
+    assert layer.high.flatten().tolist() == [1.5, 5.0, 0.0]
+
+
+def test_too_few_boxes_and_points_of_both_classes_do_no_harm():
+    x, y = torch.tensor([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5], [0.5, 0.5]]), torch.tensor([1, 1, 0, 1])
+    for dendrites in (1, 2, 3, 9):
+        layer = DMNN(2, 1, dendrites=dendrites)
+        layer.fit_boxes(x, y)
+        assert (layer(x)[[0, 1, 3]] >= 0).all()
+        assert (layer.low <= layer.high).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "x", "y", "error", "message"),
+    [
+        ({}, torch.zeros(4, 3), torch.tensor([0, 1, 0, 1]), ShapeError, r"must be in_features 2: got \(4, 3\)"),
+        (
+            {},
+            XOR[0],
+            torch.tensor([0, 1]),
+            ShapeError,
+            r"y must have one class for each of 4 samples: got shape \(2,\)",
+        ),
+        ({}, XOR[0], torch.tensor([0, 1, 2, 0]), OptionError, r"y must hold integers from 0 to 1: got \[0, 1, 2"),
+        (
+            {},
+            XOR[0],
+            torch.tensor([0, 0.5, 1, 0]),
+            OptionError,
+            r"y must hold integers from 0 to 1: got \[0\.0, 0",
+        ),
+        ({}, XOR[0], torch.tensor([0, 0, 0, 0]), OptionError, r"points to draw the boxes of neuron 0 around: got none"),
+        ({"out_features": 3}, XOR[0], XOR[1], OptionError, r"boxes of neuron 2 around: got none"),
+        (
+            {"signs": -1},
+            XOR[0],
+            XOR[1],
+            OptionError,
+            r"fit_boxes needs signs of 1 for reduce='max': got \[-1\.0, -1\.0\]",
+        ),
+        ({}, XOR[0] / 0, XOR[1], OptionError, r"x must be finite: got NaN or infinity"),
+        ({}, XOR[0].double(), XOR[1], OptionError, r"type of the weights, torch.float32: got torch.float64"),
+    ],
+)
+def test_data_that_boxes_cannot_be_drawn_from_is_refused(options, x, y, error, message):
+    layer = DMNN(**{"in_features": 2, "out_features": 1, "dendrites": 2, **options})
+    before = layer.low.clone()
+    with pytest.raises(error, match=message):
+        layer.fit_boxes(x, y)
+    assert torch.equal(layer.low, before)
+
+
+# ----------------------------------------------------------------------------------------- contract of nn.Linear
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dendrites": 2.0}, r"dendrites must be an integer of at least 1: got 2\.0"),
+        ({"reduce": "mix"}, r"reduce must be one of 'max', 'min': got 'mix'"),
+        ({"temperature": 0}, r"temperature must be a positive number: got 0"),
+        ({"temperature": math.inf}, r"temperature must be a positive number: got inf"),
+        ({"scale": -1}, r"scale must be a positive number: got -1"),
+        ({"input_range": 2.0}, r"input_range must be two numbers, low and high: got 2\.0"),
+        (
+            {"input_range": (1.0, 1.0)},
+            r"input_range must be two numbers, the first below the second: got \(1\.0, 1\.0\)",
+        ),
+        ({"input_range": (0.0, float("inf"))}, r"input_range must be a finite number: got inf"),
+        ({"signs": 0}, r"signs must be 1 or -1, one for all or one for each of 2 dendrites: got \[0, 0\]"),
+        ({"signs": [1]}, r"signs must be 1 or -1, .* got \[1\]"),
+        ({"signs": "+-"}, r"signs must be 1 or -1, .* got '\+-'"),
+        ({"signs": 1.5}, r"signs must be 1 or -1, .* got 1\.5"),
+    ],
+)
+def test_bad_options_are_refused_by_rule_and_value(options, message):
+    with pytest.raises(OptionError, match=message):
+        DMNN(**{"in_features": 4, "out_features": 1, "dendrites": 2, **options})
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(("dendrites", "reduce"), [(1, "max"), (3, "max"), (3, "min")])
+def test_smooth_gradients_are_shares_of_one(dtype, dendrites, reduce):
+    torch.manual_seed(0)
+    layer = DMNN(8, 1, dendrites=dendrites, reduce=reduce, temperature=0.01, dtype=dtype)
+    with torch.no_grad():
+        layer.low[:, 1:], layer.high[:, 1:] = layer.low[:, :1], layer.high[:, :1]  # equal boxes have equal shares
+    for scale in (1.0, 3.0, 1e4 if dtype == torch.float32 else 30.0):
+        x = (torch.randn(4, 8) * scale).to(dtype).requires_grad_()
+        layer.zero_grad()
+        layer(x)[0].sum().backward()
+        faces = torch.cat([layer.low.grad, layer.high.grad], -1)[0].abs().sum(-1)
+        torch.testing.assert_close(faces.double(), torch.full_like(faces, 1 / dendrites).double(), rtol=0.02, atol=0)
+
+
+@pytest.mark.parametrize("reduce", ["max", "min"])
+def test_infinite_depths_are_infinite_when_joined(reduce):
+    layer = DMNN(3, 1, dendrites=2, reduce=reduce, signs=1, temperature=0.1)
+    with torch.no_grad():
+        layer.low.fill_(-math.inf)
+        layer.high.fill_(math.inf)
+    assert layer(torch.zeros(2, 3)).tolist() == [[math.inf]] * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, "DMNN(6, 3, dendrites=2, reduce='max')"),
+        ({"reduce": "min"}, "DMNN(6, 3, dendrites=2, reduce='min')"),
+        (
+            {"temperature": 0.5, "signs": [1, -1], "scale": 10},
+            "DMNN(6, 3, dendrites=2, reduce='max', temperature=0.5, signs=[1, -1], scale=10.0)",
+        ),
+    ],
+)
+def test_it_says_what_it_is_and_counts_what_it_does(options, text):
+    layer = DMNN(6, 3, dendrites=2, **options)
+    assert repr(layer) == text
+    faces = 6 * 3 * 2 * 2
+    assert layer.multiply_adds == faces * (2 if "temperature" in options else 1)
+    assert (count(layer).total, count(layer).multiply_adds) == (faces, layer.multiply_adds)
+
+
+def test_a_state_dict_brings_its_signs():
+    layer, other, x = DMNN(5, 2, dendrites=3, signs=[1, -1, 1]), DMNN(5, 2, dendrites=3), torch.rand(4, 5)
+    other.load_state_dict(layer.state_dict())
+    assert torch.equal(other(x), layer(x))
+    assert repr(DMNN(5, 2, dendrites=3, device="meta")) == "DMNN(5, 2, dendrites=3, reduce='max')"
+
+
+def test_the_first_boxes_lie_around_the_middle_of_the_inputs_range():
+    layer = DMNN(50, 20, dendrites=2, input_range=(-1.0, 3.0))
+    assert -3 <= layer.low.min() < -2.9
+    assert 0.9 < layer.low.max() < 1
+    assert 1 <= layer.high.min() < 1.1
+    assert 4.9 < layer.high.max() < 5
+    assert (layer.low < layer.high).all()
+    assert "input_range=(-1.0, 3.0)" in repr(layer)

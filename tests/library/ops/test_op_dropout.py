@@ -1,0 +1,221 @@
+"""Dropout of the op: each synapse of each sample on its own, kept synapses scaled up, seeded by torch.
+
+In `readers` every neuron is one synapse with weight 1 and no activation, so that the outputs for an input of ones
+are the dropout factors themselves.
+"""
+
+import math
+
+import pytest
+import torch
+from forests import ACTIVATIONS, NAMED, assert_same, random_case, run, share
+from torch import nn
+
+from dendritree import DendriticLayer, ops
+from dendritree.ops import dendritic, make_plan
+from dendritree.randomness import own_draws
+from dendritree.tree.forest import Forest
+
+backends = pytest.mark.parametrize("backend", ops.BACKENDS)
+rates = pytest.mark.parametrize("p", [0.1, 0.4, 0.6, 0.9])
+SAMPLES, NEURONS = 2000, 50
+
+
+def factors(p, backend="auto", seed=0, samples=SAMPLES, neurons=NEURONS):
+    """Dropout factors, shape (samples, neurons), of neurons that all read the same one input."""
+    readers = share(Forest.grow(2, fan_in=1, neurons=neurons, ragged=True))
+    torch.manual_seed(seed)
+    x, weight = torch.ones(samples, 1), torch.ones(neurons)
+    return dendritic(x, weight, None, make_plan(readers), ACTIVATIONS["none"], dropout=p, backend=backend)
+
+
+def near(found, wanted, draws, p):
+    """Within five standard deviations of the mean of `draws` independent draws."""
+    return abs(found - wanted) < 5 * math.sqrt(p * (1 - p) / draws)
+
+
+@backends
+@rates
+def test_a_synapse_is_silent_with_probability_p_and_scaled_up_otherwise(p, backend):
+    found = factors(p, backend)
+    silent = found == 0
+    torch.testing.assert_close(found[~silent], torch.full_like(found[~silent], 65536 / (65536 - round(p * 65536))))
+    assert near(silent.double().mean().item(), p, found.numel(), p)
+
+
+@backends
+def test_neurons_that_read_the_same_input_drop_it_independently(backend):
+    p = 0.4
+    silent = (factors(p, backend) == 0).double()
+    both = (silent.T @ silent / SAMPLES)[~torch.eye(NEURONS, dtype=torch.bool)]  # of every pair of neurons
+    assert near(both.mean().item(), p * p, SAMPLES * NEURONS / 2, p * p)
+    assert both.max().item() < p * p + 6 * math.sqrt(p * p * (1 - p * p) / SAMPLES)
+    assert both.min().item() > p * p - 6 * math.sqrt(p * p * (1 - p * p) / SAMPLES)
+
+
+@backends
+def test_samples_are_dropped_independently(backend):
+    p = 0.4
+    silent = factors(p, backend) == 0
+    both = (silent[:-1] & silent[1:]).double().mean().item()  # a sample and the next one
+    assert near(both, p * p, SAMPLES * NEURONS / 2, p * p)
+
+
+@backends
+def test_synapses_of_one_neuron_are_dropped_independently(backend):
+    forest, p = Forest.grow(4, depth=2), 0.3
+    torch.manual_seed(0)
+    # Weights 1, 2, 4, ...: the output spells out, bit by bit, which synapses were kept.
+    weight = torch.cat([2.0 ** torch.arange(16), torch.ones(4)]).double()
+    x = torch.ones(4000, 16, dtype=torch.float64)
+    found = dendritic(x, weight, None, make_plan(forest), ACTIVATIONS["none"], dropout=p, backend=backend)
+    sums = (found * (1 - p)).round().long()
+    kept = ((sums >> torch.arange(16)) & 1).double()  # (samples, synapses)
+    assert ((kept.mean(0) - (1 - p)).abs() < 5 * math.sqrt(p * (1 - p) / 4000)).all()
+    correlation = torch.corrcoef(kept.T) - torch.eye(16, dtype=torch.float64)
+    assert correlation.abs().max().item() < 6 / math.sqrt(4000)
+
+
+@backends
+@pytest.mark.parametrize("name", NAMED)
+def test_only_synapses_are_dropped_never_dendrites_or_biases(name, backend):
+    forest, p = NAMED[name], 0.75
+    torch.manual_seed(0)
+    plan, ones = make_plan(forest), torch.ones(forest.edges, dtype=torch.float64)
+    x, bias = torch.ones(200, forest.in_features, dtype=torch.float64), torch.ones(forest.nodes, dtype=torch.float64)
+    found = dendritic(x, ones, bias, plan, ACTIVATIONS["none"], dropout=p, backend=backend)
+    nodes = torch.bincount(torch.as_tensor(forest.neuron_of_node.copy()), minlength=forest.neurons)
+    kept = (found - nodes) * (1 - p)  # all biases arrive; each kept synapse adds 1 / (1 - p) = 4
+    torch.testing.assert_close(kept, kept.round())
+    fan_in = torch.as_tensor(forest.fan_in_of_neuron.copy()).double()
+    assert (kept >= 0).all()
+    assert (kept <= fan_in).all()
+    assert ((kept.mean(0) - (1 - p) * fan_in).abs() < 5 * (p * (1 - p) * fan_in / 200).sqrt()).all()
+
+
+@backends
+@pytest.mark.parametrize("name", ["balanced, shared", "unbalanced, shared", "unequal", "any order"])
+def test_the_mean_of_a_linear_tree_is_its_output_without_dropout(name, backend):
+    forest, samples = NAMED[name], 4000
+    case, plan = random_case(forest, ()), make_plan(forest)
+    torch.manual_seed(0)
+    x = case.x.expand(samples, -1)
+    dropped = dendritic(x, case.weight, case.bias, plan, ACTIVATIONS["none"], dropout=0.4, backend=backend)
+    whole = dendritic(case.x, case.weight, case.bias, plan, ACTIVATIONS["none"], backend=backend)
+    assert ((dropped.mean(0) - whole).abs() < 5 * dropped.std(0) / math.sqrt(samples)).all()
+
+
+@backends
+@pytest.mark.parametrize("name", ["balanced, shared", "unequal"])
+def test_the_gradient_of_x_passes_the_kept_synapses_only(name, backend):
+    forest = NAMED[name]
+    plan = make_plan(forest)
+    torch.manual_seed(0)
+    x = torch.ones(100, forest.in_features, dtype=torch.float64, requires_grad=True)
+    weight = torch.ones(forest.edges, dtype=torch.float64)
+    dendritic(x, weight, None, plan, ACTIVATIONS["none"], dropout=0.5, backend=backend).sum().backward()
+    readers = torch.bincount(torch.as_tensor(forest.synapse_inputs.copy()), minlength=forest.in_features)
+    kept = x.grad / 2  # with all weights 1, the number of kept synapses that read an input
+    torch.testing.assert_close(kept, kept.round())
+    assert (kept <= readers).all()
+    assert 0 < kept.sum() < 100 * readers.sum()
+
+
+# ---------------------------------------------------------------------------------------------------------- seeding
+
+
+@backends
+def test_torch_manual_seed_decides(backend):
+    assert torch.equal(factors(0.4, backend, seed=3), factors(0.4, backend, seed=3))
+    assert not torch.equal(factors(0.4, backend, seed=3), factors(0.4, backend, seed=4))
+
+
+def test_two_calls_draw_anew():
+    forest = Forest.grow(4, depth=2)
+    plan, case = make_plan(forest), random_case(forest, (10,))
+    torch.manual_seed(0)
+    one, other = (dendritic(*case[:3], plan, torch.tanh, dropout=0.5) for _ in range(2))
+    assert not torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_reference_and_eager_drop_the_same_synapses_for_a_seed(name):
+    forest = NAMED[name]
+    plan, case = make_plan(forest), random_case(forest, (6,))
+
+    def op(backend):
+        torch.manual_seed(0)
+        return run(lambda *t: dendritic(*t, plan, torch.tanh, dropout=0.4, backend=backend), case)
+
+    assert_same(op("eager"), op("reference"))
+
+
+@backends
+def test_without_dropout_no_random_number_is_drawn(backend):
+    forest = Forest.grow(2, fan_in=4)
+    case = random_case(forest)
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    found = dendritic(*case[:3], make_plan(forest), torch.tanh, dropout=0.0, backend=backend)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(found, dendritic(*case[:3], make_plan(forest), torch.tanh, backend=backend))
+
+
+# ----------------------------------------------------------------------------------------------------------- shapes
+
+
+@backends
+@pytest.mark.parametrize("leading", [(0,), (2, 0), (), (1,), (2, 3)])
+@pytest.mark.parametrize("name", ["balanced, shared", "unequal"])
+def test_dropout_takes_any_leading_dimensions(name, leading, backend):
+    forest = NAMED[name]
+    case, plan = random_case(forest, leading), make_plan(forest)
+    found = run(lambda *t: dendritic(*t, plan, torch.tanh, dropout=0.5, backend=backend), case)
+    assert found["output"].shape == (*leading, forest.neurons)
+    assert all(tensor.isfinite().all() for tensor in found.values())
+
+
+@backends
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_dropout_keeps_the_type(dtype, backend):
+    if backend == "fused" and dtype == torch.bfloat16:
+        backend = "auto"  # the fused op rejects this type, which test_fused.py checks
+    forest = NAMED["unbalanced, shared"]
+    case, plan = random_case(forest, dtype=dtype), make_plan(forest)
+    found = run(lambda *t: dendritic(*t, plan, torch.tanh, dropout=0.5, backend=backend), case)
+    assert {tensor.dtype for tensor in found.values()} == {dtype}
+
+
+@backends
+@pytest.mark.parametrize("p", [0.99999, 0.999999])
+def test_the_mean_stays_however_few_synapses_are_kept(p, backend):
+    """One of 65536 is the least that can be kept: it is scaled up by as much, not by 1 / (1 - p)."""
+    torch.manual_seed(0)
+    forest = Forest.grow(64, depth=1, neurons=64)
+    x, weight = torch.ones(400, forest.in_features), torch.ones(forest.edges)
+    y = dendritic(x, weight, None, make_plan(forest), nn.Identity(), dropout=p, backend=backend)
+    values = set(y.unique().tolist())
+    assert 65536.0 in values
+    assert all(value % 65536 == 0 for value in values)
+
+
+@pytest.mark.parametrize("backend", ["fused", "eager"])  # masked matrices multiply infinity with 0 themselves
+def test_a_silent_synapse_passes_nothing_on_whatever_it_reads(backend):
+    forest = Forest.grow(4, depth=2, neurons=2)
+    x = torch.full((50, forest.in_features), float("inf"), requires_grad=True)
+    weight = torch.ones(forest.edges, requires_grad=True)
+    torch.manual_seed(1)
+    y = dendritic(x, weight, None, make_plan(forest), nn.ReLU(), dropout=0.9, backend=backend)
+    assert not y.isnan().any()
+    assert (y == 0).any()
+    y[y == 0].sum().backward()
+    assert not x.grad.isnan().any()
+
+
+def test_within_own_draws_the_mask_is_that_of_the_seed_and_torchs_generator_stays():
+    layer, x = DendriticLayer(16, 4, branching=4, dropout=0.5), torch.ones(8, 16)
+    torch.manual_seed(3)
+    expected, state = layer(x), torch.get_rng_state()
+    with own_draws(3):
+        assert layer(x).equal(expected)
+    assert torch.get_rng_state().equal(state)

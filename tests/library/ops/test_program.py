@@ -1,0 +1,158 @@
+"""The layout for the fused kernels: an order that computes, chunks that cover it, slots that never clash."""
+
+import pytest
+from forests import NAMED, edges_of, forests, share
+from hypothesis import given
+
+from dendritree.ops import header
+from dendritree.ops.program import make_program
+from dendritree.tree.forest import Forest
+
+
+class Read:
+    """A program's tables by name."""
+
+    def __init__(self, forest):
+        program = make_program(forest)
+        self.sizes, words = program.sizes, program.tables.numpy()
+        rows, chunks = self.sizes.rows_at // 4, self.sizes.chunks_at // 4
+        self.places = words[:rows].view(header.PLACE)
+        self.rows = words[rows:chunks]
+        self.chunks = words[chunks:].reshape(-1, 2).tolist()
+        self.place = {int(node): place for place, node in enumerate(self.places["node"])}
+
+
+def children(forest, node):
+    """Nodes that a node reads."""
+    return [row - forest.in_features for row in edges_of(forest, node) if row >= forest.in_features]
+
+
+WIDE = {
+    "64 equal": Forest.grow(2, depth=3, neurons=64),
+    "65 equal": Forest.grow(3, depth=2, neurons=65),
+    "600 perceptrons": Forest.grow(3, depth=1, neurons=600),
+    "100 unequal": Forest.join([Forest.nested([[1 + n % 3], 2, [[1], [n % 5 + 1]]]) for n in range(100)]),
+    "dendrites, shared": share(Forest.grow([17, 4], neurons=9)),
+    "deep": Forest.grow(2, fan_in=512, neurons=3),
+    "segments of several sizes": Forest.join(
+        [Forest.nested([[[40], [30]], [[2]] * 9, 3]), Forest.nested([[65], [64]])]
+    ),
+}
+many = pytest.mark.parametrize("forest", [*NAMED.values(), *WIDE.values()], ids=[*NAMED, *WIDE])
+
+
+def assert_quarters_read_the_same(forest, found):
+    """Places are marked in fours, in a row within a chunk; of each four all read the same inputs, no dendrite."""
+    for first, beyond in zip(found.chunks, found.chunks[1:], strict=False):
+        lines = found.places[first[0] : beyond[0]]
+        place = 0
+        while place < len(lines):
+            if not lines["is_quarter"][place]:
+                place += 1
+                continue
+            four = lines[place : place + 4]
+            assert four["is_quarter"].tolist() == [1] * 4
+            reads = [edges_of(forest, node) for node in four["node"].tolist()]
+            assert all(row < forest.in_features for row in reads[0])
+            assert reads.count(reads[0]) == 4
+            place += 4
+
+
+def test_neurons_that_read_the_same_are_taken_in_fours():
+    marked = [
+        int(Read(forest).places["is_quarter"].sum())
+        for forest in (WIDE["dendrites, shared"], NAMED["perceptrons, shared"])
+    ]
+    assert marked == [32, 8]  # two chunks, of 5 and 4, of 7 and 6 neurons
+    assert not Read(Forest.grow(5, depth=1, neurons=8)).places["is_quarter"].any()  # inputs of their own
+
+
+def assert_sound(forest):
+    found = Read(forest)
+    assert_quarters_read_the_same(forest, found)
+    sizes = found.sizes
+    assert (sizes.nodes, sizes.neurons, sizes.edges) == (forest.nodes, forest.neurons, forest.edges)
+    assert sorted(found.place) == list(range(forest.nodes))  # a permutation
+    for node, place in found.place.items():
+        rows, line = edges_of(forest, node), found.places[place]
+        assert (line["first"], line["fan_in"]) == (forest.offsets[node], len(rows))
+        assert line["root"] == (forest.roots.tolist().index(node) if node in forest.roots else -1)
+        is_dendrite = [row >= forest.in_features for row in rows]
+        assert line["synapses"] == (is_dendrite.index(True) if any(is_dendrite) else len(rows))
+        for edge, row in enumerate(rows, start=line["first"]):
+            child = found.place.get(row - forest.in_features)
+            if child is None:
+                assert found.rows[edge] == row
+                continue
+            below = found.places[child]
+            assert child < place  # children before parents
+            assert found.rows[edge] == -1 - below["slot"]
+            assert (below["parent"], below["edge"]) == (place, edge)
+            assert below["parent_slot"] == line["slot"]
+    assert_chunks(forest, found)
+    assert_slots(forest, found)
+
+
+def assert_chunks(forest, found):
+    """They cover all places and neurons, in order, and no tree lies in two."""
+    assert found.chunks[0] == [0, 0]
+    assert found.chunks[-1] == [forest.nodes, forest.neurons]
+    assert len(found.chunks) == found.sizes.chunks + 1
+    steps = list(zip(found.chunks[:-1], found.chunks[1:], strict=True))
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in steps)
+    assert max(b[1] - a[1] for a, b in steps) == found.sizes.widest
+    for (place, neuron), (last_place, last_neuron) in steps:
+        nodes = found.places[place:last_place]["node"]
+        assert set(forest.neuron_of_node[nodes].tolist()) == set(range(neuron, last_neuron))
+
+
+def assert_slots(forest, found):
+    """Walk forwards and backwards as the kernels do: what stands in a slot is always the value that is looked for."""
+    for (begin, _), (end, _) in zip(found.chunks[:-1], found.chunks[1:], strict=True):
+        lines = found.places[begin:end]
+        values, gradients = {}, {}
+        for line in lines:
+            node = int(line["node"])
+            for child in children(forest, node):
+                assert values[found.places[found.place[child]]["slot"]] == child
+            values[line["slot"]] = node
+        for line in reversed(lines):
+            node = int(line["node"])
+            if line["parent"] >= 0:
+                assert gradients[line["parent_slot"]] == found.places[line["parent"]]["node"]
+            if children(forest, node):
+                gradients[line["slot"]] = node
+        assert 0 <= lines["slot"].min() <= lines["slot"].max() < found.sizes.slots
+
+
+@many
+def test_named_forests_are_laid_out_soundly(forest):
+    assert_sound(forest)
+
+
+@given(forest=forests())
+def test_any_forest_is_laid_out_soundly(forest):
+    assert_sound(forest)
+
+
+@given(forest=forests())
+def test_a_program_holds_the_forest_it_was_made_from(forest):
+    assert make_program(forest).forest() == forest
+
+
+@pytest.mark.parametrize("neurons", [1, 10, 256])
+@pytest.mark.parametrize("branching", [2, 4, 32])
+def test_working_memory_stays_in_the_second_cache(branching, neurons):
+    sizes = Read(Forest.grow(branching, fan_in=1024, neurons=neurons)).sizes
+    assert sizes.slots <= 1200
+
+
+def test_neurons_that_read_the_same_inputs_take_turns():
+    """Segments of all neurons of a chunk that read the same inputs come one after the other."""
+    forest = Forest.grow(32, fan_in=1024, neurons=4)
+    forest = forest.wired([*range(1024)] * 4, 1024)
+    found = Read(forest)
+    first_inputs = [forest.source[line["first"]] for line in found.places if line["synapses"]]
+    (half, _), (whole, _) = found.chunks[1:]
+    assert half * 2 == whole
+    assert first_inputs[:64] == [32 * (i // 2) for i in range(64)]

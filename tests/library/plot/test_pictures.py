@@ -1,0 +1,315 @@
+"""Pictures: what they show, files, both themes, no global state changed, and errors."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from comparison_cases import CONFIG, made_up_run
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+from dendritree import DendriticLayer, MLNClassifier, explain
+from dendritree.models import DendriticNetwork
+from dendritree.wiring import Local, Tied
+from dendritree.errors import OptionError, ShapeError
+from dendritree_lab.report.critical_difference import critical_difference
+from dendritree_lab.studies.fair.size_figures import plot_comparison, plot_efficiency
+from dendritree.plot import plot_explanation, plot_history, plot_masks, plot_pruning, plot_tree, plot_weights, plot_wiring
+from dendritree.plot.explanation import strongest
+from dendritree.pruning import PruningPoint
+from dendritree.plot.palette import THEMES
+from dendritree_lab.studies.engine.store import RunStore
+from dendritree_lab.studies.fair import summarize
+from dendritree.training import Epoch, FitConfig, History
+
+LAYER = DendriticLayer(16, 2, branching=[4, 2], wiring="random", fan_in=8)
+LOCAL = DendriticLayer(64, 3, branching=[5, 4], wiring=Local(window=3, seed=0))
+EPOCHS = [Epoch(i, 1 / (i + 1), 1 / (i + 1) + 0.1 * i, 0.5 + i / 10, 0.4 + i / 10, 0.1) for i in range(5)]
+HISTORY = History(FitConfig(), EPOCHS)
+POINTS = [PruningPoint(900, 640, 0.2, 0.95), PruningPoint(450, 300, 0.3, 0.91)]
+
+
+@pytest.fixture(scope="module")
+def records():
+    return made_up_run(("mnist", "california-housing"), seeds=2)
+
+
+DRAWN = {
+    "tree": lambda **given: plot_tree(LAYER, 1, dropout=0.4, **given),
+    "large tree": lambda **given: plot_tree(DendriticLayer(128, 1, branching=2), **given),
+    "masks": lambda **given: plot_masks(DendriticLayer(8, 2, branching=2, wiring="partition"), **given),
+    "wiring": lambda **given: plot_wiring(LOCAL, 2, **given),
+    "weights": lambda **given: plot_weights(LOCAL, **given),
+    "explanation": lambda **given: plot_explanation(explain(LOCAL, torch.rand(2, 64)), 1, example=1, **given),
+    "ranks": lambda **given: critical_difference({"tree": [3, 3, 1], "mlp": [2, 2, 2], "other": [1, 1, 3]}, **given),
+    "history": lambda **given: plot_history(HISTORY, **given),
+    "pruning": lambda **given: plot_pruning({"one": POINTS, "two": POINTS}, **given),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_picture_is_a_figure_of_its_own(name, theme):
+    before = dict(mpl.rcParams)
+    figure = DRAWN[name](theme=theme)
+    assert isinstance(figure, Figure)
+    assert mpl.colors.to_hex(figure.get_facecolor()) == THEMES[theme].paper
+    assert pyplot.get_fignums() == []
+    assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize("name", ["tree", pytest.param("explanation", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("suffix", "start"),
+    [("svg", b"<?xml"), ("PNG", b"\x89PNG"), pytest.param("png", b"\x89PNG", marks=pytest.mark.slow)],
+)
+def test_files_are_whole_and_the_same_each_time(name, suffix, start, tmp_path):
+    contents = []
+    for folder in ("one", "two"):
+        torch.manual_seed(0)
+        DRAWN[name](path=tmp_path / folder / f"picture.{suffix}")
+        assert [path.name for path in (tmp_path / folder).iterdir()] == [f"picture.{suffix}"]
+        contents.append((tmp_path / folder / f"picture.{suffix}").read_bytes())
+    assert contents[0].startswith(start)
+    if name == "tree":
+        assert contents[0] == contents[1]
+        assert b"x1" in contents[0] or suffix != "svg"  # text stays text
+
+
+def texts(figure):
+    found = [text.get_text() for text in figure.findobj(mpl.text.Text)]
+    return [text for text in found if text]
+
+
+# --------------------------------------------------------------------------------------------------------------- trees
+
+
+def segments(figure):
+    """The lines of a tree: (places, color, width), full ones and dashed ones."""
+    full, dashed = figure.axes[0].collections[:2]
+    return full, dashed
+
+
+def test_edges_are_as_wide_and_colored_as_their_weights():
+    layer = DendriticLayer(4, 1, branching=2)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([1.0, -1.0, 0.5, 0.0, 0.25, -0.75]))
+    full, dashed = segments(plot_tree(layer))
+    widths, colors = np.array(full.get_linewidths()), full.get_colors()
+    assert len(full.get_segments()) == 6
+    assert dashed.get_segments() == []
+    assert (np.diff(widths) >= -1e-9).all()  # drawn from weak to strong
+    positive, negative = (mpl.colors.to_rgb(getattr(THEMES["light"], side)) for side in ("positive", "negative"))
+    by_color = [tuple(np.round(color[:3], 3)) for color in colors]
+    assert tuple(np.round(positive, 3)) in by_color
+    assert tuple(np.round(negative, 3)) in by_color
+
+
+def test_dropped_synapses_are_red_and_only_while_training():
+    layer = DendriticLayer(27, 1, branching=3, dropout=0.5)
+    full, dashed = segments(plot_tree(layer.train()))
+    assert len(full.get_segments()) + len(dashed.get_segments()) == layer.forest.edges
+    assert 4 < len(dashed.get_segments()) < 23
+    assert {tuple(color) for color in dashed.get_colors()} == {mpl.colors.to_rgba(THEMES["light"].dropped)}
+    assert "\N{BLACK CIRCLE} dropped" in texts(plot_tree(layer))
+    assert segments(plot_tree(layer.eval()))[1].get_segments() == []
+    assert len(segments(plot_tree(layer.eval(), dropout=0.9))[1].get_segments()) > 18
+
+
+def test_names_values_and_axes_of_ones_own():
+    figure = Figure()
+    axes = figure.add_subplot()
+    layer = DendriticLayer(4, 1, branching=2)
+    shown = plot_tree(layer, ax=axes, names=["age", "height", "weight", "sex"], values=torch.arange(6.0))
+    assert shown is figure
+    assert {"age", "sex", "value", "5"} <= set(texts(figure))
+    assert "x0" in texts(plot_tree(layer))
+
+
+def test_a_thousand_leaves_are_drawn_apart():
+    figure = plot_tree(DendriticLayer(1024, 1, branching=4))
+    full, _ = segments(figure)
+    leaves = np.array([np.hypot(*segment[0]) > 0.999 for segment in full.get_segments()])
+    assert leaves.sum() == 1024
+    room = 72 * 5.2 * np.pi / 1024  # points of the circle around the whole figure, for one of them
+    assert np.array(full.get_linewidths())[leaves].max() < room
+
+
+def test_masks_are_those_of_the_reference():
+    figure = plot_masks(DendriticLayer(4, 1, branching=2))
+    first, second = figure.axes[1:]
+    kept = [[int(t.get_text()) for t in axes.texts] for axes in (first, second)]
+    assert kept == [[1, 1, 0, 0, 0, 0, 1, 1], [1, 1]]
+    masked = figure.axes[0].collections[0]
+    assert len(masked.get_segments()) == 4  # each synapse to the dendrite that does not read it
+    colors = {mpl.colors.to_hex(p.get_facecolor()) for p in first.patches if p.get_facecolor()[3]}
+    assert len(colors) == 2
+
+
+# -------------------------------------------------------------------------------------------------------------- images
+
+
+def test_wiring_shows_the_pixels_of_each_branch_and_the_coverage():
+    figure = plot_wiring(LOCAL, 1)
+    images = [axes.images[0].get_array() for axes in figure.axes if axes.images]
+    assert len(images) == 5
+    of_neuron = LOCAL.forest.synapse_inputs[LOCAL.forest.neuron_of_synapse == 1]
+    np.testing.assert_array_equal(
+        sum(np.asarray(i) for i in images[:4]) > 0, np.bincount(of_neuron, minlength=64).reshape(8, 8) > 0
+    )
+    np.testing.assert_array_equal(images[4], LOCAL.coverage().numpy().reshape(8, 8))
+    assert all(len(axes.patches) == 1 for axes in figure.axes[:4])  # the window
+    assert any("neuron 1: 20 synapses in 4 branches" in text for text in texts(figure))
+
+
+def test_dots_mark_the_neurons_that_share_a_tree():
+    layer = DendriticLayer(400, 8, branching=[5, 4], wiring=Tied(4, 2, (1, 20, 20), shared_by=4))
+    figure = plot_wiring(layer, 5)
+    (dots,) = figure.axes[1].lines
+    centers = sorted(zip(*dots.get_data(), strict=True))
+    assert centers == [(2.5, 2.5), (2.5, 16.5), (16.5, 2.5), (16.5, 16.5)]  # grids of 6 x 6 pixels in the corners
+    assert any("at 4 places, a tree of 4 neurons" in text for text in texts(figure))
+
+
+@pytest.mark.parametrize("branching", [[5, 4], [3, 2, 4]])
+def test_the_wiring_of_tied_branches_is_a_template_and_its_places(branching):
+    layer = DendriticLayer(3 * 12 * 10, 3, branching=branching, wiring=Tied(4, 5, (3, 12, 10)))
+    figure = plot_wiring(layer, 1)
+    template, places, coverage = (np.asarray(axes.images[0].get_array()) for axes in figure.axes[:3])
+    of_neuron = layer.forest.synapse_inputs[layer.forest.neuron_of_synapse == 1]
+    read = np.bincount(of_neuron, minlength=360).reshape(3, 12, 10).sum(0)
+    np.testing.assert_array_equal(places > 0, read > 0)
+    corners = [tuple(int(end) for end in patch.get_xy() + np.array(0.5)) for patch in figure.axes[1].patches]
+    assert len(set(corners)) == 4
+    total = np.zeros((12, 10))
+    for left, top in corners:
+        total[top : top + 4, left : left + 4] += template
+    np.testing.assert_array_equal(total, read)
+    np.testing.assert_array_equal(coverage, layer.coverage().numpy().reshape(3, 12, 10).sum(0))
+    synapses = layer.forest.synapses // 12
+    assert any(f"neuron 1: one template of {synapses} synapses at 4 places" in text for text in texts(figure))
+
+
+def test_weights_are_the_products_along_the_paths():
+    layer = DendriticLayer(16, 1, branching=4)
+    figure = plot_weights(layer)
+    whole, *branches = (np.asarray(axes.images[0].get_array()) for axes in figure.axes)
+    leaf, root = layer.weight.detach()[:16].reshape(4, 4), layer.weight.detach()[16:]
+    np.testing.assert_allclose(whole, (leaf * root[:, None]).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(sum(branches), whole, rtol=1e-5)
+
+
+def test_an_explanation_is_a_waterfall_from_baseline_to_output():
+    layer = DendriticLayer(4, 1, branching=2)
+    found = explain(layer, torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    figure = plot_explanation(found, names=["a", "b", "c", "d"])
+    bars = figure.axes[0].patches
+    assert bars[0].get_width() == pytest.approx(float(found.baseline))
+    assert bars[-1].get_width() == pytest.approx(float(found.output))
+    assert bars[-2].get_x() + bars[-2].get_width() == pytest.approx(float(found.output))
+    assert sorted(bar.get_width() for bar in bars[1:-1]) == pytest.approx(sorted(found.synapses.tolist()))
+    assert {"baseline", "a", "d", "output"} <= set(texts(figure))
+
+
+@pytest.mark.parametrize("make", [lambda: MLNClassifier(64, 3, branching=8), lambda: DendriticNetwork(64, [6], 3)])
+def test_models_are_explained_over_the_image(make):
+    x = torch.rand(2, 64)
+    found = explain(make().double(), x)
+    figure = plot_explanation(found, 2, example=1, image_shape=(8, 8), x=x)
+    shown, contributions = (np.asarray(axes.images[0].get_array()) for axes in figure.axes[:2])
+    np.testing.assert_allclose(shown, x[1].reshape(8, 8), rtol=1e-6)
+    np.testing.assert_allclose(contributions, found.inputs[1, 2].reshape(8, 8))
+    bars = figure.axes[-1].patches
+    assert bars[-2].get_x() + bars[-2].get_width() == pytest.approx(float(found.output[1, 2]))
+
+
+def test_the_strongest_and_the_sum_of_the_others():
+    values = np.random.default_rng(0).normal(size=30)
+    found = strongest([str(i) for i in range(30)], values, 10)
+    assert len(found) == 10
+    assert sum(value for _, value in found) == pytest.approx(values.sum())
+    assert found[0] == (str(np.abs(values).argmax()), pytest.approx(values[np.abs(values).argmax()]))
+    assert found[-1][0] == "21 others"
+    assert strongest(["a", "b", "c"], [1.0, 1e-9, -2.0], 9) == [("c", -2.0), ("a", 1.0), ("b", 1e-9)]
+    assert strongest(["a", "b", "c"], [1.0, 1e-9, 1e-8], 9) == [("a", 1.0), ("2 others", pytest.approx(1.1e-8))]
+    assert strongest(["a"], [0.0], 9) == [("a", 0.0)]
+
+
+# -------------------------------------------------------------------------------------------------------------- curves
+
+
+def test_a_history_shows_both_losses_and_the_best_epoch():
+    axes = plot_history(HISTORY).axes
+    train, val, best = axes[0].lines[:3]
+    assert list(train.get_ydata()) == HISTORY.columns()["train_loss"]
+    assert list(val.get_ydata()) == HISTORY.columns()["val_loss"]
+    assert (best.get_xdata()[0], best.get_ydata()[0]) == (HISTORY.best.epoch, HISTORY.best.val_loss)
+    regression = History(FitConfig(), [Epoch(0, 1.0, 1.0, float("nan"), float("nan"), 0.1)])
+    assert len(plot_history({"a": regression}).axes) == 1
+
+
+def test_pruning_is_drawn_by_loss_where_there_is_no_accuracy():
+    line = plot_pruning(POINTS).axes[0].lines[0]
+    assert (list(line.get_xdata()), list(line.get_ydata())) == ([900, 450], [0.95, 0.91])
+    axes = plot_pruning([PruningPoint(9, 6, 0.2, float("nan"))]).axes[0]
+    assert axes.get_ylabel() == "loss"
+
+
+def test_a_comparison_is_drawn_from_records_or_summary(records):
+    comparison = summarize(records)
+    figure = plot_comparison(comparison)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert "mnist" in titles
+    one = plot_efficiency(records, "mnist").axes[0]
+    results = comparison.of(comparison.tasks[titles.index("mnist")], "tree")
+    drawn = [list(line.get_xdata()) for line in one.lines]
+    assert [result.parameters for result in results] in drawn
+    assert {"trees", "dense"} <= set(texts(one.figure))
+    with pytest.raises(OptionError, match="task must be one of 'mnist'"):
+        plot_efficiency(comparison, "cifar")
+    with pytest.raises(OptionError, match=r"a comparison must be a run's folder, .*: got int"):
+        plot_comparison([1, 2])
+
+
+def test_a_comparison_is_read_from_its_folder(tmp_path):
+    with RunStore.create_or_open(tmp_path / "run", CONFIG) as store:
+        store.add(made_up_run(("mnist",), seeds=2))
+    plot_efficiency(tmp_path / "run", path=tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").is_file()
+    RunStore.create_or_open(tmp_path / "other", {"protocol": "paper"}).close()
+    with pytest.raises(OptionError, match="the folder must be made by `dendritree compare`"):
+        plot_comparison(tmp_path / "other")
+
+
+# ------------------------------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "rule"),
+    [
+        (lambda: plot_tree(LAYER, 2), OptionError, "neuron must be one of 0 ... 1: got 2"),
+        (lambda: plot_tree(LAYER, theme="sepia"), OptionError, "theme must be one of 'light', 'dark': got 'sepia'"),
+        (lambda: plot_tree(LAYER, path="a.gif"), OptionError, "path must end in .svg, .png, .pdf: got 'a.gif'"),
+        (lambda: plot_tree(LAYER, values=[1, 2]), ShapeError, "values must be one for each of 20 edges"),
+        (lambda: plot_tree(LAYER, names=["a"]), ShapeError, "names must be one for each of 16 inputs: got 1"),
+        (lambda: plot_tree(LAYER, dropout=1.5), OptionError, "dropout must be a probability"),
+        (lambda: plot_tree(torch.nn.Linear(2, 2)), OptionError, "there must be a DendriticLayer to draw: got Linear"),
+        (lambda: plot_masks(DendriticLayer(128, 1, branching=2)), OptionError, "at most 64 synapses: got 128"),
+        (lambda: plot_wiring(DendriticLayer(8, 1)), ShapeError, "image_shape is given"),
+        (lambda: plot_weights(LOCAL, []), OptionError, "neurons must name at least one: got none"),
+        (lambda: plot_weights(LOCAL, [3]), OptionError, "neuron must be one of 0 ... 2: got 3"),
+        (lambda: plot_explanation(LOCAL), OptionError, "what dendritree.explain returns: got DendriticLayer"),
+        (lambda: plot_explanation(explain(LAYER, torch.ones(16)), 2), OptionError, "output must be one of 0 ... 1"),
+        (lambda: plot_explanation(explain(LAYER, torch.ones(16)), example=1), OptionError, "example must be one of"),
+        (
+            lambda: plot_explanation(explain(LAYER, torch.ones(16)), image_shape=(3, 3)),
+            ShapeError,
+            "9 pixels for 16",
+        ),
+        (lambda: plot_history(History(FitConfig())), OptionError, "history must be what fit returns.*: got a History"),
+        (lambda: plot_pruning([]), OptionError, "curve must have at least one point: got none"),
+    ],
+)
+def test_what_cannot_be_drawn_is_rejected(make, error, rule):
+    with pytest.raises(error, match=rule):
+        make()

@@ -1,0 +1,325 @@
+"""The estimators as people use them: pipelines, searches, frames, weights."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.datasets import load_digits, load_iris, make_friedman1
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from dendritree.wiring import Local
+from dendritree import count, load, save
+from dendritree.errors import DendritreeError, OptionError
+from dendritree.sklearn import DendriticClassifier, DendriticRegressor
+from dendritree.sklearn.networks import FAMILIES, auto_budget, make_network, no_leftover
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True, as_frame=True)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return make_friedman1(200, random_state=0)
+
+
+def quick(**options):
+    return DendriticClassifier(**{"epochs": 8, "budget": 400, "random_state": 0} | options)
+
+
+def quick_regressor(**options):
+    return DendriticRegressor(**{"epochs": 8, "budget": 400, "random_state": 0} | options)
+
+
+# ------------------------------------------------------------------------------------------------------------ learning
+
+
+def test_the_defaults_learn(iris, numbers):
+    x, y = iris
+    assert DendriticClassifier(random_state=0, epochs=40).fit(x[::2], y[::2]).score(x[1::2], y[1::2]) > 0.9
+    model = DendriticRegressor(random_state=0, epochs=60).fit(numbers[0][:150], numbers[1][:150])
+    assert model.score(numbers[0][150:], numbers[1][150:]) > 0.6
+
+
+def test_pixels_of_an_image_are_read_from_windows_and_kept_so(tmp_path):
+    x, y = load_digits(return_X_y=True)
+    model = quick(image_shape=(1, 8, 8), budget=2000).fit(x[:600], y[:600])
+    layer = model.network_.hidden[0]
+    assert isinstance(layer.wirings[0], Local)
+    assert layer.wirings[0].image_shape == (1, 8, 8)
+    assert model.score(x[600:900], y[600:900]) > 0.8
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.get_params()["image_shape"] == (1, 8, 8)
+    np.testing.assert_array_equal(again.predict_proba(x[:5]), model.predict_proba(x[:5]))
+    with pytest.raises(DendritreeError, match=r"image_shape must hold all inputs: got \(1, 8, 9\)"):
+        quick(image_shape=(1, 8, 9), budget=2000).fit(x, y)
+
+
+def test_texts_for_classes_and_a_frame(iris):
+    x, y = iris
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = quick().fit(x, names)
+    assert model.classes_.tolist() == sorted(set(names))
+    assert model.feature_names_in_.tolist() == list(x.columns)
+    assert set(model.predict(x)) <= set(names)
+    probabilities = model.predict_proba(x)
+    np.testing.assert_allclose(probabilities.sum(1), 1.0)
+    np.testing.assert_array_equal(model.classes_[probabilities.argmax(1)], model.predict(x))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(x.rename(columns={x.columns[0]: "other"}))
+
+
+def test_probabilities_are_those_of_the_network(iris):
+    x, y = iris[0].to_numpy(), iris[1].to_numpy()
+    for classes in (2, 3):
+        part = y < classes
+        model = quick().fit(x[part], y[part])
+        inputs = np.clip((x[part] - x[part].mean(0)) / x[part].std(0), -5, 5)
+        with torch.no_grad():
+            logits = model.network_(torch.tensor(inputs, dtype=torch.float32)).double()
+        expected = logits.softmax(1) if classes == 3 else torch.cat([1 - logits.sigmoid(), logits.sigmoid()], 1)
+        np.testing.assert_allclose(model.predict_proba(x[part]), expected.numpy(), atol=1e-5)
+
+
+def test_in_a_pipeline_a_search_and_cross_validation(iris):
+    x, y = iris
+    pipeline = make_pipeline(MinMaxScaler(), quick(epochs=5))
+    search = GridSearchCV(pipeline, {"dendriticclassifier__neurons": ["tree", "sparse"]}, cv=2).fit(x, y)
+    assert search.best_params_["dendriticclassifier__neurons"] in ("tree", "sparse")
+    assert cross_val_score(quick(epochs=5), x, y, cv=2).shape == (2,)
+
+
+def test_several_targets_at_once(numbers):
+    x, y = numbers
+    both = np.stack([y, -3 * y + 1], axis=1)
+    predicted = quick_regressor(epochs=40).fit(x, both).predict(x)
+    assert predicted.shape == both.shape
+    assert np.corrcoef(predicted[:, 1], both[:, 1])[0, 1] > 0.8
+
+
+def test_the_scale_of_inputs_and_targets_does_not_matter(numbers):
+    x, y = numbers
+    plain = quick_regressor().fit(x, y).predict(x)
+    scaled = quick_regressor().fit(x * 1e6 - 3e7, y * 1e-4 + 7).predict(x * 1e6 - 3e7)
+    np.testing.assert_allclose((scaled - 7) * 1e4, plain, rtol=1e-3, atol=1e-2)
+
+
+# --------------------------------------------------------------------------------------------------------------- size
+
+
+@pytest.mark.parametrize("neurons", FAMILIES)
+def test_a_budget_is_kept(neurons, iris):
+    x, y = iris
+    model = quick(neurons=neurons, budget="0.6k", epochs=1).fit(x, y)
+    assert model.n_parameters_ == count(model.network_).total <= 600
+    assert model.n_parameters_ > 500 or neurons == "linear"
+
+
+def test_by_default_a_network_has_no_more_parameters_than_scikit_learns_mlp():
+    for ins, outs in ((4, 3), (64, 10), (30, 1), (108, 1)):
+        mlp = (ins + 1) * 100 + (100 + 1) * outs
+        assert sum(p.numel() for p in make_network("tree", ins, outs, auto_budget(ins, outs)).parameters()) <= mlp
+
+
+@pytest.mark.parametrize("rows", [2, 3, 65, 67])  # 65 and 67 would leave one row for 64, 2 and 3
+def test_no_batch_is_ever_one_row(rows):
+    x = np.random.default_rng(0).normal(size=(rows, 3))
+    for batch_size in ("auto", 2, 3):
+        quick(epochs=1, batch_size=batch_size).fit(x, np.arange(rows) % 2)
+        quick(batch_size=batch_size).partial_fit(x, np.arange(rows) % 2, classes=[0, 1])
+
+
+def test_a_batch_size_is_the_nearest_below_then_above_that_leaves_no_single_row():
+    assert [no_leftover(rows, size) for rows, size in ((128, 64), (129, 64), (65, 2), (67, 3))] == [64, 63, 3, 4]
+    for rows in range(2, 200):
+        assert all(rows % no_leftover(rows, size) != 1 for size in range(2, 70))
+
+
+def test_early_stopping_must_leave_two_rows_to_train_on(numbers):
+    x, y = numbers
+    with pytest.raises(OptionError, match="early_stopping must leave at least 2 rows to train on: got 1"):
+        quick_regressor(early_stopping=True).fit(x[:2], y[:2])
+
+
+# ------------------------------------------------------------------------------------------------------------- chance
+
+
+def test_the_result_depends_on_random_state_alone(iris):
+    x, y = iris
+    torch.manual_seed(1)
+    np.random.seed(1)  # noqa: NPY002 - the global generator is what is asked about
+    first = quick().fit(x, y).predict_proba(x)
+    before = torch.get_rng_state().clone(), np.random.get_state()[1].copy()  # noqa: NPY002
+    second = quick().fit(x, y).predict_proba(x)
+    np.testing.assert_array_equal(first, second)
+    assert torch.equal(before[0], torch.get_rng_state())
+    np.testing.assert_array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
+    assert not np.array_equal(first, quick(random_state=1).fit(x, y).predict_proba(x))
+
+
+# ------------------------------------------------------------------------------------------------------------ weights
+
+
+def test_a_weight_of_0_is_no_row(numbers):
+    x, y = numbers
+    weight = np.ones(len(x))
+    weight[50:] = 0
+    with_zeros = quick_regressor().fit(x, y, sample_weight=weight)
+    np.testing.assert_array_equal(with_zeros.predict(x), quick_regressor().fit(x[:50], y[:50]).predict(x))
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_a_weight_of_0_is_no_row_for_classes_and_their_balance(class_weight, iris):
+    x, y = iris[0].to_numpy(), iris[1].to_numpy()
+    for counts in (np.arange(len(x)) % 3 + y > 1, y < 2):  # classes of other sizes; a class less
+        with_zeros = quick(class_weight=class_weight).fit(x, y, sample_weight=counts)
+        without = quick(class_weight=class_weight).fit(x[counts], y[counts])
+        np.testing.assert_array_equal(with_zeros.classes_, without.classes_)
+        np.testing.assert_array_equal(with_zeros.predict_proba(x), without.predict_proba(x))
+
+
+def test_a_class_of_weight_0_is_known_but_has_no_rows(iris):
+    x, y = iris[0].to_numpy(), iris[1].to_numpy()
+    model = quick(class_weight={0: 1.0, 1: 1.0, 2: 0.0}).fit(x, y)
+    assert model.classes_.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(model._scaling.mean, x[y < 2].mean(0))
+
+
+def test_weights_that_are_all_alike_are_none(numbers):
+    x, y = numbers
+    alike = quick_regressor().fit(x, y, sample_weight=np.full(len(x), 7.0))
+    np.testing.assert_array_equal(alike.predict(x), quick_regressor().fit(x, y).predict(x))
+
+
+def test_weights_pull_towards_their_rows(iris):
+    x, y = iris[0].to_numpy()[50:], iris[1].to_numpy()[50:]
+    heavy = quick(class_weight={1: 1.0, 2: 50.0}).fit(x, y)
+    assert (heavy.predict(x) == 2).mean() > (quick().fit(x, y).predict(x) == 2).mean()
+    same = quick(class_weight="balanced").fit(x, y).predict_proba(x)
+    np.testing.assert_array_equal(same, quick().fit(x, y).predict_proba(x))  # 50 of each
+
+
+# ----------------------------------------------------------------------------------------------------- early stopping
+
+
+def test_early_stopping_stops_and_keeps_the_best(numbers):
+    x = numbers[0]
+    noise = np.random.default_rng(0).normal(size=len(x))  # nothing to learn: training on makes it worse
+    model = quick_regressor(epochs=200, early_stopping=True, n_iter_no_change=5, budget=3000).fit(x, noise)
+    assert model.n_iter_ < 200
+    curve = model.validation_loss_curve_
+    assert len(curve) == model.n_iter_
+    assert int(np.argmin(curve)) == model.n_iter_ - 6
+
+
+def test_verbose_writes_about_twenty_lines(iris, capsys):
+    x, y = iris
+    quick(epochs=60, verbose=True).fit(x, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 20
+    assert lines[-1].startswith("epoch 60/60: loss ")
+    quick(epochs=2).fit(x, y)
+    assert capsys.readouterr().out == ""
+
+
+# --------------------------------------------------------------------------------------------------------- rejections
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"budget": "many"}, "budget must be an integer number of parameters"),
+        ({"budget": 10}, r"budget must be at least \d+ parameters for these sizes: got 10"),
+        ({"neurons": "trees"}, "neurons must be one of 'tree', 'sparse', 'dense', 'linear': got 'trees'; did you mean"),
+        ({"epochs": 0}, "epochs must be an integer of at least 1: got 0"),
+        ({"batch_size": 1}, "batch_size must be an integer of at least 2: got 1"),
+        ({"lr": -1.0}, r"lr must be a positive number: got -1\.0"),
+        ({"dropout": 1.5}, r"dropout must be a probability in \[0, 1\): got 1\.5"),
+        ({"early_stopping": True, "n_iter_no_change": 0}, "n_iter_no_change must be an integer of at least 1: got 0"),
+    ],
+)
+def test_bad_options_are_rejected_when_fitted(options, match, iris):
+    x, y = iris
+    with pytest.raises(DendritreeError, match=match):
+        quick(**options).fit(x, y)
+
+
+def test_bad_data_is_rejected(iris):
+    x, y = iris
+    with pytest.raises(ValueError, match="at least two classes: got one class"):
+        quick().fit(x, np.zeros(len(x)))
+    with pytest.raises(ValueError, match="NaN"):
+        quick().fit(x.mask(x > 7), y)
+    with pytest.raises(OptionError, match="sample_weight must not be negative: got -1"):
+        quick().fit(x, y, sample_weight=np.full(len(x), -1.0))
+    with pytest.raises(OptionError, match="at least 2 rows with a weight: got n_samples = 1"):
+        quick().fit(x, y, sample_weight=np.arange(len(x)) < 1)
+
+
+@pytest.mark.parametrize("largest", [1.1e130, 1e153, 1e154, 1e300, -1.7e308])
+def test_targets_too_large_to_standardize_are_rejected(largest, numbers):
+    x, y = numbers
+    y = np.where(np.arange(len(y)) < 100, largest, y)
+    message = re.escape(f"y must be at most 1e+130 in size, so that squares of it can be summed: got {largest:g}")
+    model = quick_regressor(epochs=1).fit(*numbers)
+    before = model.predict(x)
+    for train in (model.fit, model.partial_fit, quick_regressor().partial_fit):
+        with pytest.raises(OptionError, match=f"^{message}$"):
+            train(x, y)
+    np.testing.assert_array_equal(model.predict(x), before)
+    with pytest.raises(OptionError, match=message):
+        model.fit(x, np.stack([numbers[1], y], axis=1))
+
+
+@pytest.mark.parametrize("largest", [1e-130, 1e130])
+def test_targets_of_any_other_size_are_learned(largest, numbers):
+    x, y = numbers
+    model = quick_regressor(epochs=30).fit(x, y / y.max() * largest)
+    assert model.score(x, y / y.max() * largest) > 0.5
+    assert np.isfinite(model.partial_fit(x, y / y.max() * largest).predict(x)).all()
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e31, 1e-31, 1e-300])
+def test_weights_beyond_the_range_of_the_loss_are_rejected(weight, iris, numbers):
+    message = re.escape(f"the weight of a row must be 0 or from 1e-30 to 1e+30: got {weight:g}")
+    for model, (x, y) in ((quick(), iris), (quick_regressor(), numbers)):
+        weights = np.where(np.arange(len(x)) == 7, weight, 1.0)
+        model.fit(x, y)
+        for train in (model.fit, model.partial_fit):
+            with pytest.raises(OptionError, match=f"^{message}$"):
+                train(x, y, sample_weight=weights)
+    with pytest.raises(OptionError, match=message):
+        quick(class_weight={0: 1.0, 1: 1.0, 2: weight}).fit(*iris)
+
+
+@pytest.mark.parametrize("ends", [(1e30, 1e-30), (1e-30, 1e30)])
+def test_weights_and_targets_at_the_ends_of_their_ranges_give_finite_answers(ends, iris, numbers):
+    runs = [(quick(), *iris), (quick_regressor(), *numbers), (quick_regressor(), numbers[0], numbers[1] * 1e128)]
+    for model, x, y in runs:
+        weights = np.where(np.arange(len(x)) % 3 == 0, *ends)
+        assert np.isfinite(model.fit(x, y, sample_weight=weights).predict(x)).all()
+        assert np.isfinite(model.partial_fit(x, y, sample_weight=weights).predict(x)).all()
+
+
+@pytest.mark.parametrize("neurons", FAMILIES)
+def test_training_that_diverges_raises_and_leaves_the_estimator_as_it_was(neurons, numbers):
+    model = quick_regressor(neurons=neurons).fit(*numbers)
+    before = model.predict(numbers[0])
+    model.set_params(lr=1e38)
+    for train in (model.fit, model.partial_fit):
+        with pytest.raises(
+            OptionError, match=r"training must end with finite weights: got NaN or infinity with lr 1e\+38"
+        ):
+            train(*numbers)
+    np.testing.assert_array_equal(model.predict(numbers[0]), before)
+
+
+def test_a_frame_with_a_category_gives_scikit_learns_own_message():
+    with pytest.raises(ValueError, match="could not convert string"):
+        quick().fit(pd.DataFrame({"town": ["Delft", "Gouda"] * 5}), [0, 1] * 5)

@@ -1,0 +1,236 @@
+"""Rewiring as a callback of fit: how much moves when, what it needs, and that training continues."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from training_cases import figures, make_split, same_state
+
+from dendritree import DendriticLayer, FitConfig, MLNClassifier, Rewiring, fit
+from dendritree.models import DendriticNetwork
+from dendritree.training.examples import Split
+from dendritree_lab.data import load_dataset
+from dendritree.errors import OptionError
+from dendritree.training import Epoch, History, Run, evaluate
+from dendritree.wiring import Local, Random, Tied
+
+
+def make_net(seed=0, **options):
+    torch.manual_seed(seed)
+    given = {"in_features": 16, "hidden": [10], "out_features": 3, "fan_in": 10, "wiring": "random"}
+    return DendriticNetwork(**{**given, **options}, output="logits", dtype=torch.float64)
+
+
+class Sources:
+    """A callback that keeps the wiring of every layer after each epoch."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, run):
+        self.seen.append([m.forest.source.copy() for m in run.model.modules() if hasattr(m, "forest")])
+
+
+# ---------------------------------------------------------------------------------------------------------- annealing
+
+
+@pytest.mark.parametrize(
+    ("fraction", "until", "epochs"), [(0.3, 1.0, 10), (0.1, 0.75, 20), (0.5, 0.5, 4), (0.9, 0.3, 7)]
+)
+def test_the_share_falls_along_half_a_cosine_and_then_is_nothing(fraction, until, epochs):
+    rewiring = Rewiring(fraction, until=until)
+    for epoch in range(epochs):
+        angle = min(math.pi / 2, math.pi * epoch / (until * epochs) / 2)
+        expected = fraction * math.cos(angle) ** 2  # (1 + cos 2a) / 2 = cos^2 a
+        assert rewiring.share(epoch, epochs) == pytest.approx(expected, abs=1e-12)
+    assert rewiring.share(0, epochs) == fraction
+    shares = [rewiring.share(epoch, epochs) for epoch in range(epochs)]
+    assert shares == sorted(shares, reverse=True)
+
+
+def changed(before, after):
+    return int((before != after).sum())
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_each_epoch_moves_the_share_of_that_epoch(every):
+    net, epochs, rewiring = make_net(fan_in=16), 8, Rewiring(0.5, until=0.75, every=every)
+    before, after = Sources(), Sources()
+    fit(net, make_split(), FitConfig(epochs=epochs), callbacks=[before, rewiring, after])
+    for epoch in range(epochs):
+        share = rewiring.share(epoch, epochs) if epoch % every == 0 else 0.0
+        # ten neurons of sixteen synapses; a dendrite reads four of sixteen inputs, so each synapse finds another one
+        assert changed(before.seen[epoch][0], after.seen[epoch][0]) == 10 * math.floor(16 * share)
+    assert changed(after.seen[5][0], after.seen[-1][0]) == 0
+    assert changed(before.seen[0][0], after.seen[-1][0]) > 0
+
+
+def test_all_layers_that_can_move_do_and_each_by_its_own_chance():
+    net = make_net(hidden=[10, 10, 10], in_features=10, fan_in=10, wiring=[Random(seed=1), "strided", Random(seed=1)])
+    before, after = Sources(), Sources()
+    split = make_split()
+    small = Split(*(type(part)(part.x[:, :10], part.y) for part in (split.train, split.val, split.test)))
+    fit(net, small, FitConfig(epochs=3), callbacks=[before, Rewiring(0.5), after])
+    moved = [changed(a, b) for a, b in zip(before.seen[0], after.seen[0], strict=True)]
+    assert moved == [50, 0, 50]
+    assert not np.array_equal(after.seen[0][0], after.seen[0][2])
+
+
+def test_rewiring_is_decided_by_seed_epoch_and_weights():
+    found = []
+    for seed in (0, 0, 1):
+        sources = Sources()
+        fit(make_net(), make_split(), FitConfig(epochs=3), callbacks=[Rewiring(0.3, seed=seed), sources])
+        torch.rand(7)  # nothing else of chance matters
+        np.random.default_rng().random()
+        found.append(np.concatenate([layer for epoch in sources.seen for layer in epoch]))
+    assert np.array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
+
+
+# ----------------------------------------------------------------------------------------------------------- training
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+def test_a_network_that_rewires_still_learns_digits(optimizer):
+    torch.manual_seed(0)
+    split = load_dataset("digits")
+    net = DendriticNetwork(64, [40], 10, fan_in=8, output="logits")
+    size, lr = sum(p.numel() for p in net.parameters()), {"sgd": 0.3}.get(optimizer, 0.02)
+    before = evaluate(net, split.val)[0]
+    history = fit(net, split, FitConfig(epochs=6, lr=lr, optimizer=optimizer), callbacks=[Rewiring(0.2)])
+    losses = history.columns()["train_loss"]
+    assert losses[-1] < losses[0]
+    assert history.best.val_loss < before
+    assert evaluate(net, split.val)[1] > 0.4  # ten classes
+    assert sum(p.numel() for p in net.parameters()) == size
+
+
+def test_windows_are_kept_through_a_whole_run():
+    torch.manual_seed(0)
+    net = DendriticNetwork(64, [20], 10, fan_in=8, wiring=Local(window=3, per="neuron"), output="logits")
+    config = FitConfig(epochs=3, restore_best=False)
+    sources = Sources()
+    fit(net, load_dataset("digits"), config, callbacks=[sources, Rewiring(0.4, until=1.0, where="window")])
+    forest = net.hidden[0].forest
+    assert not np.array_equal(sources.seen[0][0], forest.source)
+    for neuron in range(20):
+        rows, columns = np.divmod(forest.synapse_inputs[forest.neuron_of_synapse == neuron], 8)
+        assert max(np.ptp(rows), np.ptp(columns)) < 3
+
+
+def test_the_best_epoch_comes_back_with_the_wiring_it_had():
+    net, states = make_net(), []
+
+    def note(run):
+        states.append({key: value.clone() for key, value in run.model.state_dict().items()})
+
+    history = fit(net, make_split(), FitConfig(epochs=6, lr=0.3), callbacks=[note, Rewiring(0.5, until=1.0)])
+    assert same_state(net.state_dict(), states[history.best.epoch])
+    assert evaluate(net, make_split().val)[0] == history.best.val_loss
+
+
+@pytest.mark.parametrize("backend", ["fused", "eager"])
+def test_every_backend_trains_the_same_with_rewiring(backend):
+    config = FitConfig(epochs=4, restore_best=False)
+    runs = []
+    for name in (backend, "reference"):
+        net = make_net(backend=name)
+        runs.append((net, fit(net, make_split(), config, callbacks=[Rewiring(0.4)])))
+    assert torch.equal(*(net.state_dict()["hidden.0.forest_source"] for net, _ in runs))
+    torch.testing.assert_close(runs[0][0].hidden[0].weight, runs[1][0].hidden[0].weight)
+    assert figures(runs[0][1])["val_loss"] == pytest.approx(figures(runs[1][1])["val_loss"])
+
+
+def test_nothing_moves_once_training_is_over():
+    """A synapse that moved after the last epoch would stay at weight 0 forever."""
+    net = make_net()
+    fit(net, make_split(), FitConfig(epochs=3, restore_best=False), callbacks=[Rewiring(0.5, until=1.0)])
+    assert (net.hidden[0].weight != 0).all()
+
+
+def test_windows_in_the_first_layer_of_several():
+    """The later layers of a network are wired at random unless told otherwise; they have no windows to keep to."""
+    net, before, after = make_net(hidden=[10, 8], wiring=Local(window=3), fan_in=6), Sources(), Sources()
+    rewiring = Rewiring(0.5, where="window")
+    history = fit(net, make_split(), FitConfig(epochs=2), callbacks=[before, rewiring, after])
+    assert len(history.epochs) == 2
+    moved = [changed(a, b) for a, b in zip(before.seen[0], after.seen[0], strict=True)]
+    assert moved[0] > 0
+    assert moved[1] == 0
+
+
+# ------------------------------------------------------------------------------------------------------------ errors
+
+
+def test_a_model_without_layers_to_rewire_is_rejected():
+    net = MLNClassifier(16, 3, branching=4, output="logits", dtype=torch.float64)
+    rule = r"a model to be rewired must have layers wired 'random', 'local', 'tied' or custom: got none"
+    with pytest.raises(OptionError, match=rule):
+        fit(net, make_split(), FitConfig(epochs=2), callbacks=[Rewiring(0.5)])
+
+
+def test_windows_need_a_layer_that_has_some_even_if_nothing_would_move():
+    net = make_net(hidden=[10, 8])
+    before = {key: value.clone() for key, value in net.state_dict().items()}
+    run = Run(
+        net, torch.optim.Adam(net.parameters()), History(FitConfig(epochs=4), [Epoch(0, 1.0, 1.0, 0.5, 0.5, 0.1)])
+    )
+    for fraction in (0.5, 0.0):
+        with pytest.raises(
+            OptionError, match=r"where 'window' is for a model with layers wired 'local' or 'tied': got none"
+        ):
+            Rewiring(fraction, where="window")(run)
+    assert same_state(net.state_dict(), before)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fraction": 1.0}, r"fraction must be a probability in \[0, 1\): got 1.0"),
+        ({"fraction": -0.1}, r"fraction must be a probability in \[0, 1\): got -0.1"),
+        ({"fraction": "0.1"}, r"fraction must be a probability in \[0, 1\): got '0.1'"),
+        ({"until": 0.0}, r"until must be a share of the run in \(0, 1\]: got 0.0"),
+        ({"until": 1.5}, r"until must be a share of the run in \(0, 1\]: got 1.5"),
+        ({"until": math.nan}, r"until must be a share of the run in \(0, 1\]: got nan"),
+        ({"until": "half"}, r"until must be a share of the run in \(0, 1\]: got 'half'"),
+        ({"until": None}, r"until must be a share of the run in \(0, 1\]: got None"),
+        ({"until": True}, r"until must be a share of the run in \(0, 1\]: got True"),
+        ({"every": 0}, r"every must be an integer of at least 1: got 0"),
+        ({"where": "nearby"}, r"where must be one of 'anywhere', 'window': got 'nearby'"),
+        ({"seed": -1}, r"seed must be an integer of at least 0: got -1"),
+        ({"seed": 0.5}, r"seed must be an integer of at least 0: got 0.5"),
+    ],
+    ids=repr,
+)
+def test_wrong_options_are_rejected_when_the_callback_is_made(options, message):
+    with pytest.raises(OptionError, match=message):
+        Rewiring(**options)
+
+
+def test_a_callback_can_be_called_by_another_loop():
+    """All it asks of a run: the model, the optimizer and the history with its config."""
+    net = make_net()
+    history = History(FitConfig(epochs=4), [Epoch(0, 1.0, 1.0, 0.5, 0.5, 0.1)])
+    before = net.hidden[0].forest.source.copy()
+    Rewiring(0.5)(Run(net, torch.optim.Adam(net.parameters()), history))
+    assert changed(before, net.hidden[0].forest.source) == 50
+
+
+def test_a_model_that_cannot_be_rewired_is_rejected_before_the_first_epoch():
+    model = nn.Sequential(
+        DendriticLayer(64, 16, branching=[4], wiring="random"),
+        DendriticLayer(16, 16, branching=[2, 4], wiring=Tied(2, 1)),
+        nn.Linear(16, 10),
+    )
+    before, sources, epochs = copy.deepcopy(model.state_dict()), [layer.forest.source for layer in model[:2]], []
+    with pytest.raises(OptionError, match="where must be 'window' for tied dendrites"):
+        fit(model, load_dataset("digits"), FitConfig(epochs=2), callbacks=[epochs.append, Rewiring(0.3)])
+    assert epochs == []
+    with pytest.raises(OptionError, match="where must be 'window' for tied dendrites"):
+        Rewiring(0.3).after_epoch(model, [], 0, 2)
+    assert same_state(before, model.state_dict())
+    assert all(layer.forest.source is source for layer, source in zip(model[:2], sources, strict=True))

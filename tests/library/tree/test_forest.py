@@ -1,0 +1,240 @@
+"""Forest as a structure: what always holds, nested, join and wired."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from forests import (
+    as_lists,
+    edges_of,
+    flat,
+    forests,
+    longest_path,
+    nested_lists,
+    unwired_forests,
+    wired_forests,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dendritree.errors import OptionError, ShapeError
+from dendritree.tree.forest import Forest
+
+# -------------------------------------------------------------------------------------------------------- invariants
+
+
+@given(forests())
+def test_children_come_before_their_node_and_every_node_has_one_reader(forest):
+    read = [0] * forest.nodes
+    for node in range(forest.nodes):
+        rows = edges_of(forest, node)
+        assert rows
+        for row in rows:
+            assert 0 <= row < forest.in_features + node
+            if row >= forest.in_features:
+                read[row - forest.in_features] += 1
+    for root in forest.roots:
+        read[root] += 1
+    assert read == [1] * forest.nodes
+
+
+@given(forests())
+def test_levels_cover_all_nodes_in_order_and_no_level_reads_itself(forest):
+    assert [node for level in forest.levels for node in range(level.start, level.stop)] == list(range(forest.nodes))
+    for level in forest.levels:
+        for node in range(level.start, level.stop):
+            assert max(edges_of(forest, node)) < forest.in_features + level.start
+
+
+@given(forests())
+def test_structure_arrays_agree_with_a_walk_over_the_edges(forest):
+    reader, edge = {}, 0
+    synapses = []
+    for node in range(forest.nodes):
+        assert forest.fan_ins[node] == len(edges_of(forest, node))
+        for row in edges_of(forest, node):
+            assert forest.node_of_edge[edge] == node
+            if row < forest.in_features:
+                synapses.append((edge, row, node))
+            else:
+                reader[row - forest.in_features] = node
+            edge += 1
+    neuron = {}
+    for node in reversed(range(forest.nodes)):
+        neuron[node] = neuron[reader[node]] if node in reader else forest.roots.tolist().index(node)
+    assert forest.neuron_of_node.tolist() == [neuron[node] for node in range(forest.nodes)]
+    assert forest.synapses == len(synapses)
+    assert forest.synapse_edges.tolist() == [edge for edge, _, _ in synapses]
+    assert forest.synapse_inputs.tolist() == [row for _, row, _ in synapses]
+    assert forest.neuron_of_synapse.tolist() == [neuron[node] for _, _, node in synapses]
+    assert forest.fan_in_of_neuron.tolist() == [len(flat(tree)) for tree in as_lists(forest)]
+
+
+@given(forests())
+def test_depth_is_the_longest_path_from_a_leaf_to_its_root(forest):
+    assert forest.depth == max(longest_path(tree) for tree in as_lists(forest))
+    heights = [0] * forest.in_features  # of every row: inputs, then nodes
+    for node in range(forest.nodes):
+        heights.append(1 + max(heights[row] for row in edges_of(forest, node)))
+    assert forest.height_of_node.tolist() == heights[forest.in_features :]
+
+
+@given(wired_forests())
+def test_built_forests_have_one_level_per_height(forest):
+    assert len(forest.levels) == forest.depth
+    assert sorted(forest.height_of_node) == forest.height_of_node.tolist()
+
+
+def test_levels_of_a_forest_in_another_order_may_be_more_than_its_depth():
+    forest = Forest(2, [0, 2, 1, 4, 3, 5], [0, 1, 2, 3, 4, 6], [4])  # two dendrites in a row, twice, then the root
+    assert as_lists(forest) == [[[[0]], [[1]]]]
+    assert forest.depth == 3
+    assert len(forest.levels) == 4
+
+
+@given(unwired_forests)
+def test_in_a_new_forest_synapse_s_reads_row_s(forest):
+    assert forest.in_features == forest.synapses
+    assert forest.synapse_inputs.tolist() == list(range(forest.synapses))
+
+
+def test_arrays_are_copied_in_and_cannot_be_changed():
+    source = np.arange(2, dtype=np.int32)
+    forest = Forest(2, source, np.array([0, 2], dtype=np.int32), np.array([0], dtype=np.int32))
+    source[0] = 1
+    assert forest.source.tolist() == [0, 1]
+    for array in (forest.source, forest.offsets, forest.roots):
+        assert array.dtype == np.int32
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        forest.in_features = 3
+
+
+# ----------------------------------------------------------------------------------------------------- nested, join
+
+
+def shape(tree):
+    """A neuron of `as_lists` without its wiring: 0 for every synapse."""
+    return [shape(child) if isinstance(child, list) else 0 for child in tree]
+
+
+def spelled_out(nested):
+    """What a tree in the notation of `Forest.nested` means: 0 for every synapse."""
+    return [
+        item for child in nested for item in ([spelled_out(child)] if isinstance(child, list | tuple) else [0] * child)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nested", "synapses", "nodes", "depth", "edges"),
+    [
+        ([1], 1, 1, 1, 1),
+        ([5], 5, 1, 1, 5),
+        ([1, 1, 1], 3, 1, 1, 3),
+        ([3, [2], [2, [4]]], 11, 4, 3, 14),
+        ([[[[2]]]], 2, 4, 4, 5),
+        (([2, (3,)], 1), 6, 3, 3, 8),
+        ([[2], 3, [2], 1], 8, 3, 2, 10),
+    ],
+)
+def test_nested_counts(nested, synapses, nodes, depth, edges):
+    forest = Forest.nested(nested)
+    assert (forest.synapses, forest.nodes, forest.depth, forest.edges) == (synapses, nodes, depth, edges)
+    assert forest.parameters() == edges + nodes
+
+
+@given(nested_lists)
+def test_nested_builds_the_tree_that_is_written(nested):
+    forest = Forest.nested(nested)
+    (tree,) = as_lists(forest)
+    assert shape(tree) == spelled_out(nested)
+    assert sorted(flat(tree)) == list(range(forest.in_features))
+
+
+@pytest.mark.parametrize("tree", [5, [], [2, []], "ab", [2, "3"], None])
+def test_nested_rejects_a_dendrite_that_is_no_list_of_children(tree):
+    with pytest.raises(OptionError, match=r"a dendrite must be a non-empty list of synapse counts and dendrites: got"):
+        Forest.nested(tree)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5, 2.0, True, None, float("nan")])
+def test_nested_rejects_a_synapse_count_that_is_no_positive_integer(count):
+    with pytest.raises(OptionError) as error:
+        Forest.nested([2, [count]])
+    assert str(error.value) == f"synapses of a dendrite must be an integer of at least 1: got {count!r}"
+
+
+def unwired(forest):
+    return forest.wired(np.arange(forest.synapses), forest.synapses)
+
+
+@given(st.lists(forests().map(unwired), min_size=1, max_size=4))
+def test_join_keeps_every_tree_in_order_and_gives_every_synapse_its_own_input(parts):
+    joined = Forest.join(parts)
+    assert [shape(tree) for tree in as_lists(joined)] == [shape(tree) for part in parts for tree in as_lists(part)]
+    assert joined.in_features == sum(part.in_features for part in parts)
+    assert joined.synapse_inputs.tolist() == list(range(joined.in_features))
+    assert joined.parameters() == sum(part.parameters() for part in parts)
+
+
+def test_join_of_balanced_trees_gives_them_their_inputs_one_after_the_other():
+    joined = Forest.join([Forest.grow(2, fan_in=4), Forest.nested([3]), Forest.grow(2, fan_in=2)])
+    assert as_lists(joined) == [[[0, 1], [2, 3]], [4, 5, 6], [7, 8]]
+
+
+@pytest.mark.parametrize(("index", "in_features"), [([1, 0], 2), ([0, 1], 3), ([0, 0], 1)])
+def test_join_rejects_forests_that_are_wired_already(index, in_features):
+    wired = Forest.nested([2]).wired(index, in_features)
+    with pytest.raises(OptionError, match=rf"join takes unwired forests.*: got a wired Forest\({in_features} inputs, "):
+        Forest.join([Forest.nested([2]), wired])
+
+
+def test_join_of_equal_trees_is_what_grow_gives():
+    tree = Forest.grow(3, fan_in=10, ragged=True)
+    assert Forest.join([tree, tree, tree]) == Forest.grow(3, fan_in=10, neurons=3, ragged=True)
+    assert Forest.join([tree]) == tree
+
+
+def test_join_computes_a_level_of_all_trees_in_one_step():
+    forest = Forest.join([Forest.grow(2, fan_in=8), Forest.grow(2, fan_in=4), Forest.nested([1, [[2]]])])
+    assert [level.stop - level.start for level in forest.levels] == [4 + 2 + 1, 2 + 1 + 1, 1 + 0 + 1]
+
+
+def test_join_needs_a_forest():
+    with pytest.raises(OptionError, match="join must be given at least one forest: got none"):
+        Forest.join([])
+
+
+# ------------------------------------------------------------------------------------------------------------ wired
+
+
+@given(forests(), st.integers(1, 9), st.integers(0, 1000))
+def test_wired_gives_the_synapses_their_inputs_in_edge_order_and_keeps_the_trees(forest, in_features, seed):
+    index = np.random.default_rng(seed).integers(0, in_features, forest.synapses)
+    wired = forest.wired(index, in_features)
+    assert wired.in_features == in_features
+    assert [shape(tree) for tree in as_lists(wired)] == [shape(tree) for tree in as_lists(forest)]
+    rows = [row for node in range(wired.nodes) for row in edges_of(wired, node)]
+    assert [row for row in rows if row < in_features] == index.tolist()
+    assert wired.wired(forest.synapse_inputs, forest.in_features) == forest
+
+
+@pytest.mark.parametrize(
+    ("index", "in_features", "message"),
+    [
+        ([0, 1, 2], 4, r"one integer for each of 4 synapses: got int64 of shape \(3,\)"),
+        ([[0, 1], [2, 3]], 4, r"one integer for each of 4 synapses: got int64 of shape \(2, 2\)"),
+        ([0.0, 1.0, 2.0, 3.0], 4, r"one integer for each of 4 synapses: got float64 of shape \(4,\)"),
+        ([True] * 4, 4, r"one integer for each of 4 synapses: got bool of shape \(4,\)"),
+        ([0, 1, 2, 4], 4, r"a wiring must name inputs 0 \.\.\. 3: got 0 \.\.\. 4"),
+        ([0, -1, 2, 3], 4, r"a wiring must name inputs 0 \.\.\. 3: got -1 \.\.\. 3"),
+        ([0, 1, 2, 3], 0, r"in_features must be an integer of at least 1: got 0"),
+        ([0, 1, 2, 3], 4.0, r"in_features must be an integer of at least 1: got 4\.0"),
+        ([0, 1, 2, 3], 2**31, r"2\*\*31"),
+        ([0, 1, 2, 3], 2**31 - 1, r"2\*\*31"),
+    ],
+)
+def test_wired_rejects_what_is_no_wiring(index, in_features, message):
+    with pytest.raises((OptionError, ShapeError), match=message):
+        Forest.grow(2, fan_in=4).wired(index, in_features)

@@ -1,0 +1,136 @@
+"""Forest as a value: equality, the difference of two, its text, and edge lists that are not a forest."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from forests import forests
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dendritree.errors import OptionError, ShapeError
+from dendritree.tree.forest import Forest
+
+# ----------------------------------------------------------------------------------------------- equality, difference
+
+
+@given(forests())
+def test_a_copy_is_equal_and_has_the_same_hash(forest):
+    copies = [
+        Forest(forest.in_features, forest.source.tolist(), forest.offsets.tolist(), forest.roots.tolist()),
+        copy.deepcopy(forest),
+        pickle.loads(pickle.dumps(forest)),
+    ]
+    for other in copies:
+        assert other == forest
+        assert hash(other) == hash(forest)
+        assert forest.difference(other) is None
+
+
+@given(st.lists(forests(), min_size=2, max_size=2))
+def test_forests_are_equal_exactly_if_their_edge_lists_are(pair):
+    one, other = pair
+    raw = [(f.in_features, f.source.tolist(), f.offsets.tolist(), f.roots.tolist()) for f in pair]
+    assert (one == other) is (raw[0] == raw[1])
+    assert (one.difference(other) is None) is (raw[0] == raw[1])
+
+
+GROWN = Forest.grow(2, fan_in=4)  # edges 0 ... 5; node 2 reads nodes 0 and 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "difference"),
+    [
+        (GROWN, GROWN.wired([0, 1, 2, 3], 5), "in_features 4 against 5"),
+        (GROWN, Forest.join([Forest.nested([2])] * 2), "neurons 1 against 2"),
+        (GROWN, Forest.nested([5]).wired([0, 1, 2, 3, 3], 4), "synapses 4 against 5"),
+        (GROWN, Forest.nested([[4]]), "edges 6 against 5"),
+        (Forest.grow(32, fan_in=1024), Forest.grow(4, fan_in=1024), "edges 1,056 against 1,364"),
+        (GROWN, Forest.nested([[3], [1]]), "tree: offsets[1] is 2 against 3"),
+        (GROWN, GROWN.wired([0, 1, 3, 3], 4), "wiring: source[2] is 2 against 3"),
+        (
+            Forest(2, [0, 1], [0, 1, 2], [0, 1]),
+            Forest(2, [0, 1], [0, 1, 2], [1, 0]),
+            "tree: roots[0] is 0 against 1",
+        ),
+    ],
+)
+def test_difference_names_the_first_difference_with_both_values(one, other, difference):
+    assert one.difference(other) == difference
+    assert one != other
+
+
+def test_difference_calls_another_order_of_dendrites_another_tree():
+    # Same sizes and same inputs, but the root reads the dendrite of three synapses first.
+    one = Forest(5, [0, 1, 2, 3, 4, 5, 6], [0, 2, 5, 7], [2])
+    other = Forest(5, [0, 1, 2, 3, 4, 6, 5], [0, 2, 5, 7], [2])
+    assert one.difference(other) == "tree: source[5] is 5 against 6"
+
+
+def test_a_forest_is_not_equal_to_anything_else():
+    assert GROWN != "forest"
+    assert GROWN != 4
+
+
+# -------------------------------------------------------------------------------------------------------- describe
+
+
+@pytest.mark.parametrize(
+    ("forest", "text"),
+    [
+        (Forest.grow([16, 8]), "1 tree of 128 synapses, 8 + 1 dendrites"),
+        (Forest.grow(32, fan_in=1024, neurons=10), "10 trees of 1,024 synapses, 32 + 1 dendrites"),
+        (Forest.join([GROWN, Forest.nested([3])]), "2 unequal trees of 7 synapses, 3 + 1 dendrites"),
+        (
+            Forest.join([Forest.nested([[1], [1], [1]]), Forest.nested([[3]])]),
+            "2 unequal trees of 6 synapses, 4 + 2 dendrites",
+        ),
+    ],
+)
+def test_describe_counts_synapses_and_dendrites_by_level(forest, text):
+    assert forest.describe() == text
+
+
+def test_repr_has_the_counts():
+    assert repr(Forest.grow([16, 8])) == "Forest(128 inputs, 136 edges, 9 nodes, 1 roots)"
+
+
+# ------------------------------------------------------------------------------------------------------- edge lists
+
+NONE = np.array([], dtype=np.int32)
+
+
+@pytest.mark.parametrize(
+    ("in_features", "source", "offsets", "roots", "message"),
+    [
+        (0, [0], [0, 1], [0], r"in_features must be an integer of at least 1: got 0"),
+        (2.0, [0, 1], [0, 2], [0], r"in_features must be an integer of at least 1: got 2\.0"),
+        (2, NONE, [0], NONE, r"offsets must rise .*: got 0 edges and offsets \[0\]"),
+        (2, [0, 1], [1, 2], [0], r"offsets must rise from 0 .*: got 2 edges and offsets \[1 2\]"),
+        (2, [0, 1], [0, 1], [0], r"to the number of edges, .*: got 2 edges and offsets \[0 1\]"),
+        (2, [0, 1], [0, 2, 2], [0, 1], r"at least one edge per node: got 2 edges and offsets \[0 2 2\]"),
+        (2, [0, -1], [0, 2], [0], r"source must name one of 2 inputs or an earlier node: got \[ ?0 -1\]"),
+        (2, [0, 2], [0, 2], [0], r"source must name one of 2 inputs or an earlier node: got \[0 2\]"),
+        (2, [3, 0], [0, 1, 2], [0], r"an earlier node: got \[3 0\]"),
+        (2, [0, 2, 2], [0, 1, 3], [1], r"either a root or the child of one other node: got roots \[1\] and 2 child"),
+        (2, [0, 1], [0, 1, 2], [0], r"either a root or the child .*: got roots \[0\] and 0 child edges for 2 nodes"),
+        (2, [0, 2], [0, 1, 2], [0, 1], r"either a root or the child .*: got roots \[0 1\] and 1 child edges"),
+        (2, [0, 1], [0, 2], [0, 0], r"either a root or the child .*: got roots \[0 0\]"),
+        (2, [0, 1], [0, 2], [1], r"either a root or the child .*: got roots \[1\]"),
+        (2, [0, 1], [0, 2], NONE, r"either a root or the child .*: got roots \[\]"),
+        (2, [0, 1], [0, 2], [-1], r"root.*: got roots \[-1\]"),
+        (2, [0.5, 1.7], [0, 2], [0], r"source must be 1-D integers .*: got float64 \[0\.5 1\.7\]"),
+        (2, [0, 1], [0.0, 2.0], [0], r"offsets must be 1-D integers .*: got float64"),
+        (2, [0, 1], [0, 2], [False], r"roots must be 1-D integers .*: got bool"),
+        (2, [2**32, 1], [0, 2], [0], r"source must .*: got int64 \[4294967296 "),
+        (2, [-(2**32), 1], [0, 2], [0], r"source must .*: got int64 \[-4294967296 "),
+        (2, [0, 1], [0, 2], [-(2**32)], r"roots must .*: got int64 \[-4294967296\]"),
+        (2**31, [0, 1], [0, 2], [0], r"fewer than 2\*\*31 rows: got 2147483648 inputs, 1 nodes"),
+        (2**31 - 1, [0, 1], [0, 2], [0], r"fewer than 2\*\*31 rows: got 2147483647 inputs, 1 nodes"),
+        (2, [[0], [1]], [0, 1, 2], [0, 1], r"source must "),
+    ],
+)
+def test_edge_lists_that_are_no_forest_are_rejected(in_features, source, offsets, roots, message):
+    with pytest.raises((OptionError, ShapeError), match=message):
+        Forest(in_features, source, offsets, roots)

@@ -1,0 +1,59 @@
+"""Rows of one tree at every level, found with integers alone."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dendritree.errors import ShapeError
+from dendritree.tree.forest.levels import level_sizes
+
+
+@pytest.mark.parametrize(
+    ("branching", "fan_in", "sizes"),
+    [
+        (5, 125, [125, 25, 5, 1]),
+        (3, 243, [243, 81, 27, 9, 3, 1]),
+        (6, 216, [216, 36, 6, 1]),
+        (2, 2**20, [2**k for k in range(20, -1, -1)]),
+        (10, 1000, [1000, 100, 10, 1]),
+        (7, 7, [7, 1]),
+        (32, 1024, [1024, 32, 1]),
+        ([16, 8], 128, [128, 8, 1]),
+        ([8, 16], 128, [128, 16, 1]),
+        ((2, 3, 4), 24, [24, 12, 4, 1]),
+    ],
+)
+def test_balanced_levels_are_found_with_integers(branching, fan_in, sizes):
+    assert level_sizes(branching, fan_in=fan_in) == sizes
+    assert level_sizes(branching, depth=len(sizes) - 1) == sizes
+    assert level_sizes(branching, fan_in=fan_in, depth=len(sizes) - 1) == sizes
+    assert level_sizes(branching, fan_in=fan_in, ragged=True) == sizes
+
+
+@pytest.mark.parametrize(
+    ("branching", "fan_in", "sizes"),
+    [
+        (2, 784, [784, 392, 196, 98, 49, 25, 13, 7, 4, 2, 1]),
+        (3, 10, [10, 4, 2, 1]),
+        (2, 1, [1, 1]),
+        (1000, 1, [1, 1]),
+        (9, 5, [5, 1]),
+        ([16, 8], 100, [100, 7, 1]),
+        ([16, 8], 17, [17, 2, 1]),
+        ([4], 1, [1, 1]),
+    ],
+)
+def test_ragged_levels_round_up_until_one_node_is_left(branching, fan_in, sizes):
+    assert level_sizes(branching, fan_in=fan_in, ragged=True) == sizes
+    assert level_sizes(branching, fan_in=fan_in, depth=len(sizes) - 1, ragged=True) == sizes
+
+
+@given(branching=st.integers(2, 40), depth=st.integers(1, 12))
+def test_every_power_is_recognised_and_its_neighbours_are_not(branching, depth):
+    fan_in = branching**depth
+    assert len(level_sizes(branching, fan_in=fan_in)) == depth + 1
+    if fan_in > 2:
+        with pytest.raises(ShapeError, match=rf"branching \*\* depth: got fan_in {fan_in - 1}, branching {branching};"):
+            level_sizes(branching, fan_in=fan_in - 1)
+    with pytest.raises(ShapeError, match=rf"branching \*\* depth: got fan_in {fan_in + 1}, branching {branching};"):
+        level_sizes(branching, fan_in=fan_in + 1)

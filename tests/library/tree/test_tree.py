@@ -1,0 +1,202 @@
+"""Forest.grow: the sizes of the levels, the counts, and what is rejected."""
+
+import numpy as np
+import pytest
+from forests import as_lists, flat, grown_trees, longest_path
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dendritree.errors import DendritreeError, OptionError, ShapeError
+from dendritree.tree.forest import Forest
+
+# ------------------------------------------------------------------------------------------------------------- sizes
+
+
+@pytest.mark.parametrize(
+    ("branching", "fan_in", "leaf_dendrites"),
+    [
+        (3, 10, [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]),
+        (4, 9, [[0, 1, 2], [3, 4, 5], [6, 7, 8]]),
+        (3, 7, [[0, 1, 2], [3, 4], [5, 6]]),
+        ([16, 2], 19, [list(range(10)), list(range(10, 19))]),
+    ],
+)
+def test_ragged_nodes_are_as_equal_as_can_be_and_the_larger_come_first(branching, fan_in, leaf_dendrites):
+    forest = Forest.grow(branching, fan_in=fan_in, ragged=True)
+    found = [forest.source[a:b].tolist() for a, b in zip(forest.offsets[:-1], forest.offsets[1:], strict=True)]
+    assert found[: len(leaf_dendrites)] == leaf_dendrites
+
+
+@given(branching=st.integers(2, 9), fan_in=st.integers(1, 200))
+def test_a_ragged_tree_keeps_the_branching_at_every_node(branching, fan_in):
+    forest = Forest.grow(branching, fan_in=fan_in, ragged=True)
+    fan_ins = np.diff(forest.offsets)
+    assert fan_ins.max() <= branching
+    assert flat(as_lists(forest)[0]) == list(range(fan_in))
+    expected, children = [], fan_in  # the rule of the specification, by hand
+    while children > 1 or not expected:
+        children = (children + branching - 1) // branching
+        expected.append(children)
+    assert [level.stop - level.start for level in forest.levels] == expected
+    for level in forest.levels:
+        assert sorted(fan_ins[level], reverse=True) == fan_ins[level].tolist()
+        assert fan_ins[level].max() - fan_ins[level].min() <= 1
+
+
+def test_list_branching_is_leaf_level_first():
+    (tree,) = as_lists(Forest.grow([3, 2]))
+    assert tree == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_neurons_have_their_own_inputs_one_after_the_other():
+    assert as_lists(Forest.grow(2, fan_in=4, neurons=2)) == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+
+
+# ------------------------------------------------------------------------------------------------------------ counts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "synapses", "depth", "edges", "nodes", "parameters"),
+    [
+        ({"branching": 5, "fan_in": 125}, 125, 3, 155, 31, 186),
+        ({"branching": 3, "fan_in": 243}, 243, 5, 363, 121, 484),
+        ({"branching": 6, "depth": 3}, 216, 3, 258, 43, 301),
+        ({"branching": 2, "fan_in": 2**20}, 2**20, 20, 2_097_150, 1_048_575, 3_145_725),
+        ({"branching": 2, "fan_in": 784, "ragged": True}, 784, 10, 1570, 787, 2357),
+        ({"branching": 3, "fan_in": 10, "ragged": True}, 10, 3, 16, 7, 23),
+        ({"branching": 2, "fan_in": 1, "ragged": True}, 1, 1, 1, 1, 2),
+        ({"branching": [16, 8]}, 128, 2, 136, 9, 145),
+        ({"branching": 32, "fan_in": 1024}, 1024, 2, 1056, 33, 1089),
+        ({"branching": 4, "fan_in": 1024}, 1024, 5, 1364, 341, 1705),
+        ({"branching": 2, "fan_in": 1024}, 1024, 10, 2046, 1023, 3069),
+        ({"branching": 32, "fan_in": 1024, "neurons": 10}, 10240, 2, 10560, 330, 10890),
+        ({"branching": 4, "fan_in": 1024, "neurons": 10}, 10240, 5, 13640, 3410, 17050),
+        ({"branching": 2, "fan_in": 1024, "neurons": 10}, 10240, 10, 20460, 10230, 30690),
+        ({"branching": 2, "fan_in": 256, "neurons": 10}, 2560, 8, 5100, 2550, 7650),
+        ({"branching": 4, "fan_in": 256, "neurons": 10}, 2560, 4, 3400, 850, 4250),
+        ({"branching": 16, "fan_in": 256, "neurons": 10}, 2560, 2, 2720, 170, 2890),
+    ],
+)
+def test_counts(arguments, synapses, depth, edges, nodes, parameters):
+    forest = Forest.grow(**arguments)
+    assert (forest.in_features, forest.synapses, forest.depth) == (synapses, synapses, depth)
+    assert (forest.edges, forest.nodes, forest.neurons) == (edges, nodes, arguments.get("neurons", 1))
+    assert (forest.parameters(), forest.parameters(bias=False), forest.edges) == (parameters, edges, edges)
+    assert (len(forest.source), len(forest.offsets), len(forest.roots)) == (edges, nodes + 1, forest.neurons)
+
+
+@pytest.mark.parametrize(
+    ("branching", "stored"),
+    [(2, 69_905_000), (4, 27_962_000), (32, 3_280_000)],  # 100 * (1024 * 512 + 512 * 256 + ...), and so on
+)
+def test_masked_weights_of_ten_neurons_on_1024_inputs(branching, stored):
+    assert Forest.grow(branching, fan_in=1024, neurons=10).masked_weights == stored
+
+
+def test_masked_weights_count_rows_that_wait_for_a_later_level():
+    # 7 synapses; level 1 has one node of 2, so its matrix is 1 x 7; level 2 is one node reading the 5 others and it.
+    assert Forest.nested([5, [2]]).masked_weights == 7 + 6
+
+
+@given(grown_trees(), st.integers(1, 5))
+def test_counts_grow_with_the_number_of_neurons(tree, neurons):
+    forest = Forest.join([tree] * neurons)
+    assert forest.parameters() == neurons * tree.parameters()
+    assert (forest.synapses, forest.depth) == (neurons * tree.synapses, longest_path(as_lists(tree)[0]))
+    assert forest.masked_weights == neurons**2 * tree.masked_weights
+
+
+def test_numpy_integers_are_integers():
+    assert Forest.grow(np.int64(2), fan_in=np.int32(8), depth=np.uint8(3), neurons=np.int16(2)) == Forest.grow(
+        2, fan_in=8, neurons=2
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("value", [0, -4, 4.0, 2.5, float("nan"), "4", True])
+@pytest.mark.parametrize("name", ["fan_in", "depth", "neurons"])
+def test_sizes_must_be_positive_integers(name, value):
+    arguments = {"fan_in": 4, name: value}
+    with pytest.raises(OptionError) as error:
+        Forest.grow(2, **arguments)
+    assert str(error.value) == f"{name} must be an integer of at least 1: got {value!r}"
+
+
+@pytest.mark.parametrize("value", [1, 0, -2, 2.0, float("nan"), "2", b"2", True, None])
+def test_branching_must_be_an_integer_of_at_least_two(value):
+    with pytest.raises(OptionError) as error:
+        Forest.grow(value, fan_in=4)
+    assert str(error.value) == f"branching must be an integer of at least 2: got {value!r}"
+    with pytest.raises(OptionError) as error:
+        Forest.grow([2, value], fan_in=4)
+    assert str(error.value) == f"branching of a level must be an integer of at least 2: got {value!r}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ({"branching": 2}, OptionError, r"a tree needs its fan_in or its depth: got neither"),
+        ({"branching": []}, OptionError, r"branching must have one number per level: got an empty list"),
+        (
+            {"branching": 2, "fan_in": 784},
+            ShapeError,
+            r"fan_in must be branching \*\* depth: got fan_in 784, branching 2; 512 or 1024 would fit, or ragged=True",
+        ),
+        ({"branching": 3, "fan_in": 100}, ShapeError, r"got fan_in 100, branching 3; 81 or 243 would fit"),
+        ({"branching": 4, "fan_in": 3}, ShapeError, r"got fan_in 3, branching 4; 4 would fit"),
+        ({"branching": 4, "fan_in": 12}, ShapeError, r"got fan_in 12, branching 4; 4 or 16 would fit"),
+        (
+            {"branching": 32, "fan_in": 1024, "depth": 3},
+            ShapeError,
+            r"depth must be that of fan_in and branching: got depth 3, but fan_in 1024 with branching 32 has depth 2",
+        ),
+        (
+            {"branching": 3, "fan_in": 10, "depth": 2, "ragged": True},
+            ShapeError,
+            r"got depth 2, but fan_in 10 with branching 3 has depth 3",
+        ),
+        (
+            {"branching": [16, 8], "depth": 3},
+            ShapeError,
+            r"depth must be the number of levels: got depth 3 and branching \[16, 8\]",
+        ),
+        (
+            {"branching": [16, 8], "fan_in": 100},
+            ShapeError,
+            r"fan_in must be the product of branching, 128 for branching \[16, 8\]: got 100.*ragged=True",
+        ),
+        ({"branching": [16, 8], "fan_in": 129}, ShapeError, r"fan_in must be .*128 for branching \[16, 8\]: got 129$"),
+        (
+            {"branching": [16, 8], "fan_in": 129, "ragged": True},
+            ShapeError,
+            r"fan_in must be at most 128 for branching \[16, 8\]: got 129$",
+        ),
+    ],
+)
+def test_sizes_that_do_not_fit_are_rejected_with_rule_and_values(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        Forest.grow(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"branching": 2, "depth": 31}, r"fewer than 2\*\*31 synapses: got 2 \*\* 31"),
+        ({"branching": 10**6, "depth": 10**6}, r"fewer than 2\*\*31 synapses: got 1000000 \*\* 1000000"),
+        ({"branching": 3, "depth": 30}, r"fewer than 2\*\*31 rows"),
+        ({"branching": [2**16, 2**16]}, r"fewer than 2\*\*31 rows"),
+        ({"branching": 2, "fan_in": 2**40, "ragged": True}, r"fewer than 2\*\*31 rows: got 1 trees of 2,199,"),
+        ({"branching": 2, "fan_in": 2, "neurons": 2**40}, r"fewer than 2\*\*31 rows: got 1099511627776 trees of 3"),
+    ],
+)
+def test_forests_too_large_for_the_index_are_rejected_before_anything_is_allocated(arguments, message):
+    with pytest.raises(ShapeError, match=message):
+        Forest.grow(**arguments)
+
+
+def test_errors_are_value_errors_of_one_family():
+    with pytest.raises(ValueError, match="branching") as error:
+        Forest.grow(1, fan_in=4)
+    assert isinstance(error.value, DendritreeError)

@@ -1,0 +1,221 @@
+"""Local: pixels of small windows, inside the image, without repetition; near windows lie together."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from forests import unwired_forests
+from hypothesis import given
+from hypothesis import strategies as st
+from wiring_cases import by_dendrite, by_neuron, neurons_of_nodes, seeds
+
+from dendritree import DendriticLayer
+from dendritree.errors import OptionError, ShapeError
+from dendritree.tree.forest import Forest
+from dendritree.wiring import Custom, Local, Random, Rows, Strided
+
+shapes = st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))
+
+
+def owners(wiring, forest):
+    """The inputs of everything that has a window: for each neuron, a list of lists."""
+    inputs = wiring.image_shape[0] * wiring.image_shape[1] * wiring.image_shape[2]
+    wired = forest.wired(wiring.index(forest, inputs), inputs)
+    return by_dendrite(wired) if wiring.per == "dendrite" else [[read] for read in by_neuron(wired)]
+
+
+def places(inputs, shape):
+    """Rows and columns of pixels given by their numbers."""
+    _, height, width = shape
+    return [i % (height * width) // width for i in inputs], [i % width for i in inputs]
+
+
+def spread(numbers):
+    return max(numbers) - min(numbers)
+
+
+def corner(inputs, shape):
+    ys, xs = places(inputs, shape)
+    return min(ys), min(xs)
+
+
+per, place = st.sampled_from(["dendrite", "neuron"]), st.sampled_from(["near", "free"])
+
+
+@given(unwired_forests, shapes, st.integers(1, 10), per, place, seeds)
+def test_pixels_lie_in_one_window_and_are_not_repeated_while_it_has_more(forest, shape, window, per, place, seed):
+    wiring = Local(window, per, place, shape, seed)
+    size = shape[0] * min(window, shape[1]) * min(window, shape[2])
+    for inputs in itertools.chain.from_iterable(owners(wiring, forest)):
+        assert 0 <= min(inputs) <= max(inputs) < shape[0] * shape[1] * shape[2]
+        assert all(spread(numbers) < window for numbers in places(inputs, shape))
+        assert max(Counter(inputs).values()) == -(-len(inputs) // size)
+
+
+@given(unwired_forests, shapes, st.integers(1, 5), seeds)
+def test_near_windows_of_a_neuron_are_within_a_side_of_each_other(forest, shape, window, seed):
+    for dendrites in owners(Local(window, "dendrite", "near", shape, seed), forest):
+        inputs = [i for dendrite in dendrites for i in dendrite]
+        assert all(spread(numbers) <= 2 * window - 1 for numbers in places(inputs, shape))
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 4, 7])
+def test_near_windows_seen_whole(window):
+    forest, shape = Forest.grow([window**2 if window > 1 else 2, 6], neurons=12), (1, 20, 17)
+    for seed in range(5):
+        for dendrites in owners(Local(window, "dendrite", "near", shape, seed), forest):
+            corners = [corner(dendrite, shape) for dendrite in dendrites]
+            assert all(spread(numbers) <= window for numbers in zip(*corners, strict=True))
+    if window > 1:
+        assert len(set(corners)) > 1  # windows of their own, not one for all
+
+
+def test_free_windows_lie_anywhere():
+    forest, shape = Forest.grow([4, 8], neurons=4), (1, 30, 30)
+    for dendrites in owners(Local(2, "dendrite", "free", shape, 0), forest):
+        inputs = [i for dendrite in dendrites for i in dendrite]
+        assert all(spread(numbers) > 6 for numbers in places(inputs, shape))
+
+
+@pytest.mark.parametrize("per", ["dendrite", "neuron"])
+def test_every_place_is_used_about_equally_often(per):
+    shape = (2, 6, 5)
+    forest = Forest.grow([18, 2] if per == "dendrite" else 18, fan_in=36 if per == "dendrite" else 18, neurons=20)
+    found = itertools.chain.from_iterable(owners(Local(3, per, "free", shape, 3), forest))
+    counts = Counter(corner(inputs, shape) for inputs in found)  # whole windows: the corner can be seen
+    assert counts.keys() == set(itertools.product(range(4), range(3)))
+    assert max(counts.values()) - min(counts.values()) <= 2
+
+
+def test_whole_windows_hold_every_pixel_of_every_channel():
+    shape = (3, 8, 8)
+    for (inputs,) in owners(Local(2, "neuron", "near", shape, 1), Forest.grow(12, fan_in=12, neurons=5)):
+        top, left = corner(inputs, shape)
+        window = itertools.product(range(3), (top, top + 1), (left, left + 1))
+        assert sorted(inputs) == sorted(c * 64 + y * 8 + x for c, y, x in window)
+
+
+def test_all_channels_and_all_pixels_are_drawn():
+    shape = (3, 5, 4)
+    forest = Forest.grow([3, 2], neurons=200)
+    read = {i for neuron in owners(Local(2, "dendrite", "near", shape, 0), forest) for d in neuron for i in d}
+    assert read == set(range(60))
+
+
+def test_a_window_larger_than_the_image_is_the_whole_of_it():
+    (inputs,) = owners(Local(9, "neuron", "near", (1, 2, 5), 0), Forest.grow(10, fan_in=10))[0]
+    assert sorted(inputs) == list(range(10))
+    assert Local(9, image_shape=(1, 2, 5)).fan_in(10, 3) == 10
+    assert Local(3, image_shape=(2, 2, 5)).fan_in(20, 3) == 2 * 2 * 3
+
+
+def test_synapses_at_the_root_have_a_window_too():
+    layer = DendriticLayer(2 * 81, 6, branching=[4, [4], [2, [4]]], wiring=Local(2, "dendrite", "near", (2, 9, 9), 0))
+    dendrites = by_dendrite(layer.forest)
+    assert [len(neuron) for neuron in dendrites] == [4] * 6
+    for inputs in itertools.chain.from_iterable(dendrites):
+        assert all(spread(numbers) < 2 for numbers in places(inputs, (2, 9, 9)))
+
+
+# ------------------------------------------------------------------------------------------------------------ windows
+
+
+@given(unwired_forests, shapes, st.integers(1, 10), per, place, seeds)
+def test_windows_are_of_the_same_draw_as_the_pixels(forest, shape, window, per, place, seed):
+    inputs, wiring = shape[0] * shape[1] * shape[2], Local(window, per, place, shape, seed)
+    attachment = wiring.attach(forest, inputs)
+    assert np.array_equal(attachment.inputs, wiring.index(forest, inputs))
+    assert attachment.windows.shape == (forest.nodes, 4)
+    assert attachment.windows.dtype == np.int32
+    wired, windows_of = forest.wired(attachment.inputs, inputs), {}
+    for node, neuron in enumerate(neurons_of_nodes(wired)):
+        top, left, high, wide = attachment.windows[node].tolist()
+        rows = wired.source[wired.offsets[node] : wired.offsets[node + 1]].tolist()
+        read = [row for row in rows if row < inputs]
+        if not read:
+            assert (top, left, high, wide) == (0, 0, 0, 0)
+            continue
+        windows_of.setdefault(neuron, set()).add((top, left))
+        assert (high, wide) == (min(window, shape[1]), min(window, shape[2]))
+        assert 0 <= top <= shape[1] - high
+        assert 0 <= left <= shape[2] - wide
+        for y, x in zip(*places(read, shape), strict=True):
+            assert top <= y < top + high
+            assert left <= x < left + wide
+    if per == "neuron":
+        assert all(len(found) == 1 for found in windows_of.values())
+
+
+def test_windows_of_one_draw_come_from_torch_s_generator_once():
+    forest, wiring = Forest.grow([4, 4], neurons=3), Local(window=3, image_shape=(9, 9))
+    torch.manual_seed(1)
+    wiring.index(forest, 81)
+    after_index = torch.get_rng_state()
+    torch.manual_seed(1)
+    wiring.attach(forest, 81)
+    assert torch.equal(torch.get_rng_state(), after_index)
+
+
+@pytest.mark.parametrize("wiring", [Random(seed=1), Rows(), Strided(), Custom([*range(16)])])
+def test_other_wirings_have_no_windows(wiring):
+    forest = Forest.grow(4, fan_in=16)
+    attachment = wiring.attach(forest, 16)
+    assert attachment.windows is None
+    assert wiring.image(16) is None
+    assert np.array_equal(attachment.inputs, wiring.index(forest, 16))
+
+
+def test_the_image_that_windows_lie_in():
+    assert Local().image(49) == (1, 7, 7)
+    assert Local(image_shape=(5, 4)).image(20) == (1, 5, 4)
+    with pytest.raises(ShapeError, match=r"^wiring 'local' takes a square image unless image_shape is given: got 20 "):
+        Local().image(20)
+
+
+# ------------------------------------------------------------------------------------------------------ seeds, options
+
+
+@pytest.mark.parametrize("per", ["dendrite", "neuron"])
+@pytest.mark.parametrize("place", ["near", "free"])
+def test_seeds_govern_the_draw(per, place):
+    forest, shape, before = Forest.grow([4, 4], neurons=3), (1, 12, 12), torch.get_rng_state()
+    first, again, other = (Local(5, per, place, shape, seed).index(forest, 144) for seed in (1, 1, 2))
+    assert first.dtype == np.int32
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert torch.equal(torch.get_rng_state(), before)
+    found = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        found.append(Local(5, per, place, shape).index(forest, 144).tolist())
+    assert found[0] == found[1] != found[2]
+
+
+def test_the_defaults():
+    assert Local() == Local(window=7, per="dendrite", place="near", image_shape=None, seed=None)
+    layer = DendriticLayer(784, 10, branching="auto", wiring="local")
+    assert layer.fan_in == 49
+    for inputs in itertools.chain.from_iterable(by_dendrite(layer.forest)):
+        assert all(spread(numbers) < 7 for numbers in places(inputs, (1, 28, 28)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": 0}, r"^window must be an integer of at least 1: got 0$"),
+        ({"window": 7.0}, r"^window must be an integer of at least 1: got 7\.0$"),
+        ({"window": (7, 7)}, r"^window must be an integer of at least 1: got \(7, 7\)$"),
+        (
+            {"per": "dendrites"},
+            r"^per must be one of 'dendrite', 'neuron': got 'dendrites'; did you mean 'dendrite'\?$",
+        ),
+        ({"per": None}, r"^per must be one of 'dendrite', 'neuron': got None$"),
+        ({"place": "far"}, r"^place must be one of 'near', 'free': got 'far'"),
+        ({"seed": -1}, r"^seed must be an integer of at least 0: got -1$"),
+    ],
+)
+def test_bad_options_are_rejected(options, message):
+    with pytest.raises(OptionError, match=message):
+        Local(**options)
