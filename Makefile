@@ -86,17 +86,15 @@ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 $(PIP) install --no-compile -c constraints.txt pip
 endef
 
-define install
-$(venv)
-$(PIP) install --no-compile -c constraints.txt -e '.[$(1)]'
-touch $@
-endef
+$(VENV)/run.stamp: pyproject.toml lab/pyproject.toml constraints.txt
+	$(venv)
+	$(PIP) install --no-compile -c constraints.txt -e . -e ./lab
+	touch $@
 
-$(VENV)/run.stamp: pyproject.toml constraints.txt
-	$(call install,all)
-
-$(VENV)/dev.stamp: pyproject.toml constraints.txt
-	$(call install,dev)
+$(VENV)/dev.stamp: pyproject.toml lab/pyproject.toml constraints.txt
+	$(venv)
+	$(PIP) install --no-compile -c constraints.txt -e '.[dev]' -e './lab[dask]'
+	touch $@
 
 # Only the packages of the extra `docs`: the site is built from the source of the modules, without importing them.
 $(VENV)/docs.stamp: pyproject.toml constraints.txt

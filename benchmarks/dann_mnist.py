@@ -17,9 +17,9 @@ import torch
 from measure import write_csv
 
 from dendritree import FitConfig, count, fit
-from dendritree_lab.data import load_dataset
 from dendritree.models import DANNClassifier
 from dendritree.training import Run, evaluate
+from dendritree_lab.data import load_dataset
 
 RESULTS = Path(__file__).parent / "results"
 PUBLISHED = {"random": 0.9809, "local": 0.9847, "global": 0.9858}

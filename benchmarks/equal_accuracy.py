@@ -20,11 +20,11 @@ from measure import timed, write_csv
 from dendritree import create_model
 from dendritree.budget import count
 from dendritree.models.sizing import fill_budget
+from dendritree.training import LOSSES
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.engine.task import BATCH_SIZE, Task
 from dendritree_lab.studies.fair import CellResult, Comparison, summarize
 from dendritree_lab.studies.fair.comparison import tasks_in, trials_in
-from dendritree.training import LOSSES
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -23,12 +23,12 @@ from measure import write_csv
 from torch import nn
 from torch.nn import functional as F
 
-from dendritree.models import DenseNetwork
 from dendritree import FitConfig, count, fit, matched_mlp
+from dendritree.models import DenseNetwork
 from dendritree.neurons import KTree
+from dendritree.training import Run, evaluate
 from dendritree.training.examples import Examples, Split
 from dendritree_lab.data.images import read_images
-from dendritree.training import Run, evaluate
 
 RESULTS = Path(__file__).parent / "results"
 PUBLISHED = {1: 0.805, 32: 0.964}  # of the k-trees, mean of ten trials in the authors' result files

@@ -22,8 +22,8 @@ from formulations import BlockDiagonal, ForestModule, GroupedConvolution, Sparse
 from measure import timed, write_csv
 from torch import Tensor, nn
 
-from dendritree.models import MLP
 from dendritree import DendriticLayer, convert, create_model, matched_mlp, to_onnx
+from dendritree.models import MLP
 from dendritree.tree.forest import Forest
 
 RESULTS = Path(__file__).parent / "results"

@@ -25,13 +25,13 @@ from measure import machine, write_csv
 
 from dendritree.models.presets import preset_options
 from dendritree.models.sizing import fill_budget, parameters_of, parse_count
+from dendritree.training import evaluate
 from dendritree_lab.report.chart import Chart, Line, Panel
 from dendritree_lab.report.chart_images import draw_png
 from dendritree_lab.report.looks import looks
 from dendritree_lab.studies.engine.configuration import Choice, train
 from dendritree_lab.studies.engine.runner import alone_on_one_thread
 from dendritree_lab.studies.engine.task import BATCH_SIZE, Task, epochs_for
-from dendritree.training import evaluate
 
 RESULTS = Path(__file__).parent / "results"
 KINDS = ("tree", "linear", "convolution", "dense")

@@ -15,8 +15,7 @@ import torch
 from measure import timed, write_csv
 
 from dendritree import DendriticLayer
-from dendritree.wiring import Local, Random, Shared, Strided
-from dendritree.wiring import Wiring
+from dendritree.wiring import Local, Random, Shared, Strided, Wiring
 
 RESULTS = Path(__file__).parent / "results"
 BATCH, INPUTS = 128, 1024

@@ -17,11 +17,11 @@ from .errors import OptionError, check_int
 from .layers import DendriticConv1d, DendriticConv2d, DendriticLayer
 from .layers.base import NeuronLayer
 from .layers.forest import ForestLayer
-from .tree.levels import level_sizes
 from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
 from .models.holders import network_of
 from .models.modes import evaluating
 from .models.sizing import parameters_of
+from .tree.levels import level_sizes
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, DendriticConv1d, DendriticConv2d)
 """Layers that do not state the size of their images."""

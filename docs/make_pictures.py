@@ -20,14 +20,13 @@ import torch
 from PIL import Image
 
 from dendritree import FitConfig, MLNClassifier, count, explain, fit
-from dendritree.wiring import Local
-from dendritree.pruning import pruning_curve
-from dendritree.training.examples import Examples, Split
-from dendritree_lab.data import load_dataset, normalize
 from dendritree.plot import plot_explanation, plot_pruning
-from dendritree_lab.studies.fair.size_figures import plot_comparison, plot_efficiency
-from dendritree.pruning import PruningPoint
+from dendritree.pruning import PruningPoint, pruning_curve
+from dendritree.training.examples import Examples, Split
+from dendritree.wiring import Local
+from dendritree_lab.data import load_dataset, normalize
 from dendritree_lab.report.chart import Chart, Line, Panel
+from dendritree_lab.studies.fair.size_figures import plot_comparison, plot_efficiency
 from dendritree_lab.view import demo_gallery
 
 DOCS = Path(__file__).parent

@@ -15,11 +15,11 @@ import torch
 from torch import nn
 
 from dendritree import FitConfig, MLNClassifier, count, fit, matched_mlp
+from dendritree.models import Perceptrons
+from dendritree.training import evaluate
 from dendritree.training.examples import Split
 from dendritree_lab.data import load_dataset
-from dendritree.models import Perceptrons
 from dendritree_lab.studies.engine.statistics import welch
-from dendritree.training import evaluate
 
 STANDS = {"ahead": "better than", "behind": "worse than"}
 """By Welch's test; otherwise not clearly different from."""

@@ -19,13 +19,13 @@ from torch.multiprocessing.spawn import start_processes
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-from dendritree.models import DendriticNetwork
 from dendritree import count
-from dendritree.training.examples import Examples
-from dendritree_lab.data import load_dataset
 from dendritree.errors import DendritreeError
 from dendritree.layers import share_wiring
+from dendritree.models import DendriticNetwork
 from dendritree.training import evaluate
+from dendritree.training.examples import Examples
+from dendritree_lab.data import load_dataset
 
 PROCESSES = 2
 BATCH = 64

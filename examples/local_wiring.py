@@ -15,11 +15,11 @@ import sys
 import torch
 
 from dendritree import FitConfig, MLNClassifier, Rewiring, count, fit
-from dendritree.wiring import Local
-from dendritree.training.examples import Examples, Split
-from dendritree_lab.data import first_examples, load_dataset, normalize
 from dendritree.errors import DendritreeError
 from dendritree.training import evaluate
+from dendritree.training.examples import Examples, Split
+from dendritree.wiring import Local
+from dendritree_lab.data import first_examples, load_dataset, normalize
 
 WINDOWS = (10, 12, 14)
 MOVING = (0.0, 0.3)

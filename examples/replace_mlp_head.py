@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from dendritree import FitConfig, convert, count, distill, fit
+from dendritree.training import evaluate
 from dendritree.training.examples import Split
 from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.engine.statistics import welch
-from dendritree.training import evaluate
 
 STANDS = {"ahead": "better than", "behind": "worse than"}
 """By Welch's test; otherwise not clearly different from."""

@@ -21,10 +21,10 @@ from pathlib import Path
 import torch
 
 from dendritree import FitConfig, count, fit, to_onnx
+from dendritree.errors import DendritreeError, import_extra
 from dendritree.models import dendritic_preset
 from dendritree.training.examples import Split
 from dendritree_lab.data import load_dataset
-from dendritree.errors import DendritreeError, import_extra
 
 BATCH = 50
 

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from dendritree import FitConfig, convert, count, distill, fit
+from dendritree.training import evaluate
 from dendritree.training.examples import Split
 from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.engine.statistics import welch
-from dendritree.training import evaluate
 
 WIDTH, HIDDEN, LAYERS, BUDGET = 32, 128, 2, 0.33
 

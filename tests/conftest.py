@@ -11,11 +11,11 @@ from effort import covering
 from exporter import keep_registry
 from hypothesis import HealthCheck, settings
 
+from dendritree.errors import MissingDataError
 from dendritree_lab.data import places
 from dendritree_lab.data.catalog import FILE_SETS
 from dendritree_lab.data.obtain import obtain
 from dendritree_lab.data.sources import Carrier
-from dendritree.errors import MissingDataError
 
 # Virtual machines may announce AMX and yet end a process that uses it (SIGILL in a plain bfloat16 `torch.bmm`): oneDNN
 # reads this when it is first used. Processes that tests start inherit it.

@@ -10,8 +10,8 @@ import torch
 from test_architecture import MAP
 
 import dendritree
-from dendritree_lab.cli import main, make_parser
 from dendritree.models import neuron_families, registry
+from dendritree_lab.cli import main, make_parser
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

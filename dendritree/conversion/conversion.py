@@ -13,8 +13,8 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from ..errors import OptionError, check_module
-from ..tree.levels import AUTO, Branching, check_shape
 from ..models.sizing import check_budget
+from ..tree.levels import AUTO, Branching, check_shape
 from ..wiring import Tied, Wiring, resolve_wiring
 from .blocks import BLOCKS, group, taken_apart
 from .perceptrons import CONVOLUTIONS, find_perceptrons

@@ -20,9 +20,9 @@ from ..errors import DendritreeError, OptionError, ShapeError
 from ..layers.base import index_of
 from ..layers.forest import ForestLayer
 from ..layers.linear import Linear
-from ..tree.levels import AUTO, Branching, auto_branching, is_nested, level_sizes
 from ..randomness import generator_on
 from ..tree import Forest
+from ..tree.levels import AUTO, Branching, auto_branching, is_nested, level_sizes
 from ..wiring import Random, Wiring
 from ..wiring.images import image_of
 from .blocks import Block

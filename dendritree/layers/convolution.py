@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
-from ..tree.levels import AUTO, Branching
 from ..ops import PatchGrid
+from ..tree.levels import AUTO, Branching
 from ..wiring import with_image
 from .activation import Activation
 from .base import check_dense

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..tree.levels import AUTO, Branching
 from ..tree import Forest
+from ..tree.levels import AUTO, Branching
 from ..wiring import Custom
 from .activation import Activation
 from .base import as_rows, index_of

@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ..errors import DendritreeError, OptionError, ShapeError, check_int
-from ..tree.levels import AUTO, Branching, auto_branching, check_shape, is_nested, level_sizes
 from ..tree import Forest, IntArray
+from ..tree.levels import AUTO, Branching, auto_branching, check_shape, is_nested, level_sizes
 from ..wiring import Partition, Shared, Wiring, resolve_wiring
 from ..wiring.base import Attachment
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import check_one_of, check_probability
-from ..neurons import DNM
 from ..layers.base import check_dense
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
 from ..layers.linear import Dropout
+from ..neurons import DNM
 from ..tree.levels import Branching
 from ..wiring import with_image
 from .output import make_output

@@ -14,8 +14,8 @@ from ..layers import DendriticConv2d
 from ..layers.activation import Activation, make_activation
 from ..layers.base import as_rows
 from ..layers.linear import make_linear
-from ..tree.levels import Branching
 from ..randomness import generator_on
+from ..tree.levels import Branching
 from ..wiring.images import check_image_shape, image_of
 from .network import Network, between, check_sizes
 from .registry import register

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of
-from ..neurons import DANN, DENN, DMNN, DNM
 from ..layers import DendriticLayer
 from ..layers.activation import Activation
-from ..neurons.ktree import KTREE_WIRINGS
 from ..layers.linear import make_linear
+from ..neurons import DANN, DENN, DMNN, DNM
+from ..neurons.ktree import KTREE_WIRINGS
 from .network import Network, between, check_sizes
 from .neuron_families import neuron_family, neuron_names
 from .output import Classifier

@@ -14,16 +14,16 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of
-from ..tree.levels import Branching
-from ..randomness import generator_on
-from ..tree import Forest, IntArray
-from ..wiring import Partition, Random, Wiring
-from ..wiring.base import Integers, check_seed, dendrite_of_synapse, generator, ungrouped
-from ..wiring.images import check_image_shape, image_of
 from ..layers.activation import Activation
 from ..layers.base import NeuronLayer, check_dense
 from ..layers.dendritic import DendriticLayer
 from ..layers.linear import Linear
+from ..randomness import generator_on
+from ..tree import Forest, IntArray
+from ..tree.levels import Branching
+from ..wiring import Partition, Random, Wiring
+from ..wiring.base import Integers, check_seed, dendrite_of_synapse, generator, ungrouped
+from ..wiring.images import check_image_shape, image_of
 
 FIELDS = ("random", "local", "global", "all")
 """Inputs of a dendrite: dANN-R, dANN-LRF, dANN-GRF, pdANN."""

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from .. import ops
 from ..errors import FormatError, OptionError, check_int, check_one_of
+from ..layers.base import PlannedLayer, check_dense
+from ..layers.state import integers
 from ..randomness import generator_on
 from ..tree import Forest, IntArray
 from ..wiring.base import check_seed, generator
-from ..layers.base import PlannedLayer, check_dense
-from ..layers.state import integers
 
 INPUTS_KEY = "inputs"
 """Entry of the wiring in a state dict."""

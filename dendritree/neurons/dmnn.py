@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
+from ..layers.base import NeuronLayer, as_rows, check_number
 from ..ops.neurons.boxes import box_depths, soft_minimum
 from ..randomness import generator_on
-from ..layers.base import NeuronLayer, as_rows, check_number
 
 REDUCTIONS = ("max", "min")
 """How a neuron joins its dendrites."""

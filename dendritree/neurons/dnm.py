@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of
+from ..layers.base import NeuronLayer, as_rows, check_number
 from ..ops.neurons.products import log_sigmoid, log_sigmoid_products
 from ..randomness import generator_on
-from ..layers.base import NeuronLayer, as_rows, check_number
 from .dnm_logic import Logic, read_logic
 from .dnm_pruning import TABLE_KEYS, SynapseTable, check_range, check_table, pruned_table, synapse_states
 

@@ -13,13 +13,13 @@ import torch
 from torch import nn
 
 from ..errors import check_int, check_one_of
-from ..tree.levels import Branching
-from ..randomness import generator_on
-from ..wiring import Morton, Random, Shared, Wiring
 from ..layers.activation import Activation
 from ..layers.dendritic import DendriticLayer
 from ..layers.forest import CommonOptions
 from ..layers.growth import Wirings
+from ..randomness import generator_on
+from ..tree.levels import Branching
+from ..wiring import Morton, Random, Shared, Wiring
 
 KTREE_WIRINGS: dict[str, type[Wiring]] = {"original": Shared, "permuted": Morton, "random": Random}
 """The source's input orders by name."""

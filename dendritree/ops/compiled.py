@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from filelock import FileLock
 
-from ..files import Lock
 from .machine_code import Code, CodeFile, Loaded, file_of, load
 
 __all__ = ["Entry", "entry", "kernel"]
@@ -83,5 +83,5 @@ def _one_process_at_a_time(file: CodeFile) -> contextlib.AbstractContextManager[
     path = file.writable()
     with contextlib.suppress(OSError):
         if path is not None:
-            return Lock(path.with_suffix(".lock"), on_wait=lambda _: None)
+            return FileLock(path.with_suffix(".lock"))
     return contextlib.nullcontext()

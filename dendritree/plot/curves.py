@@ -10,9 +10,9 @@ from typing import Any
 
 from ..errors import OptionError, import_extra
 from ..pruning import PruningPoint
-from .palette import Theme
-from .axes import show_size
 from ..training import History
+from .axes import show_size
+from .palette import Theme
 from .style import SMALL, Picture, style_axes
 
 COLORS = ("#0072B2", "#C24E00", "#00775A", "#882255", "#8A7A00", "#332288", "#555555")

@@ -12,7 +12,17 @@ from torch import Tensor
 
 from ..errors import OptionError, check_index, import_extra
 from ..layers import DendriticLayer
-from .fields import SOMA, Integers, as_image, branches_of, by_branch, copies_of, effective_weights, image_of_inputs, layer_of
+from .fields import (
+    SOMA,
+    Integers,
+    as_image,
+    branches_of,
+    by_branch,
+    copies_of,
+    effective_weights,
+    image_of_inputs,
+    layer_of,
+)
 from .style import NORMAL, SMALL, Picture, caption, draw_image, draw_signed, image_bar, one_sided
 
 MOST_BRANCHES = 12

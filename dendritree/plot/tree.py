@@ -13,10 +13,10 @@ import torch
 from ..errors import OptionError, ShapeError, check_index, check_probability, import_extra
 from ..layers import DendriticLayer
 from ..ops.reference import masked_levels
-from .palette import Theme
 from ..tree import BoolArray
 from .fields import Floats, input_names, layer_of, names_of
 from .layout import TreeLayout, lay_out
+from .palette import Theme
 from .style import NORMAL, SMALL, Picture, color_bar, style_axes, two_sided
 
 MOST_LABELS = 40

@@ -8,12 +8,12 @@ from typing import Any
 
 from torch import nn
 
-from ..training.examples import Split, split_to_fit
 from ..errors import OptionError, check_int, check_one_of
 from ..layers import DendriticLayer
 from ..models.chain import chain_of
 from ..models.sizing import parameters_of
 from ..training import FitConfig, evaluate, fit
+from ..training.examples import Split, split_to_fit
 from .importance import measure
 from .surgery import cut_to_budget
 

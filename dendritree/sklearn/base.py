@@ -19,8 +19,8 @@ from ..models.network import Network
 from ..models.sizing import parameters_of, parse_count
 from ..randomness import own_draws
 from ..training import Callback, EarlyStopping, FitConfig, Run, fit, make_optimizer
-from ..training.examples import Examples, Split
 from ..training.committee import Committee, draw_members, tree_of_neuron
+from ..training.examples import Examples, Split
 from .module import EstimatorModule
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network, no_leftover
 from .scaling import CLIP, Standardizer

@@ -1,8 +1,11 @@
 """The folder of a model: its files, its format, and the module that rebuilds what it describes.
 
     model/
-      config.json          format, version, and everything needed to rebuild the object besides its tensors
-      weights.safetensors  its tensors: the state dict of a network, trees and wiring included
+      config.json                    format, version, and everything needed to rebuild the object besides its tensors
+      weights-9f86d081.safetensors   its tensors: the state dict of a network, trees and wiring included
+
+The config names its weights by their digest. A save writes the new weights beside the old ones, then replaces the config
+in one step: a killed save leaves the old model or the new one.
 
 An object is described by a config (plain JSON values) and named tensors. A description may hold another one: that of an
 estimator holds its network's, that of a table model its estimator's.
@@ -19,18 +22,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import safetensors
+import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from ..errors import FormatError, MissingExtraError, OptionError, import_extra
-from ..folders import files_of_others, files_together, finish_changes, reserved
+from ..errors import FormatError, MissingExtraError, OptionError
+from ..files import write_whole
 
 CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "weights.safetensors"
-COLUMNS_FILE = "columns.json"
-"""Version 1 only: the columns of a table model, next to the config of its estimator."""
 WEIGHTS_DIGEST = "weights_sha256"
-"""Key in the config: the digest of its weights. Folders of older versions have none and are read without a check."""
+"""Key in the config: the digest of its weights, which also names their file."""
 
 MODEL_FORMAT, ESTIMATOR_FORMAT, TABLE_FORMAT = "dendritree-model", "dendritree-estimator", "dendritree-table"
 FORMATS = {
@@ -40,10 +42,7 @@ FORMATS = {
 }
 """Formats, and the modules that `describe` and `rebuild` their objects, imported when needed."""
 
-VERSION = 2
-"""In version 1, models returned probabilities by default, and table models had a separate file of columns."""
-
-WHAT = "a model folder"
+VERSION = 1
 
 Description = tuple[dict[str, Any], dict[str, Tensor]]
 
@@ -56,21 +55,34 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
     holds the weights and those layers: `load(folder, into=model)` fills them into another instance.
 
     The folder may be new, empty, or a model folder, in which the model is replaced and other files are left alone; any
-    other existing path raises `FormatError`. A link is followed. The files change together: even if the process is
-    killed, `load` reads either the old model or the new one. Two processes take turns.
+    other existing path raises `FormatError`. Even if the process is killed, `load` reads either the old model or the new
+    one.
 
     >>> import tempfile, dendritree
     >>> net = dendritree.create_model("mln", in_features=16, out_features=3, branching=4)
     >>> folder = Path(tempfile.mkdtemp()) / "net"
     >>> save(net, folder)
-    >>> sorted(path.name for path in folder.iterdir())
-    ['config.json', 'weights.safetensors']
+    >>> sorted(path.suffix for path in folder.iterdir())
+    ['.json', '.safetensors']
     """
-    import_extra("safetensors.torch", extra="save")
-    description = describe(model)
-    own_model_files(folder)  # raise before anything is written
-    with reserved(folder, WHAT) as place, files_together(place, own_model_files(place), WHAT) as fresh:
-        _write(fresh, *description)
+    target = Path(folder)
+    check_target(target)
+    config, tensors = describe(model)
+    plain = {key: value.detach().cpu().clone(memory_format=torch.contiguous_format) for key, value in tensors.items()}
+    content = safetensors.torch.save(plain)  # not `save_file`, whose files only the owner can read
+    config = {**config, WEIGHTS_DIGEST: hashlib.sha256(content).hexdigest()}
+    text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    weights = weights_file(config)
+    write_whole(target / weights, content, "a model")
+    write_whole(target / CONFIG_FILE, text, "a model")
+    for path in target.glob(weights_file({WEIGHTS_DIGEST: "?" * 8})):
+        if path.name != weights:
+            path.unlink(missing_ok=True)
+
+
+def weights_file(config: Mapping[str, Any]) -> str:
+    """The name of the file of a config's weights."""
+    return f"weights-{entry(config, WEIGHTS_DIGEST, str)[:8]}.safetensors"
 
 
 def load(
@@ -106,24 +118,14 @@ def load_model(folder: str | os.PathLike[str], *, device: torch.device | str | N
     return model
 
 
-def write_files(model: Any, folder: Path) -> None:
-    """Write the files of `save` into a folder that exists."""
-    _write(folder, *describe(model))
-
-
-def own_model_files(folder: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The files to replace in a model folder; none if the folder is new or empty.
-
-    Any other folder raises `FormatError`: model files should not be mixed with other files.
-    """
-    target = Path(folder)
-    if not target.exists() or (target.is_dir() and not files_of_others(target)):
-        return ()
+def check_target(folder: Path) -> None:
+    """Reject a path that `save` must not write to: it is neither new, nor empty, nor a model folder."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
     try:
-        folder_format(target)
+        folder_format(folder)
     except FormatError as error:
-        raise FormatError(f"save only replaces model folders: {target} exists and is not one ({error})") from None
-    return CONFIG_FILE, WEIGHTS_FILE, COLUMNS_FILE
+        raise FormatError(f"save only replaces model folders: {folder} exists and is not one ({error})") from None
 
 
 def read_folder(
@@ -132,20 +134,25 @@ def read_folder(
     """The object in a folder, of one of these formats or of any; or the network `into`, filled from the folder."""
     _check_device(device)
     with _named(folder):
-        config, weights, problem = _read_pair(Path(folder), *formats or FORMATS)
-        if problem and into is not None:  # which must stay unchanged
-            raise FormatError(problem)
-        found = rebuild(config, _read_tensors(weights), device=device, into=into)  # may raise a more precise error
-        if problem:
-            raise FormatError(problem)
-        return found
+        for attempt in range(2):
+            config = _read_json(Path(folder) / CONFIG_FILE)
+            check_format(config, *formats or FORMATS)
+            try:
+                content = _read_bytes(Path(folder) / weights_file(config))
+                break
+            except FormatError:
+                if attempt:  # the first time, another process may just have replaced the model
+                    raise
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != config[WEIGHTS_DIGEST]:
+            raise FormatError(f"{weights_file(config)} is damaged: its SHA-256 is {digest}")
+        return rebuild(config, _read_tensors(content), device=device, into=into)
 
 
 def folder_format(folder: str | os.PathLike[str]) -> str:
     """The format of a folder; anything that is not a model folder raises `FormatError`."""
     with _named(folder):
-        finish_changes(folder)
-        return check_format(_read_config(Path(folder)), *FORMATS)
+        return check_format(_read_json(Path(folder) / CONFIG_FILE), *FORMATS)
 
 
 @contextlib.contextmanager
@@ -202,9 +209,9 @@ def check_format(config: Any, *formats: str) -> str:
     if kind not in formats:
         raise FormatError(f"{CONFIG_FILE} must have format {' or '.join(map(repr, formats))}: got {kind!r:.60}")
     version = config.get("version")
-    if type(version) is not int or not 1 <= version <= VERSION:
+    if version != VERSION:
         hint = "; a newer dendritree wrote it" if type(version) is int and version > VERSION else ""
-        raise FormatError(f"{CONFIG_FILE} must have version 1 or {VERSION}: got {version!r}{hint}")
+        raise FormatError(f"{CONFIG_FILE} must have version {VERSION}: got {version!r}{hint}")
     return str(kind)
 
 
@@ -233,45 +240,6 @@ def _check_device(device: torch.device | str | None) -> None:
 # ----------------------------------------------------------------------------------------------------------- files
 
 
-def _write(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    plain = {key: value.detach().cpu().clone(memory_format=torch.contiguous_format) for key, value in tensors.items()}
-    # Not `save_file`, whose files only the owner can read.
-    content = import_extra("safetensors.torch", extra="save").save(plain)
-    config = {**config, WEIGHTS_DIGEST: hashlib.sha256(content).hexdigest()}
-    text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    (folder / WEIGHTS_FILE).write_bytes(content)
-    (folder / CONFIG_FILE).write_text(text, encoding="utf-8")
-
-
-def _read_pair(folder: Path, *formats: str) -> tuple[Any, bytes, str]:
-    """The config of a folder, its weights, and an error message if they do not belong together."""
-    before = None
-    while True:
-        finish_changes(folder)
-        config = _read_config(folder)
-        check_format(config, *formats)
-        weights = _read_bytes(folder / WEIGHTS_FILE)
-        wanted, found = config.pop(WEIGHTS_DIGEST, None), hashlib.sha256(weights).hexdigest()
-        if wanted in (None, found):
-            return config, weights, ""
-        if before == (wanted, found):  # seen twice, so another process is not just replacing both
-            rule = f"{WEIGHTS_FILE} must be the file that {CONFIG_FILE} was written with"
-            remedy = f"to load it anyway, remove {WEIGHTS_DIGEST} there"
-            return config, weights, f"{rule}: its SHA-256 is {found}, not {wanted!r:.80}; {remedy}"
-        before = wanted, found
-
-
-def _read_config(folder: Path) -> Any:
-    config = _read_json(folder / CONFIG_FILE)
-    is_estimator = isinstance(config, dict) and (config.get("format"), config.get("version")) == (ESTIMATOR_FORMAT, 1)
-    if is_estimator and (folder / COLUMNS_FILE).is_file():
-        columns = _read_json(folder / COLUMNS_FILE)
-        if not isinstance(columns, dict) or columns.get("format") != TABLE_FORMAT:
-            raise FormatError(f"{COLUMNS_FILE} must have format {TABLE_FORMAT!r}: got {columns!r:.60}")
-        return {**columns, "estimator": config}
-    return config
-
-
 def _read_json(path: Path) -> Any:
     text = _read_bytes(path)
     try:
@@ -283,11 +251,10 @@ def _read_json(path: Path) -> Any:
 
 
 def _read_tensors(content: bytes) -> dict[str, Tensor]:
-    safetensors = import_extra("safetensors.torch", extra="save")
     try:
-        tensors: dict[str, Tensor] = safetensors.load(content)
-    except import_extra("safetensors", extra="save").SafetensorError as error:
-        raise FormatError(f"{WEIGHTS_FILE} does not hold the weights that {CONFIG_FILE} describes: {error}") from error
+        tensors: dict[str, Tensor] = safetensors.torch.load(content)
+    except safetensors.SafetensorError as error:
+        raise FormatError(f"the weights are not those that {CONFIG_FILE} describes: {error}") from error
     return tensors
 
 

@@ -20,17 +20,16 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import DendritreeError, FormatError, OptionError
-from ..neurons import DANN, DENN, DMNN, DNM, KTree
 from ..layers import DendriticConv1d, DendriticConv2d, DendriticLayer
 from ..layers.base import NeuronLayer
 from ..layers.forest import ForestLayer
 from ..layers.linear import BatchNorm, Dropout, Linear
 from ..layers.state import WINDOWS_KEY, read_forest, read_windows
+from ..models.registry import create_model, model_origin
+from ..neurons import DANN, DENN, DMNN, DNM, KTree
 from ..tree.levels import check_shape
-from ..models.registry import create_model, model_entry, model_origin
-from ..training.tensor_file import kind_of
 from ..wiring import WIRINGS, Wiring
-from .folders import CONFIG_FILE, VERSION, WEIGHTS_FILE, Description, entry
+from .folders import CONFIG_FILE, VERSION, Description, entry
 
 TREES_IN_WEIGHTS = "weights"
 """Value of `trees` for a model whose trees differ from those its arguments grow, such as after pruning: the weights
@@ -82,8 +81,6 @@ def rebuild_model(
     """The model of a description, in evaluation mode."""
     name, dtype = entry(config, "model", str), float_type(entry(config, "dtype", str))
     arguments = decode_arguments(entry(config, "arguments", dict))
-    if config["version"] == 1 and "output" in model_entry(name).arguments:
-        arguments.setdefault("output", "probabilities")
     model = create_model(name, **arguments).to(dtype)
     try:
         if config.get("trees") == TREES_IN_WEIGHTS:
@@ -91,7 +88,7 @@ def rebuild_model(
                 regrow_layer(layer, tensors, prefix)
         model.load_state_dict(tensors)
     except (RuntimeError, KeyError, DendritreeError) as error:
-        raise FormatError(f"{WEIGHTS_FILE} does not hold the weights that {CONFIG_FILE} describes: {error}") from error
+        raise FormatError(f"the weights are not those that {CONFIG_FILE} describes: {error}") from error
     return model.to(device).eval()
 
 
@@ -241,7 +238,7 @@ def _check(module: nn.Module, node: dict[str, Any]) -> None:
         twin.load_state_dict(state)
     except (DendritreeError, TypeError, ValueError, RuntimeError) as error:
         raise OptionError(f"{type(module).__name__} cannot be built from its own attributes: {error}") from error
-    ours, theirs = ({key: kind_of(value) for key, value in each.items()} for each in (state, twin.state_dict()))
+    ours, theirs = ({k: (v.dtype, v.shape) for k, v in each.items()} for each in (state, twin.state_dict()))
     if repr(twin) != repr(module) or ours != theirs:
         raise OptionError(f"{type(module).__name__} is not what its arguments build: it was changed afterwards")
 

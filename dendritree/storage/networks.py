@@ -19,7 +19,7 @@ from ..conversion.replacement import put_in
 from ..errors import DendritreeError, FormatError, OptionError
 from ..layers.base import NeuronLayer
 from ..layers.linear import Linear
-from .folders import CONFIG_FILE, WEIGHTS_FILE, Description
+from .folders import CONFIG_FILE, Description
 from .models import build_layer, describe_layer, describe_model, rebuild_model
 
 SHOWN = 3

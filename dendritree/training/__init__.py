@@ -1,7 +1,7 @@
 """The training loop, its config, losses, callbacks and history; checkpoints, rewiring and distillation."""
 
-from .examples import Examples, Split
 from .config import OPTIMIZERS, SCHEDULES, FitConfig, make_optimizer
+from .examples import Examples, Split
 from .history import Callback, EarlyStopping, Epoch, History, Run
 from .loop import evaluate, fit
 from .losses import LOSSES, Loss

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .examples import Examples
 from ..errors import OptionError, check_int
 from ..layers.forest import ForestLayer
 from ..models.network import Network
+from .examples import Examples
 
 
 class Committee(nn.Module):

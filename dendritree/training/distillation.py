@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .examples import Examples, Split
 from ..errors import OptionError, ShapeError
 from ..models.modes import evaluating
 from . import FitConfig, History, Run, fit
+from .examples import Examples, Split
 
 HELD_OUT = 0.1
 """Share of the inputs that is held out to select the best epoch."""

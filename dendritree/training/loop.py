@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
@@ -12,17 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .examples import Examples, Split
-from .examples import split_to_fit
 from ..errors import OptionError, check_int, check_one_of
 from ..models.modes import evaluating, modes_kept
 from ..randomness import seeded
-from .checkpoints import Checkpoint
+from .checkpoint import Checkpoint
 from .config import FitConfig, make_optimizer, make_scheduler
-from .direct import direct
+from .examples import Examples, Split, split_to_fit
 from .history import Callback, Epoch, History, Run
 from .losses import LOSSES, Loss, check_output, check_split, check_targets
-from .updates import quick_step
 
 AT_ONCE = 1 << 18
 """Numbers that are copied or counted together, from several batches: for small ones the overhead exceeds the work."""
@@ -55,7 +51,7 @@ def fit(
             method `check_model`, if a callback has one, is called with the model before the first epoch.
         checkpoint: a file that is written after each epoch. If it exists, the run resumes from it, with the same result
             as an uninterrupted run. A file of another model, other data or another config raises `FormatError`, as does
-            a damaged one, and the model is unchanged. The state of callbacks is not saved. Needs the extra `save`.
+            a damaged one, and the model is unchanged. The state of callbacks is not saved.
         optimizer: an optimizer of the model's parameters, to continue with its state where an earlier run ended; by
             default a new one, according to `config`.
 
@@ -101,8 +97,6 @@ def fit(
                     break
         except KeyboardInterrupt:
             run.history.interrupted = True
-    if kept is not None:
-        kept.tidy()
     if config.restore_best and run.history.best_state:
         model.load_state_dict(run.history.best_state)
     return run.history
@@ -128,29 +122,18 @@ def _train_epoch(
     parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
     # Divided by the mean of all weights, not of the batch's, so that an example counts the same in any batch.
     mean_weight = 1.0 if train.weight is None else train.weight.mean()
-    known, update = direct(run.model, train, run.history.config.loss), quick_step(run.optimizer)
-    with contextlib.nullcontext() if known is None else torch.no_grad():
-        for batch in _batches(train, run.history.config.batch_size, order):
-            for parameter in parameters:  # `zero_grad` takes ten times as long
-                parameter.grad = None
-            if known is None:
-                out, per_example = _autograd_step(run.model, loss, batch, mean_weight)
-            else:
-                out, per_example = known.step(batch, mean_weight)
-            update()
-            if scheduler is not None:
-                scheduler.step()
-            sums.add(out, per_example, batch)
+    for batch in _batches(train, run.history.config.batch_size, order):
+        for parameter in parameters:  # `zero_grad` takes ten times as long
+            parameter.grad = None
+        out = run.model(batch.x)
+        per_example = loss.per_example(out, batch.y)
+        weighted = per_example if batch.weight is None else per_example * batch.weight / mean_weight
+        weighted.mean().backward()  # type: ignore[no-untyped-call]
+        run.optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        sums.add(out.detach(), per_example.detach(), batch)
     return sums.means()
-
-
-def _autograd_step(model: nn.Module, loss: Loss, batch: Examples, mean_weight: Tensor | float) -> tuple[Tensor, Tensor]:
-    """Set the parameters' gradients of the mean loss of a batch; return outputs and losses per example."""
-    out = model(batch.x)
-    per_example = loss.per_example(out, batch.y)
-    weighted = per_example if batch.weight is None else per_example * batch.weight / mean_weight
-    weighted.mean().backward()  # type: ignore[no-untyped-call]
-    return out.detach(), per_example.detach()
 
 
 @torch.no_grad()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .examples import Examples, Split
 from ..errors import OptionError
+from .examples import Examples, Split
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .edges import ARRAYS, MAX_ROWS, BoolArray, EdgeList, IntArray, offsets_of
 from ..errors import OptionError, ShapeError, check_int
+from .edges import ARRAYS, MAX_ROWS, BoolArray, EdgeList, IntArray, offsets_of
 from .levels import Branching, NestedTree, level_sizes, nested_edges
 
 __all__ = ["BoolArray", "Forest", "IntArray"]

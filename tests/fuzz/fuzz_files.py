@@ -29,16 +29,16 @@ from training_cases import make_split
 from tune_cases import made_up, tried
 
 import dendritree
-from dendritree.neurons import DANN, DENN, DNM, KTree
 from dendritree import DendriticLayer, MLNClassifier, fit
+from dendritree.errors import DendritreeError, FormatError
+from dendritree.neurons import DANN, DENN, DNM, KTree
+from dendritree.storage.masked import from_masked, to_masked
 from dendritree_lab.data import load_dataset
 from dendritree_lab.data.content import DataFile
 from dendritree_lab.data.formats import read_idx
 from dendritree_lab.data.places import Place, read_verified
-from dendritree.errors import DendritreeError, FormatError
-from dendritree_lab.studies.table import load_table_model, read_table
-from dendritree.storage.masked import from_masked, to_masked
 from dendritree_lab.studies.engine.store import RunStore
+from dendritree_lab.studies.table import load_table_model, read_table
 from dendritree_lab.studies.tuning import tune
 
 MEMORY = 4 << 30

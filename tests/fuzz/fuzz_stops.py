@@ -29,8 +29,8 @@ from training_cases import make_split
 
 import dendritree
 from dendritree import FitConfig, MLNClassifier, fit
-from dendritree_lab.cli import main
 from dendritree.errors import DendritreeError
+from dendritree_lab.cli import main
 from dendritree_lab.studies.paper import reproduction as reproduce
 from dendritree_lab.studies.paper.spec import read_specs
 

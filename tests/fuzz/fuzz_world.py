@@ -19,17 +19,17 @@ from table_cases import houses
 from tune_cases import made_up
 
 import dendritree
-from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
 from dendritree import DendriticLayer, MLNClassifier
 from dendritree.models import DendriticNetwork
+from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
+from dendritree.sklearn import DendriticClassifier, DendriticRegressor
+from dendritree.wiring import Local
 from dendritree_lab.cli import main
 from dendritree_lab.data.formats import write_idx
-from dendritree.sklearn import DendriticClassifier, DendriticRegressor
 from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.fair import compare
 from dendritree_lab.studies.tuning import tune
-from dendritree.wiring import Local
 
 QUICK_FIT = ["--splits", "2", "--epochs", "1", "--budget", "0.3k"]
 TUNING = {"budget": "0.5k", "trials": 2, "steps": 4}

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 from training_cases import figures, make_split, same_state
 
-from dendritree.models import DendriticNetwork
 from dendritree import FitConfig, Rewiring, fit
 from dendritree.errors import FormatError
+from dendritree.models import DendriticNetwork
 from dendritree.wiring import Local, Random
 
 MODELS = {

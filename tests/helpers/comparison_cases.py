@@ -6,12 +6,12 @@ import math
 import numpy as np
 
 from dendritree.models import create_model
+from dendritree.wiring import Local, Random
 from dendritree_lab.studies.engine.configuration import Choice
 from dendritree_lab.studies.engine.task import Task
 from dendritree_lab.studies.engine.trial import CURVES, Trial
 from dendritree_lab.studies.fair.comparison_plan import ComparisonPlan
 from dendritree_lab.studies.fair.comparison_trials import SEARCH, STUDY, TEST, Cell, FairJob
-from dendritree.wiring import Local, Random
 
 CONFIG = ComparisonPlan.make(["digits"], trials=2, seeds=2, steps=20, test_steps=40).as_config()
 

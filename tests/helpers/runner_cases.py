@@ -4,9 +4,9 @@ import dataclasses
 
 from effort import thorough
 
+from dendritree_lab.studies.paper.paper_trials import Job, run_job
 from dendritree_lab.studies.paper.protocol import PAPER
 from dendritree_lab.studies.paper.records import Row
-from dendritree_lab.studies.paper.paper_trials import Job, run_job
 
 PROTOCOL = dataclasses.replace(PAPER, epochs=thorough(20, 100))
 DROPOUTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)

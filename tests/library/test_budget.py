@@ -4,10 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from dendritree.models import MLP
 from dendritree import ConvMLN, DendriticLayer, MLNBinaryClassifier, MLNClassifier, count
+from dendritree.models import MLP, ConvMLP, Perceptrons
 from dendritree.wiring import Tied
-from dendritree.models import ConvMLP, Perceptrons
 from dendritree_lab.studies.paper.parameter_tables import paper_rows
 
 

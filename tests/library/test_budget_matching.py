@@ -6,11 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree.models import MLP
-from dendritree import ConvMLN, DendriticConv1d, DendriticConv2d, DendriticLayer, MLNBinaryClassifier, MLNClassifier, count, matched_mlp
+from dendritree import (
+    ConvMLN,
+    DendriticConv1d,
+    DendriticConv2d,
+    DendriticLayer,
+    MLNBinaryClassifier,
+    MLNClassifier,
+    count,
+    matched_mlp,
+)
 from dendritree.budget import matched_conv, matched_mln
 from dendritree.errors import OptionError
-from dendritree.models import ConvMLP, Perceptrons
+from dendritree.models import MLP, ConvMLP, Perceptrons
 
 
 def tree_parameters(fan_in, branching, bias=True):

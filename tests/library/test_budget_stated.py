@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from dendritree.neurons import DANN, DENN, KTree
 from dendritree import DendriticLayer, count
+from dendritree.neurons import DANN, DENN, KTree
 
 
 class Stated(nn.Module):

@@ -4,13 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from dendritree.neurons import DNM, KTree
 from dendritree import ConvMLN, DendriticLayer, count, create_model
-from dendritree.models import DendriticNetwork
 from dendritree.budget import summary
 from dendritree.errors import OptionError
-from dendritree.models import DANNClassifier, list_models
+from dendritree.models import DANNClassifier, DendriticNetwork, list_models
 from dendritree.models.registry import model_entry
+from dendritree.neurons import DNM, KTree
 
 
 def small():

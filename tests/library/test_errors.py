@@ -17,7 +17,16 @@ from hypothesis import strategies as st
 
 import dendritree
 from dendritree import errors
-from dendritree.errors import DendritreeError, MissingExtraError, OptionError, check_int, check_module, check_one_of, check_probability, import_extra
+from dendritree.errors import (
+    DendritreeError,
+    MissingExtraError,
+    OptionError,
+    check_int,
+    check_module,
+    check_one_of,
+    check_probability,
+    import_extra,
+)
 from dendritree.sklearn import DendriticClassifier
 
 ROOT = Path(__file__).parents[1]

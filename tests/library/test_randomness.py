@@ -8,9 +8,9 @@ from checkpoint_cases import Stopped, assert_same, callbacks_of, make_network, o
 from torch.nn import functional as F
 from training_cases import make_split
 
-from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
 from dendritree import DendriticLayer, FitConfig, MLNClassifier, fit
 from dendritree.models import DenseNetwork
+from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
 from dendritree.randomness import dropout, own_draws
 
 MAKERS = {

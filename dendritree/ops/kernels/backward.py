@@ -28,7 +28,17 @@ from typing import Any, NamedTuple
 from ..header import PIECEWISE, TANH
 from .memory import at, call_at, cast, fill, sizes_at
 from .parts import loop, part
-from .passes import Tiles, chunk_of, make_inputs, place_of, read_gradients, trace_stride, trees_of, upper_end, write_gradients
+from .passes import (
+    Tiles,
+    chunk_of,
+    make_inputs,
+    place_of,
+    read_gradients,
+    trace_stride,
+    trees_of,
+    upper_end,
+    write_gradients,
+)
 from .sharing import CHUNKS, FAILED, INPUTS, PATHS, TILES, WORKERS, count_up, done, share_of, take, wait
 from .tiles import bit_stride, choose, dot, fma, folded, item, load, mul, number, store, stride, total, totals
 

@@ -17,9 +17,34 @@ from .images import position_keys
 from .masks import FIRST, SECOND, Mask, sample_keys, synapse_key
 from .memory import UINT32, at, call_at, sheet_at, sizes_at
 from .parts import loop, part
-from .passes import Tiles, beginning_of, chunk_of, make_inputs, place_of, trace_stride, trees_of, upper_end, write_outputs
+from .passes import (
+    Tiles,
+    beginning_of,
+    chunk_of,
+    make_inputs,
+    place_of,
+    trace_stride,
+    trees_of,
+    upper_end,
+    write_outputs,
+)
 from .sharing import TILES, WORKERS, count_up, share_of, take
-from .tiles import bit_stride, choose, dropped, fma, lanes, load, mark_not_positive, mul, number, pair_bits, shorter, spread, store, stride
+from .tiles import (
+    bit_stride,
+    choose,
+    dropped,
+    fma,
+    lanes,
+    load,
+    mark_not_positive,
+    mul,
+    number,
+    pair_bits,
+    shorter,
+    spread,
+    store,
+    stride,
+)
 
 
 @part

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Protocol
 
 from dendritree import __version__
 from dendritree.errors import DendritreeError, nearest
+
 from . import compare, data, export, figures, fit, models, params, predict, report, reproduce, tune, view
 from .completion import asked_line, completions
 from .messages import discard, tell, write_error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dendritree.errors import DendritreeError, MissingDataError, MissingExtraError, check_one_of
+
 from .messages import tell
 from .options import DATA_DIR, Arguments, Option
 from .text_table import print_table

@@ -12,9 +12,10 @@ MOST_NAMES = 12
 
 def run(arguments: Arguments) -> None:
     """Export a saved model to an ONNX file, which needs no torch."""
-    from ..data.tables.reading import first_few
-    from dendritree.storage import load
     from dendritree.export.onnx import to_onnx
+    from dendritree.storage import load
+
+    from ..data.tables.reading import first_few
 
     file = to_onnx(load(arguments.model), arguments.file or Path(arguments.model) / "model.onnx")
     inputs, outputs = (", ".join(["batch", *map(str, shape)]) for shape in (file.input_shape, file.output_shape))

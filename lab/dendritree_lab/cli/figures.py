@@ -10,8 +10,8 @@ from .options import Arguments, Option
 def run(arguments: Arguments) -> None:
     """Draw the paper's two figures: masks, and a neuron with dropout."""
     import torch
-
     from dendritree.folders import files_together, reserved
+
     from dendritree.layers import DendriticLayer
     from dendritree.plot import plot_masks, plot_tree
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dendritree.errors import DendritreeError, FormatError, OptionError, import_extra
+
 from .messages import print_next, tell
 from .options import Arguments, Option
 from .progress import Progress, resumable
@@ -25,13 +26,14 @@ def run(arguments: Arguments) -> None:
     """Train a model on your own table, with its controls."""
     for package in ("pandas", "sklearn", "scipy", "matplotlib", "safetensors", "rich"):
         import_extra(package, extra="tables")  # fail now, not after the training
-    from ..data.naming import is_table
     from dendritree.folders import files_together, reserved
+
+    from dendritree.storage.folders import own_model_files, write_files
+
+    from ..data.naming import is_table
     from ..report import print_report
     from ..report.files import own_report_files, put_contents, report_contents
-    from ..studies.table import read_table
-    from dendritree.storage.folders import own_model_files, write_files
-    from ..studies.table import fit_table, table_report
+    from ..studies.table import fit_table, read_table, table_report
 
     if not is_table(arguments.table):
         way = f"dendritree tune {arguments.table} --budget 2k --out {arguments.out}"
@@ -79,8 +81,9 @@ def run(arguments: Arguments) -> None:
 
 def _rescue(model: TableModel, contents: Mapping[str, bytes]) -> str:
     """Save a model and its report to another folder if they could not be written; return where they are."""
-    from ..report.files import put_contents
     from dendritree.storage import save
+
+    from ..report.files import put_contents
 
     try:
         folder = Path(tempfile.mkdtemp(prefix="dendritree-"))
@@ -110,8 +113,10 @@ def _epochs(text: str) -> int | str:
 def _check_target(out: Path, *, force: bool) -> None:
     """Before training, reject a folder that has files or, with `force`, one that is not a model folder."""
     from dendritree.folders import check_free, files_of_others
-    from ..report.files import own_report_files
+
     from dendritree.storage.folders import folder_format
+
+    from ..report.files import own_report_files
 
     if not out.exists() or (out.is_dir() and not files_of_others(out)):
         return

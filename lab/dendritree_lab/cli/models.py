@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dendritree.errors import OptionError
+
 from .options import Arguments, Option
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dendritree.errors import OptionError, ShapeError
+
 from .options import Arguments, Option
 from .text_table import print_table
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dendritree.errors import OptionError, import_extra
 from dendritree.files import write_whole
+
 from .messages import tell
 from .options import Arguments, Option
 

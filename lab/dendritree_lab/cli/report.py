@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dendritree.errors import OptionError
+
 from .options import Arguments, Option
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dendritree.errors import import_extra
+
 from .messages import print_next
 from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, Arguments, Option, image_shape, say_data
 from .progress import Progress, resumable

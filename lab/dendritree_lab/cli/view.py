@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from dendritree.errors import OptionError, import_extra
+
 from .options import DATA_HELP, TARGET, Arguments, Option
 
 PIXELS = {None: None, "unit": False, "normalized": True}

@@ -5,21 +5,21 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from dendritree.training.examples import Examples
+
 from .builtin import DATASETS, DataSet
 from .images import Images, normalize, read_images, upsample
 from .naming import load_dataset
 from .scaling import Scaling
-from dendritree.training.examples import Examples
-from .split import DataSplit
-from .split import first_examples
+from .split import DataSplit, first_examples
 
 __all__ = [
     "DATASETS",
     "DataSet",
+    "DataSplit",
     "Examples",
     "Images",
     "Scaling",
-    "DataSplit",
     "first_examples",
     "load_dataset",
     "normalize",

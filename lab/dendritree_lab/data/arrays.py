@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 
 from dendritree.errors import FormatError, OptionError, ShapeError
-from .labels import check_labels, read_labels
 from dendritree.training.examples import Examples, cut
+
+from .labels import check_labels, read_labels
 from .split import DataSplit
 
 Array = NDArray[Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .content import DataFile, Packing
-from .tables.keel import KEEL_FILES
 from .sources import Carrier, Mirror, SpriteCarrier, images_of_csv
+from .tables.keel import KEEL_FILES
 
 
 @dataclass(frozen=True)

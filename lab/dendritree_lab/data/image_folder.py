@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dendritree.errors import FormatError, OptionError, import_extra
+
 from .arrays import PART_NAMES, Array, Parts, split_arrays
 from .split import DataSplit
 

@@ -11,10 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dendritree.errors import OptionError, ShapeError, check_int, check_one_of, import_extra
+from dendritree.training.examples import Examples, fixed_order
+
 from .catalog import FILE_SETS
 from .formats import Bytes, read_batch, read_idx
 from .obtain import obtain
-from dendritree.training.examples import Examples, fixed_order
 from .split import DataSplit
 
 SIDE = 28

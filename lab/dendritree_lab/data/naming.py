@@ -12,15 +12,16 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset
 
 from dendritree.errors import MissingDataError, OptionError, check_int
+from dendritree.training.examples import Examples
 from dendritree.wiring.images import check_image_shape
+
 from .arrays import read_array_file, split_named_arrays
 from .builtin import DATASETS, load_builtin
-from .tables.reading import PARQUET_ENDINGS, TEXT_ENDINGS, read_table
-from .tables.table_split import split_table
 from .image_folder import has_images, split_image_folder
 from .objects import split_object
-from dendritree.training.examples import Examples
 from .split import DataSplit
+from .tables.reading import PARQUET_ENDINGS, TEXT_ENDINGS, read_table
+from .tables.table_split import split_table
 
 SHOWN_CLASSES = 10
 ARRAY_ENDINGS = (".npz", ".npy")

@@ -14,7 +14,9 @@ from .arrays import Parts, split_arrays, split_named_arrays
 from .split import DataSplit
 
 
-def split_object(data: Any, *, image_shape: tuple[int, int, int] | None = None, seed: int = 0, name: str = "") -> DataSplit:
+def split_object(
+    data: Any, *, image_shape: tuple[int, int, int] | None = None, seed: int = 0, name: str = ""
+) -> DataSplit:
     """The split of a pair (x, y), a dataset, a loader, or a mapping of parts or of named arrays.
 
     >>> from torch.utils.data import TensorDataset

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dendritree.errors import DendritreeError, FormatError, MissingDataError, MissingExtraError
 from dendritree.files import write_whole
+
 from .catalog import FileSet
 from .content import DataFile, check_content
 from .places import Place, cache_folder, local_places, locked, read_verified

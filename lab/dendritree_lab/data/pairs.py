@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dendritree.errors import OptionError, ShapeError
 from dendritree.training.examples import Examples
+
 from .split import DataSplit
 
 CLASSES = 10  # of one image

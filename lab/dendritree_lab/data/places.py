@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from dendritree.errors import FormatError, OptionError
-from dendritree.files import Lock, unfinished_files
+
 from .content import DataFile, check_content, unpack
 
 SYSTEM_FOLDER = Path("/usr/share/datasets")

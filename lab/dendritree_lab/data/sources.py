@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from dendritree.errors import FormatError, MissingDataError, import_extra
+
 from .content import DataFile, Packing, unpack
 from .formats import Bytes, write_batch, write_idx
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dendritree.files import whole_file
 from dendritree.training.examples import Examples
+
 from .split import DataSplit
 
 PARTS = ("train", "val", "test")

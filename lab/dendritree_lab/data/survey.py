@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from dendritree.errors import FormatError
+
 from .builtin import DATASETS
 from .catalog import FILE_SETS
 from .content import DataFile

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from dendritree.training.examples import Examples
+
 from .split import DataSplit
 
 CONTEXT = 32

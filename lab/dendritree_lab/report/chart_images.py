@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dendritree.errors import import_extra
-from .chart import Chart, Line, Panel
 from dendritree.plot.palette import LIGHT
+
+from .chart import Chart, Line, Panel
 from .looks import FAMILIES, Look, Looks
 from .rank_diagram import RankDiagram, draw_ranks
 from .score_axes import label_ends, set_scales, shorten_ticks

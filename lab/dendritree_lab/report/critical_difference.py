@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import OptionError
-from .palette import FAMILIES
-from .rank_diagram import RankDiagram, draw_ranks
 from ..studies.engine.ranks import Ranking, rank_models
 from ..studies.tables import read_half
 from ..studies.tables.charts import LOOKS
+from .palette import FAMILIES
+from .rank_diagram import RankDiagram, draw_ranks
 from .style import NORMAL, Picture
 
 LINE = 0.21

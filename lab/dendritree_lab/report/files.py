@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dendritree.folders import files_together, reserved
-from .csvs import csv_files
+from dendritree.errors import DendritreeError
+from dendritree.files import write_whole
+
 from .chart_images import draw_png
+from .csvs import csv_files
 from .html import html_page
 from .layout import Report
-from .markdown import markdown
 from .looks import looks
+from .markdown import markdown
 
-WHAT = "a report"
 PARTS = ("csv", "figures")
 """Subfolders of the folder of a report."""
 MARK = 'id="what-this-says"'
@@ -42,8 +42,7 @@ def write_report(
 ) -> ReportFiles:
     """Write `report.md`, `report.html` and `csv/` into `folder`, replacing an earlier report. Needs the extra `report`.
 
-    The files are replaced together and each is complete at any time, so the report can be read while a run continues to
-    rewrite it. An existing file that is not part of an earlier report raises an error.
+    Each file is complete at any time. A page that is not an earlier report raises an error.
 
     Args:
         report: the report, for example from `build_report`.
@@ -57,10 +56,9 @@ def write_report(
     ['report.md', 'report.html', 'chart-points.csv']
     """
     contents, target = report_contents(report, name=name, pictures=pictures), Path(folder)
-    with reserved(target, WHAT) as place:
-        ours = own_report_files(place, contents, name=name, title=report.title)
-        with files_together(place, ours, WHAT) as fresh:
-            put_contents(contents, fresh)
+    check_report_target(target, name)
+    for file, content in contents.items():
+        write_whole(target / file, content, "a report")
     in_folder = {part: tuple(target / file for file in contents if file.startswith(f"{part}/")) for part in PARTS}
     return ReportFiles(target / f"{name}.md", target / f"{name}.html", in_folder["csv"], in_folder["figures"])
 
@@ -80,34 +78,11 @@ def report_contents(report: Report, *, name: str = "report", pictures: bool = Fa
     return contents | {f"{name}.md": markdown(report, shown).encode(), f"{name}.html": html_page(report).encode()}
 
 
-def put_contents(contents: Mapping[str, bytes], folder: Path) -> None:
-    """Write the files of a report to an existing folder."""
-    for file, content in contents.items():
-        (folder / file).parent.mkdir(exist_ok=True)
-        (folder / file).write_bytes(content)
+def check_report_target(folder: Path, name: str = "report") -> None:
+    """Reject a folder whose page is not one of ours: it would be replaced.
 
-
-def own_report_files(
-    folder: Path, names: Collection[str], *, name: str = "report", title: str | None = None
-) -> Collection[str]:
-    """The files that a new report may replace: all if the page or the Markdown file is from a report, else none.
-
-    Args:
-        folder: folder of the report.
-        names: names of the files.
-        name: name of the page and of the Markdown file.
-        title: title of the report; a Markdown file with this title is from a report, even without the page.
-
-    >>> own_report_files(Path("nowhere"), ["report.md"])
-    ()
+    >>> check_report_target(Path("nowhere"))
     """
-    page, text = (_read(folder / f"{name}.{ending}") for ending in ("html", "md"))
-    return names if MARK in page or (title is not None and text.startswith(f"# {title}\n")) else ()
-
-
-def _read(path: Path) -> str:
-    """The text of a file; empty if there is none or it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""  # a pipe would block
-    except OSError:
-        return ""
+    page = folder / f"{name}.html"
+    if page.exists() and (not page.is_file() or MARK not in page.read_text(encoding="utf-8", errors="replace")):
+        raise DendritreeError(f"{page} exists and is not a report of dendritree; move it, or write elsewhere")

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from dendritree.errors import check_one_of
+
 from .chart import Chart
 
 ABSENT = "\N{EN DASH}"

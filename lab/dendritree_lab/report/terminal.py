@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dendritree.errors import import_extra
+
 from .layout import Column, Group, Report, Section, mood, show
 
 if TYPE_CHECKING:

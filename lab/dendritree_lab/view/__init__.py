@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .exhibit import Exhibit, Sample
+from .opened_models import Gallery, demo_gallery, open_gallery
 from .pixels import Pixels
 from .server import serve
-from .opened_models import Gallery, demo_gallery, open_gallery
 
 __all__ = ["Exhibit", "Gallery", "Pixels", "Sample", "demo_gallery", "open_gallery", "serve"]

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.tables.columns import MOST_DAYS
 from dendritree.errors import OptionError, import_extra
+
+from ..data.tables.columns import MOST_DAYS
 
 MOST_CONTROLS = 60
 """Maximum number of columns with a control on the page; the others keep their values from the selected row."""

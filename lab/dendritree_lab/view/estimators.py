@@ -8,6 +8,7 @@ import torch
 
 from dendritree.errors import OptionError
 from dendritree.models.holders import held_by
+
 from .column_inputs import REACH, Columns
 from .exhibit import Exhibit, Sample
 

@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dendritree.training.examples import Examples
-from ..data import Scaling
 from dendritree.errors import DendritreeError, OptionError, check_index
 from dendritree.layers import DendriticLayer, trace
 from dendritree.models import MLNBinaryClassifier
 from dendritree.models.output import make_output
 from dendritree.models.sizing import parameters_of
+from dendritree.training.examples import Examples
+
+from ..data import Scaling
 from .column_inputs import Cell, Columns
 from .pixels import Pixels
 from .trees import TreeLayer, shorten, tree_layers

@@ -13,21 +13,22 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from dendritree.training.examples import Examples
-from ..data.split import DataSplit
-from ..data import load_dataset
-from ..data.builtin import PAPER
-from ..data.inputs import Inputs
 from dendritree.errors import DendritreeError, FormatError, OptionError, check_index
 from dendritree.models import create_model
 from dendritree.storage import load
 from dendritree.storage.epochs import EPOCH
 from dendritree.storage.folders import CONFIG_FILE
 from dendritree.training import FitConfig, fit
+from dendritree.training.examples import Examples
 from dendritree.wiring import Local
+
+from ..data import load_dataset
+from ..data.builtin import PAPER
+from ..data.inputs import Inputs
+from ..data.split import DataSplit
 from .estimators import exhibit_of_estimator
-from .page_examples import class_names, examples_of, exhibit_of
 from .exhibit import Exhibit, samples_of
+from .page_examples import class_names, examples_of, exhibit_of
 from .pixels import Pixels
 
 MOST_MODELS = 500

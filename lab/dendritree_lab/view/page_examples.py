@@ -14,12 +14,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..data import DATASETS, Scaling, load_dataset
+from dendritree.errors import DendritreeError, MissingDataError, MissingExtraError, OptionError, ShapeError
 from dendritree.training.examples import Examples
-from ..data.split import DataSplit
+
+from ..data import DATASETS, Scaling, load_dataset
 from ..data.builtin import PAPER
 from ..data.inputs import Inputs
-from dendritree.errors import DendritreeError, MissingDataError, MissingExtraError, OptionError, ShapeError
+from ..data.split import DataSplit
 from .column_inputs import Columns
 from .exhibit import TRIED, Exhibit, samples_of
 from .pixels import Pixels

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..data import Scaling, upsample
 from dendritree.errors import ShapeError
+
+from ..data import Scaling, upsample
 from .strokes import Strokes
 
 Floats = npt.NDArray[np.float64]

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from dendritree.errors import DendritreeError, OptionError, check_index, import_extra
+
 from .column_inputs import Cell
 from .exhibit import Exhibit
 from .opened_models import Gallery

@@ -9,16 +9,16 @@ import tempfile
 
 import pytest
 from command_runs import ROOT, command_line, count_trials, wait_until
+from dendritree.folders import reserved
 from full_disk import files_under
 from stopping import press_ctrl_c, stopped
 from table_cases import houses
 
 import dendritree
 from dendritree import folders
+from dendritree.sklearn.base import DendriticEstimator
 from dendritree_lab.cli import main
 from dendritree_lab.cli.fit import UNFINISHED
-from dendritree.folders import reserved
-from dendritree.sklearn.base import DendriticEstimator
 
 QUICK = ("--splits", "2", "--epochs", "1", "--budget", "0.3k", "--keep", "tree")
 MODELS = 2 * 4 + 1  # networks; gradient boosting is not one

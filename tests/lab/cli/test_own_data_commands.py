@@ -7,8 +7,8 @@ import pytest
 from own_data import blobs, write_houses, write_pets
 
 import dendritree
-from dendritree_lab.cli import COMMANDS, make_parser
 from dendritree.models.sizing import parameters_of
+from dendritree_lab.cli import COMMANDS, make_parser
 from dendritree_lab.view import open_gallery
 
 TINY = ("--trials", 1, "--seeds", 2, "--steps", 1, "--backend", "here")

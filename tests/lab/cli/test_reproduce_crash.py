@@ -7,11 +7,11 @@ import time
 
 import pytest
 from command_runs import CommandRun, wait_until
+from dendritree_lab.studies.paper.report import report_of_run
 from small_paper import TRIALS, small_tables
 
 from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.store import STORE_FILE, RunStore
-from dendritree_lab.studies.paper.report import report_of_run
 from dendritree_lab.studies.paper.reproduction import RunPlan, reproduce
 
 pytestmark = pytest.mark.slow

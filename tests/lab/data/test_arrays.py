@@ -7,10 +7,10 @@ import pytest
 import torch
 from own_data import blobs
 
+from dendritree.errors import DendritreeError, FormatError, MissingDataError, OptionError, ShapeError
 from dendritree_lab.data import load_dataset
 from dendritree_lab.data.arrays import read_inputs
 from dendritree_lab.data.stored_split import read_split, write_split
-from dendritree.errors import DendritreeError, FormatError, MissingDataError, OptionError, ShapeError
 
 SHAPES = {
     (8, 8): (1, 8, 8),

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from data_cases import make_arrays, make_contents, make_file_set
 
+from dendritree.errors import MissingDataError
 from dendritree_lab.data.catalog import FileSet
 from dendritree_lab.data.content import DataFile
 from dendritree_lab.data.obtain import obtain
 from dendritree_lab.data.sources import Carrier, as_it_is, images_of_csv, parse_table
-from dendritree.errors import MissingDataError
 
 pytestmark = pytest.mark.usefixtures("bare_machine")
 TABLES = (("train", "tiny_carrier/train.csv"), ("t10k", "tiny_carrier/test.csv"))

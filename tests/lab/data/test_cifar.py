@@ -13,13 +13,13 @@ import pytest
 import torch
 from PIL import Image
 
+from dendritree.errors import FormatError, MissingDataError
 from dendritree_lab.data.catalog import FILE_SETS, FileSet
 from dendritree_lab.data.content import DataFile
 from dendritree_lab.data.formats import read_batch, write_batch
 from dendritree_lab.data.images import split_cifar
 from dendritree_lab.data.obtain import obtain
 from dendritree_lab.data.sources import Mirror, SpriteCarrier
-from dendritree.errors import FormatError, MissingDataError
 
 COUNT = 6
 NAMES = ("data_batch_1", "data_batch_2", "test_batch")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree_lab.data.content import DataFile, check_content, unpack
 from dendritree.errors import FormatError
+from dendritree_lab.data.content import DataFile, check_content, unpack
 
 
 def zipped(content):

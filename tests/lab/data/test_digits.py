@@ -9,9 +9,9 @@ import pytest
 import sklearn.datasets
 import torch
 
+from dendritree.errors import MissingExtraError
 from dendritree_lab import data
 from dendritree_lab.data import load_dataset
-from dendritree.errors import MissingExtraError
 
 PARTS = {"train": 1197, "val": 300, "test": 300}
 

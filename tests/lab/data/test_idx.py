@@ -6,8 +6,8 @@ from data_cases import idx
 from hypothesis import given
 from hypothesis.extra import numpy as arrays
 
-from dendritree_lab.data.formats import read_idx, write_idx
 from dendritree.errors import FormatError
+from dendritree_lab.data.formats import read_idx, write_idx
 
 BYTES = arrays.arrays(np.uint8, arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5))
 

@@ -8,8 +8,8 @@ import torch
 from own_data import blobs, write_images, write_pets
 from PIL import Image
 
-from dendritree_lab.data import load_dataset
 from dendritree.errors import FormatError, OptionError
+from dendritree_lab.data import load_dataset
 
 
 def test_gray_images_of_one_size_keep_it_and_every_pixel(tmp_path):

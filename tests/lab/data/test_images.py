@@ -10,9 +10,9 @@ from data_cases import make_arrays, make_contents
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dendritree.errors import OptionError, ShapeError
 from dendritree_lab.data import normalize, read_images, upsample
 from dendritree_lab.data.images import Images, parse_images, split_four_nine, split_images
-from dendritree.errors import OptionError, ShapeError
 
 
 @pytest.fixture(scope="module")

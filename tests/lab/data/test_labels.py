@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dendritree_lab.data.labels import check_labels, read_labels
 from dendritree.errors import OptionError, ShapeError
+from dendritree_lab.data.labels import check_labels, read_labels
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import pytest
 import torch
 from data_cases import NAMES, make_contents, make_file_set, serve
 
+from dendritree.errors import FormatError, MissingDataError
 from dendritree_lab.data.content import DataFile
 from dendritree_lab.data.sources import Mirror, _bar, download
-from dendritree.errors import FormatError, MissingDataError
 
 CONTENTS = make_contents()
 

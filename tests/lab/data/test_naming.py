@@ -8,10 +8,10 @@ from own_data import blobs, write_houses
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from dendritree import DendriticLayer, FitConfig, MLNClassifier, fit
-from dendritree.pruning import pruning_curve
-from dendritree_lab.data import DATASETS, Scaling, load_dataset
-from dendritree.training.examples import split_to_fit
 from dendritree.errors import MissingDataError, OptionError, ShapeError
+from dendritree.pruning import pruning_curve
+from dendritree.training.examples import split_to_fit
+from dendritree_lab.data import DATASETS, Scaling, load_dataset
 
 
 class Pets(Dataset):

@@ -6,9 +6,9 @@ import re
 import pytest
 from data_cases import NAMES, closed_mirror, make_contents, make_file_set, serve, write_files
 
+from dendritree.errors import DendritreeError, FormatError, MissingDataError
 from dendritree_lab.data.images import parse_images
 from dendritree_lab.data.obtain import obtain
-from dendritree.errors import DendritreeError, FormatError, MissingDataError
 
 CONTENTS = make_contents()
 NAME = "tiny-images"

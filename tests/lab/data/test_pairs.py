@@ -9,9 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dendritree.errors import OptionError, ShapeError
 from dendritree.training.examples import Examples, Split
 from dendritree_lab.data.pairs import SEEDS, draw_pairs, pair_images
-from dendritree.errors import OptionError, ShapeError
 
 PARTS = ("train", "val", "test")
 COUNTS = {"train": 30, "val": 12, "test": 7}

@@ -5,9 +5,9 @@ import gzip
 import pytest
 from data_cases import make_contents, make_file_set, write_files
 
-from dendritree_lab.data.places import Place, cache_folder, local_places, locked, read_verified
 from dendritree.errors import FormatError, OptionError
 from dendritree.files import scratch_beside
+from dendritree_lab.data.places import Place, cache_folder, local_places, locked, read_verified
 
 FILE = make_file_set(name="tiny-images").files[1]
 CONTENT = make_contents()[FILE.name]

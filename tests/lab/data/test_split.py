@@ -10,10 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree.training.examples import Examples, Split
-from dendritree_lab.data import first_examples
-from dendritree.training.examples import fixed_order
 from dendritree.errors import ShapeError
+from dendritree.training.examples import Examples, Split, fixed_order
+from dendritree_lab.data import first_examples
 
 
 def make_examples(count, *shape, targets=None):

@@ -6,9 +6,9 @@ import pytest
 import torch
 from own_data import blobs
 
+from dendritree.errors import FormatError
 from dendritree_lab.data import Scaling, load_dataset, normalize
 from dendritree_lab.data.scaling import CLIP
-from dendritree.errors import FormatError
 
 
 def test_channels_of_images_have_mean_0_and_deviation_1():

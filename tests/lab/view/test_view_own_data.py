@@ -8,11 +8,11 @@ import torch
 from own_data import blobs, write_houses, write_images, write_pets
 
 from dendritree import MLNClassifier, create_model, save
+from dendritree.errors import FormatError, ShapeError
+from dendritree.training import FitConfig, fit
 from dendritree_lab.data import Scaling, load_dataset
 from dendritree_lab.data.inputs import INPUTS_FILE, Inputs
-from dendritree.errors import FormatError, ShapeError
 from dendritree_lab.studies.tuning import tune
-from dendritree.training import FitConfig, fit
 from dendritree_lab.view import open_gallery
 from dendritree_lab.view.page_examples import exhibit_of, exhibit_of_split
 from dendritree_lab.view.strokes import measure_strokes

@@ -8,9 +8,9 @@ from view_page import ANSWER, DESK, FOUR, ONE, PHONE, READY, TITLE, TREE, choose
 from view_server import serving
 
 from dendritree import FitConfig, MLNClassifier, Rewiring, create_model, fit, load
+from dendritree.storage import KeepEpochs
 from dendritree.wiring import Local
 from dendritree_lab.data import load_dataset
-from dendritree.storage import KeepEpochs
 from dendritree_lab.view import Exhibit, Gallery, Pixels, open_gallery
 
 SHARES = "[...document.querySelectorAll('#classes .share')].map((each) => each.textContent)"

@@ -6,10 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dendritree.errors import OptionError, ShapeError
 from dendritree_lab.data import load_dataset
 from dendritree_lab.data.builtin import PAPER
 from dendritree_lab.data.naming import parse_image_shape
-from dendritree.errors import OptionError, ShapeError
 from dendritree_lab.studies.paper.draws import _rows
 from dendritree_lab.view.pixels import Pixels, resample
 

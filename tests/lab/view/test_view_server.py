@@ -18,13 +18,13 @@ from view_server import ask, serving
 from warm import COMMAND, WarmProcess
 
 from dendritree import MLNClassifier, save
+from dendritree.errors import OptionError
 from dendritree_lab.cli import main
 from dendritree_lab.data import load_dataset
-from dendritree.errors import OptionError
 from dendritree_lab.view import open_gallery
+from dendritree_lab.view.opened_models import Gallery
 from dendritree_lab.view.page_examples import exhibit_of
 from dendritree_lab.view.server import open_socket
-from dendritree_lab.view.opened_models import Gallery
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,17 +5,25 @@ import pytest
 import torch
 from table_cases import houses
 
-from dendritree import DendriticClassifier, DendriticLayer, DendriticRegressor, MLNClassifier, create_model, list_models, save
+from dendritree import (
+    DendriticClassifier,
+    DendriticLayer,
+    DendriticRegressor,
+    MLNClassifier,
+    create_model,
+    list_models,
+    save,
+)
+from dendritree.errors import FormatError, MissingDataError, OptionError, ShapeError
+from dendritree.models.registry import model_entry
+from dendritree.training import FitConfig, fit
+from dendritree.training.examples import Split
 from dendritree_lab.data import load_dataset, normalize
 from dendritree_lab.data.builtin import PAPER
 from dendritree_lab.data.tables.encoding import TableEncoding
-from dendritree.errors import FormatError, MissingDataError, OptionError, ShapeError
-from dendritree.models.registry import model_entry
-from dendritree_lab.studies.table.table_model import TableModel
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.paper.records import Row, TrialRecord
-from dendritree.training import FitConfig, fit
-from dendritree.training.examples import Split
+from dendritree_lab.studies.table.table_model import TableModel
 from dendritree_lab.view import Exhibit, Pixels, demo_gallery, open_gallery
 from dendritree_lab.view.page_examples import exhibit_of
 

@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from dendritree import DendriticLayer
-from dendritree.wiring import Local
 from dendritree.errors import OptionError, ShapeError
 from dendritree.layers import trace
 from dendritree.tree.forest import Forest
+from dendritree.wiring import Local
 from dendritree_lab.view.trees import TreeLayer, tree_json, tree_layers
 
 LAYERS = {

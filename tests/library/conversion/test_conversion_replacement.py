@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree.models import MLP
 from dendritree import DendriticLayer, convert, count, load, save
-from dendritree.wiring import Local
 from dendritree.errors import FormatError
+from dendritree.models import MLP
+from dendritree.wiring import Local
 
 
 def total(model):

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils import prune
 
-from dendritree.models import MLP, DendriticNetwork, DenseNetwork
 from dendritree import DendriticLayer, MLNBinaryClassifier, MLNClassifier
 from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.explanation import explain
 from dendritree.layers import trace
 from dendritree.layers.activation import NAMED_ACTIVATIONS
-from dendritree.models import NeuronNetwork, Perceptrons
+from dendritree.models import MLP, DendriticNetwork, DenseNetwork, NeuronNetwork, Perceptrons
 from dendritree.models.chain import Chain
 from dendritree.pruning import importances
 

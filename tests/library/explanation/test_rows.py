@@ -12,10 +12,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from dendritree import count, explain, load, prune, save, summary, to_onnx
-from dendritree_lab.data.tables.encoding import TableEncoding
 from dendritree.errors import OptionError, ShapeError
 from dendritree.plot import plot_explanation, plot_tree
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
+from dendritree_lab.data.tables.encoding import TableEncoding
 from dendritree_lab.studies.table.table_model import TableModel
 
 QUICK = {"epochs": 8, "budget": 250, "random_state": 0}

@@ -10,9 +10,9 @@ from effort import thorough
 from forests import loop
 from torch import nn
 
-from dendritree.neurons import DMNN, DNM
 from dendritree import DendriticConv2d, DendriticLayer, create_model, to_onnx
 from dendritree.budget import stated_input_shape
+from dendritree.neurons import DMNN, DNM
 from dendritree.wiring import WIRINGS
 
 onnxruntime = pytest.importorskip("onnxruntime")

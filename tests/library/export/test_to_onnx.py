@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from dendritree import DendriticLayer, load, save, to_onnx
+from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.models import DendriticNetwork
 from dendritree_lab.cli import main
-from dendritree.errors import DendritreeError, OptionError, ShapeError
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

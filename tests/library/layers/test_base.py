@@ -9,10 +9,10 @@ import scipy.sparse
 import torch
 from torch import nn
 
-from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
 from dendritree import DendriticLayer
 from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.layers.base import NeuronLayer
+from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
 
 FAMILIES = {
     "trees": lambda ins=16, outs=3, **given: DendriticLayer(ins, outs, **given),

@@ -10,10 +10,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from dendritree import DendriticConv1d, DendriticConv2d, DendriticLayer, count, load, save, summary
-from dendritree.wiring import Local, Random
 from dendritree.errors import OptionError, ShapeError
 from dendritree.training.rewiring import rewire
-from dendritree.wiring import Tied
+from dendritree.wiring import Local, Random, Tied
 
 TREES = {
     "shared": {"branching": [4, 3]},

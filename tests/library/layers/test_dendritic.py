@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from dendritree import DendriticLayer
-from dendritree.wiring import Partition, Shared
 from dendritree.errors import DendritreeError, OptionError, ShapeError
+from dendritree.wiring import Partition, Shared
 
 # ------------------------------------------------------------------------------------------------------- sizes
 

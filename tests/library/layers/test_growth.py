@@ -4,6 +4,7 @@ import contextlib
 import math
 
 import pytest
+from dendritree.tree.forest.levels import auto_branching, check_shape, is_nested
 from forests import as_lists, flat
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,6 @@ from wiring_cases import nested_of
 from dendritree import DendriticLayer, budget
 from dendritree import wiring as wirings
 from dendritree.errors import DendritreeError
-from dendritree.tree.forest.levels import auto_branching, check_shape, is_nested
 
 # ------------------------------------------------------------------------------------------------ trees in plain Python
 

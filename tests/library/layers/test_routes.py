@@ -8,10 +8,10 @@ from torch import nn
 from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 from torch.nn import functional as F
 
-from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
 from dendritree import DendriticLayer
-from dendritree.models import DendriticNetwork
 from dendritree.errors import OptionError
+from dendritree.models import DendriticNetwork
+from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
 
 safetensors = pytest.importorskip("safetensors.torch")
 deprecated = pytest.mark.filterwarnings("ignore:.*(torch.jit|quantization|deprecated).*:DeprecationWarning")

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from dendritree import FitConfig, budget, create_model, fit, load, save
-from dendritree_lab.data import load_dataset
 from dendritree.errors import DendritreeError
 from dendritree.models import DANNClassifier
+from dendritree_lab.data import load_dataset
 
 FIELDS = ["random", "local", "global", "all"]
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from dendritree.models import DenseNetwork
 from dendritree import count, create_model, load, save
 from dendritree.errors import OptionError
 from dendritree.layers.linear import BatchNorm, Dropout, make_linear
+from dendritree.models import DenseNetwork
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import dendritree
-from dendritree_lab.cli import main
 from dendritree.errors import OptionError
 from dendritree.models import create_model, list_models, neuron_families, register_neuron, registry
 from dendritree.models.neuron_families import RESERVED, neuron_family
 from dendritree.models.neurons import NEURON_LAYERS
+from dendritree_lab.cli import main
 from dendritree_lab.studies.fair import FAMILIES, ComparisonPlan
 from dendritree_lab.studies.fair.families import OF_THIS_LIBRARY
 

@@ -9,10 +9,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from dendritree import DendriticLayer, create_model, load, save
-from dendritree.models import DendriticNetwork
 from dendritree.budget import count
 from dendritree.errors import OptionError, ShapeError
 from dendritree.layers.linear import Dropout
+from dendritree.models import DendriticNetwork
 from dendritree.ops import make_plan
 from dendritree.ops import reference as reference_op
 from dendritree.wiring import Custom, Local, Patches, Random, Rows, Shared, Strided

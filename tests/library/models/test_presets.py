@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree.models import DendriticNetwork, dendritic_preset
 from dendritree import count, create_model, load, save
 from dendritree.errors import OptionError, ShapeError
+from dendritree.models import DendriticNetwork, dendritic_preset
 from dendritree.models.registry import model_origin
 
 

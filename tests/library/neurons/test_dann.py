@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import nn
 from wiring_cases import by_dendrite, neurons_of_nodes
 
-from dendritree.neurons import DANN
 from dendritree import DendriticLayer, budget
 from dendritree.errors import DendritreeError
+from dendritree.neurons import DANN
 
 FIELDS = ["random", "local", "global", "all"]
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree.neurons import DENN
 from dendritree import FitConfig, budget, fit
+from dendritree.errors import DendritreeError
+from dendritree.neurons import DENN
 from dendritree.training.examples import Examples, Split
 from dendritree_lab.data import load_dataset
-from dendritree.errors import DendritreeError
 
 
 @st.composite

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from dendritree.neurons import DNM
 from dendritree import count
 from dendritree.errors import OptionError
+from dendritree.neurons import DNM
 from dendritree.ops.neurons import products
 
 XOR = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0], [1.0], [1.0], [0.0]])

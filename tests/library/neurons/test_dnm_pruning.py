@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from dendritree.neurons import DNM
 from dendritree.errors import DendritreeError, OptionError, ShapeError
+from dendritree.neurons import DNM
 from dendritree.neurons.dnm_pruning import STATES
 
 

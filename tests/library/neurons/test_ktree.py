@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from dendritree import DendriticLayer, FitConfig, budget, fit
+from dendritree.errors import DendritreeError
 from dendritree.neurons import KTree
 from dendritree.training.examples import Examples, Split
-from dendritree.errors import DendritreeError
 from dendritree.wiring import Custom, Morton, Random, Shared
 
 

@@ -11,9 +11,9 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dendritree import DendriticConv2d, DendriticLayer
-from dendritree.wiring import Tied
 from dendritree.ops.eager import make_layout
 from dendritree.tree.forest import Forest
+from dendritree.wiring import Tied
 
 
 def pruned(neurons):

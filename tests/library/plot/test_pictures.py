@@ -9,18 +9,26 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from dendritree import DendriticLayer, MLNClassifier, explain
-from dendritree.models import DendriticNetwork
-from dendritree.wiring import Local, Tied
 from dendritree.errors import OptionError, ShapeError
-from dendritree_lab.report.critical_difference import critical_difference
-from dendritree_lab.studies.fair.size_figures import plot_comparison, plot_efficiency
-from dendritree.plot import plot_explanation, plot_history, plot_masks, plot_pruning, plot_tree, plot_weights, plot_wiring
+from dendritree.models import DendriticNetwork
+from dendritree.plot import (
+    plot_explanation,
+    plot_history,
+    plot_masks,
+    plot_pruning,
+    plot_tree,
+    plot_weights,
+    plot_wiring,
+)
 from dendritree.plot.explanation import strongest
-from dendritree.pruning import PruningPoint
 from dendritree.plot.palette import THEMES
+from dendritree.pruning import PruningPoint
+from dendritree.training import Epoch, FitConfig, History
+from dendritree.wiring import Local, Tied
+from dendritree_lab.report.critical_difference import critical_difference
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.fair import summarize
-from dendritree.training import Epoch, FitConfig, History
+from dendritree_lab.studies.fair.size_figures import plot_comparison, plot_efficiency
 
 LAYER = DendriticLayer(16, 2, branching=[4, 2], wiring="random", fan_in=8)
 LOCAL = DendriticLayer(64, 3, branching=[5, 4], wiring=Local(window=3, seed=0))

@@ -10,11 +10,11 @@ from torch import nn
 
 import dendritree
 from dendritree import DendriticLayer, FitConfig, MLNClassifier, Rewiring, create_model, fit, load, save
-from dendritree.models import DendriticNetwork
-from dendritree.wiring import Local, Tied
-from dendritree.training.examples import Examples, Split
 from dendritree.errors import FormatError, OptionError, ShapeError
+from dendritree.models import DendriticNetwork
 from dendritree.pruning import importances, prune, pruning_curve
+from dendritree.training.examples import Examples, Split
+from dendritree.wiring import Local, Tied
 
 EAGER = {"backend": "eager", "dtype": torch.float64}  # the fused kernels would be compiled first
 

@@ -11,11 +11,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from dendritree.wiring import Local
 from dendritree import count, load, save
 from dendritree.errors import DendritreeError, OptionError
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
 from dendritree.sklearn.networks import FAMILIES, auto_budget, make_network, no_leftover
+from dendritree.wiring import Local
 
 
 @pytest.fixture(scope="module")

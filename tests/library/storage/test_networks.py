@@ -10,10 +10,10 @@ import torch
 from torch import nn
 from warm import run
 
-from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
 from dendritree import DendriticLayer, MLNClassifier, convert, load, prune, save
-from dendritree.wiring import Local
 from dendritree.errors import FormatError, OptionError
+from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
+from dendritree.wiring import Local
 
 
 def config_of(folder):

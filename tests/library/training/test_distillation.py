@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from dendritree import FitConfig, convert, distill
-from dendritree.training.examples import Examples, Split
-from dendritree_lab.data import load_dataset
 from dendritree.errors import OptionError, ShapeError
 from dendritree.training import evaluate, fit
+from dendritree.training.examples import Examples, Split
+from dendritree_lab.data import load_dataset
 
 
 def teacher_and_student(outputs=3):

@@ -10,12 +10,12 @@ from torch import nn
 from training_cases import figures, make_split, same_state
 
 from dendritree import DendriticLayer, FitConfig, MLNClassifier, Rewiring, fit
-from dendritree.models import DendriticNetwork
-from dendritree.training.examples import Split
-from dendritree_lab.data import load_dataset
 from dendritree.errors import OptionError
+from dendritree.models import DendriticNetwork
 from dendritree.training import Epoch, History, Run, evaluate
+from dendritree.training.examples import Split
 from dendritree.wiring import Local, Random, Tied
+from dendritree_lab.data import load_dataset
 
 
 def make_net(seed=0, **options):

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from dendritree.models import DendriticNetwork
 from dendritree import FitConfig, Rewiring, fit
-from dendritree.training.examples import Examples, Split
 from dendritree.errors import MissingExtraError, OptionError
+from dendritree.models import DendriticNetwork
 from dendritree.training import rewiring
+from dendritree.training.examples import Examples, Split
 
 EPOCHS = 4
 

@@ -10,9 +10,8 @@ from torch import nn
 from training_cases import Recorder, make_model, make_split, same_state
 
 from dendritree import FitConfig, fit
-from dendritree.training import History
 from dendritree.errors import DendritreeError, OptionError
-from dendritree.training import Epoch, evaluate
+from dendritree.training import Epoch, History, evaluate
 
 # --------------------------------------------------------------------------------------------------------------- config
 

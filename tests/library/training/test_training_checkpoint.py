@@ -21,8 +21,8 @@ from torch.nn import functional as F
 from training_cases import figures, make_model, make_split, same_state
 
 from dendritree import FitConfig, fit
-from dendritree.training.examples import Examples, Split
 from dendritree.training import evaluate
+from dendritree.training.examples import Examples, Split
 from dendritree.training.tensor_file import read_checkpoint
 
 

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from dendritree import FitConfig, MLNBinaryClassifier, MLNClassifier, fit
-from dendritree.training.examples import Examples, Split
 from dendritree.errors import OptionError, ShapeError
 from dendritree.training import evaluate
+from dendritree.training.examples import Examples, Split
 
 X, CLASSES = torch.randn(12, 16), torch.arange(12) % 3
 

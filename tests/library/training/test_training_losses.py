@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from dendritree.training.examples import Examples, Split
 from dendritree.errors import OptionError
 from dendritree.training import LOSSES, FitConfig, evaluate, fit
+from dendritree.training.examples import Examples, Split
 
 
 class Constant(nn.Module):

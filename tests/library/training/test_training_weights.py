@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from dendritree import FitConfig, fit
-from dendritree.training.examples import Examples, Split
-from dendritree_lab.data import first_examples
 from dendritree.errors import OptionError, ShapeError
 from dendritree.training import EarlyStopping, Epoch, History, Run, evaluate, make_optimizer
+from dendritree.training.examples import Examples, Split
+from dendritree_lab.data import first_examples
 
 
 def regression(rows=12, weight=None):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dendritree.errors import FormatError, OptionError
+
 from .columns import TableColumn, learn_column
 from .reading import check_table, first_few
 

@@ -6,6 +6,7 @@ import io
 from typing import Any
 
 from dendritree.errors import import_extra
+
 from ..content import DataFile
 
 TABLES = {

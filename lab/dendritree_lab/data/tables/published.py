@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dendritree.errors import import_extra
 from dendritree.training.examples import Examples, fixed_order
+
 from ..split import DataSplit
 
 ADULT_COLUMNS = [

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 
 from dendritree.errors import OptionError
+from dendritree.training.examples import Examples, cut
+
 from ..arrays import how_cut
 from ..labels import Labels
-from dendritree.training.examples import Examples, cut
 from ..split import DataSplit
 from .encoding import TableEncoding
 from .reading import check_table

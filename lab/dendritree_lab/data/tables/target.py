@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dendritree.errors import OptionError, check_one_of, import_extra
+
 from ..labels import FEW_NUMBERS
 from .columns import NUMBER_SHARE, as_numbers, as_text
 from .reading import check_column, check_table, first_few

@@ -10,13 +10,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from dendritree.training.examples import Examples
-from ...data.split import DataSplit
 from dendritree.errors import OptionError
 from dendritree.layers.base import check_number
 from dendritree.models import create_model
 from dendritree.training import Callback, FitConfig, History, fit
+from dendritree.training.examples import Examples
 from dendritree.training.rewiring import Rewiring
+
+from ...data.split import DataSplit
 from .task import BATCH_SIZE, Task
 
 

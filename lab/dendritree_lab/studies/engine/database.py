@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from dendritree.errors import DendritreeError, FormatError
+
 from .schema import APPLICATION_ID, FORMAT_VERSION, SCHEMA
 
 PATIENCE_SECONDS = 60.0

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from dendritree.folders import files_together, reserved
 from torch import nn
 
 from dendritree.errors import FormatError, check_one_of, import_extra
-from dendritree.folders import files_together, reserved
 from dendritree.models import create_model
 from dendritree.storage import save
+
 from .database import Database
 from .schema import describe, number, read_trials
 from .trial import CURVES, Trial

@@ -16,6 +16,7 @@ from torch import nn
 from dendritree.errors import OptionError
 from dendritree.models.sizing import parameters_of
 from dendritree.training import History
+
 from .runner import Observer, Workers, run_jobs
 from .store import RunStore
 from .trial import CURVES, Trial, Value, key_text

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dendritree.errors import OptionError, import_extra
+
 from .statistics import SIGNIFICANT
 
 DIGITS = 12

@@ -21,6 +21,7 @@ import torch
 
 from dendritree.errors import DendritreeError, OptionError, check_int, check_one_of, import_extra
 from dendritree.models import MLNBinaryClassifier
+
 from .provenance import usable_cores
 
 Job = TypeVar("Job")

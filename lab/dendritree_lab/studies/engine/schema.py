@@ -15,6 +15,7 @@ from typing import Any
 
 from dendritree.errors import DendritreeError, FormatError, OptionError, check_int
 from dendritree.storage.models import decode_argument, encode_argument
+
 from .trial import CURVES, Trial, key_text
 
 APPLICATION_ID = 0x64656E64  # "dend": distinguishes a run from other SQLite files

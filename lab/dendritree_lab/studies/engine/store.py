@@ -20,8 +20,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from filelock import FileLock
+
 from dendritree.errors import DendritreeError, FormatError, OptionError
-from dendritree.files import Lock, followed
+
 from .database import Database, create_database
 from .provenance import Environment, current_environment, differences
 from .schema import check_trial, describe, insert_trial, read_config, read_trials
@@ -48,7 +50,7 @@ class RunStore:
     True
     """
 
-    def __init__(self, folder: Path, database: Database, lock: Lock | None, environment: int) -> None:
+    def __init__(self, folder: Path, database: Database, lock: FileLock | None, environment: int) -> None:
         self.folder = folder
         """The run folder."""
         self._database = database
@@ -76,7 +78,8 @@ class RunStore:
         text, folder, environment = _canonical_json(config), Path(folder), current_environment()
         try:
             Path(folder).resolve().mkdir(parents=True, exist_ok=True)
-            lock = Lock(folder / LOCK_FILE)
+            lock = FileLock(folder / LOCK_FILE)
+            lock.acquire(blocking=False)
         except OSError as error:
             raise DendritreeError(f"a run folder must be writable: {folder} ({error.strerror})") from None
         path = folder / STORE_FILE

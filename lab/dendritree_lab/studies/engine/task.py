@@ -13,13 +13,14 @@ from typing import Any
 
 import torch
 
-from ...data import DATASETS, first_examples, load_dataset
-from ...data.split import DataSplit
-from ...data.inputs import Inputs
-from ...data.stored_split import read_split, write_split
-from ...data.scaling import CLIP
 from dendritree.errors import FormatError, OptionError, check_int, check_one_of
 from dendritree.wiring.images import check_image_shape
+
+from ...data import DATASETS, first_examples, load_dataset
+from ...data.inputs import Inputs
+from ...data.scaling import CLIP
+from ...data.split import DataSplit
+from ...data.stored_split import read_split, write_split
 
 __all__ = ["BATCH_SIZE", "CLIP", "FEWEST_EPOCHS", "MOST_EPOCHS", "Task", "digest", "epochs_for"]
 

@@ -1,12 +1,12 @@
 """`dendritree compare`: data sets x parameter budgets x model families under one fair rule."""
 
 from .advice import Answer, answers
-from .families import FAMILIES, FOR_IMAGES, OURS, Family
+from .comparison import compare
 from .comparison_plan import BUDGETS, ComparisonPlan
 from .comparison_report import comparison_report, print_comparison, write_comparison
 from .comparison_results import CellResult, Comparison, Efficiency, Gain, summarize
-from .comparison import compare
 from .comparison_trials import Cell
+from .families import FAMILIES, FOR_IMAGES, OURS, Family
 
 __all__ = [
     "BUDGETS",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dendritree.errors import FormatError
+
 from ..engine.phases import SEARCH, run_rounds
 from ..engine.runner import Observer, Workers, silent
 from ..engine.store import RunStore

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ...data.naming import is_table
 from dendritree.errors import FormatError, OptionError, check_int, check_one_of
 from dendritree.models.sizing import parse_count
+
+from ...data.naming import is_table
 from ..engine.configuration import Choice
 from ..engine.phases import SEARCH, TEST
 from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
 from ..engine.trial import Trial, seed_of
-from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS, small_budget
 from .comparison_trials import Cell, FairJob, choice_of, validation_score
+from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS, small_budget
 
 BUDGETS = {
     "mnist": "4k 9k 18k 36k",

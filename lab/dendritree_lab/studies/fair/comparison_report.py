@@ -10,20 +10,33 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dendritree.errors import FormatError
+from dendritree.plot.axes import show_size
+
 from ...report import Report, print_report, write_report
 from ...report.layout import Column, listed, show, show_seconds
-from dendritree.plot.axes import show_size
 from ..engine.machine_section import machine_section, run_info
 from ..engine.statistics import SIGNIFICANT
 from ..engine.store import RunStore
 from ..engine.task import Task
 from ..engine.trial import Trial
 from .advice import answers
-from .families import FAMILIES
+from .comparison import tasks_in, trials_in
 from .comparison_plan import ComparisonPlan, check_config
 from .comparison_results import Comparison, Gain, summarize
-from .comparison import tasks_in, trials_in
-from .comparison_tables import NOT_A_TREE_GAIN, NOTHING, Coverage, answers_section, cells_section, choices_section, coverage, coverage_section, efficiency_section, gains_section, overview_section
+from .comparison_tables import (
+    NOT_A_TREE_GAIN,
+    NOTHING,
+    Coverage,
+    answers_section,
+    cells_section,
+    choices_section,
+    coverage,
+    coverage_section,
+    efficiency_section,
+    gains_section,
+    overview_section,
+)
+from .families import FAMILIES
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,14 +17,27 @@ from numpy.typing import NDArray
 from dendritree.budget import count
 from dendritree.errors import FormatError
 from dendritree.models import create_model
+
 from ..engine.configuration import Choice
 from ..engine.phases import SEARCH, TEST
-from ..engine.statistics import BOOTSTRAP_SEED, CONFIDENCE, Difference, Luck, Spread, bootstrap_mean, corrected, expected_best, resampled_means, spread, welch
+from ..engine.statistics import (
+    BOOTSTRAP_SEED,
+    CONFIDENCE,
+    Difference,
+    Luck,
+    Spread,
+    bootstrap_mean,
+    corrected,
+    expected_best,
+    resampled_means,
+    spread,
+    welch,
+)
 from ..engine.task import Task
 from ..engine.trial import Trial
-from .families import FAMILIES
 from .comparison_plan import BUDGETS
 from .comparison_trials import Cell, choice_of, validation_score
+from .families import FAMILIES
 
 RESAMPLES = 2000
 

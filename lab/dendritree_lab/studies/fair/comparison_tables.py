@@ -14,11 +14,11 @@ from ..engine.phases import SEARCH, TEST
 from ..engine.task import Task
 from ..engine.trial import Trial
 from .advice import IN_WORDS, Answer
-from .score_charts import METRICS, example_charts, size_charts
-from .families import FAMILIES, OURS
 from .comparison_plan import ComparisonPlan
 from .comparison_results import PAIRS, Comparison, reading_order
 from .comparison_trials import Cell
+from .families import FAMILIES, OURS
+from .score_charts import METRICS, example_charts, size_charts
 
 FAMILY = Column("family", "family", value="cell.name")
 TASK = Column("task", value="cell.task.name")

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from dendritree.errors import FormatError, check_int, check_one_of
 from dendritree.training import evaluate
+
 from ..engine.configuration import Choice, train
 from ..engine.phases import SEARCH, TEST, PhaseJob
 from ..engine.runner import alone_on_one_thread

@@ -16,6 +16,7 @@ from dendritree.errors import OptionError
 from dendritree.models.neuron_families import neuron_family, neuron_names
 from dendritree.models.sizing import fill_budget
 from dendritree.wiring import Local, Random, Tied, Wiring
+
 from ..engine.configuration import Choice
 from ..engine.task import Task
 

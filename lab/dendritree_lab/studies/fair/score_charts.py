@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from ...report.chart import Chart, Line, Panel
 from ...report.layout import anchor
 from ..engine.task import Task
-from .families import FAMILIES
 from .comparison_results import CellResult, Comparison
+from .families import FAMILIES
 
 METRICS = {"accuracy": "test accuracy", "rmse": "test RMSE"}
 TRAINING_EXAMPLES = {

@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from dendritree.layers import DendriticConv2d
+
 from .blocks import Shuffle
 from .place import GROUPS, Place
 

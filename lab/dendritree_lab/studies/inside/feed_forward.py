@@ -11,6 +11,7 @@ from torch import nn
 
 from dendritree.layers import DendriticConv1d, DendriticConv2d, DendriticLayer
 from dendritree.wiring import Local, Tied
+
 from .blocks import BlockLinear, Gated, Largest, Nearby, Shift, Shuffle
 from .place import GROUPS, Place
 

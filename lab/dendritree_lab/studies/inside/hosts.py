@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dendritree.training.examples import Examples
-from ...data.split import DataSplit
-from ...data import load_dataset
 from dendritree.errors import OptionError
 from dendritree.layers import DendriticConv2d
+from dendritree.training.examples import Examples
+
+from ...data import load_dataset
+from ...data.split import DataSplit
 from ..engine.task import Task
 from .place import Place
 

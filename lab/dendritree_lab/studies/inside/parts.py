@@ -15,6 +15,7 @@ from torch import nn
 
 from dendritree.errors import OptionError
 from dendritree.models.sizing import parameters_of, widest
+
 from . import convolutions as images
 from . import feed_forward as rows
 from .place import Place

@@ -16,6 +16,7 @@ from torch import nn
 
 from dendritree.errors import FormatError, check_int, check_one_of
 from dendritree.training import FitConfig, evaluate
+
 from ..engine.configuration import ONE_CYCLE, fit_through
 from ..engine.phases import SEARCH, TEST, PhaseJob, run_rounds
 from ..engine.runner import Observer, Workers, alone_on_one_thread, silent

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dendritree.errors import FormatError
+
 from ...report import Report, write_report
 from ...report.chart import Chart, Line, Panel
 from ...report.files import ReportFiles
 from ...report.layout import Column, Section, anchor, listed
-from ..engine.phases import TEST
 from ..engine.machine_section import machine_section, run_info
+from ..engine.phases import TEST
 from ..engine.statistics import Difference, Spread, bootstrap_mean, corrected, spread, welch
 from ..engine.store import RunStore
 from ..engine.trial import Trial

@@ -10,9 +10,9 @@ from ...report.layout import Column, Section
 from ..engine.statistics import Spread
 from .agreement import DrawnRow, paper_difference
 from .analysis import PaperRow, RowSummary
-from .records import Row
 from .matched import PAPER
 from .paper_sections import DROPOUT, MODEL, TASK
+from .records import Row
 
 KINDS = {
     (True, False): ("trees", "tree"),

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from dendritree.training.examples import Examples
-from ...data.split import DataSplit
+
 from ...data import Images, load_dataset, normalize, read_images, upsample
+from ...data.split import DataSplit
 from ..engine.trial import seed_of
 from .protocol import Protocol
 

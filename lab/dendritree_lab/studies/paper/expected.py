@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dendritree.errors import FormatError
+
 from ..engine.statistics import Spread
 from .records import Row
 

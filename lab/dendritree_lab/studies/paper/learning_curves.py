@@ -9,8 +9,8 @@ import numpy as np
 
 from ...report.chart import Chart, Line, Panel
 from .analysis import by_row
-from .records import Row, TrialRecord
 from .matched import Match, family
+from .records import Row, TrialRecord
 
 QUANTITIES = (("accuracy", "train_acc", "val_acc"), ("loss", "train_loss", "val_loss"))
 

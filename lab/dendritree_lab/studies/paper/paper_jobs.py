@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from .paper_trials import Job
 from .protocol import LR_SEARCH, Protocol
 from .records import Row, TrialRecord, stored_key
 from .spec import TableSpec
-from .paper_trials import Job
 
 StoredKey = tuple[str, str]
 """Study and key of a trial, as `RunStore.present` returns them."""

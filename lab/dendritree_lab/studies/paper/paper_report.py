@@ -10,18 +10,29 @@ from ...report import Report, ReportFiles, write_report
 from ..engine.machine_section import machine_section, run_info
 from ..engine.store import RunStore
 from .agreement import PAPER_TRIALS, among_draws
+from .agreement_section import draws_section, paper_section
 from .analysis import Comparison, against_paper, compare, summarize
 from .claims import Matches, claims
+from .errata import errata_section
 from .expected import ExpectedRow, read_expected
+from .learning_curves import learning_curves
+from .matched import PAPER, Match, matched_rows, reading_order, shown_rows
+from .paper_sections import (
+    Planned,
+    ReferenceSeconds,
+    claims_section,
+    comparisons_section,
+    curves_section,
+    dropout_section,
+    missing_section,
+    parameters_section,
+    results_section,
+    timing_section,
+)
 from .protocol import PROTOCOLS
 from .records import TrialRecord
 from .reproduction import RunPlan, planned_trials, records_of, reference_seconds_of
 from .spec import matches, paper_folder, read_specs
-from .agreement_section import draws_section, paper_section
-from .learning_curves import learning_curves
-from .errata import errata_section
-from .matched import PAPER, Match, matched_rows, reading_order, shown_rows
-from .paper_sections import Planned, ReferenceSeconds, claims_section, comparisons_section, curves_section, dropout_section, missing_section, parameters_section, results_section, timing_section
 from .summary import Findings, facts, sentences
 
 TITLE = "Dendritic-tree neurons against perceptrons: the paper and our run"

@@ -11,8 +11,8 @@ from ...report.chart import Chart, Line, Panel
 from ...report.layout import Column, Section
 from .analysis import Comparison, Model, RowSummary
 from .claims import Verdict
-from .records import Row, TrialRecord
 from .matched import PAPER, family, reading_order
+from .records import Row, TrialRecord
 
 Planned = Mapping[tuple[str, Row], int]
 """How many trials are planned for each row of a protocol."""

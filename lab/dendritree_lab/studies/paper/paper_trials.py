@@ -12,13 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dendritree.training.examples import Examples
-from ...data.split import DataSplit
 from dendritree.errors import import_extra
 from dendritree.models import create_model
 from dendritree.models.output import make_output
 from dendritree.models.sizing import parameters_of
 from dendritree.training import LOSSES, FitConfig, evaluate
+from dendritree.training.examples import Examples
+
+from ...data.split import DataSplit
 from ..engine.configuration import fit_through
 from ..engine.runner import alone_on_one_thread
 from ..engine.trial import CURVES, seed_of

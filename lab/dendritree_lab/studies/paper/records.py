@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ...data import DATASETS
 from dendritree.errors import OptionError, check_int, check_one_of
 from dendritree.layers.base import check_number
+
+from ...data import DATASETS
 from ..engine.trial import Trial, Value, best_epoch, key_text
 
 STUDY = "paper"

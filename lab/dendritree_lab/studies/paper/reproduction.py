@@ -8,15 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-from ...data import read_images
 from dendritree.errors import OptionError, check_int, check_one_of
+
+from ...data import read_images
 from ..engine.runner import Observer, Workers, run_jobs, silent
 from ..engine.store import RunStore
 from .paper_jobs import StoredKey, missing_jobs, run_config, wanted_trials
+from .paper_trials import Job, reference_seconds, run_job
 from .protocol import LR_SEARCH, PROTOCOLS, TRIALS_OF_A_DRAW, Protocol
 from .records import Row, TrialRecord, stored_key
 from .spec import TableSpec, read_specs, select
-from .paper_trials import Job, reference_seconds, run_job
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from dendritree.errors import FormatError, OptionError, check_int, check_one_of, check_probability
 from dendritree.models.registry import list_models
+
 from .records import Row
 
 TASKS = ("binary", "multiclass", "cnn")
@@ -144,13 +145,12 @@ def read_spec(path: str | Path) -> TableSpec:
 
 
 def paper_folder() -> Path:
-    """Where the paper's specs and numbers are: in the package when installed, next to it in a clone.
+    """Where the paper's specs and numbers are.
 
-    >>> sorted(path.name for path in paper_folder().iterdir() if path.is_dir())
-    ['expected', 'specs']
+    >>> (paper_folder() / "specs").is_dir(), (paper_folder() / "expected").is_dir()
+    (True, True)
     """
-    inside = Path(__file__).parent / "published"
-    return inside if inside.is_dir() else Path(__file__).parents[3] / "paper"
+    return Path(__file__).parent
 
 
 def read_specs(folder: Path | None = None) -> list[TableSpec]:

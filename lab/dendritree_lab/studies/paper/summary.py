@@ -12,8 +12,8 @@ from ..engine.statistics import SIGNIFICANT, show_p
 from .agreement import DrawnRow, Gap, gaps, paper_difference, signs
 from .analysis import Comparison, PaperRow
 from .claims import Verdict
-from .records import TrialRecord
 from .paper_sections import Planned, ReferenceSeconds, speed_up
+from .records import TrialRecord
 
 DIFFERENCE = Column("difference", "difference", "difference")
 

@@ -1,8 +1,8 @@
 """`dendritree fit`: a model of a user's own table, and whether dendrites help there."""
 
-from .recommendation import best_family, verdict
 from .contributions import column_effects, column_importances, explain_rows
 from .controls import FamilyScores, compare_families
+from .recommendation import best_family, verdict
 from .table_fit import TableFit, fit_table
 from .table_sections import table_report
 

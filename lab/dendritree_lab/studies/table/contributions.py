@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.tables.columns import TableColumn, as_days, as_numbers, as_text
 from dendritree.errors import import_extra
 from dendritree.explanation import explain
-from .table_model import TableModel, UnknownCellsWarning
+
+from ...data.tables.columns import TableColumn, as_days, as_numbers, as_text
 from ..engine.statistics import CONFIDENCE
+from .table_model import TableModel, UnknownCellsWarning
 
 Array = NDArray[np.float64]
 MOST_ROWS = 1000

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.tables.encoding import TableEncoding
-from ...data.tables.target import Target, score
 from dendritree.errors import FormatError, OptionError, check_int, import_extra
 from dendritree.sklearn.networks import FAMILIES, auto_batch_size, auto_epochs
+
+from ...data.tables.encoding import TableEncoding
+from ...data.tables.target import Target, score
 from ..engine.boosting import nodes_of
 from ..engine.runner import Observer, silent
 from ..engine.statistics import Difference, paired_difference

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dendritree.explanation import explain
-from .table_model import UnknownCellsWarning
+
 from .controls import Predicted
 from .table_fit import TableFit
+from .table_model import UnknownCellsWarning
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from ...report.layout import Column, Group, Section
 from .contributions import MOST_ROWS, Effect, EffectPoint, bins, column_effects, column_importances, explain_rows
 from .controls import IN_WORDS, LABELS
 from .explained_rows import ExampleRow, example_rows
-from .table_fit import TableFit
 from .quality import class_scores, confusion, number_scores, residual_quantiles
+from .table_fit import TableFit
 
 STRONGEST = 6
 """Number of columns whose effects are shown."""

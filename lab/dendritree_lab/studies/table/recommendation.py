@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dendritree.errors import check_one_of
+
 from ..engine.statistics import Difference, paired_mean
 from .controls import BOOSTING, IN_WORDS, FamilyScores, gain_over
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dendritree.errors import FormatError, import_extra
-from dendritree.files import NoLocksError
+
 from ..engine.store import RunStore
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dendritree.errors import import_extra
+
 from ...data.tables.columns import TableColumn, as_days, as_numbers, as_text
 from ...data.tables.encoding import TableEncoding
-from dendritree.errors import import_extra
 from ..engine.boosting import one_thread
 
 MOST_CATEGORIES = 255

@@ -11,17 +11,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...data.tables.encoding import TableEncoding
-from ...data.tables.reading import check_table
-from ...data.tables.target import read_target
 from dendritree.errors import OptionError, check_int, check_one_of, import_extra
 from dendritree.models.sizing import parse_count
 from dendritree.sklearn.networks import auto_budget, make_network
-from .table_model import TableModel
+
+from ...data.tables.encoding import TableEncoding
+from ...data.tables.reading import check_table
+from ...data.tables.target import read_target
 from ..engine.runner import Observer, silent
-from .recommendation import KEEPS, kept_family
 from .controls import TRAINED, FamilyScores, Predicted, compare_families, make_estimator
+from .recommendation import KEEPS, kept_family
 from .stored_trials import kept_trials
+from .table_model import TableModel
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dendritree.errors import FormatError, OptionError, check_one_of
+from dendritree.storage import folders
+
 from ...data.tables.columns import as_numbers, as_text
 from ...data.tables.encoding import TableEncoding
 from ...data.tables.reading import check_table
 from ...data.tables.target import TASKS, score
-from dendritree.errors import FormatError, OptionError, check_one_of
-from dendritree.storage import folders
 from .table_module import TableModule
 
 

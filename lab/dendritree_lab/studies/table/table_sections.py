@@ -11,9 +11,9 @@ from ...data.tables.columns import TableColumn
 from ...data.tables.reading import first_few
 from ...report.chart import Chart, Line, Panel
 from ...report.layout import Column, Group, Report, Section, show
-from .recommendation import by_family, reason, verdict
 from .controls import BOOSTING, LABELS, FamilyScores
 from .findings import findings, unit_digits
+from .recommendation import by_family, reason, verdict
 from .table_fit import TableFit
 
 CATEGORIES_SHOWN = 8

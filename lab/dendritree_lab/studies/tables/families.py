@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dendritree.errors import import_extra
+
 from ..engine.boosting import nodes_of
 from .tables import CLASSIFICATION
 

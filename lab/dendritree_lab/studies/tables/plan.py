@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dendritree.errors import FormatError, OptionError, check_int, check_one_of, import_extra
+
 from ..engine.boosting import one_thread
 from ..engine.runner import alone_on_one_thread
 from ..engine.trial import CURVES, Trial, Value, key_text

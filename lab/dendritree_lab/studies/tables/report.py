@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dendritree.errors import FormatError, check_int, check_one_of
+
 from ...report import Report, print_report, write_report
 from ...report.files import ReportFiles
 from ...report.layout import Column, Section

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 
 from dendritree.errors import MissingDataError, OptionError
+
 from ..engine.runner import Observer, Workers, run_jobs, silent
 from ..engine.store import RunStore
 from ..engine.trial import Trial

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ...data.catalog import FILE_SETS
-from ...data.tables.keel import read_keel
-from ...data.obtain import obtain
-from ...data.tables.published import adult_frame, california_frame
 from dendritree.errors import FormatError, MissingDataError, import_extra
+
+from ...data.catalog import FILE_SETS
+from ...data.obtain import obtain
+from ...data.tables.keel import read_keel
+from ...data.tables.published import adult_frame, california_frame
 from . import made_up
 
 CLASSIFICATION, REGRESSION = "classification", "regression"

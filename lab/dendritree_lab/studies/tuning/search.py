@@ -15,14 +15,14 @@ from typing import Any
 
 import torch
 
-from ...data.split import DataSplit
-from ...data.inputs import Inputs
 from dendritree.errors import DendritreeError, FormatError, OptionError, check_int, import_extra
-from dendritree.files import followed, present
 from dendritree.models.sizing import parameters_of, parse_count
 from dendritree.storage import save
 from dendritree.training import Callback, Run, evaluate
 from dendritree.wiring.images import check_image_shape
+
+from ...data.inputs import Inputs
+from ...data.split import DataSplit
 from ..engine.configuration import train
 from ..engine.runner import Observer, silent
 from ..engine.task import Task, digest, epochs_for
@@ -152,7 +152,9 @@ def tune(
     return found
 
 
-def _examples(data: Any, image_shape: Sequence[int] | None, target: Any, data_dir: str | None) -> tuple[DataSplit, Inputs]:
+def _examples(
+    data: Any, image_shape: Sequence[int] | None, target: Any, data_dir: str | None
+) -> tuple[DataSplit, Inputs]:
     """The examples for the search, and the description of them that is saved."""
     if isinstance(data, DataSplit):
         split, scaling, origin = data, None, Inputs()

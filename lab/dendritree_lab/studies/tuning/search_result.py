@@ -11,6 +11,7 @@ from torch import nn
 
 from dendritree.models.registry import model_origin
 from dendritree.models.sizing import parameters_of
+
 from ..engine.configuration import Choice
 from ..engine.task import Task
 from .space import PARAMETERS

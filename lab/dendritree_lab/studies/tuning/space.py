@@ -10,6 +10,7 @@ from typing import Any
 from dendritree.models.presets import activation_for, tied_preset
 from dendritree.models.sizing import fill_budget
 from dendritree.wiring import Local, Random, Strided, Tied, Wiring
+
 from ..engine.configuration import Choice
 
 NETWORK = "dendritic-network"

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dendritree.errors import DendritreeError, FormatError, OptionError, import_extra
+
 from .search_result import TrialResult
 from .space import OF_COPIES, OF_IMAGES, PARAMETERS
 

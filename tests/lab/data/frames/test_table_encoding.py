@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from table_cases import houses
 
+from dendritree.errors import FormatError, OptionError
 from dendritree_lab.data.tables import TableEncoding
 from dendritree_lab.data.tables.columns import MOST_CATEGORIES, TableColumn, learn_column
-from dendritree.errors import FormatError, OptionError
 
 
 def column(values, name="c"):

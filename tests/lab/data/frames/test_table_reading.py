@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from table_cases import houses
 
+from dendritree.errors import DendritreeError, OptionError
 from dendritree_lab.data.tables import read_table
 from dendritree_lab.data.tables.reading import check_column
-from dendritree.errors import DendritreeError, OptionError
 
 PACKED = gzip.compress(houses().to_csv(index=False).encode(), mtime=0)
 

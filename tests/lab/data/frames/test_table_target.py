@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dendritree_lab.data.tables.target import read_target
 from dendritree.errors import OptionError
+from dendritree_lab.data.tables.target import read_target
 
 
 def frame(values):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from dendritree.training import evaluate
 from dendritree_lab.studies.engine.configuration import Choice, train
 from dendritree_lab.studies.engine.task import Task
-from dendritree.training import evaluate
 
 
 def houses():

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dendritree_lab.studies.engine.statistics import Luck, Spread, bootstrap_mean, expected_best, hedges_g, holm, spread, welch
+from dendritree_lab.studies.engine.statistics import (
+    Luck,
+    Spread,
+    bootstrap_mean,
+    expected_best,
+    hedges_g,
+    holm,
+    spread,
+    welch,
+)
 
 # Sleep gained with two drugs, ten people each: Student's own example of 1908.
 DRUG_1 = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]

@@ -13,9 +13,9 @@ from made_trials import kept_trial
 from torch import nn
 
 from dendritree.errors import OptionError
+from dendritree.wiring import Shared
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.engine.trial import CURVES, key_text
-from dendritree.wiring import Shared
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree_lab.data import load_dataset
 from dendritree.errors import OptionError, ShapeError
 from dendritree.models.sizing import parse_count
+from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task, epochs_for
 from dendritree_lab.studies.fair.comparison_plan import BUDGETS
 

@@ -10,8 +10,8 @@ from comparison_cases import around, made_up_cell, made_up_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree_lab.data import load_dataset
 from dendritree.errors import OptionError
+from dendritree_lab.data import load_dataset
 from dendritree_lab.report.chart import Chart, Line, Panel
 from dendritree_lab.report.chart_images import draw, draw_png
 from dendritree_lab.report.looks import FAMILIES as LOOKS

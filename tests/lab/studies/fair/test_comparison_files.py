@@ -11,8 +11,8 @@ from comparison_cases import CONFIG, made_up_run
 from effort import thorough
 from markdown_it import MarkdownIt
 
-from dendritree_lab.cli import main
 from dendritree.errors import FormatError
+from dendritree_lab.cli import main
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.fair import summarize, write_comparison
 

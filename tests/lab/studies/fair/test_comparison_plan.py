@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from dendritree.errors import MissingDataError, OptionError
 from dendritree_lab.studies.engine.configuration import Choice
 from dendritree_lab.studies.engine.task import Task
-from dendritree_lab.studies.fair.families import OURS
 from dendritree_lab.studies.fair.comparison_plan import BUDGETS, ComparisonPlan, draw_choice
 from dendritree_lab.studies.fair.comparison_trials import SEARCH, TEST, Cell
+from dendritree_lab.studies.fair.families import OURS
 
 DIGITS = Task.parse("digits:128")
 

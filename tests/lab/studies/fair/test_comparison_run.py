@@ -10,19 +10,20 @@ import torch
 from compare_cases import parameters_by_hand, small_plan, trials_in
 
 from dendritree import FitConfig, create_model, fit
-from dendritree.training.examples import Examples
-from dendritree_lab.data import load_dataset
 from dendritree.errors import DendritreeError, FormatError, OptionError
+from dendritree.training.examples import Examples
+from dendritree.training.rewiring import Rewiring
+from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.engine import phases
 from dendritree_lab.studies.engine import task as tasks
 from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.store import STORE_FILE, RunStore
 from dendritree_lab.studies.engine.task import BATCH_SIZE, Task, epochs_for
-from dendritree_lab.studies.fair import comparison_plan as plan, comparison_trials as trials
-from dendritree_lab.studies.fair.families import FAMILIES, OURS
+from dendritree_lab.studies.fair import comparison_plan as plan
+from dendritree_lab.studies.fair import comparison_trials as trials
 from dendritree_lab.studies.fair.comparison import compare
 from dendritree_lab.studies.fair.comparison_trials import choice_of
-from dendritree.training.rewiring import Rewiring
+from dendritree_lab.studies.fair.families import FAMILIES, OURS
 
 TRIALS = 4 * (3 + 2)
 """Trials of the small plan: four cells, a search of three and two evaluated models each."""

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from dendritree import DendriticLayer, create_model
 from dendritree.errors import OptionError
 from dendritree.models.sizing import fill_budget
+from dendritree.tree.forest import Forest
+from dendritree.wiring import Local, Random
 from dendritree_lab.studies.engine.configuration import Choice
 from dendritree_lab.studies.engine.task import Task
 from dendritree_lab.studies.fair import ComparisonPlan
-from dendritree_lab.studies.fair.families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS
 from dendritree_lab.studies.fair.comparison_plan import BUDGETS, draw_choice
 from dendritree_lab.studies.fair.comparison_trials import Cell, FairJob, choice_of
-from dendritree.tree.forest import Forest
-from dendritree.wiring import Local, Random
+from dendritree_lab.studies.fair.families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS
 
 SIZED = ("tree", "sparse", "dense")
 

@@ -10,14 +10,14 @@ from comparison_cases import around, made_up_cell
 from own_data import blobs, write_houses, write_pets
 
 import dendritree
-from dendritree_lab.data import load_dataset
 from dendritree.errors import FormatError, OptionError
 from dendritree.models.sizing import parameters_of
+from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.task import Task
 from dendritree_lab.studies.fair import ComparisonPlan, answers, compare, summarize, write_comparison
-from dendritree_lab.studies.fair.comparison_plan import default_budgets
 from dendritree_lab.studies.fair.comparison import DATA_FOLDER
+from dendritree_lab.studies.fair.comparison_plan import default_budgets
 
 TINY = {"budgets": [300], "trials": 1, "seeds": 2, "test_steps": 2}
 

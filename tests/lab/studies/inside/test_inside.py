@@ -6,16 +6,24 @@ import pytest
 import torch
 from effort import thorough
 
-from dendritree_lab.cli import main
-from dendritree.training.examples import Examples
 from dendritree.errors import OptionError
 from dendritree.models.sizing import parameters_of
+from dendritree.training.examples import Examples
+from dendritree_lab.cli import main
 from dendritree_lab.report.looks import FAMILIES
 from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.statistics import Difference
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.engine.task import Task
-from dendritree_lab.studies.inside import HOSTS, InsidePlan, Part, compare_inside, make_part, summarize_inside, write_inside
+from dendritree_lab.studies.inside import (
+    HOSTS,
+    InsidePlan,
+    Part,
+    compare_inside,
+    make_part,
+    summarize_inside,
+    write_inside,
+)
 from dendritree_lab.studies.inside.hosts import TEXT, _sequences
 from dendritree_lab.studies.inside.parts import KINDS
 from dendritree_lab.studies.inside.plan import Cell, InsideJob, cell_of, read_inside_trial, run_inside_job

@@ -11,9 +11,9 @@ from warm import run
 from dendritree.errors import OptionError
 from dendritree_lab.studies.engine.trial import seed_of
 from dendritree_lab.studies.paper.paper_jobs import wanted_trials
+from dendritree_lab.studies.paper.paper_trials import _trial_seed
 from dendritree_lab.studies.paper.protocol import FULL, LR_SEARCH, PAPER, PROTOCOLS, Protocol
 from dendritree_lab.studies.paper.spec import read_specs
-from dendritree_lab.studies.paper.paper_trials import _trial_seed
 
 
 def test_paper_is_what_the_authors_data_shows():

@@ -8,10 +8,10 @@ from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 
 from dendritree_lab.studies.engine.statistics import Spread
 from dendritree_lab.studies.engine.store import RunStore
-from dendritree_lab.studies.paper.expected import ExpectedRow, read_expected
-from dendritree_lab.studies.paper.records import Row
 from dendritree_lab.studies.paper.agreement_section import VARIES
+from dendritree_lab.studies.paper.expected import ExpectedRow, read_expected
 from dendritree_lab.studies.paper.paper_report import build_report, report_of_run
+from dendritree_lab.studies.paper.records import Row
 
 TREE = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0)
 TREE_DROPPED = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.4)

@@ -11,10 +11,16 @@ from dendritree.errors import FormatError, OptionError
 from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.paper import reproduction as module
+from dendritree_lab.studies.paper.paper_trials import run_job
 from dendritree_lab.studies.paper.protocol import FULL, PROTOCOLS
 from dendritree_lab.studies.paper.records import Row
-from dendritree_lab.studies.paper.reproduction import RunPlan, planned_trials, records_of, reference_seconds_of, reproduce
-from dendritree_lab.studies.paper.paper_trials import run_job
+from dendritree_lab.studies.paper.reproduction import (
+    RunPlan,
+    planned_trials,
+    records_of,
+    reference_seconds_of,
+    reproduce,
+)
 
 PAPER = dataclasses.replace(PROTOCOLS["paper"], epochs=thorough(20, 100))
 RATES = thorough([0.0, 0.3], [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6])

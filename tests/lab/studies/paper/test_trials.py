@@ -14,10 +14,10 @@ from dendritree.models import create_model
 from dendritree_lab.studies.engine.trial import CURVES
 from dendritree_lab.studies.paper.draws import draw_trials
 from dendritree_lab.studies.paper.paper_jobs import wanted_trials
+from dendritree_lab.studies.paper.paper_trials import Job, model_config, reference_seconds, run_job
 from dendritree_lab.studies.paper.protocol import PAPER
 from dendritree_lab.studies.paper.records import Row
 from dendritree_lab.studies.paper.spec import read_specs
-from dendritree_lab.studies.paper.paper_trials import Job, model_config, reference_seconds, run_job
 
 FLOOR = math.log(math.e + 9) - 1  # cross-entropy of a softmax that is certain and right: 1.461
 SHORT = dataclasses.replace(PAPER, epochs=3)

@@ -9,11 +9,11 @@ from scipy import stats
 from sklearn import model_selection
 from table_cases import houses
 
-from dendritree_lab.data.tables.target import read_target, score
 from dendritree.errors import OptionError
+from dendritree_lab.data.tables.target import read_target, score
 from dendritree_lab.studies.engine.statistics import Difference, paired_difference
-from dendritree_lab.studies.table.recommendation import best_family, is_ahead, kept_family, reason, verdict
 from dendritree_lab.studies.table.controls import TRAINED, FamilyScores, compare_families
+from dendritree_lab.studies.table.recommendation import best_family, is_ahead, kept_family, reason, verdict
 
 
 def test_the_interval_is_that_of_nadeau_and_bengio():

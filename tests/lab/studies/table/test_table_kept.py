@@ -6,8 +6,8 @@ from table_cases import houses
 
 from dendritree.errors import FormatError, OptionError
 from dendritree_lab.studies.engine.trial import CURVES, Trial
-from dendritree_lab.studies.table.table_fit import fit_table
 from dendritree_lab.studies.table.stored_trials import kept_trials, table_digest
+from dendritree_lab.studies.table.table_fit import fit_table
 
 
 def test_a_table_is_known_by_its_cells_columns_and_types():

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from dendritree.errors import FormatError
 from dendritree_lab.data.catalog import FILE_SETS
 from dendritree_lab.data.tables.keel import read_keel
-from dendritree.errors import FormatError
 from dendritree_lab.studies.tables import TABLES, half_of, made_up
 from dendritree_lab.studies.tables.families import FAMILIES, make_model
 from dendritree_lab.studies.tables.tables import KEEL

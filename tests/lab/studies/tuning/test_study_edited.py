@@ -7,8 +7,8 @@ import sqlite3
 import pytest
 from tune_cases import made_up
 
-from dendritree_lab.data import load_dataset
 from dendritree.errors import DendritreeError
+from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.tuning import search, tune
 
 pytest.importorskip("optuna")

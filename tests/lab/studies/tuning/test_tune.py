@@ -12,20 +12,20 @@ import sqlite3
 
 import pytest
 import torch
+from dendritree.interrupts import interrupts_held
 from effort import thorough
 from tune_cases import made_up, tried
 
 import dendritree
-from dendritree.training.examples import Examples, Split
 from dendritree.errors import DendritreeError, OptionError
 from dendritree.files import present
-from dendritree.interrupts import interrupts_held
+from dendritree.training import evaluate
+from dendritree.training.examples import Examples, Split
 from dendritree_lab.studies.engine import configuration as choice
 from dendritree_lab.studies.engine.task import Task
 from dendritree_lab.studies.tuning import search, tune
 from dendritree_lab.studies.tuning.space import Space
 from dendritree_lab.studies.tuning.study import quiet
-from dendritree.training import evaluate
 
 optuna = pytest.importorskip("optuna")
 TRIALS = thorough(5, 7)
