@@ -1,7 +1,8 @@
-"""Build the sdist and from it the wheel, install it in a fresh environment, and use it from outside the source tree.
+"""Build both wheels, install them in fresh environments, and use them from outside the source tree.
 
-The environment shares our packages: copying torch and compiling it takes a minute. With `--alone` it sees only what pip
-installs for the wheel, and then for the sdist; after that each extra is installed alone.
+The library is first installed alone: with torch, numpy and safetensors and nothing else, a layer trains, saves and loads.
+The environments see the packages of ours that they are meant to have; copying torch would take a minute. With `--alone`
+pip installs everything anew.
 """
 
 from __future__ import annotations
@@ -13,18 +14,28 @@ import tempfile
 import venv
 from pathlib import Path
 
-from check_extras import check_extras
-
 ROOT = Path(__file__).parent.parent
-PROBE = """
-import dendritree, pathlib, torch
-assert pathlib.Path(dendritree.__file__).is_relative_to({environment!r}), dendritree.__file__
+OPTIONAL = ["numba", "llvmlite", "sklearn", "scipy", "matplotlib", "onnx", "onnxruntime", "pandas", "rich", "optuna"]
+LIBRARY = """
+import sys
+sys.modules.update(dict.fromkeys({optional!r}))  # None: not to be imported
+import pathlib, tempfile, dendritree, torch
 package = pathlib.Path(dendritree.__file__).parent
-for name in ("py.typed", "report/page.html", "report/page.css", "report/page.js", "view/static/app.js"):
-    assert (package / name).is_file(), name
-layer = dendritree.DendriticLayer(1024, 1, branching=32)
-layer(torch.randn(2, 1024)).sum().backward()
-assert sum(p.numel() for p in layer.parameters()) == 1089
+assert package.is_relative_to({environment!r}), package
+assert (package / "py.typed").is_file() and (package / "__init__.pyi").is_file()
+layer = dendritree.DendriticLayer(64, 3, branching=8)
+data = torch.randn(60, 64), torch.arange(60) % 3
+dendritree.fit(layer, data, dendritree.FitConfig(epochs=1))
+folder = pathlib.Path(tempfile.mkdtemp()) / "layer"
+dendritree.save(layer, folder)
+assert torch.equal(dendritree.load(folder)(data[0]), layer.eval()(data[0]))
+"""
+LAB = """
+import pathlib, dendritree_lab
+package = pathlib.Path(dendritree_lab.__file__).parent
+assert package.is_relative_to({environment!r}), package
+for name in ("report/page.html", "view/static/app.js", "studies/paper/specs", "studies/paper/expected"):
+    assert (package / name).exists(), name
 """
 
 
@@ -35,26 +46,23 @@ def run(*command: str | Path, cwd: Path) -> None:
 def main(*, alone: bool) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        # --no-isolation: the build tools come from the constraints, like everything else
-        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", ROOT, cwd=folder)
+        for project in (ROOT, ROOT / "lab"):  # --no-isolation: the build tools come from the constraints
+            run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", project, cwd=folder)
         environment = folder / "fresh"
         venv.create(environment)  # without pip: our own installs into it
         python = environment / "bin" / "python"
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--python", python)
-        needed = ["-c", ROOT / "constraints.txt"] if alone else ["--no-deps"]
-        if not alone:  # not an editable dendritree: that is a separate .pth file, which is not read there
+        options = ["-c", ROOT / "constraints.txt"] if alone else ["--no-deps"]
+        if not alone:  # an editable dendritree is a separate .pth file, which is not read there
             (site,) = environment.glob("lib/python*/site-packages")
             (site / "ours.pth").write_text(sysconfig.get_path("purelib"))
-        for kind in ("*.whl", "*.tar.gz") if alone else ("*.whl",):
-            (archive,) = (folder / "dist").glob(kind)
-            run(*pip, "install", "--no-compile", *needed, archive, cwd=folder)
-            run(python, "-c", PROBE.format(environment=str(environment)), cwd=folder)
-            run(environment / "bin" / "dendritree", "--version", cwd=folder)
-            run(*pip, "uninstall", "-y", "dendritree", cwd=folder)
-            print(f"ok: {archive.name} installs and works", flush=True)  # noqa: T201
-        if alone:
-            (wheel,), (core,) = (folder / "dist").glob("*.whl"), environment.glob("lib/python*/site-packages")
-            check_extras(wheel, core, folder)
+        (library,), (lab,) = (folder / "dist").glob("dendritree-*.whl"), (folder / "dist").glob("dendritree_lab-*.whl")
+        run(*pip, "install", "--no-compile", *options, library, cwd=folder)
+        run(python, "-c", LIBRARY.format(environment=str(environment), optional=OPTIONAL), cwd=folder)
+        run(*pip, "install", "--no-compile", *options, library, lab, cwd=folder)
+        run(python, "-c", LAB.format(environment=str(environment)), cwd=folder)
+        run(environment / "bin" / "dendritree", "params", "1024", "10", "--branching", "32", cwd=folder)
+        print(f"ok: {library.name} and {lab.name} install and work", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

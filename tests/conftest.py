@@ -7,7 +7,6 @@ import shutil
 
 import pytest
 import torch
-from effort import covering
 from exporter import keep_registry
 from hypothesis import HealthCheck, settings
 
@@ -52,20 +51,10 @@ def pytest_collect_file():
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
-    sweeps = {}
     for item in items:
         for marker, reason in ABSENT.items():
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
-        if hasattr(item, "callspec") and not item.get_closest_marker("slow"):
-            sweeps.setdefault((item.parent, item.originalname), []).append(item)
-    for sweep in sweeps.values():
-        mark = sweep[0].get_closest_marker("covering")
-        rows = [dict(enumerate(item.callspec._idlist)) for item in sweep]  # one id per parametrize, not per name
-        kept = covering(rows, mark.args[0] if mark else 2)
-        for place, item in enumerate(sweep):
-            if place not in kept:
-                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -1,93 +1,68 @@
-"""Random cases until the time is over: `make fuzz MINUTES=10`. docs/reliability.md says what the kinds are.
+"""Random cases until the time is over: `make fuzz MINUTES=10`.
 
-Every failure is printed with a seed; `--only KIND --seed S` runs exactly that case again.
+A kind of cases is a module with a function `run(seed, folder)`, which raises if anything is wrong and otherwise returns a
+word for how the case ended. A failure is printed with its seed, and `--only KIND --seed S` runs that case again. A crash
+or a hang ends the fuzzer; its last lines name the case and show where it was.
 """
 
 import argparse
-import contextlib
+import faulthandler
+import importlib
 import random
-import signal
 import sys
+import tempfile
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
-from fuzz_cases import KINDS, Child
-
-LINE_SECONDS = 30
-"""How often there is a line on the progress where standard error is not a terminal."""
-
-
-class Tally:
-    """What has been run so far: counts, seconds and failures of each kind."""
-
-    def __init__(self, kinds):
-        self.counts = {kind: Counter() for kind in kinds}
-        self.seconds = dict.fromkeys(kinds, 0.0)
-        self.failures = []
-        self.told = time.monotonic()
-
-    def add(self, kind, seed, ended):
-        self.seconds[kind] += ended.seconds
-        self.counts[kind]["FAILED" if ended.problem else ended.outcome] += 1
-        if ended.problem:
-            self.failures.append((kind, seed))
-            print(f"\n{'-' * 80}\nFAILED  {replay(kind, seed)}\n{ended.problem}\n{'-' * 80}", flush=True)
-
-    def most_due(self):
-        """The kind that has had the least of its share of the time."""
-        return min(self.seconds, key=lambda kind: self.seconds[kind] / KINDS[kind].share)
-
-    def tell(self, minutes):
-        """The progress: over and over in one line of a terminal, elsewhere in a line now and then."""
-        now = time.monotonic()
-        cases = ", ".join(f"{kind} {counts.total()}" for kind, counts in self.counts.items())
-        line = f"{sum(self.seconds.values()):.0f} of {60 * minutes:.0f} s: {cases}; {len(self.failures)} failures"
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{line}\033[K")
-        elif now - self.told >= LINE_SECONDS:
-            self.told = now
-            print(line, file=sys.stderr, flush=True)
-
-    def show(self):
-        print()
-        for kind, counts in self.counts.items():
-            ends = ", ".join(f"{outcome} {count}" for outcome, count in counts.most_common())
-            print(f"{kind}: {counts.total():,} cases in {self.seconds[kind]:.0f} s ({ends or 'none'})")
-        for kind, seed in self.failures:
-            print(f"FAILED  {replay(kind, seed)}")
+KINDS = ("layers", "convolutions", "neurons", "damage", "stops")
+PATIENCE = 300
+"""Seconds after which a case hangs."""
 
 
-def replay(kind, seed):
-    return f"make fuzz ONLY={kind} SEED={seed}"
+def run_case(kind, seed):
+    """Run one case; return how it ended, or None after a failure."""
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            return importlib.import_module(f"fuzz_{kind}").run(seed, Path(folder))
+    except Exception:
+        print(f"\nFAILED  make fuzz ONLY={kind} SEED={seed}\n{traceback.format_exc()}", flush=True)
+        return None
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def main():
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--only", choices=KINDS, nargs="+", default=list(KINDS), metavar="KIND", help=", ".join(KINDS))
-    parser.add_argument("--seed", type=int, help="of one case; needs one KIND")
+    parser.add_argument("--only", choices=KINDS, nargs="+", default=KINDS, metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("--seed", type=int, help="seed of one case; needs one KIND")
     arguments = parser.parse_args()
     if arguments.seed is not None and len(arguments.only) != 1:
         parser.error("--seed runs one case again: name its kind with --only")
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start us with it ignored
-    tally, seeds, status = Tally(arguments.only), random.SystemRandom(), 0
-    with contextlib.ExitStack() as stack:
-        children = {kind: stack.enter_context(Child(KINDS[kind])) for kind in arguments.only}
-        try:
-            while sum(tally.seconds.values()) < 60 * arguments.minutes:
-                kind = tally.most_due()
-                seed = seeds.getrandbits(32) if arguments.seed is None else arguments.seed
-                tally.add(kind, seed, children[kind].run(seed))
-                tally.tell(arguments.minutes)
-                if arguments.seed is not None:
-                    break
-        except KeyboardInterrupt:
-            status = 130
-    tally.show()
-    return 1 if tally.failures else status
+    faulthandler.enable()
+    counts, seconds = {kind: Counter() for kind in arguments.only}, dict.fromkeys(arguments.only, 0.0)
+    try:
+        while sum(seconds.values()) < 60 * arguments.minutes:
+            kind = min(seconds, key=seconds.get)
+            seed = random.SystemRandom().getrandbits(32) if arguments.seed is None else arguments.seed
+            print(f"\r{sum(seconds.values()):.0f} s: {kind} {seed}\033[K", end="", file=sys.stderr, flush=True)
+            start = time.monotonic()
+            counts[kind][run_case(kind, seed) or "FAILED"] += 1
+            seconds[kind] += time.monotonic() - start
+            if arguments.seed is not None:
+                break
+    except KeyboardInterrupt:
+        pass
+    print()
+    for kind, ends in counts.items():
+        listed = ", ".join(f"{end} {count}" for end, count in ends.most_common())
+        print(f"{kind}: {ends.total():,} cases in {seconds[kind]:.0f} s ({listed or 'none'})")
+    return int(any(ends["FAILED"] for ends in counts.values()))
 
 
 if __name__ == "__main__":

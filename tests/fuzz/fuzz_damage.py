@@ -1,227 +1,166 @@
-"""Random damage to files: to their bytes, their paths, their JSON, their tensors, their tables."""
+"""Damaged model folders, checkpoints and runs: what is read is right, or is rejected with an error of ours."""
 
-import contextlib
+import functools
 import json
-import math
-import os
+import random
 import shutil
 import sqlite3
-import struct
+import tempfile
+from contextlib import closing
+from pathlib import Path
 
+import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from checkpoint_cases import THREE_EPOCHS, bytes_after_two_epochs, make_network, outcome
+from compare_cases import small_plan, trials_in
+from safetensors.torch import load, save
+from training_cases import make_split
 
-DEEP = 100_000
-VALUES = [
-    None, True, False, -1, 0, 1, 2, 3, 7, 10**9, 10**18, 10**40, -(10**18), 0.5, 1e308, math.nan, math.inf, -math.inf,
-    "", "x", "x" * 100_000, "a\0b", "../..", "é", "\ud800", "float64", "int64", "auto", "mln", "tanh",
-    "dendritic-network", "shared", "random", [], [[]], [0], [1, 2], [2, [2, [2]]], [None], {}, {"a": 1},
-    {"wiring": "random", "seed": -1},
-    {"wiring": "local", "window": 10**12}, {"torch.nn": "Linear"}, {"torch.nn": "Bilinear", "in1_features": 10**9},
-    {"mapping": {}}, {"torch.nn": "Tanh", "forward": 1},
-]  # fmt: skip
-"""What a value of a JSON file may become."""
+import dendritree
+from dendritree import DendriticLayer, MLNClassifier, fit
+from dendritree.errors import DendritreeError
+from dendritree.models import DendriticNetwork
+from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
+from dendritree.sklearn import DendriticClassifier
+from dendritree.wiring import Local
+from dendritree_lab.studies.engine.runner import Workers
+from dendritree_lab.studies.fair import compare
 
-
-# ------------------------------------------------------------------------------------------------------------- bytes
-
-
-def damage_bytes(content, choose):
-    """Some bytes lost, changed, added or moved."""
-    place = choose.randrange(len(content) + 1)
-    length = min(choose.choice([1, 2, 8, 100, 5000]), len(content) - place)
-    head, tail = content[:place], content[place + length :]
-    kind = choose.choice(["cut", "lose", "flip", "flip", "zeros", "noise", "twice", "add", "empty"])
-    if kind == "flip" and content:
-        changed = bytearray(content)
-        for _ in range(choose.choice([1, 1, 2, 30])):
-            changed[choose.randrange(len(content))] ^= 1 << choose.randrange(8)
-        return bytes(changed)
-    return {
-        "cut": head,
-        "lose": head + tail,
-        "zeros": head + bytes(length) + tail,
-        "noise": head + choose.randbytes(length) + tail,
-        "twice": head + content[place:] + content[place:],
-        "add": head + choose.randbytes(length) + content[place:],
-    }.get(kind, b"")
+VALUES = [None, True, 0, -1, 3, 2.5, 1e300, "", "x", [], {}, [[1]], {"a": 1}]
 
 
-def damage_file(path, choose):
-    """Other bytes in a file."""
-    path.write_bytes(damage_bytes(path.read_bytes(), choose))
+def inputs():
+    """The same few inputs at every call."""
+    return torch.randn(5, 16, generator=torch.Generator().manual_seed(0))
 
 
-def damage_path(path, choose):
-    """No file, or something that is not one."""
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
-    kind = choose.choice(["none", "folder", "dangling", "loop", "device", "fifo"])
-    if kind == "folder":
-        path.mkdir()
-    elif kind == "fifo":
-        os.mkfifo(path)
-    elif kind != "none":
-        path.symlink_to({"dangling": "nowhere/at/all", "loop": path.name, "device": "/dev/null"}[kind])
+def networks():
+    """Models of every kind that a folder can hold."""
+    yield MLNClassifier(16, 3, branching=4)
+    yield DendriticNetwork(16, [8, 6], 3, fan_in=4, wiring=Local(window=3, image_shape=(1, 4, 4)), norm="batch")
+    yield dendritree.prune(MLNClassifier(16, 3, branching=4), budget=0.7)
+    layers = [DendriticLayer(16, 12, fan_in=9, wiring="random"), DENN(12, 8, branches=3), DANN(8, 6, synapses=4)]
+    rest = [DMNN(6, 5, dendrites=2), torch.nn.Sigmoid(), DNM(5, 4, dendrites=2), KTree(4, 3, trees=2)]
+    yield torch.nn.Sequential(*layers, *rest)
+    yield DendriticClassifier(epochs=2, budget=200, random_state=0).fit(inputs().numpy(), np.array(list("abcab")))
 
 
-# -------------------------------------------------------------------------------------------------------------- JSON
+@functools.cache
+def originals():
+    """Folders and files as we wrote them, made once, by name, with the function that reads them."""
+    place = Path(tempfile.mkdtemp(prefix="dendritree-fuzz-"))
+    made = {}
+    for number, network in enumerate(networks()):
+        dendritree.save(network, place / f"model-{number}")
+        made[place / f"model-{number}"] = use_model
+    (place / "checkpoint").mkdir()
+    bytes_after_two_epochs(place / "checkpoint" / "file")
+    made[place / "checkpoint"] = resume_fit
+    compare(place / "run", small_plan(families=["linear"]), workers=Workers("here"))
+    made[place / "run"] = lambda folder: repr(trials_in(folder))
+    return made
 
 
-def places(value):
-    """Every (container, key) in a JSON value."""
-    if isinstance(value, dict | list):
-        for key in value if isinstance(value, dict) else range(len(value)):
-            yield value, key
-            yield from places(value[key])
+def use_model(folder):
+    model = dendritree.load(folder)
+    return repr(model.predict(inputs().numpy()) if hasattr(model, "predict") else model(inputs()))
 
 
-def damage_json(text, choose):
-    """JSON with values of other types, without a key, with a key of another name, nested very deep, or twice."""
-    document = json.loads(text)
-    for _ in range(choose.choice([1, 1, 2])):
-        found = list(places(document))
-        if not found:
-            break
-        container, key = choose.choice(found)
-        kind = choose.choice(["other", "other", "other", "lose", "rename", "swap"])
-        if kind == "other":
-            container[key] = choose.choice(VALUES)
-        elif kind == "swap":
-            other, place = choose.choice(found)
-            container[key], other[place] = other[place], container[key]
-        else:
-            value = container.pop(key)
-            if kind == "rename" and isinstance(container, dict):
-                container[f"{key}{choose.choice(['', 's', '.', ' '])}"] = value
-    with contextlib.suppress(ValueError, RecursionError):  # a swap may put a value into itself
-        text = json.dumps(document)
-    if choose.random() < 0.05:
-        text = choose.choice(["[" * DEEP + "]" * DEEP, '{"format":' * DEEP, text[:-1] + ', "version": 9' + text[-1:]])
-    return text
+def resume_fit(folder):
+    model = make_network("plain", 5)
+    return repr(outcome(model, fit(model, make_split(), THREE_EPOCHS, checkpoint=folder / "file")))
 
 
-def damage_json_file(path, choose):
-    text = damage_json(path.read_text(encoding="utf-8"), choose)
-    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+def damage_bytes(path, choose):
+    """Cut a file, or change, insert or repeat some of its bytes."""
+    content = bytearray(path.read_bytes())
+    first = choose.randrange(len(content))
+    kind = choose.choice(["cut", "change", "change", "insert", "repeat"])
+    if kind == "cut":
+        del content[first:]
+    elif kind == "change":
+        content[first] ^= 1 << choose.randrange(8)
+    else:
+        content[first:first] = choose.randbytes(3) if kind == "insert" else content[first : first + 100]
+    path.write_bytes(content)
 
 
-# ----------------------------------------------------------------------------------------------------------- tensors
+def damage_config(folder, choose):
+    """Another value, or none, somewhere in config.json."""
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    slots, pending = [], [config]
+    while pending:
+        part = pending.pop()
+        for key in part if isinstance(part, dict) else range(len(part)):
+            slots.append((part, key))
+            if isinstance(part[key], dict | list):
+                pending.append(part[key])
+    part, key = choose.choice(slots)
+    if choose.random() < 0.3:
+        del part[key]
+    else:
+        part[key] = choose.choice(VALUES)
+    path.write_text(json.dumps(config), encoding="utf-8")
 
 
-def damage_tensor(tensor, choose):
-    """Another tensor: numbers out of range, another type or shape."""
-    kind = choose.choice(["value", "value", "value", "type", "shape", "order", "empty"])
+def damage_tensors(folder, choose):
+    """Other tensors in a whole file whose digest is right."""
+    import hashlib
+
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (path,) = folder.glob("weights-*.safetensors")
+    tensors = load(path.read_bytes())
+    name = choose.choice(sorted(tensors))
+    tensor = tensors.pop(name)
+    kind = choose.choice(["value", "value", "shape", "type", "lost"])
     if kind == "value" and tensor.numel():
-        changed = tensor.clone()
-        big = [-1, 0, 1, 2**31 - 1, 2**31, 2**62, -(2**63)] if not tensor.is_floating_point() else [0.0, -1.0, 1e38]
-        values = big + ([math.nan, math.inf] if tensor.is_floating_point() else [])
-        limits = None if tensor.is_floating_point() or tensor.dtype == torch.bool else torch.iinfo(tensor.dtype)
-        value = choose.choice(values)
-        if limits is not None:
-            value = max(limits.min, min(limits.max, value))
-        changed.view(-1)[choose.randrange(tensor.numel())] = value
-        return changed
-    if kind == "type":
-        return tensor.to(
-            choose.choice([torch.float16, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool])
-        )
+        tensor.view(-1)[choose.randrange(tensor.numel())] = choose.choice([-1, 0, 1, 100])
     if kind == "shape":
-        choices = [tensor[None], tensor.reshape(-1), tensor.reshape(-1)[:-1], torch.cat([tensor.reshape(-1)] * 2)]
-        return choose.choice(choices).contiguous()
-    if kind == "order":
-        return tensor.flip(0).contiguous() if tensor.dim() else tensor[None]
-    return tensor.new_empty(0)
+        tensor = tensor.reshape(-1)[:-1].contiguous()
+    if kind != "lost":
+        tensors[name] = tensor.to(torch.int16) if kind == "type" else tensor
+    content = save(tensors)
+    config["weights_sha256"] = hashlib.sha256(content).hexdigest()
+    path.unlink()
+    (folder / f"weights-{config['weights_sha256'][:8]}.safetensors").write_bytes(content)
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
-def damage_state(state, choose):
-    """A state dict of which a tensor is lost, renamed, swapped or damaged; a new dict."""
-    state = dict(state)
-    for _ in range(choose.choice([1, 1, 2])):
-        if not state:
-            break
-        name, other = choose.choice(sorted(state)), choose.choice(sorted(state))
-        kind = choose.choice(["damage", "damage", "damage", "lose", "rename", "swap"])
-        if kind == "damage":
-            state[name] = damage_tensor(state[name], choose)
-        elif kind == "swap":
-            state[name], state[other] = state[other].clone(), state[name].clone()
-        else:
-            value = state.pop(name)
-            if kind == "rename":
-                state[f"{name}x"] = value
-    return state
-
-
-def damage_safetensors(path, choose):
-    """Other tensors in a file that is otherwise right, or another header before the same tensors."""
-    content = path.read_bytes()
-    if choose.random() < 0.7:
-        with contextlib.suppress(SafetensorError, json.JSONDecodeError):
-            (length,) = struct.unpack("<Q", content[:8])
-            metadata = json.loads(content[8 : 8 + length]).get("__metadata__")
-            save_file(damage_state(load_file(path), choose), path, metadata)
-        return
-    (length,) = struct.unpack("<Q", content[:8])
-    header = damage_json(content[8 : 8 + length].decode(), choose).encode(errors="surrogatepass")
-    said = choose.choice([len(header), len(header), len(header) + 1, 0, 2**63, 2**64 - 1])
-    path.write_bytes(struct.pack("<Q", said) + header + content[8 + length :])
-
-
-# ------------------------------------------------------------------------------------------------------------ tables
-
-CELLS = [
-    "NULL",
-    "''",
-    "'x'",
-    "'{}'",
-    "'[]'",
-    "'null'",
-    "'{\"a\": 1e999}'",
-    "-1",
-    "9223372036854775807",
-    "1e999",
-    "x'00ff'",
-]
-
-
-def damage_sqlite(path, choose):
-    """A database that is whole and has other cells, rows, columns or tables."""
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.executescript("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;")
+def damage_cells(folder, choose):
+    """Another value in a column of the database."""
+    with closing(sqlite3.connect(folder / "trials.sqlite", isolation_level=None)) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         table = choose.choice(sorted(tables))
-        columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
-        column, cell = choose.choice(columns), choose.choice(CELLS)
-        statements = [
-            f'UPDATE "{table}" SET "{column}" = {cell}',
-            f'UPDATE OR IGNORE "{table}" SET "{column}" = {cell} WHERE random() % 2',
-            f'DELETE FROM "{table}"',
-            f'DELETE FROM "{table}" WHERE random() % 2',
-            f'DROP TABLE "{table}"',
-            f'ALTER TABLE "{table}" RENAME COLUMN "{column}" TO "{column}2"',
-            f'ALTER TABLE "{table}" ADD COLUMN extra',
-            f"PRAGMA user_version = {choose.choice([0, 1, 3, 2**31 - 1])}",
-        ]
-        with contextlib.suppress(sqlite3.Error):  # the database may reject it
-            connection.execute(choose.choice(statements[:2] * 4 + statements))
+        column = choose.choice([row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')])
+        value = choose.choice(["NULL", "'x'", "'{}'", "-1", "1e999", "x'00ff'"])
+        connection.execute(f'UPDATE OR IGNORE "{table}" SET "{column}" = {value} WHERE random() % 2')
 
 
-DAMAGES = {
-    ".json": damage_json_file,
-    ".safetensors": damage_safetensors,
-    ".sqlite": damage_sqlite,
-    ".db": damage_sqlite,
-}
-"""What only files of a format can suffer, by their ending."""
+def run(seed, folder):
+    """Damage a copy of something that we wrote, and read it."""
+    choose = random.Random(seed)
+    original, use = choose.choice(list(originals().items()))
+    copy = folder / "copy"
+    shutil.copytree(original, copy)
+    exact = True  # a damaged byte is noticed; another value that is valid gives another answer
+    if choose.random() < 0.5:
+        damage_bytes(choose.choice(sorted(path for path in copy.iterdir() if path.stat().st_size)), choose)
+        exact = original.name.startswith("model") or original.name == "checkpoint"
+    elif original.name == "run":
+        exact = damage_cells(copy, choose)
+    elif original.name.startswith("model"):
+        exact = choose.choice([damage_config, damage_tensors])(copy, choose)
+    try:
+        answer = use(copy)
+    except DendritreeError:
+        return "rejected"
+    if exact and answer != use(original) and not _same_json(original, copy):
+        raise AssertionError(f"another answer from a damaged {original.name}")
+    return "read"
 
 
-def damage(path, choose):
-    """Damage a file in any way that its format allows."""
-    special = DAMAGES.get(path.suffix)
-    if special is not None and choose.random() < 0.6:
-        special(path, choose)
-    elif choose.random() < 0.15:
-        damage_path(path, choose)
-    else:
-        damage_file(path, choose)
+def _same_json(one, other):
+    """Whether two configs still describe different, valid objects: a changed byte of JSON text can be valid too."""
+    configs = [folder / "config.json" for folder in (one, other)]
+    return all(path.exists() for path in configs) and configs[0].read_bytes() != configs[1].read_bytes()
