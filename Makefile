@@ -14,9 +14,9 @@ ifneq ($(origin PYTHON),file)
 ifneq ($(wildcard $(BIN)/python),)
 VERSION := -c 'import sys; print(*sys.version_info[:2], sep=".")'
 ASKED := $(shell $(PYTHON) $(VERSION))
-FOUND := $(shell $(BIN)/python $(VERSION))
-ifneq ($(ASKED),$(FOUND))
-$(error $(VENV) must have the Python that is asked for: it has $(FOUND), $(PYTHON) is $(ASKED). Run `make clean`, or add VENV=.venv-$(ASKED) to keep both)
+INSTALLED := $(shell $(BIN)/python $(VERSION))
+ifneq ($(ASKED),$(INSTALLED))
+$(error $(VENV) must have the Python that is asked for: it has $(INSTALLED), $(PYTHON) is $(ASKED). Run `make clean`, or add VENV=.venv-$(ASKED) to keep both)
 endif
 endif
 endif
@@ -25,13 +25,13 @@ endif
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
-	@echo "make test        lint, types, tests, and a check that the package installs"
-	@echo "make test-all    all tests: also those that kill and restart for minutes, all combinations, and more random examples"
+	@echo "make test        lint, types, tests, and a check that both packages install"
+	@echo "make test-all    all tests: also the slow ones, and more random examples"
 	@echo "make test-cuda   on a machine with a GPU: tests for CUDA, then a table to paste into an issue; says if there is none"
-	@echo "make fuzz        random layers, command lines, damaged files and kills for MINUTES=10: see docs/reliability.md"
+	@echo "make fuzz        random layers, convolutions, neurons, damaged files and stops for MINUTES=10"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make docs        build the documentation into site/index.html"
-	@echo "make release     build the sdist and the wheel, check them, print what to upload; uploads nothing"
+	@echo "make release     build both packages, check them, print what to upload; uploads nothing"
 	@echo "make clean       remove .venv and everything built"
 
 reproduce: $(VENV)/run.stamp

@@ -1,8 +1,7 @@
 """Build both wheels, install them in fresh environments, and use them from outside the source tree.
 
-The library is first installed alone: with torch, numpy and safetensors and nothing else, a layer trains, saves and loads.
-The environments see the packages of ours that they are meant to have; copying torch would take a minute. With `--alone`
-pip installs everything anew.
+The library is first used alone: with torch, numpy and safetensors and nothing else, a layer trains, saves and loads. The
+environment sees our own installed packages, because copying torch takes a minute; with `--alone` pip installs them anew.
 """
 
 from __future__ import annotations

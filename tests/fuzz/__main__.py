@@ -1,8 +1,8 @@
 """Random cases until the time is over: `make fuzz MINUTES=10`.
 
-A kind of cases is a module with a function `run(seed, folder)`, which raises if anything is wrong and otherwise returns a
-word for how the case ended. A failure is printed with its seed, and `--only KIND --seed S` runs that case again. A crash
-or a hang ends the fuzzer; its last lines name the case and show where it was.
+A kind of cases is a module with a function `run(seed, folder)`, which raises if anything is wrong and otherwise returns
+a word for how the case ended. A failure is printed with its seed, and `--only KIND --seed S` runs that case again. A
+crash or a hang ends the fuzzer; its last lines name the case and show where it was.
 """
 
 import argparse

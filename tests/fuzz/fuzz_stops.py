@@ -1,4 +1,4 @@
-"""`save`, `fit` with a checkpoint and `compare`, killed at random moments: whole files, and the same result afterwards."""
+"""`save`, `fit` with a checkpoint and `compare`, killed at random moments: whole files, and the same result after."""
 
 import contextlib
 import functools
