@@ -12,8 +12,8 @@ from ..tree import Forest
 from ..tree.levels import AUTO, Branching
 from ..wiring import Custom
 from .activation import Activation
-from .base import as_rows, index_of
-from .forest import CommonOptions, ForestLayer
+from .neuron_layer import as_rows, index_of
+from .forest_layer import CommonOptions, ForestLayer
 from .growth import Growth, Wirings
 
 

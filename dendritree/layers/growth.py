@@ -13,7 +13,7 @@ from ..errors import DendritreeError, OptionError, ShapeError, check_int
 from ..tree import Forest, IntArray
 from ..tree.levels import AUTO, Branching, auto_branching, check_shape, is_nested, level_sizes
 from ..wiring import Partition, Shared, Wiring, resolve_wiring
-from ..wiring.base import Attachment
+from ..wiring.interface import Attachment
 
 Wirings: TypeAlias = str | Wiring | Sequence[str | Wiring]
 """A wiring or its name; or a list, one for each of a neuron's trees."""

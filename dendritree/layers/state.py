@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..errors import FormatError
 from ..tree import Forest, IntArray
-from ..wiring.base import Wiring, dendrite_of_synapse
+from ..wiring.interface import Wiring, dendrite_of_synapse
 
 STATE_FORMAT = 1
 """Version of the `forest_*` entries in a state dict."""

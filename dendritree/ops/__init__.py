@@ -49,7 +49,7 @@ def dendritic(
         (..., neurons, height, width).
 
     Example:
-        >>> from dendritree.tree.forest import Forest
+        >>> from dendritree.tree import Forest
         >>> forest = Forest.grow(2, fan_in=4)
         >>> x, weight, bias = torch.ones(5, 4), torch.ones(forest.edges), torch.zeros(forest.nodes)
         >>> dendritic(x, weight, bias, make_plan(forest), torch.relu).flatten().tolist()

@@ -125,7 +125,7 @@ class EdgeList:
     def parameters(self, bias: bool = True) -> int:
         """Number of weights, and of biases if there are any.
 
-        >>> from dendritree.tree.forest import Forest
+        >>> from dendritree.tree import Forest
         >>> Forest.grow(2, fan_in=784, ragged=True).parameters()
         2357
         """
@@ -135,7 +135,7 @@ class EdgeList:
     def masked_weights(self) -> int:
         """Weights that the paper's masked dense matrices store for this forest: pending rows times nodes, by level.
 
-        >>> from dendritree.tree.forest import Forest
+        >>> from dendritree.tree import Forest
         >>> Forest.grow(2, fan_in=1024, neurons=10).masked_weights
         69905000
         """
@@ -181,7 +181,7 @@ class EdgeList:
     def reads_copy(self) -> BoolArray:
         """Which edges read a copy: a dendrite that is tied to a sibling, shape (edges,).
 
-        >>> from dendritree.tree.forest import Forest
+        >>> from dendritree.tree import Forest
         >>> Forest.nested([1, [2], [2]]).tied([0, 0, 2]).reads_copy.tolist()
         [False, False, False, False, False, True, True]
         """
@@ -228,7 +228,7 @@ class EdgeList:
     def descend(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         """Levels, parents before children: the edges between nodes, the child that each reads, and its parent.
 
-        >>> from dendritree.tree.forest import Forest
+        >>> from dendritree.tree import Forest
         >>> [[step.tolist() for step in steps] for steps in Forest.grow(2, fan_in=4).descend()]
         [[[4, 5], [0, 1], [2, 2]], [[], [], []]]
         """
@@ -259,7 +259,7 @@ class EdgeList:
     def tree_of_neuron(self) -> IntArray:
         """The number of each neuron's tree, shape (neurons,): the same for neurons that share all their weights.
 
-        >>> from dendritree.tree.forest import Forest
+        >>> from dendritree.tree import Forest
         >>> Forest.grow(2, fan_in=2, neurons=3).tied([0, 0, 2]).tree_of_neuron.tolist()
         [0, 0, 1]
         """

@@ -10,8 +10,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from ..errors import OptionError, check_one_of
-from .base import Wiring
-from .images import Columns, Morton, Patches, Rows
+from .interface import Wiring
+from .image_orders import Columns, Morton, Patches, Rows
 from .plain import Custom, Partition, Random, Shared, Strided
 from .windows import Local, Tied
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import OptionError, ShapeError
 from ..tree import Forest, IntArray
-from .base import Integers, Wiring, check_seed, dendrite_of_synapse, generator, rank_in_group, rank_in_neuron, ungrouped
+from .interface import Integers, Wiring, check_seed, dendrite_of_synapse, generator, rank_in_group, rank_in_neuron, ungrouped
 
 
 @dataclass(frozen=True)

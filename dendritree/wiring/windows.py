@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import ShapeError, check_int, check_one_of
 from ..tree import Forest, IntArray
-from .base import Attachment, Integers, Wiring, check_seed, dendrite_of_synapse, generator, rank_in_group, ungrouped
-from .images import check_image_shape, image_of
+from .interface import Attachment, Integers, Wiring, check_seed, dendrite_of_synapse, generator, rank_in_group, ungrouped
+from .image_orders import check_image_shape, image_of
 from .plain import deal
 
 DEFAULT_PLACES = 4

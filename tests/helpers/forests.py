@@ -13,7 +13,7 @@ from hypothesis import note
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 ACTIVATIONS = {"leaky_relu": nn.LeakyReLU(0.1), "tanh": torch.tanh, "none": nn.Identity()}
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from dendritree import DendriticLayer
 from dendritree.errors import DendritreeError, OptionError, ShapeError
-from dendritree.layers.base import NeuronLayer
+from dendritree.layers.neuron_layer import NeuronLayer
 from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
 
 FAMILIES = {

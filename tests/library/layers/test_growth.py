@@ -4,7 +4,7 @@ import contextlib
 import math
 
 import pytest
-from dendritree.tree.forest.levels import auto_branching, check_shape, is_nested
+from dendritree.tree.levels import auto_branching, check_shape, is_nested
 from forests import as_lists, flat
 from hypothesis import given
 from hypothesis import strategies as st

@@ -11,7 +11,7 @@ from wiring_cases import layer_options
 
 from dendritree import ConvMLN, DendriticLayer
 from dendritree.errors import FormatError
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Custom, Local, Random, Strided
 
 DRAWN = [Random, lambda seed: Local(window=3, seed=seed), lambda seed: Custom([[seed, seed + 1, 2, 3, 9]] * 3)]

@@ -14,7 +14,7 @@ from dendritree.errors import OptionError
 from dendritree.layers import trace
 from dendritree.storage.masked import load_masked, to_masked
 from dendritree.training.rewiring import Rewiring, rewire
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Tied
 
 

@@ -15,7 +15,7 @@ from wiring_cases import layer_options, neurons_of_nodes
 import dendritree
 from dendritree import DendriticLayer, MLNClassifier
 from dendritree.training.rewiring import rewire
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Local, Random
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dendritree.ops import eager, reference
 from dendritree.ops.eager import make_layout
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 activations = st.sampled_from(sorted(ACTIVATIONS))
 

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dendritree import DendriticConv2d, DendriticLayer
 from dendritree.ops.eager import make_layout
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Tied
 
 

@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dendritree.ops import eager
 from dendritree.ops.eager import make_layout
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 
 class LargestTensor(TorchDispatchMode):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from dendritree.ops import dendritic, make_plan
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 ACTIVATIONS = {
     "leaky 0.1": nn.LeakyReLU(0.1),

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from dendritree.errors import ShapeError
 from dendritree.ops import dendritic, make_plan
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 FORESTS = {
     "matmul": share(Forest.grow([8, 2], neurons=2)),

@@ -11,7 +11,7 @@ from dendritree.errors import OptionError
 from dendritree.ops import PatchGrid, dendritic, make_plan
 from dendritree.ops.program import SHEETS
 from dendritree.ops.sheets import LEAST_BLOCKS, PLANES, Images, block_tiles, choose_sheet, planes_of
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 SAME = PatchGrid(3, (3, 3), padding=(1, 1, 1, 1))
 

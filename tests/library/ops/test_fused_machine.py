@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 from warm import run as run_program
 
 from dendritree.ops import dendritic, make_plan, threads
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 FORESTS = {
     "one neuron": Forest.grow(2, depth=4),

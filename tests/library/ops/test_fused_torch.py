@@ -13,7 +13,7 @@ from warm import run as run_program
 from dendritree.errors import OptionError
 from dendritree.layers import DendriticLayer
 from dendritree.ops import dendritic, make_plan
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 FOREST = NAMED["balanced, own inputs"]
 FORESTS = {"matmul": share(Forest.grow([8, 2], neurons=2)), "balanced": FOREST, "unequal": NAMED["unequal, shared"]}

@@ -18,7 +18,7 @@ from torch import nn
 import dendritree
 from dendritree.ops import BACKENDS, dendritic, fused, make_plan
 from dendritree.ops.dropout import draw_seed, synapse_scale
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 SEEDS = [0, 1, -1, 2**31, 2**32, 12345678901234567, -(2**63), 2**63 - 1]
 RATES = [0.1, 0.25, 0.5, 0.9]

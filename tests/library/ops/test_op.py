@@ -13,7 +13,7 @@ from torch import nn
 from dendritree import ops
 from dendritree.errors import DeviceError, OptionError, ShapeError
 from dendritree.ops import dendritic, make_plan
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 FOREST = Forest.grow(2, fan_in=4)  # 6 edges, 3 nodes
 PLAN = make_plan(FOREST)

@@ -14,7 +14,7 @@ from torch import nn
 from dendritree import DendriticLayer, ops
 from dendritree.ops import dendritic, make_plan
 from dendritree.randomness import own_draws
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 backends = pytest.mark.parametrize("backend", ops.BACKENDS)
 rates = pytest.mark.parametrize("p", [0.1, 0.4, 0.6, 0.9])

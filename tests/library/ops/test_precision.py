@@ -7,7 +7,7 @@ from hypothesis import given
 
 from dendritree.ops import eager
 from dendritree.ops.eager import make_layout
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 LOW_PRECISION = {
     **{name: NAMED[name] for name in ("unbalanced, shared", "unequal", "any order")},

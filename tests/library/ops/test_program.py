@@ -6,7 +6,7 @@ from hypothesis import given
 
 from dendritree.ops import header
 from dendritree.ops.program import make_program
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 
 class Read:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.ops import reference
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 
 def dense(forest, weight, bias=None):

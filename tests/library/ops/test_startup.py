@@ -43,7 +43,7 @@ def run(code, cache, **changes):
 COMPUTE = """
 import torch
 from dendritree.ops import dendritic, make_plan
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 def compute(backend="fused"):
     x = torch.tensor([[1.0, 2.0, -3.0, 1.0]], requires_grad=True)

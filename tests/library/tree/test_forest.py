@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError, ShapeError
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 # -------------------------------------------------------------------------------------------------------- invariants
 

@@ -1,7 +1,7 @@
 """Rows of one tree at every level, found with integers alone."""
 
 import pytest
-from dendritree.tree.forest.levels import level_sizes
+from dendritree.tree.levels import level_sizes
 from hypothesis import given
 from hypothesis import strategies as st
 

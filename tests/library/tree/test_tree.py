@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import DendritreeError, OptionError, ShapeError
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 # ------------------------------------------------------------------------------------------------------------- sizes
 

@@ -8,7 +8,7 @@ from wiring_cases import by_dendrite, by_neuron
 
 from dendritree import DendriticLayer
 from dendritree.errors import OptionError, ShapeError
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Columns, Local, Morton, Patches, Rows, Shared, with_image
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))

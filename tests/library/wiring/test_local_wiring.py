@@ -13,7 +13,7 @@ from wiring_cases import by_dendrite, by_neuron, neurons_of_nodes, seeds
 
 from dendritree import DendriticLayer
 from dendritree.errors import OptionError, ShapeError
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Custom, Local, Random, Rows, Strided
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))

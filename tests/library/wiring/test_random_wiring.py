@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from wiring_cases import by_dendrite, by_neuron
 
 from dendritree.errors import OptionError
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Random
 from dendritree.wiring.plain import deal
 

@@ -10,7 +10,7 @@ from wiring_cases import by_dendrite, by_neuron
 
 from dendritree import DendriticLayer
 from dendritree.errors import DendritreeError, OptionError, ShapeError
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Custom, Strided
 
 

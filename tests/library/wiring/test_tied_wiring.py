@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import ShapeError
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Tied
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import OptionError, ShapeError
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import WIRINGS, Partition, Shared, Wiring, resolve_wiring
 
 UNEQUAL = Forest.join([Forest.grow(2, fan_in=4), Forest.nested([3]), Forest.grow(3, fan_in=5, ragged=True)])

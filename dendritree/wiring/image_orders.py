@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..errors import OptionError, ShapeError, check_int
 from ..tree import Forest, IntArray
-from .base import Wiring, rank_in_neuron
+from .interface import Wiring, rank_in_neuron
 
 
 def check_image_shape(shape: Any) -> tuple[int, int, int] | None:

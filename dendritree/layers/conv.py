@@ -13,8 +13,8 @@ from ..ops import PatchGrid
 from ..tree.levels import AUTO, Branching
 from ..wiring import with_image
 from .activation import Activation
-from .base import check_dense
-from .forest import ForestLayer
+from .neuron_layer import check_dense
+from .forest_layer import ForestLayer
 from .growth import Growth, Wirings
 
 Length: TypeAlias = int | Sequence[int]

@@ -17,7 +17,7 @@ from ..randomness import generator_on
 from ..tree import Forest, IntArray
 from ..wiring import Wiring
 from .activation import Activation, make_activation
-from .base import PlannedLayer, check_dense
+from .neuron_layer import PlannedLayer, check_dense
 from .growth import Growth
 from .state import FOREST_KEYS, WINDOWS_KEY, check_forest, forest_state, is_same_tree, read_forest
 
