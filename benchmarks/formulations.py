@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dendritree import DendriticLayer, ops
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 __all__ = ["BlockDiagonal", "ForestModule", "GroupedConvolution", "SparseRows"]
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from dendritree import DendriticLayer, convert, create_model, matched_mlp, to_onnx
 from dendritree.models import MLP
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 RESULTS = Path(__file__).parent / "results"
 PASSES = ("forward", "forward+backward", "step")

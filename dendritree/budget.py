@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from .errors import OptionError, check_int
 from .layers import DendriticConv1d, DendriticConv2d, DendriticLayer
-from .layers.base import NeuronLayer
-from .layers.forest import ForestLayer
+from .layers.neuron_layer import NeuronLayer
+from .layers.forest_layer import ForestLayer
 from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
 from .models.holders import network_of
 from .models.modes import evaluating

@@ -139,7 +139,7 @@ def all_that(problem):
         ("dendritree.tree.forest", "from ..errors import check_int", []),
         ("dendritree.tree.forest", "from ..wiring import Shared", ["dendritree.wiring"]),
         ("dendritree.tree.forest", "def f():\n    from .. import wiring", ["dendritree.wiring"]),
-        ("dendritree.wiring.base", "import dendritree.models.paper", ["dendritree.models.paper"]),
+        ("dendritree.wiring.interface", "import dendritree.models.paper", ["dendritree.models.paper"]),
         ("dendritree.ops.eager", "from ..tree import Forest\nfrom .reference import dendritic", []),
         ("dendritree.training.loop", "from dendritree_lab.data import load_dataset", ["dendritree_lab.data"]),
         ("dendritree_lab.studies.fair.families", "from dendritree.ops import fused\nfrom ..engine.store import R", []),

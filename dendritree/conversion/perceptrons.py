@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..layers import DendriticConv1d, DendriticConv2d, DendriticLayer
-from ..layers.forest import ForestLayer
+from ..layers.forest_layer import ForestLayer
 from ..layers.linear import Linear
 from .forwards import read
 

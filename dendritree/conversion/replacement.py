@@ -17,14 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import DendritreeError, OptionError, ShapeError
-from ..layers.base import index_of
-from ..layers.forest import ForestLayer
+from ..layers.neuron_layer import index_of
+from ..layers.forest_layer import ForestLayer
 from ..layers.linear import Linear
 from ..randomness import generator_on
 from ..tree import Forest
 from ..tree.levels import AUTO, Branching, auto_branching, is_nested, level_sizes
 from ..wiring import Random, Wiring
-from ..wiring.images import image_of
+from ..wiring.image_orders import image_of
 from .blocks import Block
 from .perceptrons import Perceptron
 from .report import Change

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from ..errors import DendritreeError, OptionError, check_index, check_one_of
-from ..layers.base import index_of
+from ..layers.neuron_layer import index_of
 from ..tree import Forest
 
 TOLERANCE = 1e-8

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from ..errors import ShapeError
 from ..layers import DendriticLayer, trace
-from ..layers.base import index_of as _index
+from ..layers.neuron_layer import index_of as _index
 from ..models.chain import PASSES, chain_of, run_chain, split_shape
 from .contributions import Explanation, ModelExplanation
 from .rows import Rows, rows_of

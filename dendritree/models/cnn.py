@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import check_one_of, check_probability
-from ..layers.base import check_dense
+from ..layers.neuron_layer import check_dense
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
 from ..layers.linear import Dropout

@@ -12,11 +12,11 @@ from torch.nn import functional as F
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..layers import DendriticConv2d
 from ..layers.activation import Activation, make_activation
-from ..layers.base import as_rows
+from ..layers.neuron_layer import as_rows
 from ..layers.linear import make_linear
 from ..randomness import generator_on
 from ..tree.levels import Branching
-from ..wiring.images import check_image_shape, image_of
+from ..wiring.image_orders import check_image_shape, image_of
 from .network import Network, between, check_sizes
 from .registry import register
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
 from ..layers.activation import Activation, make_activation
-from ..layers.base import check_dense
+from ..layers.neuron_layer import check_dense
 from ..layers.growth import Wirings
 from ..layers.linear import BatchNorm, Dropout, make_linear
 from ..tree.levels import AUTO, Branching

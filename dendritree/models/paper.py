@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..errors import check_int
 from ..layers import DendriticLayer
-from ..layers.base import check_dense
+from ..layers.neuron_layer import check_dense
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
 from ..layers.linear import make_linear

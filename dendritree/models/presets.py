@@ -9,7 +9,7 @@ import torch
 
 from ..errors import OptionError, check_int, check_one_of
 from ..wiring import Local, Random, Tied, Wiring
-from ..wiring.images import check_image_shape
+from ..wiring.image_orders import check_image_shape
 from .network import DendriticNetwork
 from .registry import create_model, register_function
 from .sizing import fill_budget, parameters_of, parse_count

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..errors import OptionError, ShapeError, check_index
 from ..explanation import Explanation, ModelExplanation
-from ..wiring.images import check_image_shape, image_of
+from ..wiring.image_orders import check_image_shape, image_of
 from .fields import as_image, branches_of, input_names
 from .palette import Theme
 from .style import NORMAL, SMALL, Picture, caption, draw_image, draw_signed, image_bar, style_axes

@@ -14,7 +14,7 @@ from ..explanation import explain
 from ..layers import DendriticLayer
 from ..models.holders import held_by, network_of
 from ..tree import Forest
-from ..wiring.images import check_image_shape, image_of
+from ..wiring.image_orders import check_image_shape, image_of
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

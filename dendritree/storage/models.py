@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from ..errors import DendritreeError, FormatError, OptionError
 from ..layers import DendriticConv1d, DendriticConv2d, DendriticLayer
-from ..layers.base import NeuronLayer
-from ..layers.forest import ForestLayer
+from ..layers.neuron_layer import NeuronLayer
+from ..layers.forest_layer import ForestLayer
 from ..layers.linear import BatchNorm, Dropout, Linear
 from ..layers.state import WINDOWS_KEY, read_forest, read_windows
 from ..models.registry import create_model, model_origin

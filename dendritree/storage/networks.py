@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..conversion.perceptrons import is_perceptron
 from ..conversion.replacement import put_in
 from ..errors import DendritreeError, FormatError, OptionError
-from ..layers.base import NeuronLayer
+from ..layers.neuron_layer import NeuronLayer
 from ..layers.linear import Linear
 from .folders import CONFIG_FILE, Description
 from .models import build_layer, describe_layer, describe_model, rebuild_model

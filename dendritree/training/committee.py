@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..errors import OptionError, check_int
-from ..layers.forest import ForestLayer
+from ..layers.forest_layer import ForestLayer
 from ..models.network import Network
 from .examples import Examples
 

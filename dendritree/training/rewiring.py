@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import MissingExtraError, OptionError, check_int, check_one_of, check_probability
-from ..layers.base import index_of
-from ..layers.forest import ForestLayer
+from ..layers.neuron_layer import index_of
+from ..layers.forest_layer import ForestLayer
 from ..tree import Forest, IntArray
-from ..wiring.base import dendrite_of_synapse, generator, rank_in_group
+from ..wiring.interface import dendrite_of_synapse, generator, rank_in_group
 
 WHERE = ("anywhere", "window")
 MOVABLE = "'random', 'local', 'tied' or custom"

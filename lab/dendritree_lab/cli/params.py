@@ -10,7 +10,7 @@ from .options import Arguments, Option
 from .text_table import print_table
 
 if TYPE_CHECKING:
-    from dendritree.tree.forest.levels import Branching
+    from dendritree.tree.levels import Branching
 
 
 def run(arguments: Arguments) -> None:

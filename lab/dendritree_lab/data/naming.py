@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from dendritree.errors import MissingDataError, OptionError, check_int
 from dendritree.training.examples import Examples
-from dendritree.wiring.images import check_image_shape
+from dendritree.wiring.image_orders import check_image_shape
 
 from .arrays import read_array_file, split_named_arrays
 from .builtin import DATASETS, load_builtin

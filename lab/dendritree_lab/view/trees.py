@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from dendritree.errors import check_index
 from dendritree.layers import DendriticLayer
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 
 class TreeLayer:

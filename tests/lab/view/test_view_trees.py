@@ -8,7 +8,7 @@ from torch import nn
 from dendritree import DendriticLayer
 from dendritree.errors import OptionError, ShapeError
 from dendritree.layers import trace
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Local
 from dendritree_lab.view.trees import TreeLayer, tree_json, tree_layers
 

@@ -8,7 +8,7 @@ from forests import NAMED, as_lists, edges_of, flat
 from dendritree import DendriticLayer, MLNClassifier
 from dendritree.errors import OptionError, ShapeError
 from dendritree.plot.fields import branches_of, by_branch, effective_weights, image_of_inputs, layer_of
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Local
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dendritree.errors import OptionError
 from dendritree.plot.layout import MOST_LAYERED, lay_out
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 
 def nodes_below(forest, root):

@@ -8,7 +8,7 @@ from dendritree import DendriticLayer
 from dendritree.errors import FormatError, OptionError
 from dendritree.ops import make_plan
 from dendritree.storage.masked import from_masked, load_masked, to_masked
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 
 
 def state_of(shapes):

@@ -10,7 +10,7 @@ from rewired_cases import inputs_by, make_layer, synapses
 from dendritree import DendriticLayer
 from dendritree.errors import OptionError
 from dendritree.training.rewiring import rewire
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Local, Random, Tied
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from dendritree.errors import OptionError
-from dendritree.layers.base import check_number
+from dendritree.layers.neuron_layer import check_number
 from dendritree.models import create_model
 from dendritree.training import Callback, FitConfig, History, fit
 from dendritree.training.examples import Examples

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from dendritree.errors import FormatError, OptionError, check_int, check_one_of
-from dendritree.wiring.images import check_image_shape
+from dendritree.wiring.image_orders import check_image_shape
 
 from ...data import DATASETS, first_examples, load_dataset
 from ...data.inputs import Inputs

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from dendritree.errors import OptionError, check_int, check_one_of
-from dendritree.layers.base import check_number
+from dendritree.layers.neuron_layer import check_number
 
 from ...data import DATASETS
 from ..engine.trial import Trial, Value, best_epoch, key_text

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from dendritree.layers import DendriticLayer
 from dendritree.models import MLP, MLNBinaryClassifier, MLNClassifier, Perceptrons
-from dendritree.tree.forest import Forest, IntArray
+from dendritree.tree import Forest, IntArray
 from dendritree.wiring import Shared, Wiring
 
 

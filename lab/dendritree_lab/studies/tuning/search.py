@@ -19,7 +19,7 @@ from dendritree.errors import DendritreeError, FormatError, OptionError, check_i
 from dendritree.models.sizing import parameters_of, parse_count
 from dendritree.storage import save
 from dendritree.training import Callback, Run, evaluate
-from dendritree.wiring.images import check_image_shape
+from dendritree.wiring.image_orders import check_image_shape
 
 from ...data.inputs import Inputs
 from ...data.split import DataSplit

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dendritree import DendriticLayer, create_model
 from dendritree.errors import OptionError
 from dendritree.models.sizing import fill_budget
-from dendritree.tree.forest import Forest
+from dendritree.tree import Forest
 from dendritree.wiring import Local, Random
 from dendritree_lab.studies.engine.configuration import Choice
 from dendritree_lab.studies.engine.task import Task
