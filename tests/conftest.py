@@ -90,14 +90,9 @@ def installed(real_data, tmp_path_factory):
 
 
 @pytest.fixture
-def call(capsys, monkeypatch):
-    """A function that runs a command in this process; returns exit status, standard output and standard error.
-
-    An error that no command expects is raised.
-    """
-    from dendritree_lab.cli import TRACEBACK, main
-
-    monkeypatch.setenv(TRACEBACK, "1")
+def call(capsys):
+    """A function that runs a command in this process; returns exit status, standard output and standard error."""
+    from dendritree_lab.cli import main
 
     def run(*arguments):
         try:

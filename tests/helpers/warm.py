@@ -80,11 +80,11 @@ def run(code, *arguments, **options):
 
 
 def run_command(*arguments, **options):
-    """The same for `python -m dendritree ARGUMENTS`."""
+    """The same for `python -m dendritree_lab ARGUMENTS`."""
     return run(COMMAND, *arguments, **options)
 
 
-COMMAND = "import runpy; runpy.run_module('dendritree', run_name='__main__', alter_sys=True)"
+COMMAND = "import runpy; runpy.run_module('dendritree_lab', run_name='__main__', alter_sys=True)"
 
 
 class _Files:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dendritree.errors import DendritreeError, MissingDataError, MissingExtraError, check_one_of
 
-from .messages import tell
+from .messages import print_columns, tell
 from .options import DATA_DIR, Arguments, Option
-from .text_table import print_table
 
 
 def run(arguments: Arguments) -> int:
@@ -29,7 +28,7 @@ def _list(names: list[str], data_dir: str | None) -> int:
     summaries = {name: data_set.summary for name, data_set in DATASETS.items()} | COLLECTIONS
     sizes = {name: f"{size / 1e6:.1f} MB" if (size := size_of(name)) else "" for name in names}
     rows = [(name, summaries[name], sizes[name], whereabouts(name, data_dir)) for name in names]
-    print_table(("name", "what it is", "size", "where"), rows)
+    print_columns(("name", "what it is", "size", "where"), rows)
     return 0
 
 
@@ -68,7 +67,7 @@ def _verify(names: list[str], data_dir: str | None) -> int:
     from ..data.survey import verify
 
     rows = verify(names, data_dir)
-    print_table(("name", "file", "state", "where"), [(row.data_set, row.file, row.state, row.where) for row in rows])
+    print_columns(("name", "file", "state", "where"), [(row.data_set, row.file, row.state, row.where) for row in rows])
     return int(any(row.state == "corrupt" for row in rows))
 
 

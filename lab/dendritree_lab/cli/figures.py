@@ -10,23 +10,18 @@ from .options import Arguments, Option
 def run(arguments: Arguments) -> None:
     """Draw the paper's two figures: masks, and a neuron with dropout."""
     import torch
-    from dendritree.folders import files_together, reserved
 
     from dendritree.layers import DendriticLayer
     from dendritree.plot import plot_masks, plot_tree
 
     theme, folder = "dark" if arguments.dark else "light", Path(arguments.out)
-    masks, neuron = files = [f"{name}.{arguments.format}" for name in ("paper-masks", "paper-neuron")]
-    with (
-        reserved(folder, "--out") as place,
-        files_together(place, files, "--out") as fresh,
-        torch.random.fork_rng(devices=[]),
-    ):
+    masks, neuron = (folder / f"{name}.{arguments.format}" for name in ("paper-masks", "paper-neuron"))
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
-        plot_masks(DendriticLayer(4, 1, branching=2), theme=theme, path=fresh / masks)
-        plot_tree(DendriticLayer(27, 1, branching=3), dropout=0.3, theme=theme, path=fresh / neuron)
-    print(f"{folder / masks}: masks of a tree of branching 2 and depth 2, the paper's figure 1")
-    print(f"{folder / neuron}: a neuron of branching 3, dropped inputs in red, the paper's appendix")
+        plot_masks(DendriticLayer(4, 1, branching=2), theme=theme, path=masks)
+        plot_tree(DendriticLayer(27, 1, branching=3), dropout=0.3, theme=theme, path=neuron)
+    print(f"{masks}: masks of a tree of branching 2 and depth 2, the paper's figure 1")
+    print(f"{neuron}: a neuron of branching 3, dropped inputs in red, the paper's appendix")
 
 
 OPTIONS = [

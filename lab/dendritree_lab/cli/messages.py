@@ -1,26 +1,30 @@
-"""Messages for the user on standard error, each on one line whatever its text contains."""
+"""What commands print: messages on standard error, the next command to run, and columns of text."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
 import sys
-from typing import TextIO
+from collections.abc import Sequence
 
 MOST_CHARACTERS = 600
 """Maximum length of a message: about eight lines on a narrow screen, enough for a rule, a value and two paths."""
 
 
 def tell(message: object) -> None:
-    """Print one line, with the prefix `dendritree: `, on standard error.
+    """Print one line, with the prefix `dendritree: `, on standard error."""
+    print(f"dendritree: {one_line(message)}", file=sys.stderr, flush=True)
 
-    A message may contain anything from a file: line ends, terminal escape codes, very long names.
 
-    >>> one_line("rows must be\\nnumbers: got \\x1b[2J")
-    'rows must be numbers: got \\\\x1b[2J'
+def one_line(message: object) -> str:
+    """A text on one line, with only printable characters: names in files may hold line ends and terminal escapes.
+
+    >>> one_line("x must be\\nfinite: got \\x1b[2J")
+    'x must be finite: got \\\\x1b[2J'
     """
-    write_error(f"dendritree: {one_line(message)}\n")
+    text = " ".join(str(message).split())
+    if len(text) > MOST_CHARACTERS:
+        text = f"{text[: MOST_CHARACTERS - 4]} ..."
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def print_next(*words: object) -> None:
@@ -32,23 +36,17 @@ def print_next(*words: object) -> None:
     print(f"next:   dendritree {shlex.join(map(str, words))}")
 
 
-def one_line(message: object) -> str:
-    """A text on one line, with only printable characters, truncated if it is too long."""
-    text = " ".join(str(message).split())
-    if len(text) > MOST_CHARACTERS:
-        text = f"{text[: MOST_CHARACTERS - 4]} ..."
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+def print_columns(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table, as wide as it is: text left-aligned, integers right-aligned with thousands separators.
 
-
-def write_error(text: str) -> None:
-    """Write to standard error. If that fails, only the exit status remains."""
-    try:
-        print(text, end="", file=sys.stderr, flush=True)
-    except OSError:
-        discard(sys.stderr)
-
-
-def discard(stream: TextIO) -> None:
-    """Drop buffered output: it cannot be written, and Python would try again at exit and report an error."""
-    with contextlib.suppress(OSError, ValueError):  # in a notebook there may be no file behind it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    >>> print_columns(("model", "parameters"), [("mln", 10_890), ("mlp", 850)])
+    model  parameters
+    mln        10,890
+    mlp           850
+    """
+    cells = [header, *([f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows)]
+    numeric = [any(isinstance(row[column], int) for row in rows) for column in range(len(header))]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        aligned = (f"{c:>{w}}" if n else f"{c:<{w}}" for c, w, n in zip(line, widths, numeric, strict=True))
+        print("  ".join(aligned).rstrip())

@@ -6,8 +6,6 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dendritree.errors import import_extra
-
 if TYPE_CHECKING:
     from ..data.split import DataSplit
     from ..studies.engine.runner import Workers
@@ -85,15 +83,8 @@ def say_data(split: DataSplit | None) -> None:
         print(describe(split), file=sys.stderr, flush=True)
 
 
-def make_workers(arguments: Arguments, extra: str = "report") -> Workers:
-    """The workers from the options `WORKERS`, after checking that the packages for the report are installed.
-
-    Args:
-        arguments: of the command.
-        extra: the extra that has everything the command needs.
-    """
+def make_workers(arguments: Arguments) -> Workers:
+    """The workers from the options `WORKERS`."""
     from ..studies.engine.runner import Workers
 
-    for package in ("scipy", "matplotlib"):
-        import_extra(package, extra=extra)
     return Workers(arguments.backend, count=arguments.workers, address=arguments.address)

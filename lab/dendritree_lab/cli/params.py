@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dendritree.errors import OptionError, ShapeError
 
+from .messages import print_columns
 from .options import Arguments, Option
-from .text_table import print_table
 
 if TYPE_CHECKING:
     from dendritree.tree.levels import Branching
@@ -42,7 +42,7 @@ def _layer_params(arguments: Arguments) -> None:
         (f"MLP h={control.hidden_features}", mlp.weights, mlp.biases, mlp.total, mlp.multiply_adds, ""),
     ]
     print(layer.forest.describe().capitalize())
-    print_table(("", "weights", "biases", "total", "multiply-adds", "masked form stores"), rows)
+    print_columns(("", "weights", "biases", "total", "multiply-adds", "masked form stores"), rows)
 
 
 def _branching(text: str) -> Branching:
@@ -62,7 +62,7 @@ def _paper_params() -> None:
         (r.table, r.model, r.weights, r.biases, r.total, r.paper_total, "paper is wrong" if r.erratum else "")
         for r in paper_rows()
     ]
-    print_table(("table", "model", "weights", "biases", "total", "paper", ""), rows)
+    print_columns(("table", "model", "weights", "biases", "total", "paper", ""), rows)
     print("\nThe tree of b=4 on 1024 inputs has 256 + 64 + 16 + 4 + 1 = 341 nodes; the paper counts 85.")
 
 

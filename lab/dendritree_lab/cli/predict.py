@@ -6,7 +6,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from dendritree.errors import OptionError, import_extra
+from dendritree.errors import OptionError
 from dendritree.files import write_whole
 
 from .messages import tell
@@ -15,9 +15,8 @@ from .options import Arguments, Option
 
 def run(arguments: Arguments) -> None:
     """Predict rows of a table with a model of `fit`."""
-    for package in ("pandas", "sklearn", "safetensors"):
-        import_extra(package, extra="tables")
-    from ..studies.table import UnknownCellsWarning, load_table_model, read_table
+    from ..data.tables.reading import read_table
+    from ..studies.table.table_model import UnknownCellsWarning, load_table_model
 
     out = None if arguments.out is None else Path(arguments.out)
     table = Path(arguments.table)

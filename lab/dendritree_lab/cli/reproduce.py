@@ -10,12 +10,12 @@ from .report import show_reproduction
 
 def run(arguments: Arguments) -> None:
     """Run the paper's experiments and report them next to its tables."""
-    from ..studies.paper.report import report_of_run
+    from ..studies.paper.paper_report import report_of_run
     from ..studies.paper.reproduction import RunPlan, reproduce
 
     folder, workers = arguments.run, make_workers(arguments)
     plan = RunPlan.make(arguments.tables, **arguments.only("protocol", "trials", "draw"))
-    with resumable(folder), Progress(on_done=lambda _: report_of_run(folder, plan), overall="all") as progress:
+    with resumable(folder), Progress(overall="all") as progress:
         reproduce(folder, plan, workers=workers, data_dir=arguments.data_dir, observer=progress)
     show_reproduction(*report_of_run(folder, plan))
     print_next("view", folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dendritree.errors import import_extra
-
 from .messages import print_next
 from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, Arguments, Option, image_shape, say_data
 from .progress import Progress, resumable
@@ -16,18 +14,17 @@ def run(arguments: Arguments) -> None:
     from ..studies.tuning.search import FINAL
     from ..studies.tuning.search_sections import write_tuning
 
-    import_extra("matplotlib", extra="tune")  # needed for the report: fail now, not after the search
     task = Task.named(arguments.data, target=arguments.target, image=image_shape(arguments))
     say_data(task.held)
     with resumable("the study"), Progress(counted={FINAL: "epochs"}) as progress:
-        found = tune(
+        result = tune(
             task,
             **arguments.only("budget", "trials", "steps", "seed", "out", "storage", "data_dir"),
             name=arguments.study or f"{task.name} {arguments.budget}",
             observer=progress,
         )
-    files = write_tuning(found, arguments.out, task=task.name)
-    print("\n".join([*found.verdict, "", f"    {found.code}"]))
+    files = write_tuning(result, arguments.out, task=task.name)
+    print("\n".join([*result.verdict, "", f"    {result.code}"]))
     print(f"\nmodel:  {files.html.parent / 'model'}\nreport: {files.html}")
     print_next("view", files.html.parent / "model")
 

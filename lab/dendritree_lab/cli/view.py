@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from dendritree.errors import OptionError, import_extra
+from dendritree.errors import OptionError
 
 from .options import DATA_HELP, TARGET, Arguments, Option
 
@@ -13,8 +13,6 @@ PIXELS = {None: None, "unit": False, "normalized": True}
 
 def run(arguments: Arguments) -> None:
     """Look into a model's neurons on a live page; draw digits for it."""
-    import_extra("uvicorn", extra="view")  # fail before anything is trained or read
-    import_extra("starlette", extra="view")
     from ..data.naming import parse_image_shape
     from ..view import demo_gallery, open_gallery, serve
 
@@ -41,11 +39,7 @@ OPTIONS = [
     Option("--image HxW", "image shape of the inputs, or none (default: automatic)"),
     Option("--data DATA", f"{DATA_HELP} (default: automatic)"),
     TARGET,
-    Option(
-        "--pixels unit|normalized",
-        "as they are, or scaled as `compare` and `tune` do (default: automatic)",
-        type=lambda text: text.replace("normalised", "normalized"),  # the spelling of version 0.1
-    ),
+    Option("--pixels unit|normalized", "as they are, or scaled as `compare` and `tune` do (default: automatic)"),
     Option("--port N", "port of the server (default: a free one)", type=int),
     Option("--no-browser", "only print the address of the page"),
 ]
