@@ -17,7 +17,7 @@ import torch
 from measure import write_csv
 
 from dendritree import FitConfig, count, fit
-from dendritree.models import DANNClassifier
+from dendritree.models import NeuronNetwork
 from dendritree.training import Run, evaluate
 from dendritree_lab.data import load_dataset
 
@@ -51,15 +51,9 @@ def main() -> None:
         for seed in options.seeds:
             start = time.perf_counter()
             torch.manual_seed(seed)
-            model = DANNClassifier(
-                784,
-                10,
-                somata=options.somata,
-                dendrites=options.dendrites,
-                field=field,
-                dropout=options.dropout,
-                output="logits",
-            )
+            neurons = {"dendrites": options.dendrites, "field": field}
+            sizes = 784, [options.somata], 10
+            model = NeuronNetwork(*sizes, neuron="dann", options=neurons, dropout=options.dropout)
             config = FitConfig(
                 epochs=options.epochs,
                 batch_size=options.batch_size,

@@ -1,4 +1,4 @@
-"""How long is a training step of the networks of `dendritree compare --inside`, relative to the narrower one?
+"""How long is a training step of the networks of inside.py, relative to the narrower one?
 
 Times one step, forward, backward and AdamW, of every kind of part in one interleaved run on one thread; batches of 128,
 as in the comparison. Ratios are of 25th percentiles. Writes one CSV row per network.
@@ -14,15 +14,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from inside import BATCH_SIZE, Replacement
+from inside_hosts import HOSTS, load_for_hosts
+from inside_parts import KINDS
 from measure import timed, write_csv
 from torch import nn
 from torch.nn import functional as F
 
 from dendritree.models.sizing import parameters_of
 from dendritree_lab.studies.engine.runner import alone_on_one_thread
-from dendritree_lab.studies.inside import HOSTS, KINDS
-from dendritree_lab.studies.inside.hosts import load_for
-from dendritree_lab.studies.inside.plan import BATCH_SIZE, Cell
 
 RESULTS = Path(__file__).parent / "results"
 ORIGINAL, NARROW = "original", "narrow"
@@ -52,22 +52,26 @@ def main() -> None:
     rows: list[dict[str, object]] = []
     for host in arguments.hosts or HOSTS:
         data = HOSTS[host].datasets[-1]  # Fashion-MNIST, or text
-        task, split = load_for(data)
+        task, split = load_for_hosts(data)
         x, y = split.train.x[:BATCH_SIZE], split.train.y[:BATCH_SIZE]
-        known = [kind for kind in KINDS if getattr(KINDS[kind], HOSTS[host].where)]
-        cells = {ORIGINAL: Cell(host, data, NARROW, 1)}
-        cells |= {
-            kind: Cell(host, data, kind, arguments.divisor) for kind in known if kind in (NARROW, *arguments.kinds)
+        known = [kind for kind in KINDS if HOSTS[host].where in KINDS[kind]]
+        replacements = {ORIGINAL: Replacement(host, data, NARROW, 1)}
+        replacements |= {
+            kind: Replacement(host, data, kind, arguments.divisor)
+            for kind in known
+            if kind in (NARROW, *arguments.kinds)
         }
         torch.manual_seed(0)
-        networks = {name: made for name, cell in cells.items() if (made := cell.build(task)) is not None}
+        networks = {
+            name: made for name, replacement in replacements.items() if (made := replacement.build(task)) is not None
+        }
         with alone_on_one_thread():
             steps = {name: step_of(network, x, y) for name, network in networks.items()}
             measured = timed(steps, seconds=arguments.seconds)
         for name, times in measured.items():
             ratio = times["q25_ms"] / measured[NARROW]["q25_ms"] if NARROW in measured else math.nan
             print(f"{host:6} {name:13} {parameters_of(networks[name]):8,} {times['q25_ms']:7.1f} ms {ratio:5.2f}")
-            row = {"host": host, "data": data, "kind": name, "divisor": cells[name].divisor}
+            row = {"host": host, "data": data, "kind": name, "divisor": replacements[name].divisor}
             rows.append(row | {"parameters": parameters_of(networks[name]), "to_narrow": ratio} | times)
     write_csv(arguments.out, rows)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,20 +18,20 @@ def run(arguments: Arguments) -> None:
     """Rebuild the report of a run from its records, without training."""
     from ..studies.engine.export_files import export_models
     from ..studies.engine.store import RunStore
+    from ..studies.paper.paper_report import report_of_run
     from ..studies.paper.records import folder_names
-    from ..studies.paper.report import report_of_run
 
     folder, out = arguments.run, Path(arguments.out or arguments.run)
     with RunStore.open_for_reading(folder) as store:
-        kind = next((kind for kind in SHOWN if kind in store.config), None)
-        if kind and (arguments.out or arguments.all or arguments.weights):
+        compared = "comparison" in store.config
+        if compared and (arguments.out or arguments.all or arguments.weights):
             raise OptionError(f"the report of a comparison takes only --export: {folder} is a comparison")
         if arguments.export:
             store.export(out / "data", arguments.export)
         if arguments.weights:
             export_models(store.trials(with_weights=True), out / "models", folder_names)
-    if kind:
-        SHOWN[kind](folder)
+    if compared:
+        show_comparison(folder)
     else:
         show_reproduction(*report_of_run(folder, out=out), whole=arguments.all)
 
@@ -46,33 +45,6 @@ def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> None:
     for answer in answers(comparison):
         print("\n".join(["", *answer.sentences, f"    {answer.code}"]))
     print(f"\nwrote {', '.join(map(str, files))}")
-
-
-def show_inside(folder: str) -> None:
-    """Write the report of a comparison inside deep networks into its folder, and print it."""
-    from ..report import print_report
-    from ..studies.inside import write_inside
-
-    report, files = write_inside(folder)
-    print_report(report)
-    print(f"\nwrote {', '.join(map(str, files.places))}")
-
-
-def show_tables(folder: str) -> None:
-    """Write the report of a comparison on tables into its folder, and print it."""
-    from ..studies.tables import print_tables, write_tables
-
-    report, files = write_tables(folder)
-    print_tables(report)
-    print(f"\nwrote {', '.join(map(str, files.places))}")
-
-
-SHOWN: dict[str, Callable[[str], None]] = {
-    "comparison": show_comparison,
-    "inside": show_inside,
-    "collection": show_tables,
-}
-"""The function that shows each kind of comparison, by the key in its config."""
 
 
 def show_reproduction(report: Report, files: ReportFiles, *, whole: bool = False) -> None:

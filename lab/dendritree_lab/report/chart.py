@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dendritree.errors import check_one_of
 
-FORMS = ("curves", "sweep", "points", "scaling", "shares", "levels", "values", "cloud", "agreement", "ranks")
+FORMS = ("curves", "sweep", "points", "scaling", "shares", "levels", "values", "cloud", "agreement")
 """The forms of charts, described in `Chart.form`."""
 
 
@@ -42,9 +42,6 @@ class Panel:
     scale: str = "linear"
     """`linear`, or `errors` for accuracies: halving the error is the same distance everywhere."""
 
-    critical: float = 0.0
-    """For `ranks`, Nemenyi's critical difference."""
-
     def __post_init__(self) -> None:
         check_one_of("scale", self.scale, ("linear", "errors"))
 
@@ -63,10 +60,8 @@ class Chart:
     form: str = "curves"
     """`curves` (line and band), `sweep` (marked line and bars), `points` (marks and bars), `scaling` (marked line and
     band over a logarithmic axis, labeled at its end), `shares` (a bar for each line's x, with its label), `levels` (a
-    mark and its interval instead), `values` (marked line and band over any numbers), `cloud` (a dot per point),
-    `agreement` (a dot per point with bars both ways, in a square with its diagonal, where x equals y) or
-    `ranks` (a line's x is its mean rank; low and high are those of the first and last that do not differ from it
-    significantly).
+    mark and its interval instead), `values` (marked line and band over any numbers), `cloud` (a dot per point)
+    or `agreement` (a dot per point with bars both ways, in a square with its diagonal, where x equals y).
     """
     group: str = ""
     """A title over adjacent charts that share it."""

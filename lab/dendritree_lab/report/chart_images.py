@@ -12,9 +12,8 @@ from typing import Any
 from dendritree.errors import import_extra
 from dendritree.plot.palette import LIGHT
 
-from .chart import Chart, Line, Panel
+from .chart import Chart, Line
 from .looks import FAMILIES, Look, Looks
-from .rank_diagram import RankDiagram, draw_ranks
 from .score_axes import label_ends, set_scales, shorten_ticks
 
 WIDTH = 340  # pixels: what a phone of 360 shows without scrolling
@@ -24,7 +23,6 @@ PANEL = (170, 58, 10)  # height of a panel, and room at its left and right, in p
 SCALING_PANEL = (220, 58, 56)  # with room for labels at the ends of lines
 TOP, BOTTOM, BETWEEN = 10, 42, 16  # pixels around and between the panels
 BARS_LEFT = 132  # pixels for the names of bars
-RANKS_LINE = 19  # pixels of a line of text in a diagram of ranks
 DOTS_PER_INCH = 100  # so that one of matplotlib's inches is 100 pixels
 POINTS = 72 / DOTS_PER_INCH  # per pixel
 
@@ -100,21 +98,17 @@ def _rendered(chart: Chart, models: Looks, width: int, **options: Any) -> bytes:
     order = {family: place for place, family in enumerate(FAMILIES)}  # others are last, by name
     named.sort(key=lambda line: (order.get(line.family, len(order)), line.family, line.size))
     labels = list(dict.fromkeys(line.label for line in named))
-    scaling, barred, ranks = chart.form == "scaling", chart.form in ("shares", "levels"), chart.form == "ranks"
+    scaling, barred = chart.form == "scaling", chart.form in ("shares", "levels")
     panel_height, left, right = SCALING_PANEL if scaling else PANEL
     if barred:
         bars = max((len(panel.lines) for panel in chart.panels), default=0)
         panel_height, left = BAR_HEIGHT * max(1, bars), BARS_LEFT
     if chart.square:
         panel_height = width - left - right
-    if ranks:
-        lines = max((diagram_of(panel).lines for panel in chart.panels), default=1)
-        panel_height, left, right = round(RANKS_LINE * lines), 4, 4
-    titled = scaling or barred or ranks or chart.form in ("values", "cloud")  # the title names the model
+    titled = scaling or barred or chart.form in ("values", "cloud")  # the title names the model
     legend_height = 0 if titled else LEGEND_LINE * -(-len(labels) // 2)
     count = len(chart.panels)
-    bottom = TOP if ranks else BOTTOM
-    height = TOP + count * panel_height + (count - 1) * BETWEEN + bottom + legend_height
+    height = TOP + count * panel_height + (count - 1) * BETWEEN + BOTTOM + legend_height
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": chart.name}):
         figure = figures.Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
         for place, panel in enumerate(chart.panels):
@@ -124,11 +118,6 @@ def _rendered(chart: Chart, models: Looks, width: int, **options: Any) -> bytes:
             axes = figure.add_axes((*box, (width - left - right) / width, panel_height / height))
             if barred:
                 (_add_bars if chart.form == "shares" else _add_levels)(axes, chart.x_label, panel.lines, models)
-                continue
-            if ranks:
-                own = {line.label: models[line.family, line.size].color for line in panel.lines}
-                diagram = diagram_of(panel)
-                draw_ranks(axes, diagram, [own[name] for name in diagram.names], LIGHT, size=10.5 * POINTS)
                 continue
             if chart.form == "values":
                 axes.axhline(0, linewidth=0.8, color=LIGHT.pale)
@@ -147,24 +136,6 @@ def _rendered(chart: Chart, models: Looks, width: int, **options: Any) -> bytes:
         file = io.BytesIO()
         figure.savefig(file, **options)
     return file.getvalue()
-
-
-def diagram_of(panel: Panel) -> RankDiagram:
-    """The diagram of a panel of `ranks`.
-
-    >>> ends = (1.1,), (1.9,)
-    >>> lines = Line("b", "mlp", 2, (1.9,), (1.0,), *ends), Line("a", "tree", 0, (1.1,), (0.0,), *ends)
-    >>> diagram_of(Panel("", lines, critical=1.0))
-    RankDiagram(names=('a', 'b'), ranks=(1.1, 1.9), bars=((1.1, 1.9),), critical=1.0)
-    """
-    order = sorted(panel.lines, key=lambda line: line.x[0])
-    bars: list[tuple[float, float]] = []
-    for line in order:  # a bar starts with its best model, and none is inside another
-        low, high = line.x[0], line.high[0]
-        if high > low and (not bars or high > bars[-1][1]):
-            bars.append((low, high))
-    names, ranks = tuple(line.label for line in order), tuple(line.x[0] for line in order)
-    return RankDiagram(names, ranks, tuple(bars), panel.critical)
 
 
 def _add(axes: Any, line: Line, look: Look, form: str) -> None:

@@ -72,22 +72,7 @@ FAMILIES = {
     "dnm": FamilyLook(("#8A7A00",), "P", SHORT_DASHED),
     "dmnn": FamilyLook(("#A8438C",), "<", SHORT_DASHED),
     "dann": FamilyLook(("#117799",), "h", SHORT_DASHED),
-    # Parts of deep networks
-    "narrow": FamilyLook(("#C24E00",), "^", DASHED),
-    "low-rank": FamilyLook(("#8A7A00",), "P", DASHED),
-    "block": FamilyLook(("#882255",), "v", DASHED),
-    "separable": FamilyLook(("#8C2D04",), "*", DASHED),
-    "blueprint": FamilyLook(("#7B3F00",), ">", DASHED),
-    "narrow-shift": FamilyLook(("#A8438C",), "<", DASHED),
-    "narrow-gated": FamilyLook(("#555555",), "X", DASHED),
-    "sparse-near": FamilyLook(("#332288",), "D"),
-    "tree-up": FamilyLook(("#5C8A3A",), "d"),
-    "tree-near": FamilyLook(("#0B5345",), "o"),
-    "gated": FamilyLook(("#117799",), "h", SHORT_DASHED),
-    "max": FamilyLook(("#B8860B",), "H", SHORT_DASHED),
-    "shared": FamilyLook(("#6B4FA0",), "8", SHORT_DASHED),
-    # scikit-learn's estimators
-    "scikit-mlp": FamilyLook(("#9C2A6B",), ">", DASHED),
+    # scikit-learn's gradient boosting
     "boosting": FamilyLook(("#6B4FA0",), "8", SHORT_DASHED),
 }
 """The looks of known families, in the order of legends."""

@@ -25,7 +25,6 @@ from dendritree.plot.palette import THEMES
 from dendritree.pruning import PruningPoint
 from dendritree.training import Epoch, FitConfig, History
 from dendritree.wiring import Local, Tied
-from dendritree_lab.report.critical_difference import critical_difference
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.fair import summarize
 from dendritree_lab.studies.fair.size_figures import plot_comparison, plot_efficiency
@@ -49,7 +48,6 @@ DRAWN = {
     "wiring": lambda **given: plot_wiring(LOCAL, 2, **given),
     "weights": lambda **given: plot_weights(LOCAL, **given),
     "explanation": lambda **given: plot_explanation(explain(LOCAL, torch.rand(2, 64)), 1, example=1, **given),
-    "ranks": lambda **given: critical_difference({"tree": [3, 3, 1], "mlp": [2, 2, 2], "other": [1, 1, 3]}, **given),
     "history": lambda **given: plot_history(HISTORY, **given),
     "pruning": lambda **given: plot_pruning({"one": POINTS, "two": POINTS}, **given),
 }
