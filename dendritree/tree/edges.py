@@ -1,7 +1,4 @@
-"""Trees as an edge list: its arrays, the conditions they must meet, and everything that can be derived from them.
-
-There are no weights and no tensors here: `tree.py` grows forests; layers and kernels read them.
-"""
+"""Trees as an edge list: its arrays, the conditions they must meet, and everything that can be derived from them."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 MAX_ROWS = 2**31 - 1  # rows and edges are 32-bit: half the memory traffic of 64-bit indices in the kernels
 
 ARRAYS = ("source", "offsets", "roots", "template")
-"""The arrays of an edge list; the last one is present only if nodes are tied."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,16 +32,20 @@ class EdgeList:
 
     def __post_init__(self) -> None:
         check_int("in_features", self.in_features)
-        for name in ARRAYS if self.template is not None else ARRAYS[:-1]:
+        for name in ARRAYS:
+            if name == "template" and self.template is None:  # no node is tied
+                continue
             given = np.asarray(getattr(self, name))
             if given.ndim != 1 or (given.size and (given.dtype.kind not in "iu" or abs(given).max() > MAX_ROWS)):
                 raise ShapeError(f"{name} must be 1-D integers below 2**31: got {given.dtype} {_brief(given)}")
             array = given.astype(np.int32)
             array.setflags(write=False)  # shared between layers and caches: must never change
             object.__setattr__(self, name, array)
-        self._check()
+        self._check_edges()
+        if self.template is not None:
+            self._check_template(self.template)
 
-    def _check(self) -> None:
+    def _check_edges(self) -> None:
         """Reject an edge list that is not a forest; every later computation relies on this check."""
         inputs, nodes, source, offsets, roots = self.in_features, self.nodes, self.source, self.offsets, self.roots
         if inputs + nodes > MAX_ROWS:
@@ -65,27 +65,20 @@ class EdgeList:
                 "every node must be either a root or the child of one other node: "
                 f"got roots {_brief(roots)} and {len(children)} child edges for {nodes} nodes"
             )
-        self._check_template()
 
-    def _check_template(self) -> None:
-        template = self.template
-        if template is None:
-            return
-        ordered = (
-            template.shape == (self.nodes,) and (template >= 0).all() and (template <= np.arange(self.nodes)).all()
-        )
-        if not ordered or (template[template] != template).any():
+    def _check_template(self, template: IntArray) -> None:
+        own, fan_ins = np.arange(self.nodes), self.fan_ins
+        earlier = template.shape == own.shape and (template >= 0).all() and (template <= own).all()
+        if not earlier or (template[template] != template).any():
             raise ShapeError(f"template must name, for each node, itself or an earlier one: got {_brief(template)}")
-        if (self.fan_ins != self.fan_ins[template]).any():
-            node = int((self.fan_ins != self.fan_ins[template]).argmax())
+        if (differs := fan_ins != fan_ins[template]).any():
+            node = int(differs.argmax())
             raise ShapeError(
-                f"a node must have as many children as its template: node {node} has {self.fan_ins[node]}, node "
-                f"{template[node]} has {self.fan_ins[template[node]]}"
+                f"a node must have as many children as its template: node {node} has {fan_ins[node]}, node "
+                f"{template[node]} has {fan_ins[template[node]]}"
             )
-        if (template == np.arange(self.nodes)).all():
+        if (template == own).all():
             object.__setattr__(self, "template", None)
-
-    # ------------------------------------------------------------------------------------------------------ counts
 
     @property
     def edges(self) -> int:
@@ -139,14 +132,12 @@ class EdgeList:
         >>> Forest.grow(2, fan_in=1024, neurons=10).masked_weights
         69905000
         """
-        pending, total = self.synapses, 0
+        pending, weights = self.synapses, 0
         for level, edges, _ in self.ascend():
             nodes = level.stop - level.start
-            total += pending * nodes
+            weights += pending * nodes
             pending += nodes - (edges.stop - edges.start)
-        return total
-
-    # --------------------------------------------------------------------------------------------------- structure
+        return weights
 
     @cached_property
     def fan_ins(self) -> IntArray:
@@ -161,8 +152,7 @@ class EdgeList:
     @cached_property
     def is_template(self) -> BoolArray:
         """Which nodes have weights of their own, shape (nodes,)."""
-        everywhere = np.ones(self.nodes, dtype=bool)
-        return everywhere if self.template is None else self.template == np.arange(self.nodes)
+        return np.ones(self.nodes, dtype=bool) if self.template is None else self.template == np.arange(self.nodes)
 
     @cached_property
     def bias_of_node(self) -> IntArray:

@@ -47,8 +47,6 @@ class Forest(EdgeList):
         (2, 1056, 33, 1089)
     """
 
-    # ------------------------------------------------------------------------------------------------ construction
-
     @classmethod
     def grow(
         cls,
@@ -114,22 +112,21 @@ class Forest(EdgeList):
             if not np.array_equal(forest.synapse_inputs, np.arange(forest.in_features)):
                 raise OptionError(f"join takes unwired forests, where synapse s reads row s: got a wired {forest!r}")
         synapses = sum(forest.synapses for forest in forests)
-        firsts = np.cumsum([0, *(forest.nodes for forest in forests)])
+        children, roots, ties, first = [], [], [], 0
+        for forest in forests:
+            child = forest.source - forest.in_features
+            children.append(np.where(child < 0, -1, child + first))  # -1 is a synapse
+            roots.append(forest.roots + first)
+            ties.append(forest.bias_of_node + first)
+            first += forest.nodes
         # Number the nodes level by level across all forests, so that one level stays one vectorized step.
         order = np.argsort(np.concatenate([forest.height_of_node for forest in forests]), kind="stable")
-        place = np.argsort(order)
-        is_synapse = np.concatenate([forest.source < forest.in_features for forest in forests])
-        children = [forest.source - forest.in_features + first for forest, first in zip(forests, firsts, strict=False)]
-        source = synapses + place[np.concatenate(children).clip(0)]  # a placeholder for synapses
-        fan_ins = np.concatenate([forest.fan_ins for forest in forests])
-        begin = np.cumsum(fan_ins) - fan_ins
+        number, fan_ins = np.argsort(order), np.concatenate([forest.fan_ins for forest in forests])
         offsets = offsets_of(fan_ins[order])
-        edges = np.repeat(begin[order] - offsets[:-1], fan_ins[order]) + np.arange(offsets[-1])
-        roots = np.concatenate([place[forest.roots + first] for forest, first in zip(forests, firsts, strict=False)])
-        source = source[edges]
-        source[is_synapse[edges]] = np.arange(synapses)
-        ties = np.concatenate([forest.bias_of_node + first for forest, first in zip(forests, firsts, strict=False)])
-        return cls(synapses, source, offsets, roots, _templates(ties[order]))
+        edges = np.repeat(offsets_of(fan_ins)[order] - offsets[:-1], fan_ins[order]) + np.arange(offsets[-1])
+        child = np.concatenate(children)[edges]
+        source = np.where(child < 0, np.cumsum(child < 0) - 1, synapses + number[child])
+        return cls(synapses, source, offsets, number[np.concatenate(roots)], _templates(np.concatenate(ties)[order]))
 
     def wired(self, index: npt.ArrayLike, in_features: int) -> Forest:
         """Attach the synapses, in edge order, to the inputs `index` of a layer of `in_features` inputs.

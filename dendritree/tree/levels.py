@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias, TypeGuard
 
-from ..errors import OptionError, ShapeError, check_int, check_one_of
+from ..errors import OptionError, ShapeError, check_int
 
 AUTO = "auto"
 """The branching that is chosen from the fan-in: two levels."""
@@ -20,27 +20,17 @@ NestedTree: TypeAlias = Sequence[Any]
 """A node as the list of its children: an int `n` is `n` synapses, a list is a dendrite. `[3, [2], [2, [4]]]`."""
 
 
-def check_branching(branching: Any) -> int | tuple[int, ...]:
-    """Return a branching as an int or a tuple of ints, each at least 2, or raise an error.
-
-    >>> check_branching([16, 8])
-    (16, 8)
-    """
-    if not isinstance(branching, Sequence) or isinstance(branching, str | bytes):
-        return check_int("branching", branching, least=2)
-    if not branching:
-        raise OptionError("branching must have one number per level: got an empty list")
-    return tuple(check_int("branching of a level", b, least=2) for b in branching)
-
-
 def is_nested(branching: Any) -> TypeGuard[NestedTree]:
     """Whether a branching is a tree of nested children: a list with a list inside.
 
     >>> is_nested([16, 8]), is_nested([16, [8]])
     (False, True)
     """
-    plain = isinstance(branching, str | bytes) or not isinstance(branching, Sequence)
-    return not plain and any(isinstance(child, Sequence) and not isinstance(child, str) for child in branching)
+    return _is_list(branching) and any(map(_is_list, branching))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def check_shape(branching: Any) -> Any:
@@ -50,16 +40,20 @@ def check_shape(branching: Any) -> Any:
     ([3, [2]], (16, 8))
     """
     if is_nested(branching):
-        try:
-            nested_edges(branching)
-        except RecursionError:
-            raise OptionError(
-                "nested children must not be deeper than Python's recursion limit: got too many levels"
-            ) from None
-        return [list(child) if isinstance(child, Sequence) else child for child in branching]
-    if isinstance(branching, str):
-        return check_one_of("branching", branching, [AUTO])
-    return check_branching(branching)
+        nested_edges(branching)
+        return [list(child) if _is_list(child) else child for child in branching]
+    if isinstance(branching, str) and branching != AUTO:
+        raise OptionError(f"branching must be 'auto', an int or a list of ints: got {branching!r}")
+    return AUTO if isinstance(branching, str) else _numbers(branching)
+
+
+def _numbers(branching: Any) -> int | tuple[int, ...]:
+    """A branching as an int or a tuple of ints, each at least 2."""
+    if not _is_list(branching):
+        return check_int("branching", branching, least=2)
+    if not branching:
+        raise OptionError("branching must have one number per level: got an empty list")
+    return tuple(check_int("branching of a level", b, least=2) for b in branching)
 
 
 def auto_branching(fan_in: int) -> tuple[int, ...]:
@@ -86,55 +80,37 @@ def level_sizes(
     """
     fan_in = None if fan_in is None else check_int("fan_in", fan_in)
     depth = None if depth is None else check_int("depth", depth)
-    branching = check_branching(branching)
-    if isinstance(branching, tuple):
-        return _sizes_by_list(branching, fan_in, depth, ragged)
-    if fan_in is None:
-        if depth is None:
-            raise OptionError("a tree needs its fan_in or its depth: got neither")
-        if depth * (branching.bit_length() - 1) >= 31:
-            raise ShapeError(f"a tree must have fewer than 2**31 synapses: got {branching} ** {depth}")
-        fan_in = branching**depth
-    sizes = [fan_in]
-    while sizes[-1] > 1 or len(sizes) == 1:
-        nodes, rest = divmod(sizes[-1], branching)
-        if rest and not ragged:
+    b = _numbers(branching)
+    if isinstance(b, int):
+        if fan_in is None:
+            if depth is None:
+                raise OptionError("a tree needs its fan_in or its depth: got neither")
+            if depth * (b.bit_length() - 1) >= 31:
+                raise ShapeError(f"a tree must have fewer than 2**31 synapses: got {b} ** {depth}")
+            fan_in = b**depth
+        levels = next(n for n in itertools.count(1) if b**n >= fan_in)
+        if b**levels != fan_in and not ragged:
+            fitting = f"{b ** (levels - 1)} or {b**levels}" if levels > 1 else f"{b}"
             raise ShapeError(
-                f"fan_in must be branching ** depth: got fan_in {fan_in}, branching {branching}; "
-                f"{_powers_around(fan_in, branching)} would fit, or ragged=True"
+                f"fan_in must be branching ** depth: got fan_in {fan_in}, branching {b}; {fitting} would fit, or "
+                "ragged=True"
             )
-        sizes.append(nodes + bool(rest))
-    if depth is not None and depth != len(sizes) - 1:
-        raise ShapeError(
-            f"depth must be that of fan_in and branching: got depth {depth}, but fan_in {fan_in} with branching "
-            f"{branching} has depth {len(sizes) - 1}"
-        )
-    return sizes
-
-
-def _sizes_by_list(branching: tuple[int, ...], fan_in: int | None, depth: int | None, ragged: bool) -> list[int]:
-    """`level_sizes` for one branching per level, leaf level first."""
-    if depth is not None and depth != len(branching):
-        raise ShapeError(f"depth must be the number of levels: got depth {depth} and branching {list(branching)}")
-    product = math.prod(branching)
-    fan_in = product if fan_in is None else fan_in
-    if fan_in > product or (fan_in < product and not ragged):
-        rule = "at most" if ragged else "the product of branching,"
-        hint = "" if ragged or fan_in > product else ", or ragged=True"
-        raise ShapeError(f"fan_in must be {rule} {product} for branching {list(branching)}: got {fan_in}{hint}")
-    sizes = [fan_in]
-    for b in branching:
-        sizes.append(-(-sizes[-1] // b))
-    return sizes
-
-
-def _powers_around(number: int, base: int) -> str:
-    """The powers of `base` next to `number`, for error messages: `512 or 1024`."""
-    above = base
-    while above < number:
-        above *= base
-    below = above // base
-    return f"{below} or {above}" if below > 1 else f"{above}"
+        if depth not in (None, levels):
+            raise ShapeError(
+                f"depth must be that of fan_in and branching: got depth {depth}, but fan_in {fan_in} with branching "
+                f"{b} has depth {levels}"
+            )
+        b = (b,) * levels
+    else:
+        if depth not in (None, len(b)):
+            raise ShapeError(f"depth must be the number of levels: got depth {depth} and branching {list(b)}")
+        product = math.prod(b)
+        fan_in = product if fan_in is None else fan_in
+        if fan_in > product or (fan_in < product and not ragged):
+            rule = "at most" if ragged else "the product of branching,"
+            hint = "" if ragged or fan_in > product else ", or ragged=True"
+            raise ShapeError(f"fan_in must be {rule} {product} for branching {list(b)}: got {fan_in}{hint}")
+    return list(itertools.accumulate(b, lambda rows, children: -(-rows // children), initial=fan_in))
 
 
 def nested_edges(tree: NestedTree) -> tuple[int, list[int], list[int]]:
@@ -145,27 +121,26 @@ def nested_edges(tree: NestedTree) -> tuple[int, list[int], list[int]]:
     >>> nested_edges([1, [2]])
     (3, [0, 1, 2, 3], [2, 2])
     """
-    levels: list[list[list[tuple[int, int] | None]]] = []  # level -> node -> children: (level, place), None = synapse
+    nodes: list[list[int | None]] = []  # children before parents; a child is another node's index, None a synapse
+    heights: list[int] = []
 
-    def add(node: Any) -> tuple[int, int]:
+    def add(node: Any) -> int:
         if isinstance(node, str | bytes) or not isinstance(node, Sequence) or not node:
             raise OptionError(f"a dendrite must be a non-empty list of synapse counts and dendrites: got {node!r}")
-        children: list[tuple[int, int] | None] = []
+        children: list[int | None] = []
         for child in node:
             if isinstance(child, Sequence):
                 children.append(add(child))
             else:
                 children.extend([None] * check_int("synapses of a dendrite", child))
-        level = 1 + max((child[0] for child in children if child), default=-1)
-        while len(levels) <= level:
-            levels.append([])
-        levels[level].append(children)
-        return level, len(levels[level]) - 1
+        nodes.append(children)
+        heights.append(1 + max((heights[child] for child in children if child is not None), default=0))
+        return len(nodes) - 1
 
     add(tree)
-    first = [0, *itertools.accumulate(len(level) for level in levels)]
-    nodes = [children for level in levels for children in level]
-    edges = [child for children in nodes for child in children]
-    synapses, order = edges.count(None), itertools.count()
-    source = [next(order) if child is None else synapses + first[child[0]] + child[1] for child in edges]
-    return synapses, source, [len(children) for children in nodes]
+    order = sorted(range(len(nodes)), key=heights.__getitem__)
+    number = {node: at for at, node in enumerate(order)}
+    edges = [child for node in order for child in nodes[node]]
+    synapses, synapse = edges.count(None), itertools.count()
+    source = [next(synapse) if child is None else synapses + number[child] for child in edges]
+    return synapses, source, [len(nodes[node]) for node in order]

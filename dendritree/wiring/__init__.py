@@ -10,21 +10,19 @@ import dataclasses
 from collections.abc import Sequence
 
 from ..errors import OptionError, check_one_of
+from .image_orders import Morton, Patches
 from .interface import Wiring
-from .image_orders import Columns, Morton, Patches, Rows
 from .plain import Custom, Partition, Random, Shared, Strided
 from .windows import Local, Tied
 
 __all__ = [
     "WIRINGS",
-    "Columns",
     "Custom",
     "Local",
     "Morton",
     "Partition",
     "Patches",
     "Random",
-    "Rows",
     "Shared",
     "Strided",
     "Tied",
@@ -34,8 +32,7 @@ __all__ = [
 ]
 
 WIRINGS: dict[str, type[Wiring]] = {
-    wiring.name: wiring
-    for wiring in (Partition, Shared, Random, Strided, Rows, Columns, Patches, Morton, Local, Tied, Custom)
+    wiring.name: wiring for wiring in (Partition, Shared, Random, Strided, Patches, Morton, Local, Tied, Custom)
 }
 """Wirings by name; a name stands for the wiring with its default options."""
 
@@ -60,12 +57,12 @@ def with_image(
 ) -> Wiring | list[Wiring]:
     """A wiring, or a list of them, in which wirings for images without an `image_shape` of their own have this one.
 
-    >>> with_image("rows", (16, 4, 4))
-    Rows(image_shape=(16, 4, 4))
+    >>> with_image("morton", (16, 4, 4))
+    Morton(image_shape=(16, 4, 4))
     """
     if not isinstance(wiring, str | Wiring) and isinstance(wiring, Sequence):
         return [with_image(each, image_shape) for each in wiring]  # type: ignore[misc]
-    found = resolve_wiring(wiring)
-    if getattr(found, "image_shape", image_shape) is None:
-        return dataclasses.replace(found, image_shape=image_shape)  # type: ignore[call-arg]
-    return found
+    resolved = resolve_wiring(wiring)
+    if getattr(resolved, "image_shape", image_shape) is None:
+        return dataclasses.replace(resolved, image_shape=image_shape)  # type: ignore[call-arg]
+    return resolved

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..errors import OptionError, ShapeError, check_int
 from ..tree import Forest, IntArray
-from .interface import Wiring, rank_in_neuron
+from .interface import Wiring, rank_in_group
 
 
 def check_image_shape(shape: Any) -> tuple[int, int, int] | None:
@@ -61,41 +61,11 @@ class ImageOrder(Wiring):
         pixel = np.arange(in_features, dtype=np.int32)
         channel, place = np.divmod(pixel, np.int32(height * width))
         y, x = np.divmod(place, np.int32(width))
-        return np.lexsort(self.keys(channel, y, x)[::-1]).astype(np.int32)[rank_in_neuron(forest)]
+        return np.lexsort(self.keys(channel, y, x)[::-1]).astype(np.int32)[rank_in_group(forest.neuron_of_synapse)]
 
     @abstractmethod
     def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[npt.NDArray[Any], ...]:
         """The keys that pixels are sorted by, the most important first."""
-
-
-@dataclass(frozen=True)
-class Rows(ImageOrder):
-    """Row after row of each channel: the order of a flattened image, and of the paper.
-
-    >>> Rows().index(Forest.grow(2, fan_in=4), 4).tolist()
-    [0, 1, 2, 3]
-    """
-
-    name: ClassVar[str] = "rows"
-
-    def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[IntArray, ...]:
-        """Channel, row, column."""
-        return channel, y, x
-
-
-@dataclass(frozen=True)
-class Columns(ImageOrder):
-    """Column after column of each channel.
-
-    >>> Columns().index(Forest.grow(2, fan_in=4), 4).tolist()
-    [0, 2, 1, 3]
-    """
-
-    name: ClassVar[str] = "columns"
-
-    def keys(self, channel: IntArray, y: IntArray, x: IntArray) -> tuple[IntArray, ...]:
-        """Channel, column, row."""
-        return channel, x, y
 
 
 @dataclass(frozen=True)

@@ -72,11 +72,6 @@ def dendrite_of_synapse(forest: Forest) -> IntArray:
     return forest.node_of_edge[forest.synapse_edges]
 
 
-def rank_in_neuron(forest: Forest) -> IntArray:
-    """For each synapse, how many synapses of its neuron come before it."""
-    return rank_in_group(forest.neuron_of_synapse)
-
-
 def rank_in_group(group: Integers) -> IntArray:
     """For each item, how many items of its group come before it.
 

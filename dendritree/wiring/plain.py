@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import OptionError, ShapeError
 from ..tree import Forest, IntArray
-from .interface import Integers, Wiring, check_seed, dendrite_of_synapse, generator, rank_in_group, rank_in_neuron, ungrouped
+from .interface import Integers, Wiring, check_seed, dendrite_of_synapse, generator, rank_in_group, ungrouped
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Shared(Wiring):
 
     def index(self, forest: Forest, in_features: int) -> IntArray:
         """All inputs in order, for each neuron."""
-        return rank_in_neuron(forest)
+        return rank_in_group(forest.neuron_of_synapse)
 
 
 @dataclass(frozen=True)
@@ -118,17 +118,13 @@ class Custom(Wiring):
             )
         return given.size // out_features
 
-    def check_fan_in(self, fan_in: int, in_features: int, out_features: int) -> int:
-        """Accept only the number of inputs given for each neuron."""
-        if fan_in != (only := self.fan_in(in_features, out_features)):
-            raise ShapeError(f"fan_in must be {only}, as in the custom wiring: got {fan_in}")
-        return only
-
     def index(self, forest: Forest, in_features: int) -> IntArray:
         """The given inputs, in edge order."""
         given = np.asarray(self.inputs).ravel()
         if len(given) != forest.synapses:
-            raise ShapeError(f"a custom wiring must give {forest.synapses} inputs: got {len(given)}")
+            raise ShapeError(
+                f"a custom wiring must name the inputs of all {forest.synapses} synapses: got {len(given)}"
+            )
         return ungrouped(forest.neuron_of_synapse, given)
 
 

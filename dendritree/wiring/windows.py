@@ -10,11 +10,18 @@ import numpy as np
 
 from ..errors import ShapeError, check_int, check_one_of
 from ..tree import Forest, IntArray
-from .interface import Attachment, Integers, Wiring, check_seed, dendrite_of_synapse, generator, rank_in_group, ungrouped
 from .image_orders import check_image_shape, image_of
+from .interface import (
+    Attachment,
+    Integers,
+    Wiring,
+    check_seed,
+    dendrite_of_synapse,
+    generator,
+    rank_in_group,
+    ungrouped,
+)
 from .plain import deal
-
-DEFAULT_PLACES = 4
 
 
 class Windows(Wiring):
@@ -87,22 +94,15 @@ class Local(Windows):
         """
         channels, height, width = self.image(in_features)
         random, side = generator(self.seed), (min(self.window, height), min(self.window, width))
-        dendrite = dendrite_of_synapse(forest)
-        unit = dendrite if self.per == "dendrite" else forest.neuron_of_synapse
+        unit = dendrite_of_synapse(forest) if self.per == "dendrite" else forest.neuron_of_synapse
         owners, owner = np.unique(unit, return_inverse=True)  # owners of windows: units with synapses, renumbered
         places = (height - side[0] + 1, width - side[1] + 1)
         if self.per == "dendrite" and self.place == "near":
             top, left = _near(forest.neuron_of_node[owners], forest.neurons, places, side, random)
         else:
-            top, left = deal_corners(len(owners), places, random)
-        pixel = ungrouped(owner, deal_hands(np.bincount(owner), channels * side[0] * side[1], random))  # in its window
-        channel, rest = np.divmod(pixel.astype(np.int64), side[0] * side[1])
-        y, x = np.divmod(rest, side[1])
-        inputs = (channel * height * width + (top[owner] + y) * width + left[owner] + x).astype(np.int32)
-        windows = np.zeros((forest.nodes, 4), dtype=np.int32)
-        windows[dendrite, 0], windows[dendrite, 1] = top[owner], left[owner]
-        windows[dendrite, 2:] = side
-        return Attachment(inputs, windows)
+            top, left = _deal_corners(len(owners), places, random)
+        pixel = ungrouped(owner, _deal_hands(np.bincount(owner), channels * side[0] * side[1], random))
+        return _read_windows(forest, (channels, height, width), side, (top[owner], left[owner]), pixel)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Tied(Windows):
 
     def fan_in(self, in_features: int, out_features: int) -> int:
         """The pixels of four windows."""
-        return DEFAULT_PLACES * super().fan_in(in_features, out_features)
+        return 4 * super().fan_in(in_features, out_features)
 
     def attach(self, forest: Forest, in_features: int) -> Attachment:
         """Place the grids, then draw the pixels of each neuron's window.
@@ -191,20 +191,15 @@ class Tied(Windows):
         # Pixels of a window are drawn for templates; their copies read the same pixels of their own, edge by edge.
         node, neuron = dendrite_of_synapse(forest), forest.neuron_of_synapse // self.shared_by
         first, pixel = template[node] == node, np.zeros(forest.edges, dtype=np.int64)
-        hands = deal_hands(np.bincount(neuron[first]), image[0] * side[0] * side[1], random)
+        hands = _deal_hands(np.bincount(neuron[first]), image[0] * side[0] * side[1], random)
         pixel[forest.synapse_edges[first]] = ungrouped(neuron[first], hands)
         pixel = pixel[forest.synapse_edges + (forest.offsets[template] - forest.offsets[:-1])[node]]
-        channel, rest = np.divmod(pixel, side[0] * side[1])
-        y, x = top[node] + rest // side[1], left[node] + rest % side[1]
-
-        windows = np.zeros((forest.nodes, 4), dtype=np.int32)
-        windows[node, 0], windows[node, 1], windows[node, 2:] = top[node], left[node], side
-        return Attachment(((channel * image[1] + y) * image[2] + x).astype(np.int32), windows, template)
+        return _read_windows(forest, image, side, (top[node], left[node]), pixel, template)
 
     def _corners(self, neurons: int, places: tuple[int, int], random: np.random.Generator) -> tuple[Integers, Integers]:
         """Upper left corners of the neurons' grids: drawn, or spread evenly for the neurons that share a tree."""
         if self.shared_by == 1:
-            return deal_corners(neurons, places, random)
+            return _deal_corners(neurons, places, random)
         counts = _rows_and_columns(self.shared_by, places)
         ranks = np.divmod(np.arange(neurons) % self.shared_by, counts[1])
         spread = []
@@ -221,7 +216,7 @@ class Tied(Windows):
         columns = copies if height == 1 else 1 if width == 1 else math.isqrt(copies - 1) + 1
         counts = (-(-copies // columns), columns)
         sides = (min(self.window, height), min(self.window, width))
-        rooms = [length - side for length, side in zip((height, width), sides, strict=True)]
+        rooms = (height - sides[0], width - sides[1])
         strides = [min(self.stride, room // max(1, count - 1)) for room, count in zip(rooms, counts, strict=True)]
         if any(count > 1 and stride < 1 for count, stride in zip(counts, strides, strict=True)):
             raise ShapeError(
@@ -239,23 +234,19 @@ def _rows_and_columns(count: int, places: tuple[int, int]) -> tuple[int, int]:
     >>> _rows_and_columns(4, (6, 12)), _rows_and_columns(4, (12, 6))
     ((2, 2), (2, 2))
     """
-
-    def grids(count: int) -> list[tuple[int, int]]:
-        every = [(rows, count // rows) for rows in range(1, places[0] + 1) if count % rows == 0]
-        return [grid for grid in every if grid[1] <= places[1]]
-
-    if not grids(count):
-        fewer = next(n for n in range(min(count, places[0] * places[1]), 0, -1) if grids(n))
+    grids = [(rows, count // rows) for rows in range(1, places[0] + 1) if count % rows == 0]
+    grids = [grid for grid in grids if grid[1] <= places[1]]
+    if not grids:
         raise ShapeError(
-            "shared_by must fill a grid of neurons, each at its own place: "
-            f"{count} do not fit {places[0]} x {places[1]} places, {fewer} would"
+            f"shared_by must be rows * columns of a grid with at most {places[0]} rows and {places[1]} columns: "
+            f"got {count}"
         )
 
     def unlike(grid: tuple[int, int]) -> tuple[float, int]:
         shape = abs(math.log(grid[0] * places[1] / (grid[1] * places[0])))
         return round(shape, 9), abs(grid[0] - grid[1])  # of two that are as close, the squarer one
 
-    return min(grids(count), key=unlike)
+    return min(grids, key=unlike)
 
 
 def _copies(forest: Forest, shared_by: int) -> tuple[IntArray, IntArray]:
@@ -288,25 +279,38 @@ def _copies(forest: Forest, shared_by: int) -> tuple[IntArray, IntArray]:
     return copy.astype(np.int32), template.astype(np.int32)
 
 
-def deal_corners(count: int, places: tuple[int, int], random: np.random.Generator) -> tuple[Integers, Integers]:
+def _read_windows(
+    forest: Forest,
+    image: tuple[int, int, int],
+    side: tuple[int, int],
+    corner: tuple[Integers, Integers],
+    pixel: Integers,
+    template: IntArray | None = None,
+) -> Attachment:
+    """The attachment of synapses that read these pixels of windows with these upper left corners, one per synapse."""
+    node, windows = dendrite_of_synapse(forest), np.zeros((forest.nodes, 4), dtype=np.int32)
+    windows[node, 0], windows[node, 1], windows[node, 2:] = *corner, side
+    channel, rest = np.divmod(pixel.astype(np.int64), side[0] * side[1])
+    y, x = corner[0] + rest // side[1], corner[1] + rest % side[1]
+    return Attachment(((channel * image[1] + y) * image[2] + x).astype(np.int32), windows, template)
+
+
+def _deal_corners(count: int, places: tuple[int, int], random: np.random.Generator) -> tuple[Integers, Integers]:
     """Draw upper left corners, every place about equally often."""
-    corner = deal(np.ones(count, dtype=np.int64), places[0] * places[1], random)
-    return np.divmod(corner, places[1])
+    return np.divmod(deal(np.ones(count, dtype=np.int64), places[0] * places[1], random), places[1])
 
 
 def _near(
     neuron: IntArray, neurons: int, places: tuple[int, int], side: tuple[int, int], random: np.random.Generator
-) -> tuple[Integers, Integers]:
+) -> list[Integers]:
     """Corners inside the image, at most half a window from one that is drawn for the neuron."""
-    corners = deal_corners(neurons, places, random)
-    found = []
-    for corner, count, length in zip(corners, places, side, strict=True):
-        shift = random.integers(-(length // 2), length // 2 + 1, len(neuron))
-        found.append(np.clip(corner[neuron] + shift, 0, count - 1))
-    return found[0], found[1]
+    return [
+        np.clip(corner[neuron] + random.integers(-(length // 2), length // 2 + 1, len(neuron)), 0, count - 1)
+        for corner, count, length in zip(_deal_corners(neurons, places, random), places, side, strict=True)
+    ]
 
 
-def deal_hands(sizes: Integers, cards: int, random: np.random.Generator) -> Integers:
+def _deal_hands(sizes: Integers, cards: int, random: np.random.Generator) -> Integers:
     """Deal hands of these sizes, each from its own shuffled deck; hands larger than a deck take several decks."""
     decks = -(-int(sizes.max()) // cards)
     keys = random.random((len(sizes), decks, cards))
