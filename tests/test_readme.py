@@ -10,7 +10,8 @@ import torch
 from test_architecture import MAP
 
 import dendritree
-from dendritree.models import neuron_families, registry
+from dendritree.models import registry
+from dendritree.neurons import families
 from dendritree_lab.cli import main, make_parser
 
 ROOT = Path(__file__).parents[1]
@@ -65,7 +66,7 @@ def run_blocks(page):
 def scratch(tmp_path, monkeypatch):
     """Pages write files where they run; torch's random state and the names of models are put back."""
     monkeypatch.chdir(tmp_path)
-    for module, names in ((registry, "_ENTRIES"), (neuron_families, "_NEURONS")):
+    for module, names in ((registry, "_ENTRIES"), (families, "_NEURONS")):
         monkeypatch.setattr(module, names, dict(getattr(module, names)))
     with torch.random.fork_rng(devices=[]):
         yield tmp_path

@@ -1,10 +1,9 @@
 """Whole networks by name: the paper's models, their controls, presets."""
 
 from .cnn import ConvDNM, ConvMLN, ConvMLP, ConvPerceptrons
-from .convolution import ConvNetwork
+from .conv_network import ConvNetwork
 from .network import DendriticNetwork, DenseNetwork
-from .neuron_families import register_neuron
-from .neurons import DANNClassifier, NeuronNetwork
+from .neuron_network import NeuronNetwork
 from .paper import MLP, MLNBinaryClassifier, MLNClassifier, Perceptrons
 from .presets import dendritic_preset
 from .registry import create_model, list_models
@@ -16,7 +15,6 @@ __all__ = [
     "ConvMLP",
     "ConvNetwork",
     "ConvPerceptrons",
-    "DANNClassifier",
     "DendriticNetwork",
     "DenseNetwork",
     "MLNBinaryClassifier",
@@ -26,5 +24,4 @@ __all__ = [
     "create_model",
     "dendritic_preset",
     "list_models",
-    "register_neuron",
 ]

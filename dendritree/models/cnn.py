@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import check_one_of, check_probability
-from ..layers.neuron_layer import check_dense
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
 from ..layers.linear import Dropout
+from ..layers.neuron_layer import check_dense
 from ..neurons import DNM
 from ..tree.levels import Branching
 from ..wiring import with_image

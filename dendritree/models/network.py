@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
 from ..layers.activation import Activation, make_activation
-from ..layers.neuron_layer import check_dense
 from ..layers.growth import Wirings
 from ..layers.linear import BatchNorm, Dropout, make_linear
+from ..layers.neuron_layer import check_dense
 from ..tree.levels import AUTO, Branching
 from ..wiring import Wiring, resolve_wiring
 from .chain import Chain

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from ..errors import check_int
 from ..layers import DendriticLayer
-from ..layers.neuron_layer import check_dense
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
 from ..layers.linear import make_linear
+from ..layers.neuron_layer import check_dense
 from ..tree.levels import Branching
 from .chain import Chain
 from .output import Classifier, make_output

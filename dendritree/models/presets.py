@@ -11,7 +11,7 @@ from ..errors import OptionError, check_int, check_one_of
 from ..wiring import Local, Random, Tied, Wiring
 from ..wiring.image_orders import check_image_shape
 from .network import DendriticNetwork
-from .registry import create_model, register_function
+from .registry import create_model, register
 from .sizing import fill_budget, parameters_of, parse_count
 
 PRESET_NEURONS = ("tree", "sparse")
@@ -31,7 +31,7 @@ TINY_IMAGE = 11
 TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
 
 
-@register_function("dendritic", example={"in_features": 16, "out_features": 3, "budget": 300})
+@register("dendritic", example={"in_features": 16, "out_features": 3, "budget": 300})
 def dendritic_preset(
     in_features: int,
     out_features: int = 10,

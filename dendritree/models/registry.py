@@ -12,10 +12,9 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from torch import nn
 
 from ..errors import OptionError, check_one_of
-from .installed import import_installed, installed_names
+from ..neurons.families import PLACEMENT, RESERVED, neuron_family, neuron_names
 
-ModelClass = TypeVar("ModelClass", bound=type[nn.Module])
-ModelFunction = TypeVar("ModelFunction", bound=Callable[..., nn.Module])
+Builder = TypeVar("Builder", bound=Callable[..., nn.Module])
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,8 @@ class ModelEntry:
     """The class; or a function that returns a model of a registered class."""
     example: Mapping[str, Any]
     """Arguments that build a small one, for tests and documentation."""
+    summary: str
+    """One line that says what it is."""
 
     @functools.cached_property
     def arguments(self) -> dict[str, bool]:
@@ -39,79 +40,67 @@ class ModelEntry:
                 arguments.update(dict.fromkeys(options.__annotations__, False))
         return arguments
 
-    @property
-    def summary(self) -> str:
-        """The first line of its documentation."""
-        return (inspect.getdoc(self.build) or "").partition("\n")[0]
-
 
 _ENTRIES: dict[str, ModelEntry] = {}
 
 
-def register(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelClass], ModelClass]:
-    """Class decorator: register a model by `name` and store the arguments of each instance.
+def register(name: str, *, example: Mapping[str, Any]) -> Callable[[Builder], Builder]:
+    """Decorator: register by `name` a class of models, or a function that builds a model of a registered class.
 
-    Every instance gets `model_name` and `model_arguments` (without device and dtype); a class that extends a
-    registered model and is not registered itself gets neither, because the arguments could not rebuild it.
+    Every instance of a registered class gets `model_name` and `model_arguments` (without device and dtype), from which
+    it can be built again, even if a function that builds it changes. A subclass that is not registered itself gets
+    neither, because the arguments could not rebuild it.
     """
 
-    def decorate(cls: ModelClass) -> ModelClass:
-        _enter(ModelEntry(name, cls, dict(example)))
-        plain_init = cls.__init__
-        signature = inspect.signature(plain_init)
-
-        @functools.wraps(plain_init)
-        def init(self: nn.Module, *args: Any, **kwargs: Any) -> None:
-            plain_init(self, *args, **kwargs)
-            if type(self) is cls:
-                arguments = dict(signature.bind(self, *args, **kwargs).arguments)
-                arguments.pop("self")
-                for parameter in signature.parameters.values():
-                    if parameter.kind is parameter.VAR_KEYWORD:
-                        arguments.update(arguments.pop(parameter.name, {}))
-                kept = {
-                    key: list(value) if isinstance(value, list) else value  # a copy: the caller may change it
-                    for key, value in arguments.items()
-                    if key not in ("device", "dtype")
-                }
-                self.__dict__.update(model_name=name, model_arguments=kept)
-
-        cls.__init__ = init  # type: ignore[method-assign]
-        return cls
+    def decorate(build: Builder) -> Builder:
+        if name in _ENTRIES:
+            raise OptionError(f"a model name must be new: {name!r} is already {_ENTRIES[name].build.__name__}")
+        _ENTRIES[name] = ModelEntry(name, build, dict(example), (inspect.getdoc(build) or "").partition("\n")[0])
+        RESERVED.add(name)
+        if isinstance(build, type):
+            _store_arguments(build, name)
+        return build
 
     return decorate
 
 
-def register_function(name: str, *, example: Mapping[str, Any]) -> Callable[[ModelFunction], ModelFunction]:
-    """Decorator: register, by a `name` of its own, a function that builds a registered model.
+def _store_arguments(cls: type[nn.Module], name: str) -> None:
+    """Make the constructor of a class store its arguments in each instance."""
+    plain_init: Callable[..., None] = cls.__init__
+    signature = inspect.signature(plain_init)
 
-    The model stores the name and arguments of its class, so that a file of it can be opened even if the function
-    changes.
-    """
+    @functools.wraps(plain_init)
+    def init(self: nn.Module, *args: Any, **kwargs: Any) -> None:
+        plain_init(self, *args, **kwargs)
+        if type(self) is cls:
+            arguments = dict(signature.bind(self, *args, **kwargs).arguments)
+            arguments.pop("self")
+            for parameter in signature.parameters.values():
+                if parameter.kind is parameter.VAR_KEYWORD:
+                    arguments.update(arguments.pop(parameter.name, {}))
+            kept = {
+                key: list(value) if isinstance(value, list) else value  # a copy: the caller may change it
+                for key, value in arguments.items()
+                if key not in PLACEMENT
+            }
+            self.__dict__.update(model_name=name, model_arguments=kept)
 
-    def decorate(function: ModelFunction) -> ModelFunction:
-        _enter(ModelEntry(name, function, dict(example)))
-        return function
-
-    return decorate
-
-
-def _enter(entry: ModelEntry) -> None:
-    if entry.name in _ENTRIES:
-        taken = _ENTRIES[entry.name].build.__name__
-        raise OptionError(f"a model name must be new: {entry.name!r} is already {taken}")
-    _ENTRIES[entry.name] = entry
+    cls.__init__ = init  # type: ignore[method-assign]
 
 
 def model_entry(name: str) -> ModelEntry:
     """The entry of a registered model; an unknown name raises an error that lists the known ones.
 
-    >>> model_entry("mln").build.__name__
-    'MLNClassifier'
+    The name of a neuron is a `NeuronNetwork` of such neurons.
+
+    >>> model_entry("mln").build.__name__, model_entry("denn").example["options"]
+    ('MLNClassifier', {'branches': 2})
     """
-    if name not in _ENTRIES:
-        import_installed(check_one_of("model", name, list_models()), _ENTRIES.__contains__)
-    return _ENTRIES[name]
+    if name in _ENTRIES:
+        return _ENTRIES[name]
+    family, network = neuron_family(check_one_of("model", name, list_models())), _ENTRIES["neuron-network"]
+    example = {**network.example, "neuron": name, "options": family.example}
+    return ModelEntry(name, functools.partial(network.build, neuron=name), example, family.title)
 
 
 def model_origin(model: nn.Module) -> tuple[str, dict[str, Any]]:
@@ -148,4 +137,4 @@ def list_models(pattern: str = "*") -> list[str]:
     >>> list_models("conv-*")
     ['conv-dnm', 'conv-mln', 'conv-mlp', 'conv-network', 'conv-perceptrons']
     """
-    return sorted(fnmatch.filter({*_ENTRIES, *installed_names()}, pattern))
+    return sorted(fnmatch.filter({*_ENTRIES, *neuron_names()}, pattern))

@@ -15,15 +15,16 @@ from torch import Tensor, nn
 
 from ..errors import OptionError, check_int, check_one_of
 from ..layers.activation import Activation
-from ..layers.base import NeuronLayer, check_dense
 from ..layers.dendritic import DendriticLayer
 from ..layers.linear import Linear
+from ..layers.neuron_layer import NeuronLayer, check_dense
 from ..randomness import generator_on
 from ..tree import Forest, IntArray
 from ..tree.levels import Branching
 from ..wiring import Partition, Random, Wiring
-from ..wiring.base import Integers, check_seed, dendrite_of_synapse, generator, ungrouped
-from ..wiring.images import check_image_shape, image_of
+from ..wiring.image_orders import check_image_shape, image_of
+from ..wiring.interface import Integers, check_seed, dendrite_of_synapse, generator, ungrouped
+from .families import register_neuron
 
 FIELDS = ("random", "local", "global", "all")
 """Inputs of a dendrite: dANN-R, dANN-LRF, dANN-GRF, pdANN."""
@@ -32,6 +33,13 @@ SYNAPSES = 16
 CHUNK = 2048  # fields drawn at once: 2048 x 784 random numbers are 13 MB
 
 
+@register_neuron(
+    "dann",
+    label="dANN",
+    title="dANN: somata with dendrites of 16 synapses",
+    choices={"dendrites": (2, 4, 8, 16), "field": ("random",)},
+    image_choices={"field": ("random", "local", "global")},
+)
 class DANN(NeuronLayer):
     r"""The dendrites and somata of a dendritic network with restricted input sampling.
 
@@ -227,7 +235,7 @@ def _nearest(centers: Integers, counts: Integers, image: tuple[int, int, int], r
     if counts.max() > channels * height * width:
         raise OptionError(f"a receptive field must have no more than the image's pixels: got {counts.max()} of {image}")
     y, x = np.divmod(np.tile(np.arange(height * width), channels), width)
-    found = []
+    drawn = []
     for begin in range(0, len(centers), CHUNK):
         needed = counts[begin : begin + CHUNK, None]
         down, right = np.divmod(centers[begin : begin + CHUNK, None], width)
@@ -235,5 +243,5 @@ def _nearest(centers: Integers, counts: Integers, image: tuple[int, int, int], r
         far = np.sort(distance, axis=1)[np.arange(len(needed)), needed[:, 0] - 1]  # the last ring that is needed
         group = (distance > 1).astype(np.int64) + (distance > np.maximum(far, 1)[:, None])
         order = np.argsort(group + random.random(distance.shape), axis=1)
-        found.append(order[np.arange(distance.shape[1]) < needed])
-    return np.concatenate(found)
+        drawn.append(order[np.arange(distance.shape[1]) < needed])
+    return np.concatenate(drawn)

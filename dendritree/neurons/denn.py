@@ -14,16 +14,23 @@ from torch import Tensor, nn
 
 from .. import ops
 from ..errors import FormatError, OptionError, check_int, check_one_of
-from ..layers.base import PlannedLayer, check_dense
+from ..layers.neuron_layer import PlannedLayer, check_dense
 from ..layers.state import integers
 from ..randomness import generator_on
 from ..tree import Forest, IntArray
-from ..wiring.base import check_seed, generator
+from ..wiring.interface import check_seed, generator
+from .families import register_neuron
 
 INPUTS_KEY = "inputs"
 """Entry of the wiring in a state dict."""
 
 
+@register_neuron(
+    "denn",
+    label="DENN",
+    title="DENN: neurons that take the maximum of their branches",
+    choices={"branches": (2, 3, 4, 8)},
+)
 class DENN(PlannedLayer):
     r"""A layer of neurons that split their inputs at random into disjoint branches and output the largest branch.
 

@@ -14,15 +14,22 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
-from ..layers.base import NeuronLayer, as_rows, check_number
+from ..layers.neuron_layer import NeuronLayer, as_rows, check_number
 from ..ops.neurons.boxes import box_depths, soft_minimum
 from ..randomness import generator_on
+from .families import register_neuron
 
 REDUCTIONS = ("max", "min")
 """How a neuron joins its dendrites."""
 LLOYD_STEPS = 10  # of 2-means; most divisions converge in about five
 
 
+@register_neuron(
+    "dmnn",
+    label="DMNN",
+    title="DMNN: morphological neurons, boxes as dendrites",
+    choices={"dendrites": (1, 1, 2, 4), "temperature": (None, 0.1, 0.3, 1.0), "scale": (1.0, 10.0)},
+)
 class DMNN(NeuronLayer):
     r"""A layer of morphological neurons: the signed depth of the input in the deepest of some boxes.
 

@@ -15,11 +15,12 @@ from torch import nn
 from ..errors import check_int, check_one_of
 from ..layers.activation import Activation
 from ..layers.dendritic import DendriticLayer
-from ..layers.forest import CommonOptions
+from ..layers.forest_layer import CommonOptions
 from ..layers.growth import Wirings
 from ..randomness import generator_on
 from ..tree.levels import Branching
 from ..wiring import Morton, Random, Shared, Wiring
+from .families import register_neuron
 
 KTREE_WIRINGS: dict[str, type[Wiring]] = {"original": Shared, "permuted": Morton, "random": Random}
 """The source's input orders by name."""
@@ -123,3 +124,33 @@ def input_order(wiring: Wirings) -> Wiring | list[Wiring]:
     if isinstance(wiring, Sequence) and not isinstance(wiring, str):
         return [input_order(each) for each in wiring]  # type: ignore[misc]
     return KTREE_WIRINGS[check_one_of("wiring", wiring, KTREE_WIRINGS)]()
+
+
+@register_neuron(
+    "ktree",
+    label="k-trees",
+    title="k-trees over all inputs, a linear soma per output",
+    choices={"branching": (2, 4, 8, 16, 32), "wiring": ("original", "random")},
+)
+def hidden_trees(
+    in_features: int,
+    out_features: int,
+    *,
+    branching: int = 2,
+    wiring: str = "original",
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+) -> DendriticLayer:
+    """The trees of k-trees as a hidden layer: a linear read-out is then their soma, one per output."""
+    order = input_order(wiring)
+    size: Any = {"fan_in": in_features} if order.any_fan_in else {"ragged": True}
+    return DendriticLayer(
+        in_features,
+        out_features,
+        branching=branching,
+        wiring=order,
+        activation=nn.LeakyReLU(0.01),
+        **size,
+        device=device,
+        dtype=dtype,
+    )

@@ -19,14 +19,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .. import layers, neurons
 from ..errors import DendritreeError, FormatError, OptionError
-from ..layers import DendriticConv1d, DendriticConv2d, DendriticLayer
-from ..layers.neuron_layer import NeuronLayer
 from ..layers.forest_layer import ForestLayer
 from ..layers.linear import BatchNorm, Dropout, Linear
+from ..layers.neuron_layer import NeuronLayer
 from ..layers.state import WINDOWS_KEY, read_forest, read_windows
 from ..models.registry import create_model, model_origin
-from ..neurons import DANN, DENN, DMNN, DNM, KTree
+from ..neurons import KTree
 from ..tree.levels import check_shape
 from ..wiring import WIRINGS, Wiring
 from .folders import CONFIG_FILE, VERSION, Description, entry
@@ -43,11 +43,13 @@ PLACEMENT = ("device", "dtype")
 TORCH_MODULES = {
     name: kind for name, kind in vars(nn).items() if isinstance(kind, type) and issubclass(kind, nn.Module)
 }
-OURS: dict[str, type[nn.Module]] = {
-    "DendriticLayer": DendriticLayer, "DendriticConv1d": DendriticConv1d, "DendriticConv2d": DendriticConv2d,
-    "KTree": KTree, "DENN": DENN, "DNM": DNM, "DMNN": DMNN, "DANN": DANN,
-    "Linear": Linear, "BatchNorm": BatchNorm, "Dropout": Dropout,
-}  # fmt: skip
+OURS: dict[str, type[nn.Module]] = {kind.__name__: kind for kind in (Linear, BatchNorm, Dropout)} | {
+    name: kind
+    for package in (layers, neurons)
+    for name in package.__all__
+    if isinstance(kind := getattr(package, name), type) and issubclass(kind, NeuronLayer)
+}
+"""Layers of this library: all of `dendritree.layers` and `dendritree.neurons`, and those that their networks use."""
 HOMES = ("activation", "batchnorm", "conv", "dropout", "flatten", "linear", "normalization", "pooling", "sparse")
 THEIRS: dict[str, type[nn.Module]] = {
     name: kind
@@ -217,9 +219,9 @@ def _arguments(module: nn.Module) -> dict[str, Any]:
     """The arguments that build a layer: sizes and options of our layers, attributes named like parameters of others."""
     if isinstance(module, NeuronLayer):
         options = {**{name: getattr(module, name) for name in module.SIZES}, **module._options()}
-        trees = module.trees if isinstance(module, DANN) else module
-        if isinstance(trees, ForestLayer):
-            options |= {"activation": trees.activation, "backend": trees.backend}
+        for trees in (module, getattr(module, "trees", None)):  # of a layer, or in one such as DANN
+            if isinstance(trees, ForestLayer):
+                options |= {"activation": trees.activation, "backend": trees.backend}
         if isinstance(module, ForestLayer) and not isinstance(module, KTree) and module.regrown:
             # the smallest possible layer, to be regrown
             options |= {"fan_in": 1, "wiring": "random", "root_activation": module.root_activation}

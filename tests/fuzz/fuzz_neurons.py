@@ -15,8 +15,6 @@ from torch.nn.functional import logsigmoid
 from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
 
 ACTIVATIONS = ["leaky_relu", "relu", "tanh", "sigmoid", "none"]
-ROOM = 1e-4
-"""What rounding may add to the tolerance of pruning."""
 
 # ------------------------------------------------------------------------------------------------------------- judges
 
@@ -28,20 +26,17 @@ def stacked(columns, x):
 
 def dnm(layer, x, _near):
     """Todo et al. (2014), synapse by synapse: the products as sums of logarithms."""
-    table, k = layer.table(), layer.k
-    weight, threshold = layer.weight.flatten(), layer.threshold.flatten()
-    zero = 0 * (x.sum(-1) + weight.sum() + threshold.sum())  # with gradients, also where pruning left no synapse
-    log_z = [zero + scale for scale in table.log_scale.tolist()]
-    for synapse, (i, j) in enumerate(zip(table.source.tolist(), table.dendrite.tolist(), strict=True)):
-        log_z[j] = log_z[j] + logsigmoid(k * (weight[synapse] * x[..., i] - threshold[synapse]))
     neurons = []
-    for n in range(layer.out_features):
-        own = [log_z[j] for j, neuron in enumerate(table.neuron.tolist()) if neuron == n]
+    for w_n, q_n in zip(layer.weight, layer.threshold, strict=True):
+        log_z = [
+            sum(logsigmoid(layer.k * (w_n[j, i] * x[..., i] - q_n[j, i])) for i in range(layer.in_features))
+            for j in range(layer.dendrites)
+        ]
         if layer.soma == "log":
-            log_v = torch.logsumexp(torch.stack(own), 0) if own else torch.full_like(x[..., 0], -math.inf)
+            log_v = torch.logsumexp(torch.stack(log_z), 0)
             neurons.append(layer.soma_k * (log_v - math.log(layer.soma_threshold)))
         else:
-            logit = layer.soma_k * (sum((each.exp() for each in own), zero) - layer.soma_threshold)
+            logit = layer.soma_k * (sum(each.exp() for each in log_z) - layer.soma_threshold)
             neurons.append(torch.sigmoid(logit) if layer.soma == "sigmoid" else logit)
     return stacked(neurons, x), None
 

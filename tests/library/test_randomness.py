@@ -5,23 +5,22 @@ import threading
 import pytest
 import torch
 from checkpoint_cases import Stopped, assert_same, callbacks_of, make_network, outcome, stop_by
+from neuron_cases import NEURONS
 from torch.nn import functional as F
 from training_cases import make_split
 
 from dendritree import DendriticLayer, FitConfig, MLNClassifier, fit
 from dendritree.models import DenseNetwork
-from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
+from dendritree.neurons import DANN, KTree
 from dendritree.randomness import dropout, own_draws
 
 MAKERS = {
     "drawn trees": lambda: DendriticLayer(16, 3, fan_in=5, wiring="random"),
     "windows": lambda: DendriticLayer(16, 3, wiring="local"),
-    "ktree": lambda: KTree(16, 3, trees=2, wiring="random"),
-    "denn": lambda: DENN(16, 3),
-    "dann": lambda: DANN(16, 3, field="local"),
+    **NEURONS,
+    "k-trees": lambda: KTree(16, 3, trees=2, wiring="random"),
+    "receptive fields": lambda: DANN(16, 3, field="local"),
     "pdann": lambda: DANN(16, 3, field="all"),
-    "dnm": lambda: DNM(16, 3, dendrites=2),
-    "dmnn": lambda: DMNN(16, 3, dendrites=2),
     "dense": lambda: DenseNetwork(16, [5], 3),
     "meta": lambda: DendriticLayer(16, 3, fan_in=5, wiring="random", device="meta"),
 }

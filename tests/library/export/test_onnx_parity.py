@@ -47,7 +47,7 @@ def random_layer(number):
         "custom": lambda: WIRINGS[name](random.integers(0, INPUTS, neurons * fan_in).tolist()),
         "local": lambda: WIRINGS[name](window=3, image_shape=IMAGE),
         "tied": lambda: WIRINGS[name](2, 1, IMAGE, shared_by=1 + number // len(NAMES) % 2),
-        **{each: lambda: WIRINGS[name](IMAGE) for each in ("rows", "columns", "patches", "morton")},
+        **{each: lambda: WIRINGS[name](IMAGE) for each in ("patches", "morton")},
     }.get(name, WIRINGS[name])()
     return DendriticLayer(
         INPUTS,
@@ -117,9 +117,7 @@ def test_the_export_says_how_close_it_is(exported):
 
 def test_neurons_of_other_authors_and_filters_give_their_numbers_for_any_batch(tmp_path):
     torch.manual_seed(0)
-    dnms = [dnm for soma in ("sigmoid", "logit", "log") for dnm in whole_and_pruned(soma)]
-    assert [dnm.is_pruned for dnm in dnms] == [False, True] * 3
-    dnms = thorough([dnms[0], dnms[3]], dnms)
+    dnms = [DNM(16, 3, dendrites=4, soma=soma, soma_k=1.0) for soma in ("sigmoid", "logit", "log")]
     dmnns = [DMNN(16, 3, dendrites=2), DMNN(16, 3, dendrites=2, temperature=0.05)]  # hard and smooth
     filters = nn.Sequential(nn.Unflatten(1, (1, 4, 4)), DendriticConv2d(1, 2, 3, branching=3), nn.Flatten())
     same_numbers(Many([*dnms, *dmnns, filters]), tmp_path, (16,))
@@ -130,15 +128,6 @@ def test_a_cnn_of_dnm_neurons_gives_its_numbers_for_any_batch(tmp_path):
     torch.manual_seed(0)
     model = create_model("conv-dnm")
     same_numbers(model, tmp_path, stated_input_shape(model))
-
-
-def whole_and_pruned(soma):
-    """A DNM, whole and pruned, with synapses from 0 to 1."""
-    dnm = DNM(16, 3, dendrites=4, soma=soma, soma_k=1.0)
-    with torch.no_grad():
-        dnm.weight.mul_(8)
-        dnm.threshold[1, :3] += 9  # dendrites that go
-    return [dnm, dnm.prune()]
 
 
 def same_numbers(model, folder, shape):

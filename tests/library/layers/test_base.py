@@ -2,33 +2,37 @@
 
 import copy
 import pickle
+from functools import partial
 
 import pandas as pd
 import pytest
 import scipy.sparse
 import torch
+from neuron_cases import NEURONS
 from torch import nn
 
 from dendritree import DendriticLayer
 from dendritree.errors import DendritreeError, OptionError, ShapeError
-from dendritree.layers.neuron_layer import NeuronLayer
-from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
+from dendritree.layers.neuron_layer import NeuronLayer, PlannedLayer
+from dendritree.neurons import DANN, DMNN, DNM, KTree
+
+
+def make_layer(kind, in_features=16, out_features=3, **options):
+    return kind(in_features, out_features, **options)
+
 
 FAMILIES = {
-    "trees": lambda ins=16, outs=3, **given: DendriticLayer(ins, outs, **given),
-    "drawn trees": lambda ins=16, outs=3, **given: DendriticLayer(ins, outs, fan_in=5, wiring="random", **given),
-    "ktree": lambda ins=16, outs=3, **given: KTree(ins, outs, trees=2, wiring="random", **given),
-    "denn": lambda ins=16, outs=3, **given: DENN(ins, outs, branches=3, **given),
-    "dann": lambda ins=16, outs=3, **given: DANN(ins, outs, dendrites=2, synapses=4, **given),
-    "pdann": lambda ins=16, outs=3, **given: DANN(ins, outs, dendrites=2, field="all", **given),
-    "dnm": lambda ins=16, outs=3, **given: DNM(ins, outs, dendrites=2, **given),
-    "dnm, logit": lambda ins=16, outs=3, **given: DNM(ins, outs, dendrites=2, soma="logit", **given),
-    "dnm, log": lambda ins=16, outs=3, **given: DNM(ins, outs, dendrites=2, soma="log", **given),
-    "dmnn": lambda ins=16, outs=3, **given: DMNN(ins, outs, dendrites=2, signs=[1, -1], **given),
-    "smooth dmnn": lambda ins=16, outs=3, **given: DMNN(ins, outs, dendrites=2, temperature=0.1, **given),
+    "trees": partial(make_layer, DendriticLayer),
+    "drawn trees": partial(make_layer, DendriticLayer, fan_in=5, wiring="random"),
+    **NEURONS,
+    "k-trees": partial(make_layer, KTree, trees=2, wiring="random"),
+    "pdann": partial(make_layer, DANN, dendrites=2, field="all"),
+    "dnm, logit": partial(make_layer, DNM, dendrites=2, soma="logit"),
+    "dnm, log": partial(make_layer, DNM, dendrites=2, soma="log"),
+    "smooth dmnn": partial(make_layer, DMNN, dendrites=2, temperature=0.1),
 }
 families = pytest.mark.parametrize("make", FAMILIES.values(), ids=FAMILIES)
-NOT_TREES = [name for name in FAMILIES if name.split()[-1] == "dmnn" or name.startswith("dnm")]
+NOT_TREES = [name for name, make in FAMILIES.items() if not any(isinstance(m, PlannedLayer) for m in make().modules())]
 
 
 @families
@@ -43,11 +47,11 @@ def test_it_is_a_layer_of_neurons(make):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ins": 0}, r"^in_features must be an integer of at least 1: got 0$"),
-        ({"ins": 2.0}, r"^in_features must be an integer of at least 1: got 2\.0$"),
-        ({"outs": 0}, r"^out_features must be an integer of at least 1: got 0$"),
-        ({"outs": True}, r"^out_features must be an integer of at least 1: got True$"),
-        ({"outs": 1.5}, r"^out_features must be an integer of at least 1: got 1\.5$"),
+        ({"in_features": 0}, r"^in_features must be an integer of at least 1: got 0$"),
+        ({"in_features": 2.0}, r"^in_features must be an integer of at least 1: got 2\.0$"),
+        ({"out_features": 0}, r"^out_features must be an integer of at least 1: got 0$"),
+        ({"out_features": True}, r"^out_features must be an integer of at least 1: got True$"),
+        ({"out_features": 1.5}, r"^out_features must be an integer of at least 1: got 1\.5$"),
         ({"dtype": torch.int64}, r"^dtype must be a floating-point torch\.dtype: got torch\.int64$"),
         ({"dtype": "float32"}, r"^dtype must be a floating-point torch\.dtype: got 'float32'$"),
     ],
@@ -162,13 +166,13 @@ def test_state_dicts_copies_pickles_and_meta_layers_give_the_same_layer(make):
 @families
 def test_a_state_dict_of_another_size_is_rejected_and_nothing_changes(make):
     layer, x = make(), torch.rand(4, 16)
-    before, state = layer(x), make(outs=4).state_dict()
+    before, state = layer(x), make(out_features=4).state_dict()
     with pytest.raises(RuntimeError):
         layer.load_state_dict(state)
     assert torch.equal(layer(x), before)
 
 
-@pytest.mark.parametrize("name", ["drawn trees", "ktree", "denn", "dann"])
+@pytest.mark.parametrize("name", ["drawn trees", "k-trees", "denn", "dann"])
 @pytest.mark.parametrize("lacking", ["weight", "bias"])
 def test_a_drawn_wiring_is_taken_with_all_weights_or_not_at_all(name, lacking):
     layer, state = FAMILIES[name](), FAMILIES[name]().state_dict()

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from neuron_cases import NEURONS
 from torch import nn
 from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 from torch.nn import functional as F
@@ -11,7 +12,7 @@ from torch.nn import functional as F
 from dendritree import DendriticLayer
 from dendritree.errors import OptionError
 from dendritree.models import DendriticNetwork
-from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
+from dendritree.neurons import DMNN, KTree
 
 safetensors = pytest.importorskip("safetensors.torch")
 deprecated = pytest.mark.filterwarnings("ignore:.*(torch.jit|quantization|deprecated).*:DeprecationWarning")
@@ -69,13 +70,8 @@ def test_a_trace_works_for_any_batch(tmp_path):
     torch.testing.assert_close(torch.jit.load(tmp_path / "model.pt")(X[:2]), model(X[:2]))
 
 
-NEURONS = {
-    "dnm": lambda: DNM(16, 3, dendrites=2),
-    "pruned dnm": lambda: DNM(16, 3, dendrites=2).prune(tolerance=0.05),
-    "hard dmnn": lambda: DMNN(16, 3, dendrites=2),
-    "smooth dmnn": lambda: DMNN(16, 3, dendrites=2, temperature=0.1),
-}
-neurons = pytest.mark.parametrize("make", NEURONS.values(), ids=NEURONS)
+LAYERS = {**NEURONS, "smooth dmnn": lambda: DMNN(16, 3, dendrites=2, temperature=0.1)}
+neurons = pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
 
 
 @neurons
@@ -167,14 +163,12 @@ def test_grad_and_jacrev_are_those_of_autograd():
 TREES = {
     "layer": lambda: DendriticLayer(16, 3, branching=4, wiring="shared"),
     "network": network,
-    "ktree": lambda: KTree(16, 3),
-    "denn": lambda: DENN(16, 3, branches=2),
-    "dann": lambda: DANN(16, 3, dendrites=2, synapses=4),
+    "k-trees": lambda: KTree(16, 3),
 }
 
 
 @deprecated
-@pytest.mark.parametrize("make", [*NEURONS.values(), *TREES.values()], ids=[*NEURONS, *TREES])
+@pytest.mark.parametrize("make", [*LAYERS.values(), *TREES.values()], ids=[*LAYERS, *TREES])
 def test_jacobians_and_hessians_of_every_mode(make):
     torch.manual_seed(0)
     model, x = make(), torch.rand(2, 16)

@@ -15,7 +15,7 @@ from dendritree.layers.linear import Dropout
 from dendritree.models import DendriticNetwork
 from dendritree.ops import make_plan
 from dendritree.ops import reference as reference_op
-from dendritree.wiring import Custom, Local, Patches, Random, Rows, Shared, Strided
+from dendritree.wiring import Custom, Local, Morton, Patches, Random, Shared, Strided
 
 
 @pytest.fixture(autouse=True)
@@ -113,10 +113,10 @@ def test_one_wiring_is_that_of_the_first_layer_the_others_are_random():
 
 
 def test_a_list_gives_each_layer_its_wiring():
-    wirings = ["local", Strided(), Rows(image_shape=(2, 5)), Random(seed=4)]
+    wirings = ["local", Strided(), Morton(image_shape=(2, 5)), Random(seed=4)]
     net = DendriticNetwork(64, [9, 10, 8, 7], 3, fan_in=[4, 3, 10, 2], wiring=wirings)
     found = layers_of(net)
-    assert [layer.wiring for layer in found] == [Local(), Strided(), Rows(image_shape=(2, 5)), Random(seed=4)]
+    assert [layer.wiring for layer in found] == [Local(), Strided(), Morton(image_shape=(2, 5)), Random(seed=4)]
     assert [layer.fan_in for layer in found] == [4, 3, 10, 2]
 
 
@@ -198,7 +198,7 @@ OPTIONS = {
     "dropout": [0.0, 0.3],
     "synapse_dropout": [0.3],
     "readout": ["linear", "dendritic"],
-    "wiring": ["random", "shared", "strided", "local", "rows", "morton", Patches(side=2), ["local", "random"]],
+    "wiring": ["random", "shared", "strided", "local", "morton", Patches(side=2), ["local", "random"]],
     "branching": [2, "auto", [2, 2]],
     "activation": ["tanh", None],
     "backend": ["fused", "eager", "reference"],

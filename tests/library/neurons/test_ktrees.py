@@ -12,7 +12,7 @@ from wiring_cases import branchings, depth_first, seeds
 
 from dendritree import DendriticLayer, MLNBinaryClassifier, budget
 from dendritree.errors import DendritreeError
-from dendritree.wiring import Columns, Custom, Random, Rows
+from dendritree.wiring import Custom, Morton, Patches, Random
 
 
 @pytest.mark.parametrize(("k", "parameters"), [(None, 3_069), (1, 3_071), (2, 6_141), (32, 98_241)])
@@ -71,13 +71,13 @@ def test_one_wiring_is_that_of_every_tree():
 
 
 def test_a_list_gives_each_tree_its_own_wiring():
-    layer = DendriticLayer(16, 2, branching=4, wiring=["rows", Columns(), Random(seed=1), Random(seed=2)], repeats=4)
+    layer = DendriticLayer(16, 2, branching=4, wiring=["morton", Patches(side=2), Random(seed=1), Random(seed=2)], repeats=4)
     alone = [
         as_lists(DendriticLayer(16, 2, branching=4, wiring=wiring).forest)
-        for wiring in (Rows(), Columns(), Random(seed=1), Random(seed=2))
+        for wiring in (Morton(), Patches(side=2), Random(seed=1), Random(seed=2))
     ]
     assert as_lists(layer.forest) == [list(trees) for trees in zip(*alone, strict=True)]
-    assert layer.wirings == (Rows(), Columns(), Random(seed=1), Random(seed=2))
+    assert layer.wirings == (Morton(), Patches(side=2), Random(seed=1), Random(seed=2))
     assert layer.coverage().tolist() == [8] * 16
 
 
@@ -133,8 +133,8 @@ def test_without_repeats_there_is_no_soma():
         ({"wiring": [], "repeats": 1}, r"^a list of wirings must have one for each .*: got 0, repeats 1$"),
         ({"wiring": ["shared"] * 3, "repeats": 2}, r"^a list of wirings must have .*: got 3, repeats 2$"),
         (
-            {"wiring": ["shared", "rwos"], "repeats": 2},
-            r"^wiring must be one of .*: got 'rwos'; did you mean 'rows'\?$",
+            {"wiring": ["shared", "mortn"], "repeats": 2},
+            r"^wiring must be one of .*: got 'mortn'; did you mean 'morton'\?$",
         ),
         ({"wiring": ["shared", 3], "repeats": 2}, r"^wiring must be a name or a Wiring object: got 3$"),
         (

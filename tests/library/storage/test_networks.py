@@ -7,12 +7,13 @@ import warnings
 
 import pytest
 import torch
+from neuron_cases import NEURONS
 from torch import nn
 from warm import run
 
 from dendritree import DendriticLayer, MLNClassifier, convert, load, prune, save
 from dendritree.errors import FormatError, OptionError
-from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
+from dendritree.neurons import DANN, DMNN, KTree
 from dendritree.wiring import Local
 
 
@@ -54,11 +55,10 @@ CASES = {
     "options": lambda: (DendriticLayer(16, 2, branching=4, dropout=0.2, dropout_per="input", bias=False), (16,)),
     "nested": lambda: (DendriticLayer(16, 2, branching=[3, [2], [2, [4]]], wiring="random"), (16,)),
     "repeats": lambda: (DendriticLayer(16, 2, branching=4, repeats=2, wiring=["shared", "strided"]), (16,)),
-    "ktree": lambda: (KTree(8, 2, trees=3, wiring="random"), (8,)),
-    "denn": lambda: (DENN(8, 3, branches=3), (8,)),
-    "dnm": lambda: (DNM(8, 3, dendrites=4, soma="logit"), (8,)),
-    "dmnn": lambda: (DMNN(8, 3, dendrites=2, signs=[1, -1]), (8,)),
-    "dann": lambda: (DANN(16, 3, field="local", image_shape=(4, 4), activation="tanh"), (16,)),
+    **{name: lambda make=make: (make(), (16,)) for name, make in NEURONS.items()},
+    "k-trees": lambda: (KTree(8, 2, trees=3, wiring="random"), (8,)),
+    "signs": lambda: (DMNN(8, 3, dendrites=2, signs=[1, -1]), (8,)),
+    "receptive fields": lambda: (DANN(16, 3, field="local", image_shape=(4, 4), activation="tanh"), (16,)),
     "converted": lambda: (convert(nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 4)))[0], (16,)),
 }
 

@@ -6,18 +6,18 @@ The width is never drawn: it is the largest that the parameter budget allows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dendritree.errors import OptionError
-from dendritree.models.neuron_families import neuron_family, neuron_names
 from dendritree.models.sizing import fill_budget
+from dendritree.neurons.families import RESERVED, NeuronFamily, neuron_family, neuron_names
 from dendritree.wiring import Local, Random, Tied, Wiring
 
-from ..engine.configuration import Choice
+from ..engine.configuration import Configuration
 from ..engine.task import Task
 
 LEARNING_RATES = (0.002, 0.05)
@@ -45,7 +45,7 @@ class Family:
     """Draws all arguments but the sizes. Among them, `shape` is the share of each hidden layer in the width, `rewired`
     the share of synapses that move."""
 
-    def choose(self, random: np.random.Generator, task: Task, budget: int) -> Choice:
+    def choose(self, random: np.random.Generator, task: Task, budget: int) -> Configuration:
         """Draw a choice with as many parameters as the budget allows, never more."""
         lowest, highest = (math.log(rate) for rate in LEARNING_RATES)
         lr = float(f"{math.exp(random.uniform(lowest, highest)):.2g}")
@@ -55,10 +55,10 @@ class Family:
             config = sizes | self.draw(random, task)
             shape, rewired = config.pop("shape", None), config.pop("rewired", 0.0)
             if shape is None:
-                return Choice(self.network, config, lr, weight_decay)
+                return Configuration(self.network, config, lr, weight_decay)
             hidden = fill_budget(self.network, config, shape, budget)
             if hidden is not None:
-                return Choice(self.network, config | {"hidden": hidden}, lr, weight_decay, rewired)
+                return Configuration(self.network, config | {"hidden": hidden}, lr, weight_decay, rewired)
         raise OptionError(
             f"a budget must leave room for two neurons: {budget} parameters do not, from {task.in_features} inputs to "
             f"{task.out_features} outputs as {self.title}; {small_budget(task):,} would"
@@ -207,49 +207,26 @@ def _linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
     return {"dropout": _pick(random, 0.0, 0.0, 0.0, 0.1)}
 
 
-# ------------------------------------------------------------ other authors' neurons: a hidden layer, a linear read-out
+# ---------------------------------------------------------------- registered neurons: a hidden layer, a linear read-out
 
 
-def _network(
-    neuron: str, fixed: Callable[[Task], dict[str, Any]] = lambda _: {}, **options: Sequence[Any]
-) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
-    """Draw one of the values of each option of a neuron; `fixed` gives the options that follow from the data."""
-    return _neurons(neuron, options, fixed)
-
-
-def _neurons(
-    neuron: str, options: Mapping[str, Sequence[Any]], fixed: Callable[[Task], dict[str, Any]] = lambda _: {}
-) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
-    """`_network` with options of any name."""
+def _neurons(neuron: NeuronFamily) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
+    """Draw one of the choices of each option of a neuron; `image_shape` and `input_range` are those of the data."""
 
     def draw(random: np.random.Generator, task: Task) -> dict[str, Any]:
-        chosen = {name: _pick(random, *values) for name, values in options.items()} | fixed(task)
-        return _common(random) | {"shape": (1.0,), "neuron": neuron, "options": chosen}
+        choices = neuron.choices if task.image_shape is None else {**neuron.choices, **neuron.image_choices}
+        options = {name: _pick(random, *values) for name, values in choices.items()}
+        for name in ("image_shape", "input_range"):
+            if name in neuron.options:
+                value = getattr(task, name)
+                options[name] = None if value is None else list(value)  # as read from a file
+        return _common(random) | {"shape": (1.0,), "neuron": neuron.name, "options": options}
 
     return draw
 
 
-_ktree = _network("ktree", branching=(2, 4, 8, 16, 32), wiring=("original", "random"))
-_denn = _network("denn", branches=(2, 3, 4, 8))
-_dnm = _network("dnm", dendrites=(1, 1, 2, 4), k=(1.0, 3.0, 5.0), soma=("sigmoid", "log"))
-_dmnn = _network(
-    "dmnn",
-    lambda task: {"input_range": list(task.input_range)},  # boxes elsewhere would first have to move there
-    dendrites=(1, 1, 2, 4),
-    temperature=(None, 0.1, 0.3, 1.0),
-    scale=(1.0, 10.0),
-)
-
-
-def _dann(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    shape = task.image_shape
-    fields = ("random",) if shape is None else ("random", "local", "global")
-    image = {"image_shape": None if shape is None else list(shape)}  # as read from a file
-    return _network("dann", lambda _: image, dendrites=(2, 4, 8, 16), field=fields)(random, task)
-
-
 class Families(Mapping[str, Family]):
-    """Families by name: those of this library, then registered neurons. Those of an installed package are imported
+    """Families by name: `OWN`, then registered neurons. Those of an installed package are imported
     when they are first looked up."""
 
     def __init__(self, ours: Mapping[str, Family]) -> None:
@@ -261,7 +238,7 @@ class Families(Mapping[str, Family]):
         if name not in neuron_names():
             raise KeyError(name)
         neuron = neuron_family(name)
-        return Family(name, neuron.title, "neuron-network", _neurons(name, neuron.choices))
+        return Family(neuron.label, neuron.title, "neuron-network", _neurons(neuron))
 
     def __iter__(self) -> Iterator[str]:
         yield from self._ours
@@ -271,7 +248,7 @@ class Families(Mapping[str, Family]):
         return sum(1 for _ in self)
 
 
-OF_THIS_LIBRARY = {
+OWN = {
     "tree": Family("trees", "dendritic trees of two levels", "dendritic-network", _tree),
     "sparse": Family("sparse", "sparse perceptrons: the same wiring, no tree", "dendritic-network", _sparse),
     "dense": Family("dense", "dense MLP", "dense-network", _dense),
@@ -280,13 +257,9 @@ OF_THIS_LIBRARY = {
     "tied-linear": Family("tied linear", "the same with linear dendrites", "dendritic-network", _tied_linear),
     "conv": Family("conv", "one convolution, pooling, a linear read-out", "conv-network", _conv),
     "tree-conv": Family("tree conv", "the same, filters with dendrites", "conv-network", _tree_conv),
-    "ktree": Family("k-trees", "k-trees over all inputs, a linear soma per output", "neuron-network", _ktree),
-    "denn": Family("DENN", "DENN: neurons that take the maximum of their branches", "neuron-network", _denn),
-    "dnm": Family("DNM", "DNM: sums of products of sigmoid synapses", "neuron-network", _dnm),
-    "dmnn": Family("DMNN", "DMNN: morphological neurons, boxes as dendrites", "neuron-network", _dmnn),
-    "dann": Family("dANN", "dANN: somata with dendrites of 16 synapses", "neuron-network", _dann),
 }
-FAMILIES = Families(OF_THIS_LIBRARY)
+RESERVED.update(OWN)
+FAMILIES = Families(OWN)
 """Families by name, in reading order. `sparse`, `dense` and `linear` are the controls of `tree`."""
 OURS = ("tree", "sparse", "dense", "linear")
 """The families that are compared by default."""

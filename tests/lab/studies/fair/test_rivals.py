@@ -7,7 +7,7 @@ from effort import thorough
 
 from dendritree import create_model
 from dendritree.errors import OptionError
-from dendritree.models.neurons import NEURON_LAYERS
+from dendritree.neurons.families import neuron_names
 from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.engine.task import Task
@@ -39,7 +39,7 @@ def draw(family, task, budget, seed):
 
 
 def test_every_rival_is_a_neuron_with_a_name_of_its_own():
-    assert set(RIVALS) == set(NEURON_LAYERS)
+    assert set(RIVALS) == set(neuron_names())
     assert len({family.name for family in FAMILIES.values()}) == len(FAMILIES)
 
 

@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..layers import DendriticConv2d
 from ..layers.activation import Activation, make_activation
-from ..layers.neuron_layer import as_rows
 from ..layers.linear import make_linear
+from ..layers.neuron_layer import as_rows
 from ..randomness import generator_on
 from ..tree.levels import Branching
 from ..wiring.image_orders import check_image_shape, image_of
