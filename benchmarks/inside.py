@@ -17,7 +17,7 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,11 +27,10 @@ from torch import nn
 
 from dendritree.training import FitConfig, evaluate
 from dendritree_lab.studies.engine.configuration import ONE_CYCLE, fit_through
-from dendritree_lab.studies.engine.phases import SEARCH, TEST, PhaseJob
 from dendritree_lab.studies.engine.runner import Workers, alone_on_one_thread, run_jobs
 from dendritree_lab.studies.engine.statistics import corrected, spread, welch
 from dendritree_lab.studies.engine.store import RunStore
-from dendritree_lab.studies.engine.trial import Trial, seed_of
+from dendritree_lab.studies.engine.trial import SEARCH, TEST, Trial, Value, seed_of
 
 RATES = (0.003, 0.01, 0.03)
 BATCH_SIZE, WEIGHT_DECAY = 128, 0.01
@@ -66,12 +65,20 @@ class Replacement:
 
 
 @dataclass(frozen=True)
-class InsideJob(PhaseJob):
-    """A network to train; `cell` is a `Replacement`."""
+class InsideJob:
+    """A network to train."""
 
-    study = "inside"
+    study: ClassVar[str] = "inside"
+    phase: str
+    cell: Replacement
+    index: int
     lr: float
     steps: int
+
+    @property
+    def key(self) -> dict[str, Value]:
+        """The key of its trial."""
+        return {"phase": self.phase, **self.cell.key, "trial": self.index}
 
     @property
     def seed(self) -> int:
@@ -96,7 +103,8 @@ def train(job: InsideJob, data_dir: str | None = None) -> Trial:
         scores = {"step_seconds": used / (epochs * steps)}  # processor time, which other processes do not increase
         if job.phase == TEST:
             scores |= dict(zip(("test_loss", "test_acc"), evaluate(network, split.test, task.loss, 512), strict=True))
-    return job.trial({"lr": job.lr, "steps": job.steps}, network, history, seconds, scores)
+    settings = {"lr": job.lr, "steps": job.steps}
+    return Trial.of_history(job.study, job.key, job.seed, settings, network, history, seconds, scores)
 
 
 def replacements(arguments: argparse.Namespace) -> list[Replacement]:
@@ -164,10 +172,11 @@ def main() -> None:
     cells = replacements(arguments)
     with RunStore.create_or_open(arguments.run, config) as store, Workers(count=arguments.workers) as pool:
         for _phase in (SEARCH, TEST):
-            present, trials = store.present(), store.trials()
+            trials = store.trials()
             jobs = [job for cell in cells for job in jobs_of(cell, trials, arguments.seeds, arguments.steps)]
-            jobs = [job for job in jobs if job.stored_key not in present]
-            run_jobs(jobs, pool, lambda _, trial: store.add([trial]), work=train, data_dir=arguments.data_dir)
+            jobs = [job for job in jobs if job not in store]
+            for _, trial in run_jobs(jobs, pool, train, data_dir=arguments.data_dir):
+                store.add([trial])
         rows = rows_of(store.trials())
     with (arguments.run / "inside.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))

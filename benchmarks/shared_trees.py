@@ -29,7 +29,7 @@ from dendritree.training import evaluate
 from dendritree_lab.report.chart import Chart, Line, Panel
 from dendritree_lab.report.chart_images import draw_png
 from dendritree_lab.report.looks import looks
-from dendritree_lab.studies.engine.configuration import Choice, train
+from dendritree_lab.studies.engine.configuration import Configuration, train
 from dendritree_lab.studies.engine.runner import alone_on_one_thread
 from dendritree_lab.studies.engine.task import BATCH_SIZE, Task, epochs_for
 
@@ -96,13 +96,13 @@ def main() -> None:
                 if not row:
                     tried = {}
                     for lr in RATES:
-                        choice = Choice(network, options, lr, WEIGHT_DECAY)
+                        choice = Configuration(network, options, lr, WEIGHT_DECAY)
                         tried[lr] = train(choice, task, split, epochs=epochs, seed=0)[1].best.val_acc
                     lr = max(tried, key=tried.__getitem__)
                     row = {"task": task.name, "kind": kind, "budget": budget, "parameters": 0, "lr": lr}
                     row["validation"] = round(tried[lr], 4)
                     rows.append(row)
-                choice, start = Choice(network, options, float(row["lr"]), WEIGHT_DECAY), time.thread_time()
+                choice, start = Configuration(network, options, float(row["lr"]), WEIGHT_DECAY), time.thread_time()
                 fresh = range(len(scores) + 1, arguments.seeds + 1)
                 for seed in fresh:
                     model = train(choice, task, split, epochs=epochs, seed=seed)[0]

@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas
@@ -45,7 +45,7 @@ from dendritree_lab.data.tables.published import adult_frame, california_frame
 from dendritree_lab.studies.engine.runner import Workers, alone_on_one_thread, run_jobs
 from dendritree_lab.studies.engine.statistics import SIGNIFICANT, paired_mean
 from dendritree_lab.studies.engine.store import RunStore
-from dendritree_lab.studies.engine.trial import CURVES, Trial, key_text
+from dendritree_lab.studies.engine.trial import CURVES, Trial
 
 FAMILIES = ("tree", "sparse", "dense", "linear", "mlp", "boosting")
 HALVES = ("choose", "held-out")
@@ -189,6 +189,7 @@ def size_of(model: Any) -> int:
 class TableJob:
     """A model to fit on all folds except one and to test on that one."""
 
+    study: ClassVar[str] = "tables"
     table: str
     family: str
     fold: int
@@ -271,9 +272,9 @@ def main() -> None:
     jobs = [TableJob(table, family, fold, folds) for table in tables for fold in range(folds) for family in families]
     config = {"collection": 1, "folds": folds, "scikit-learn": sklearn.__version__}
     with RunStore.create_or_open(arguments.run, config) as store, Workers(count=arguments.workers) as pool:
-        present = store.present()
-        missing = [job for job in jobs if ("tables", key_text(job.key)) not in present]
-        run_jobs(missing, pool, lambda _, trial: store.add([trial]), work=run, data_dir=arguments.data_dir)
+        missing = [job for job in jobs if job not in store]
+        for _, trial in run_jobs(missing, pool, run, data_dir=arguments.data_dir):
+            store.add([trial])
         rows = [
             {**trial.key, **trial.scores, "parameters": trial.parameters, "seconds": trial.seconds}
             for trial in store.trials()

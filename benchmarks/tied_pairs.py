@@ -15,7 +15,7 @@ from pathlib import Path
 
 from measure import write_csv
 
-from dendritree_lab.studies.engine.configuration import Choice, train
+from dendritree_lab.studies.engine.configuration import Configuration, train
 from dendritree_lab.studies.engine.runner import alone_on_one_thread
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.fair.comparison import tasks_in, trials_in
@@ -39,7 +39,7 @@ def main() -> None:
         cell, choice = Cell.of(trial, tasks), choice_of(trial)
         linear = bool(choice.arguments.get("linear_dendrites", False))
         swapped = {**choice.arguments, "linear_dendrites": not linear}
-        partner = Choice(choice.network, swapped, choice.lr, choice.weight_decay, choice.rewired)
+        partner = Configuration(choice.network, swapped, choice.lr, choice.weight_decay, choice.rewired)
         with alone_on_one_thread():
             epochs = len(trial.curves["val_acc"])
             _, history = train(partner, cell.task, cell.task.load(), epochs=epochs, seed=trial.seed)

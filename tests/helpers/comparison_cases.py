@@ -7,7 +7,7 @@ import numpy as np
 
 from dendritree.models import create_model
 from dendritree.wiring import Local, Random
-from dendritree_lab.studies.engine.configuration import Choice
+from dendritree_lab.studies.engine.configuration import Configuration
 from dendritree_lab.studies.engine.task import Task
 from dendritree_lab.studies.engine.trial import CURVES, Trial
 from dendritree_lab.studies.fair.comparison_plan import ComparisonPlan
@@ -35,7 +35,7 @@ def choice_and_parameters(cell):
         config |= {"hidden": [(cell.budget - outputs) // (of_neuron + outputs)], "branching": branching}
         config |= {"wiring": wiring, "activation": "leaky_relu"}
     model = create_model(network, **config, device="meta")
-    return Choice(network, config, 0.01), sum(parameter.numel() for parameter in model.parameters())
+    return Configuration(network, config, 0.01), sum(parameter.numel() for parameter in model.parameters())
 
 
 def made_up_cell(task, family, budget, scores, *, searched=2, parameters=None):

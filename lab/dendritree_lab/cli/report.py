@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments) -> None:
     """Rebuild the report of a run from its records, without training."""
-    from ..studies.engine.export_files import export_models
+    from ..studies.engine.export_files import export_models, export_tables
     from ..studies.engine.store import RunStore
     from ..studies.paper.paper_report import report_of_run
     from ..studies.paper.records import folder_names
@@ -27,9 +27,9 @@ def run(arguments: Arguments) -> None:
         if compared and (arguments.out or arguments.all or arguments.weights):
             raise OptionError(f"the report of a comparison takes only --export: {folder} is a comparison")
         if arguments.export:
-            store.export(out / "data", arguments.export)
+            export_tables(store, out / "data", arguments.export)
         if arguments.weights:
-            export_models(store.trials(with_weights=True), out / "models", folder_names)
+            export_models(store.kept_trials(), out / "models", folder_names)
     if compared:
         show_comparison(folder)
     else:

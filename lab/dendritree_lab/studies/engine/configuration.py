@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from dendritree.errors import OptionError
-from dendritree.layers.neuron_layer import check_number
+from dendritree.errors import OptionError, check_number
 from dendritree.models import create_model
 from dendritree.training import Callback, FitConfig, History, fit
 from dendritree.training.examples import Examples
@@ -22,7 +21,7 @@ from .task import BATCH_SIZE, Task
 
 
 @dataclass(frozen=True)
-class Choice:
+class Configuration:
     """A model and its training settings: drawn by a search, then trained again with fresh seeds."""
 
     network: str
@@ -51,16 +50,16 @@ class Choice:
         """The line of code that builds the model.
 
         >>> from dendritree import Local
-        >>> Choice("dendritic-network", {"in_features": 64, "wiring": Local(window=5), "output": "logits"}, 0.01).code
+        >>> Configuration("dendritic-network", {"in_features": 64, "wiring": Local(window=5), "output": "logits"}, 0.01).code
         'create_model("dendritic-network", in_features=64, wiring=Local(window=5))'
         """
         shown = [f"{name}={_code(value)}" for name, value in self.arguments.items() if (name, value) not in UNSAID]
         return ", ".join([f'create_model("{self.network}"', *shown]) + ")"
 
-    def difference(self, other: Choice) -> str:
+    def difference(self, other: Configuration) -> str:
         """How another choice differs from this one.
 
-        >>> Choice("mlp", {"hidden": 4, "dropout": 0.1}, 0.01).difference(Choice("mlp", {"hidden": 5}, 0.01))
+        >>> Configuration("mlp", {"hidden": 4, "dropout": 0.1}, 0.01).difference(Configuration("mlp", {"hidden": 5}, 0.01))
         'dropout: 0.1 -> nothing; hidden: 4 -> 5'
         """
         ours, theirs = ({**vars(of), **of.arguments} for of in (self, other))
@@ -95,7 +94,7 @@ def fit_through(model: nn.Module, split: DataSplit, config: FitConfig, callbacks
 
 
 def train(
-    choice: Choice, task: Task, split: DataSplit, *, epochs: int, seed: int, callbacks: Sequence[Callback] = ()
+    choice: Configuration, task: Task, split: DataSplit, *, epochs: int, seed: int, callbacks: Sequence[Callback] = ()
 ) -> tuple[nn.Module, History]:
     """Train a choice, with all randomness derived from the seed. Ctrl-C raises.
 
@@ -135,4 +134,4 @@ def _restore_units(model: nn.Module, history: History, mean: float, unit: float)
         dataclasses.replace(epoch, train_loss=square * epoch.train_loss, val_loss=square * epoch.val_loss)
         for epoch in history.epochs
     ]
-    history.forget_best()
+    history.best_state = {}  # in the old units

@@ -1,20 +1,23 @@
-"""Run jobs in other processes: one path through `concurrent.futures`, for local processes and for a Dask cluster.
+"""Run the jobs of a study in other processes, on this machine or on a Dask cluster, and store their trials.
 
-A job whose worker died is run again; a job that raises is a bug of ours, and the error propagates. Results go to a
-callback in this process, the only one that writes.
+A job whose worker died is run again; a job that raises is a bug of ours, and the error propagates. Only the process that
+started the study writes to its store.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 import torch
@@ -22,11 +25,26 @@ import torch
 from dendritree.errors import DendritreeError, OptionError, check_int, check_one_of, import_extra
 from dendritree.models import MLNBinaryClassifier
 
-from .provenance import usable_cores
+from .environment import usable_cores
+from .store import RunStore
+from .trial import Trial
 
-Job = TypeVar("Job")
-"""A piece of work: a picklable description that is equal only to itself."""
-Done = TypeVar("Done")
+
+class Job(Protocol):
+    """A piece of work: a picklable description that is equal only to itself."""
+
+    @property
+    def group(self) -> str:
+        """The jobs that its progress is shown with."""
+
+    @property
+    def size(self) -> int:
+        """How many trials it makes."""
+
+
+AnyJob = TypeVar("AnyJob")
+GroupedJob = TypeVar("GroupedJob", bound=Job)
+Result = TypeVar("Result")
 BACKENDS = ("loky", "dask", "here")
 """Where jobs run: processes of this machine, a Dask cluster, or this process itself (for a debugger)."""
 LOSSES_IN_A_ROW = 3
@@ -55,8 +73,71 @@ def silent(what: str, done: int, total: int, note: str = "") -> None:
     """An observer that does nothing."""
 
 
-class WorkersLostError(DendritreeError):
-    """Workers died repeatedly."""
+def run_rounds(
+    store: RunStore,
+    rounds: Iterable[Sequence[GroupedJob]],
+    work: Callable[[GroupedJob, str | None], Sequence[Trial]],
+    *,
+    workers: Workers | None = None,
+    data_dir: str | None = None,
+    hours: float | None = None,
+    observer: Observer = silent,
+) -> bool:
+    """Run the jobs of a study, one round after another, and store every trial immediately; return whether all ran.
+
+    Args:
+        store: the run, open for writing.
+        rounds: the jobs that the store lacks; the next round may depend on the trials of those before it.
+        work: makes the trials of a job, in a worker: a function at module level. Trials that are already stored are
+            ignored.
+        workers: where the jobs run; all cores of this machine by default.
+        data_dir: where the workers look for data sets first.
+        hours: start no job after this time.
+        observer: notified of how many trials of each group of jobs are done.
+    """
+    if hours is not None and not hours > 0:
+        raise OptionError(f"hours must be a positive number; got {hours!r}")
+    deadline = math.inf if hours is None else time.monotonic() + 3600 * hours
+
+    def late() -> bool:
+        return time.monotonic() > deadline
+
+    with workers or Workers() as pool:
+        for jobs in rounds:
+            if late():
+                return False
+            progress = _Progress(jobs, observer)
+            for job, trials in run_jobs(jobs, pool, work, data_dir=data_dir, stop=None if hours is None else late):
+                store.add([trial for trial in trials if trial not in store])
+                progress.tell(job, trials)
+    return True
+
+
+class _Progress:
+    """How many trials of each group are done, and the best score of each family in it."""
+
+    def __init__(self, jobs: Sequence[Job], observer: Observer) -> None:
+        self.observer, self.done, self.best = observer, Counter[str](), dict[tuple[str, object], float]()
+        self.total: Counter[str] = Counter()
+        for job in jobs:
+            self.total[job.group] += job.size
+        for group, total in self.total.items():
+            observer(group, 0, total)
+
+    def tell(self, job: Job, trials: Sequence[Trial]) -> None:
+        """Report the trials of a job, with a score if it is the first or the best of its family."""
+        group = job.group
+        self.done[group] += job.size
+        note = ""
+        family = trials[-1].key.get("family")
+        if family is not None:
+            accuracy, loss = trials[-1].at_best("val_acc"), trials[-1].at_best("val_loss")
+            measure, score = ("loss", -loss) if math.isnan(accuracy) else ("accuracy", accuracy)
+            best = self.best.get((group, family), -math.inf)
+            self.best[group, family] = max(score, best)
+            if self.done[group] < self.total[group] and score > best:
+                note = f"{family}, validation {measure} {abs(score):.4f}"
+        self.observer(group, self.done[group], self.total[group], note)
 
 
 class Workers:
@@ -71,10 +152,11 @@ class Workers:
     def __init__(self, backend: str = "loky", *, count: int | None = None, address: str | None = None) -> None:
         self.backend = check_one_of("backend", backend, BACKENDS)
         if address and backend != "dask":
-            raise OptionError(f"an address is for backend 'dask': got {backend!r} and {address!r}")
+            raise OptionError(f"an address is for backend 'dask'; got {backend!r} and {address!r}")
         self.count = usable_cores() if count is None else check_int("workers", count)
         self.address = address
-        self._cores = self.count
+        self.cores = self.count
+        """The number of jobs that run at the same time."""
         self._client: Any = None
         self._executor: Executor | None = None
         self._silent_since: float | None = None
@@ -82,44 +164,40 @@ class Workers:
     def executor(self) -> Executor:
         """The executor in use."""
         if self._executor is None:
-            with _without_ctrl_c():
-                self._executor = self._start()
+            self._executor = self._start_loky() if self.backend == "loky" else self._start_dask()
         return self._executor
 
-    @property
-    def cores(self) -> int:
-        """The number of jobs that run at the same time."""
-        return max(1, self._cores)
+    def _start_loky(self) -> Executor:
+        import loky
 
-    def check_alive(self) -> None:
-        """Raise if the cluster is gone; its futures would never finish."""
-        if self._client is None or self._client.status == "running":
-            self._silent_since = None
-        elif self._silent_since is None:
-            self._silent_since = time.monotonic()
-        elif time.monotonic() - self._silent_since > SILENCE:
-            raise WorkersLostError(f"the Dask scheduler must stay reachable: {self.address} has gone")
+        # loky takes a worker that has loaded a data set for one that leaks, and replaces it; no job is lost.
+        warnings.filterwarnings("ignore", "A worker was restarted", UserWarning)
+        options = {"initializer": _begin_worker, "initargs": (os.getpid(),), "env": WORKER_ENVIRONMENT}
+        executor: Executor = loky.ProcessPoolExecutor(self.count, **options)
+        return executor
 
-    def _start(self) -> Executor:
-        if self.backend == "loky":
-            loky = import_extra("loky", extra="experiments")
-            # loky takes a worker that has loaded a data set for one that leaks, and replaces it; no job is lost.
-            warnings.filterwarnings("ignore", "A worker was restarted", UserWarning)
-            executor: Executor = loky.ProcessPoolExecutor(
-                self.count, initializer=_begin_worker, initargs=(os.getpid(),), env=WORKER_ENVIRONMENT
-            )
-            return executor
+    def _start_dask(self) -> Executor:
         distributed = import_extra("distributed", extra="dask")
         if self._client is None:
             local = {"n_workers": self.count, "threads_per_worker": 1, "dashboard_address": None}
-            options = {"address": self.address, "timeout": "10s"} if self.address else local
             try:
-                self._client = distributed.Client(**options)
+                self._client = distributed.Client(
+                    **({"address": self.address, "timeout": "10s"} if self.address else local)
+                )
             except (OSError, ValueError) as error:
                 raise DendritreeError(f"no Dask scheduler answers at {self.address}: {error}") from None
-        self._cores = sum(self._client.nthreads().values())
-        found: Executor = self._client.get_executor(retries=LOSSES_IN_A_ROW)
-        return found
+        self.cores = max(1, sum(self._client.nthreads().values()))
+        executor: Executor = self._client.get_executor(retries=LOSSES_IN_A_ROW)
+        return executor
+
+    def check_alive(self) -> None:
+        """Raise if the Dask scheduler is gone; its futures would never finish."""
+        if self._client is None or self._client.status == "running":
+            self._silent_since = None
+            return
+        self._silent_since = self._silent_since or time.monotonic()
+        if time.monotonic() - self._silent_since > SILENCE:
+            raise DendritreeError(f"lost the Dask scheduler at {self.address}")
 
     def lost(self) -> None:
         """Discard an executor whose workers died, without waiting for work that is no longer needed."""
@@ -142,7 +220,7 @@ class Workers:
 
 def _begin_worker(parent: int) -> None:
     """Leave Ctrl-C to the parent, and exit if the parent is killed: nothing else would end this process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for workers that replace another
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -152,37 +230,19 @@ def _begin_worker(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-@contextlib.contextmanager
-def _without_ctrl_c() -> Iterator[None]:
-    """Ignore Ctrl-C for a moment: processes started in the meantime ignore it from the beginning.
-
-    (A blocked signal would be inherited too, but the standard library's resource tracker unblocks it.)
-    """
-    if threading.current_thread() is not threading.main_thread():  # signals are set and handled only there
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def run_jobs(
-    jobs: Sequence[Job],
+    jobs: Sequence[AnyJob],
     workers: Workers,
-    on_done: Callable[[Job, Done], None],
+    work: Callable[[AnyJob, str | None], Result],
     *,
-    work: Callable[[Job, str | None], Done],
     data_dir: str | None = None,
     stop: Callable[[], bool] | None = None,
-) -> None:
-    """Run all jobs, each at least once; `on_done` gets each result as soon as it is available, in this process.
+) -> Iterator[tuple[AnyJob, Result]]:
+    """Run all jobs, each at least once; yield each with its result as soon as it is available.
 
     Args:
         jobs: the jobs, in the order in which they start.
         workers: where the jobs run.
-        on_done: called with each job and its result; for a job whose worker died, only once it has succeeded.
         work: runs a job in a worker: a function at module level.
         data_dir: where the workers look for data sets first.
         stop: called before each job starts; once it returns True, no more jobs start.
@@ -191,11 +251,11 @@ def run_jobs(
     if workers.backend == "here":
         for job in jobs:
             if stop is None or not stop():
-                on_done(job, work(job, data_dir))
+                yield job, work(job, data_dir)
         return
     waiting, losses = list(jobs), 0
     while waiting:
-        unfinished: list[Job] = []
+        unfinished: list[AnyJob] = []
         for job, future in _submitted(waiting, workers, work, data_dir, stop):
             try:
                 result = future.result()
@@ -204,28 +264,25 @@ def run_jobs(
                 last_loss = error
             else:
                 losses = 0
-                on_done(job, result)
+                yield job, result
         if unfinished:
             losses += 1
             if losses >= LOSSES_IN_A_ROW:
-                raise WorkersLostError(
-                    f"workers must survive to finish a job: they died {losses} times in a row ({last_loss})"
-                ) from None
+                raise DendritreeError(f"workers died {losses} times in a row: {last_loss}") from None
             workers.lost()
         waiting = unfinished
 
 
 def _submitted(
-    jobs: Sequence[Job],
+    jobs: Sequence[AnyJob],
     workers: Workers,
-    work: Callable[[Job, str | None], Any],
+    work: Callable[[AnyJob, str | None], Any],
     data_dir: str | None,
     stop: Callable[[], bool] | None,
-) -> Iterator[tuple[Job, Future[Any]]]:
+) -> Iterator[tuple[AnyJob, Future[Any]]]:
     """Submit jobs, a few ahead of the workers, and yield each as it finishes; a broken executor fails them all."""
     executor, queue = workers.executor(), list(reversed(jobs))
-    pending: dict[Future[Any], Job] = {}
-    first = True
+    pending: dict[Future[Any], AnyJob] = {}
     # Enough that no worker has to wait; but with `stop`, no more, since queued jobs cannot be recalled.
     ahead = 4 * workers.cores if stop is None else workers.cores
     while queue or pending:
@@ -236,9 +293,7 @@ def _submitted(
             job = queue.pop()
             future: Future[Any]
             try:
-                with _without_ctrl_c() if first else contextlib.nullcontext():  # processes start with the first job
-                    future = executor.submit(work, job, data_dir)
-                first = False
+                future = executor.submit(work, job, data_dir)
             except (BrokenExecutor, RuntimeError) as error:  # broken since the last one
                 future = Future()
                 future.set_exception(BrokenExecutor(str(error)))

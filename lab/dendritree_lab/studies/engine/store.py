@@ -1,43 +1,85 @@
-"""The store of a run: one SQLite file, one writer, any number of readers; a trial is stored completely or not at all.
+"""The store of a run: one SQLite file, written by one process at a time and read by any number.
 
     run/
-      trials.sqlite   the tables of schema.py
-      trials.lock     held by the process that writes
-      trials.sqlite-journal   only while something is being written
+      trials.sqlite   the trials, each completely or not at all
+      trials.lock     locked by the process that writes
 
 The file uses SQLite's rollback journal, not its write-ahead log: everything committed is in a single file, which can be
-read from a read-only folder or a network drive. What a killed writer had not committed is undone by the next writer.
+copied, or read from a network drive. SQLite undoes what a killed process had not committed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from dendritree.errors import DendritreeError, FormatError, OptionError
+from dendritree.storage.models import decode_argument, encode_argument
 
-from .database import Database, create_database
-from .provenance import Environment, current_environment, differences
-from .schema import check_trial, describe, insert_trial, read_config, read_trials
-from .trial import Trial, Value
+from .environment import Environment, current_environment
+from .trial import CURVES, Trial, Value, key_text
 
 STORE_FILE = "trials.sqlite"
 LOCK_FILE = "trials.lock"
-SHOWN_DIFFERENCES = 12
+SHOWN_CHANGES = 12
+APPLICATION_ID = 0x64656E64  # "dend": distinguishes a run from other SQLite files
+FORMAT_VERSION = 2
+# SQLite stores NaN as NULL, so NULL among curves and scores means NaN. A column declared REAL would lose the sign of
+# -0.0, so floats go to columns without a type, which store the double unchanged.
+SCHEMA = f"""
+BEGIN;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT_VERSION};
+CREATE TABLE run (config TEXT NOT NULL, created TEXT NOT NULL);
+CREATE TABLE environment (
+    id INTEGER PRIMARY KEY, machine TEXT NOT NULL,
+    dendritree TEXT NOT NULL, torch TEXT NOT NULL, numpy TEXT NOT NULL, python TEXT NOT NULL,
+    cpu TEXT NOT NULL, cores INTEGER NOT NULL, ram INTEGER NOT NULL, "commit" TEXT
+);
+CREATE TABLE trial (
+    id INTEGER PRIMARY KEY, study TEXT NOT NULL, key TEXT NOT NULL,  -- named values, as JSON
+    seed INTEGER NOT NULL, config TEXT NOT NULL, parameters INTEGER NOT NULL, seconds,
+    created TEXT NOT NULL, environment INTEGER NOT NULL REFERENCES environment (id),
+    UNIQUE (study, key)
+);
+CREATE TABLE epoch (
+    trial INTEGER NOT NULL REFERENCES trial (id), epoch INTEGER NOT NULL,
+    train_loss, val_loss, train_acc, val_acc,
+    PRIMARY KEY (trial, epoch)
+) WITHOUT ROWID;
+CREATE TABLE score (
+    trial INTEGER NOT NULL REFERENCES trial (id), name TEXT NOT NULL, value, PRIMARY KEY (trial, name)
+) WITHOUT ROWID;
+CREATE TABLE weights (trial INTEGER PRIMARY KEY REFERENCES trial (id), safetensors BLOB NOT NULL);
+CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);  -- what a study keeps besides its trials, as JSON
+"""
 
-Kept = TypeVar("Kept")
+
+class Keyed(Protocol):
+    """A trial, or a job that makes one."""
+
+    @property
+    def study(self) -> str: ...
+
+    @property
+    def key(self) -> Mapping[str, Value]: ...
 
 
 class RunStore:
-    """The trials of one run. Created by `create_or_open` and `open_for_reading`; closed when used as a context manager.
+    """The trials of one run. Opened by `create_or_open` and `open_for_reading`; closed when used as a context manager.
+
+    Trials are read from the file once and then kept in memory: a store that is open for reading shows one snapshot.
 
     >>> import tempfile
     >>> curves = {"train_loss": [2.0, 1.0], "val_loss": [2.0, 3.0], "train_acc": [0.4, 0.9], "val_acc": [0.5, 0.6]}
@@ -46,163 +88,236 @@ class RunStore:
     >>> with RunStore.create_or_open(folder, {"trials": 10}) as store:
     ...     store.add([trial])
     >>> with RunStore.open_for_reading(folder) as store:
-    ...     store.trials() == [trial]
-    True
+    ...     store.trials() == [trial], trial in store
+    (True, True)
     """
 
-    def __init__(self, folder: Path, database: Database, lock: FileLock | None, environment: int) -> None:
+    def __init__(self, folder: Path, connection: sqlite3.Connection, lock: FileLock | None = None) -> None:
         self.folder = folder
         """The run folder."""
-        self._database = database
+        self._connection = connection
         self._lock = lock
-        self._environment = environment
+        self._environment = 0
 
     @classmethod
-    def create_or_open(cls, folder: str | os.PathLike[str], config: Mapping[str, Any]) -> RunStore:
+    def create_or_open(
+        cls, folder: str | os.PathLike[str], config: Mapping[str, Any], *, advice: str = "use another --run folder"
+    ) -> RunStore:
         """Open the run in `folder` for writing; create it, and the folder, if necessary.
 
         A run resumes only with the config and the versions of dendritree and torch that it was started with; otherwise
-        an error states the differences, and nothing is changed.
+        an error states what changed, and the run stays as it is.
 
         Args:
             folder: the run folder.
             config: everything that determines the results, as JSON values.
+            advice: what an error about changes tells the user to do.
 
         >>> import tempfile
         >>> folder = tempfile.mkdtemp()
         >>> RunStore.create_or_open(folder, {"trials": 10, "fit": {"lr": 0.05}}).close()
-        >>> RunStore.create_or_open(folder, {"trials": 3, "fit": {"lr": 0.05}})  # doctest: +ELLIPSIS
+        >>> RunStore.create_or_open(folder, {"trials": 3, "fit": {"lr": 0.05}})
         Traceback (most recent call last):
-        dendritree.errors.FormatError: a run resumes with the settings it was started with: ... in trials: 10 -> 3
+        dendritree.errors.FormatError: cannot resume: trials changed from 10 to 3; use another --run folder
         """
-        text, folder, environment = _canonical_json(config), Path(folder), current_environment()
+        folder, text = Path(folder), _json(config)
         try:
-            Path(folder).resolve().mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(folder / LOCK_FILE)
             lock.acquire(blocking=False)
+        except Timeout:
+            raise DendritreeError(
+                f"another process is writing to {folder}; wait for it, or use another folder"
+            ) from None
         except OSError as error:
-            raise DendritreeError(f"a run folder must be writable: {folder} ({error.strerror})") from None
-        path = folder / STORE_FILE
-        try:
-            if not path.exists():
-                create_database(path, text, _now())
-            database = Database.for_writing(path)
-        except BaseException:
-            lock.release()
-            raise
-        try:
-            _check_same_run(database, json.loads(text), environment)
-            return cls(folder, database, lock, _remember(database, environment))
-        except BaseException:
-            database.close()
-            lock.release()
-            raise
+            raise DendritreeError(f"cannot write to {folder}: {error.strerror}") from None
+        with contextlib.ExitStack() as opened:
+            opened.callback(lock.release)
+            store = cls(folder, opened.enter_context(contextlib.closing(_connect(folder / STORE_FILE, "rwc"))), lock)
+            with store._transaction() as connection:
+                new = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+                if new and not connection.execute("PRAGMA application_id").fetchone()[0]:
+                    connection.executescript(SCHEMA)
+                    connection.execute("INSERT INTO run VALUES (?, ?)", (text, _now()))
+            store._check_format()
+            store._begin(json.loads(text), current_environment(), advice)
+            opened.pop_all()
+        return store
 
     @classmethod
     def open_for_reading(cls, folder: str | os.PathLike[str]) -> RunStore:
-        """Open the run in `folder` read-only: nothing in the folder is written, even while a writer is active.
+        """Open the run in `folder` read-only, even while another process writes to it.
 
         >>> RunStore.open_for_reading("no/such/run")
         Traceback (most recent call last):
-        dendritree.errors.FormatError: a run folder must hold trials.sqlite: none in no/such/run
+        dendritree.errors.FormatError: no/such/run is not a run folder: it has no trials.sqlite
         """
         folder = Path(folder)
-        path = folder / STORE_FILE
-        if not path.is_file():
-            raise FormatError(f"a run folder must hold {STORE_FILE}: none in {folder}")
-        return cls(folder, Database.for_reading(path), None, environment=0)
+        if not (folder / STORE_FILE).is_file():
+            raise FormatError(f"{folder} is not a run folder: it has no {STORE_FILE}")
+        # Not mode=ro: SQLite must be able to undo what a killed process left unfinished.
+        store = cls(folder, _connect(folder / STORE_FILE, "rw"))
+        try:
+            store._check_format()
+        except BaseException:
+            store.close()
+            raise
+        return store
 
     # ------------------------------------------------------------------------------------------------------- writing
 
     def add(self, trials: Sequence[Trial]) -> None:
         """Store trials with their curves and weights, all of them or none; a trial that is already stored raises."""
-        for trial in trials:
-            check_trial(trial)
-        created = _now()
-        with self._writing() as connection:
+        created, known = _now(), self._trials
+        with self._transaction() as connection:
             for trial in trials:
-                try:
-                    insert_trial(connection, trial, environment=self._environment, created=created)
-                except sqlite3.IntegrityError:
-                    known = f"{describe(trial)} is in {self.folder} already"
-                    raise OptionError(f"a trial is stored once: {known}") from None
+                if trial in self:
+                    raise OptionError(f"a trial is stored once: {self.folder} already has {key_text(trial.key)}")
+                _insert(connection, trial, self._environment, created)
+        known.update({(trial.study, key_text(trial.key)): replace(trial, weights=None) for trial in trials})
 
     def set_fact(self, name: str, value: Any) -> None:
         """Store something that a study measured besides its trials, as JSON values; replaces an earlier value."""
-        with self._writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, _canonical_json(value)))
-
-    def _writing(self) -> Any:
-        if self._lock is None:
-            raise OptionError(f"a store must be open for writing to store anything: {self.folder} is open for reading")
-        return self._database.transaction("IMMEDIATE")
+        with self._transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, _json(value)))
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def read_fact(self, name: str, read: Callable[[Any], Kept], default: Any = None) -> Kept:
-        """Apply `read` to a value stored by `set_fact`; a value that it cannot read raises `FormatError`."""
-        with self._database.reading() as connection:
-            found = connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
-            return read(json.loads(found[0]) if found else default)
+    def fact(self, name: str, default: Any = None) -> Any:
+        """A value that `set_fact` stored."""
+        with self.reading() as connection:
+            row = connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
+            return json.loads(row[0]) if row else default
 
     def __len__(self) -> int:
-        with self._database.reading() as connection:
-            return int(connection.execute("SELECT count(*) FROM trial").fetchone()[0])
+        return len(self._trials)
 
-    @property
+    def __contains__(self, job: Keyed) -> bool:
+        """Whether a trial, or the trial that a job makes, is stored."""
+        return (job.study, key_text(job.key)) in self._trials
+
+    @cached_property
     def config(self) -> dict[str, Any]:
         """The config the run was started with."""
-        with self._database.reading() as connection:
-            return read_config(connection)
+        with self.reading() as connection:
+            return _mapping(connection.execute("SELECT config FROM run").fetchone()[0])
 
     @property
     def created(self) -> str:
         """When the run was started, in UTC."""
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             return str(connection.execute("SELECT created FROM run").fetchone()[0])
 
     @property
     def environments(self) -> list[Environment]:
         """Versions and machines that the trials of this run came from; the first one started it."""
-        columns = list(Environment.__dataclass_fields__)
-        names = ", ".join(f'"{column}"' for column in columns)
-        with self._database.reading() as connection:
-            rows = connection.execute(f"SELECT {names} FROM environment ORDER BY id")
-            return [Environment(**dict(zip(columns, row, strict=True))) for row in rows]
+        names = ", ".join(f'"{each.name}"' for each in fields(Environment))
+        with self.reading() as connection:
+            return [Environment(*row) for row in connection.execute(f"SELECT {names} FROM environment ORDER BY id")]
 
-    def present(self) -> set[tuple[str, str]]:
-        """Study and key, as `key_text` writes it, of all stored trials."""
-        with self._database.reading() as connection:
-            return set(connection.execute("SELECT study, key FROM trial"))
-
-    def trials(self, *, with_weights: bool = False, **wanted: Value) -> list[Trial]:
-        """The trials with their curves, in the order of their keys.
+    def trials(self, **wanted: Value) -> list[Trial]:
+        """The trials with their curves but without weights, in the order of their keys.
 
         Args:
-            with_weights: also read the weights; otherwise `weights` is None in every trial.
             wanted: values that the key must have, such as `task="mnist"`.
         """
-        return self.read_trials(lambda trial: trial, with_weights=with_weights, **wanted)
+        trials = [each for each in self._trials.values() if wanted.items() <= each.key.items()]
+        return sorted(trials, key=lambda trial: (trial.study, list(trial.key.values())))
 
-    def read_trials(self, read: Callable[[Trial], Kept], *, with_weights: bool = False, **wanted: Value) -> list[Kept]:
-        """Apply `read` to each of the `trials`; a trial that it cannot read raises `FormatError`."""
-        with self._database.reading() as connection:  # one snapshot for trials and curves
-            return [read(trial) for trial in read_trials(connection, wanted, with_weights=with_weights)]
+    def kept_trials(self) -> list[Trial]:
+        """The trials whose models were kept, with their weights."""
+        with self.reading() as connection:
+            rows = connection.execute("SELECT study, key, safetensors FROM trial JOIN weights ON trial = id").fetchall()
+        weights = {(study, key): content for study, key, content in rows}
+        return [
+            replace(trial, weights=weights[name])
+            for trial in self.trials()
+            if (name := (trial.study, key_text(trial.key))) in weights
+        ]
 
-    def export(self, folder: str | os.PathLike[str], format: str = "csv") -> list[Path]:  # noqa: A002
-        """Write all trials to `trials` and all epochs to `history` in `folder`, as CSV or Parquet; return the paths.
+    @cached_property
+    def _trials(self) -> dict[tuple[str, str], Trial]:
+        """All trials by study and key."""
+        with self.reading() as connection:
+            curves: dict[int, list[list[float]]] = {}
+            for id_, *point in connection.execute(
+                f"SELECT trial, {', '.join(CURVES)} FROM epoch ORDER BY trial, epoch"
+            ):
+                curves.setdefault(id_, []).append([_number(value) for value in point])
+            scores: dict[int, dict[str, float]] = {}
+            for id_, name, value in connection.execute("SELECT trial, name, value FROM score"):
+                scores.setdefault(id_, {})[name] = _number(value)
+            trials = {}
+            for id_, study, key, seed, config, parameters, seconds in connection.execute(
+                "SELECT id, study, key, seed, config, parameters, seconds FROM trial"
+            ):
+                settings = {name: decode_argument(value) for name, value in _mapping(config).items()}
+                columns = dict(zip(CURVES, map(list, zip(*curves[id_], strict=True)), strict=True))
+                numbers = int(seed), settings, int(parameters), _number(seconds), columns, scores.get(id_, {})
+                trials[study, key] = Trial(study, _mapping(key), *numbers)
+            return trials
 
-        Args:
-            folder: where to write; created if necessary.
-            format: `csv`, or `parquet`, which needs pyarrow.
-        """
-        from .export_files import export_tables
+    # ------------------------------------------------------------------------------------------------------ the file
 
-        return export_tables(self._database, Path(folder), format)
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Read one snapshot of the file. Content that cannot be interpreted raises `FormatError`."""
+        with self._transaction("DEFERRED") as connection:
+            try:
+                yield connection
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                path = self.folder / STORE_FILE
+                raise FormatError(f"{path} was changed by another program ({reason:.200})") from error
+
+    @contextlib.contextmanager
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
+        """A transaction: after an error, nothing of it is stored."""
+        if kind == "IMMEDIATE" and self._lock is None:
+            raise OptionError(f"{self.folder} is open for reading; open it with RunStore.create_or_open to write")
+        try:
+            self._connection.execute(f"BEGIN {kind}")
+            yield self._connection
+            if self._connection.in_transaction:
+                self._connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            raise DendritreeError(f"cannot read or write {self.folder / STORE_FILE}: {error}") from None
+        except sqlite3.Error as error:
+            raise FormatError(f"{self.folder / STORE_FILE} is not a run: {error}") from None
+        finally:
+            with contextlib.suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    def _check_format(self) -> None:
+        with self._transaction("DEFERRED") as connection:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+        path = self.folder / STORE_FILE
+        if application != APPLICATION_ID:
+            raise FormatError(f"{path} is not a run: dendritree did not write it")
+        if version != FORMAT_VERSION:
+            raise FormatError(f"{path} has format {version}; this version of dendritree reads format {FORMAT_VERSION}")
+
+    def _begin(self, config: dict[str, Any], environment: Environment, advice: str) -> None:
+        """Check that nothing changed since the run was started, and remember this environment."""
+        changed = changes(self.config, config)
+        if before := self.environments[:1]:
+            versions = [{name: getattr(of, name) for name in ("dendritree", "torch")} for of in (*before, environment)]
+            changed += changes(*versions)
+        if changed:
+            more = [f"and {len(changed) - SHOWN_CHANGES} more"] if len(changed) > SHOWN_CHANGES else []
+            raise FormatError(f"cannot resume: {', '.join(changed[:SHOWN_CHANGES] + more)}; {advice}")
+        columns = asdict(environment) | {"machine": environment.machine}
+        names, marks = ", ".join(f'"{name}"' for name in columns), ", ".join("?" * len(columns))
+        if environment not in self.environments:
+            with self._transaction() as connection:
+                connection.execute(f"INSERT INTO environment ({names}) VALUES ({marks})", tuple(columns.values()))
+        self._environment = self.environments.index(environment) + 1  # ids count from 1
 
     def close(self) -> None:
         """Close the file and let others write. Closing twice does nothing."""
-        self._database.close()
+        self._connection.close()
         if self._lock is not None:
             self._lock.release()
 
@@ -213,41 +328,55 @@ class RunStore:
         self.close()
 
 
-def _check_same_run(database: Database, config: dict[str, Any], environment: Environment) -> None:
-    """Reject a run that was started with another config or another version."""
-    with database.reading() as connection:
-        lines = differences(read_config(connection), config)
-        first = connection.execute("SELECT dendritree, torch FROM environment ORDER BY id LIMIT 1").fetchall()
-    for versions in first:
-        before = dict(zip(("dendritree", "torch"), versions, strict=True))
-        lines += differences(before, {name: getattr(environment, name) for name in before}, "versions")
-    if lines:
-        more = [f"and {len(lines) - SHOWN_DIFFERENCES} more"] if len(lines) > SHOWN_DIFFERENCES else []
-        shown = ", ".join(lines[:SHOWN_DIFFERENCES] + more)
-        raise FormatError(
-            f"a run resumes with the settings it was started with: {database.path.parent} differs in {shown}"
-        )
+def changes(old: Any, new: Any, name: str = "") -> list[str]:
+    """How two JSON values differ, key by key.
+
+    >>> changes({"trials": 10, "fit": {"lr": 0.05}}, {"trials": 3, "fit": {"lr": 0.05, "epochs": 100}})
+    ['fit.epochs changed from nothing to 100', 'trials changed from 10 to 3']
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        inner = [(f"{name}.{key}".lstrip("."), old.get(key), new.get(key)) for key in sorted({*old, *new})]
+        return [line for key, was, now in inner for line in changes(was, now, key)]
+    texts = ["nothing" if value is None else json.dumps(value) for value in (old, new)]
+    return [f"{name} changed from {texts[0]} to {texts[1]}"] if texts[0] != texts[1] else []
 
 
-def _remember(database: Database, environment: Environment) -> int:
-    """The id of the environment in the run's table, to which it is added once."""
-    columns = asdict(environment) | {"machine": environment.machine}
-    names = ", ".join(f'"{name}"' for name in columns)
-    same = " AND ".join(f'"{name}" IS ?' for name in columns)
-    with database.transaction("IMMEDIATE") as connection:
-        found = connection.execute(f"SELECT id FROM environment WHERE {same}", tuple(columns.values())).fetchone()
-        if found:
-            return int(found[0])
-        marks = ", ".join("?" * len(columns))
-        cursor = connection.execute(f"INSERT INTO environment ({names}) VALUES ({marks})", tuple(columns.values()))
-        return int(cursor.lastrowid or 0)
+def _insert(connection: sqlite3.Connection, trial: Trial, environment: int, created: str) -> None:
+    config = _json({name: encode_argument(name, value) for name, value in trial.config.items()})
+    what = trial.study, key_text(trial.key), int(trial.seed), config
+    values = (*what, int(trial.parameters), float(trial.seconds), created, environment)
+    row = connection.execute("INSERT INTO trial VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", values).lastrowid
+    points = zip(*(map(float, trial.curves[curve]) for curve in CURVES), strict=True)
+    epochs = ((row, epoch, *point) for epoch, point in enumerate(points))
+    connection.executemany("INSERT INTO epoch VALUES (?, ?, ?, ?, ?, ?)", epochs)
+    scores = [(row, name, float(value)) for name, value in trial.scores.items()]
+    connection.executemany("INSERT INTO score VALUES (?, ?, ?)", scores)
+    if trial.weights is not None:
+        connection.execute("INSERT INTO weights VALUES (?, ?)", (row, trial.weights))
 
 
-def _canonical_json(config: Any) -> str:
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    """A connection that waits up to a minute for other processes; transactions begin explicitly."""
     try:
-        return json.dumps(config, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=60.0, isolation_level=None)
+    except sqlite3.Error as error:
+        raise DendritreeError(f"cannot open {path}: {error}") from None
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    return dict(json.loads(text).items())
+
+
+def _number(stored: float | None) -> float:
+    """A number of SQLite as a float; NULL is NaN."""
+    return math.nan if stored is None else float(stored)
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise OptionError(f"config must be finite JSON values: {error}") from None
+        raise OptionError(f"a config must hold finite JSON values: {error}") from None
 
 
 def _now() -> str:

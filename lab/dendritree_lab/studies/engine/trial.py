@@ -7,10 +7,17 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
+
+from torch import nn
+
+from dendritree.models.sizing import parameters_of
+from dendritree.training import History
 
 CURVES = ("train_loss", "val_loss", "train_acc", "val_acc")
 """The curves of a trial, one number per epoch each."""
+SEARCH, TEST = "search", "test"
+"""Phases of a study that searches: a candidate, or the best configuration on the test set with a fresh seed."""
 
 Value = str | int | float
 
@@ -30,44 +37,57 @@ class Trial:
     seconds: float
     """Training time; its share if several models were trained together."""
     curves: Mapping[str, Sequence[float]]
-    """The `CURVES`; row i is epoch i."""
+    """The `CURVES`; item i is epoch i."""
     scores: Mapping[str, float] = field(default_factory=dict)
     """Values measured once, after training, such as `test_acc`."""
     weights: bytes | None = field(default=None, repr=False)
     """Weights of the best epoch as safetensors, if the model is kept."""
 
+    @classmethod
+    def of_history(
+        cls,
+        study: str,
+        key: Mapping[str, Value],
+        seed: int,
+        config: Mapping[str, Any],
+        model: nn.Module,
+        history: History,
+        seconds: float,
+        scores: Mapping[str, float],
+        weights: bytes | None = None,
+    ) -> Self:
+        """The trial of a model that `fit` has trained."""
+        columns = history.columns()
+        curves = {name: columns[name] for name in CURVES}
+        return cls(study, key, seed, config, parameters_of(model), seconds, curves, scores, weights)
+
     @property
     def best_epoch(self) -> int:
-        """The epoch with the lowest validation loss."""
-        return best_epoch(self.curves["val_loss"])
+        """The epoch with the lowest validation loss; the earliest of equals, with NaN last.
+
+        >>> Trial("paper", {}, 1, {}, 11_395, 0.1, {"val_loss": [math.nan, 2.0, 1.0, 1.0]}).best_epoch
+        2
+        """
+        losses = [math.inf if math.isnan(loss) else loss for loss in self.curves["val_loss"]]
+        return losses.index(min(losses))
 
     def at_best(self, curve: str) -> float:
         """A curve's value at the best epoch.
 
-        >>> curves = {"train_loss": [2.0, 1.0], "val_loss": [2.0, 3.0], "train_acc": [0.4, 0.9], "val_acc": [0.5, 0.6]}
-        >>> Trial("paper", {"trial": 0}, 1, {}, 11_395, 0.1, curves).at_best("val_acc")
+        >>> Trial("paper", {}, 1, {}, 11_395, 0.1, {"val_loss": [2.0, 3.0], "val_acc": [0.5, 0.6]}).at_best("val_acc")
         0.5
         """
         return self.curves[curve][self.best_epoch]
 
 
-def best_epoch(losses: Sequence[float]) -> int:
-    """The index of the lowest loss; the earliest of equals, with NaN last.
-
-    >>> best_epoch([math.nan, 2.0, 1.0, 1.0])
-    2
-    """
-    comparable = [math.inf if math.isnan(loss) else loss for loss in losses]
-    return comparable.index(min(comparable))
-
-
 def key_text(key: Mapping[str, Value]) -> str:
-    """A key as a string: equal keys give equal strings, whatever their number types.
+    """A key as a string: equal keys give equal strings, also for -0.0 and 0.0.
 
     >>> key_text({"budget": 9000, "dropout": -0.0})
     '{"budget": 9000, "dropout": 0.0}'
     """
-    return json.dumps({name: value + 0.0 if isinstance(value, float) else value for name, value in key.items()})
+    plain = {name: value + 0.0 if isinstance(value, float) else value for name, value in key.items()}
+    return json.dumps(plain, allow_nan=False)
 
 
 def seed_of(*parts: object) -> int:

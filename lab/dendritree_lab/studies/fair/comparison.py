@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from dendritree.errors import FormatError
 
-from ..engine.phases import SEARCH, run_rounds
-from ..engine.runner import Observer, Workers, silent
+from ..engine.runner import Observer, Workers, run_rounds, silent
 from ..engine.store import RunStore
 from ..engine.task import Task
-from ..engine.trial import Trial, Value
+from ..engine.trial import SEARCH, Trial, Value
 from .comparison_plan import ComparisonPlan, draw_choice
 from .comparison_trials import Cell, FairJob, choice_of, read_fair_trial, run_fair_job
 
@@ -46,23 +43,25 @@ def compare(
     for cell in plan.cells:  # raise for missing data and budgets too small for a model before anything is written
         cell.task.load(data_dir)
         draw_choice(cell, 0)
-    options: dict[str, Any] = {"workers": workers, "data_dir": data_dir, "hours": hours, "observer": observer}
-    return run_rounds(folder, plan.as_config(), functools.partial(_rounds, plan), run_fair_job, **options)
+    with RunStore.create_or_open(folder, plan.as_config()) as store:
+        rounds = _rounds(plan, store)
+        return run_rounds(
+            store, rounds, run_fair_job, workers=workers, data_dir=data_dir, hours=hours, observer=observer
+        )
 
 
-def _rounds(plan: ComparisonPlan, store: RunStore) -> Iterator[tuple[str, list[FairJob]]]:
+def _rounds(plan: ComparisonPlan, store: RunStore) -> Iterator[list[FairJob]]:
     """The missing trials of a store, grouped by comparable cells, after checking that they match what it contains."""
     _check_data(store, plan)
     _check_choices(trials_in(store, phase=SEARCH), plan)
     for cells in plan.kept_in(store.folder / DATA_FOLDER).rounds():
-        task, budget = cells[0].task.name, cells[0].budget
         while jobs := _missing(store, plan, cells):
-            yield f"{task}, {f'{budget:,} parameters' if budget else 'one size'}, {jobs[0].phase}", jobs
+            yield jobs
 
 
 def _check_data(store: RunStore, plan: ComparisonPlan) -> None:
     """Store what a report must know about the user's own data; reject data that has changed."""
-    kept = store.read_fact(TASKS_FACT, dict, {})
+    kept = store.fact(TASKS_FACT, {})
     new = {task.name: task.as_fact() for task in plan.tasks if task.digest}
     begun = {str(trial.key["task"]) for trial in store.trials()}
     for name, fact in new.items():
@@ -81,14 +80,13 @@ def _check_data(store: RunStore, plan: ComparisonPlan) -> None:
 
 def tasks_in(store: RunStore) -> dict[str, Task]:
     """The tasks of the user's own data in a run, by name, without the data."""
-    return store.read_fact(
-        TASKS_FACT, lambda kept: {name: Task.from_fact(name, fact) for name, fact in kept.items()}, default={}
-    )
+    return {name: Task.from_fact(name, fact) for name, fact in store.fact(TASKS_FACT, {}).items()}
 
 
 def trials_in(store: RunStore, **key: Value) -> list[Trial]:
     """The trials of a run whose keys have these values; a trial of another study raises `FormatError`."""
-    return store.read_trials(functools.partial(read_fair_trial, tasks=tasks_in(store)), with_weights=False, **key)
+    tasks = tasks_in(store)
+    return [read_fair_trial(trial, tasks) for trial in store.trials(**key)]
 
 
 def _check_choices(searched: list[Trial], plan: ComparisonPlan) -> None:
@@ -108,9 +106,8 @@ def _check_choices(searched: list[Trial], plan: ComparisonPlan) -> None:
 
 def _missing(store: RunStore, plan: ComparisonPlan, cells: list[Cell]) -> list[FairJob]:
     """The trials that are known so far and not in the store: searches first."""
-    present = store.present()
-    jobs = [job for cell in cells for job in plan.searches(cell) if job.stored_key not in present]
+    jobs = [job for cell in cells for job in plan.searches(cell) if job not in store]
     if not jobs:
         trials = trials_in(store, task=cells[0].task.name, budget=cells[0].budget)
-        jobs = [job for cell in cells for job in plan.tests(cell, trials) if job.stored_key not in present]
+        jobs = [job for cell in cells for job in plan.tests(cell, trials) if job not in store]
     return jobs

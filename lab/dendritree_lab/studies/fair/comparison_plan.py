@@ -15,10 +15,9 @@ from dendritree.errors import FormatError, OptionError, check_int, check_one_of
 from dendritree.models.sizing import parse_count
 
 from ...data.naming import is_table
-from ..engine.configuration import Choice
-from ..engine.phases import SEARCH, TEST
+from ..engine.configuration import Configuration
 from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
-from ..engine.trial import Trial, seed_of
+from ..engine.trial import SEARCH, TEST, Trial, seed_of
 from .comparison_trials import Cell, FairJob, choice_of, validation_score
 from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS, small_budget
 
@@ -158,7 +157,7 @@ class ComparisonPlan:
             for index in range(self.seeds):
                 yield FairJob(TEST, cell, index, choice, self.test_steps)
 
-    def chosen(self, cell: Cell, trials: Sequence[Trial]) -> Choice | None:
+    def chosen(self, cell: Cell, trials: Sequence[Trial]) -> Configuration | None:
         """The best choice on validation; None before all have been tried."""
         key = {"phase": SEARCH, **cell.key}
         searched = [trial for trial in trials if trial.key.items() >= key.items()]
@@ -188,7 +187,7 @@ def check_config(config: Mapping[str, Any]) -> None:
 
 
 @functools.lru_cache(maxsize=1024)  # called repeatedly to find missing trials; filling a budget builds models
-def draw_choice(cell: Cell, index: int) -> Choice:
-    """Choice number `index` of a cell's search."""
+def draw_choice(cell: Cell, index: int) -> Configuration:
+    """Configuration number `index` of a cell's search."""
     random = np.random.default_rng(seed_of("choice", cell.task.name, cell.family, cell.budget, index))
     return FAMILIES[cell.family].choose(random, cell.task, cell.budget)

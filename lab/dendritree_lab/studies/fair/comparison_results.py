@@ -18,8 +18,7 @@ from dendritree.budget import count
 from dendritree.errors import FormatError
 from dendritree.models import create_model
 
-from ..engine.configuration import Choice
-from ..engine.phases import SEARCH, TEST
+from ..engine.configuration import Configuration
 from ..engine.statistics import (
     BOOTSTRAP_SEED,
     CONFIDENCE,
@@ -34,7 +33,7 @@ from ..engine.statistics import (
     welch,
 )
 from ..engine.task import Task
-from ..engine.trial import Trial
+from ..engine.trial import SEARCH, TEST, Trial
 from .comparison_plan import BUDGETS
 from .comparison_trials import Cell, choice_of, validation_score
 from .families import FAMILIES
@@ -47,7 +46,7 @@ class CellResult:
     """The models of a cell that were evaluated on the test set."""
 
     cell: Cell
-    choice: Choice
+    choice: Configuration
     parameters: int
     multiply_adds: int | None
     """Multiply-adds for one example."""
@@ -191,7 +190,7 @@ def _result(cell: Cell, trials: Sequence[Trial], searched: Sequence[float]) -> C
     )
 
 
-def _multiply_adds(choice: Choice) -> int | None:
+def _multiply_adds(choice: Configuration) -> int | None:
     try:
         with torch.random.fork_rng(devices=[]):  # reading results must not change later random numbers
             return count(create_model(choice.network, **choice.arguments)).multiply_adds

@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ...report.layout import Column, Section
-from ..engine.phases import SEARCH, TEST
 from ..engine.task import Task
-from ..engine.trial import Trial
+from ..engine.trial import SEARCH, TEST, Trial
 from .advice import IN_WORDS, Answer
 from .comparison_plan import ComparisonPlan
 from .comparison_results import PAIRS, Comparison, reading_order

@@ -11,11 +11,10 @@ from typing import ClassVar
 from dendritree.errors import FormatError, check_int, check_one_of
 from dendritree.training import evaluate
 
-from ..engine.configuration import Choice, train
-from ..engine.phases import SEARCH, TEST, PhaseJob
+from ..engine.configuration import Configuration, train
 from ..engine.runner import alone_on_one_thread
 from ..engine.task import Task, epochs_for
-from ..engine.trial import Trial, Value, seed_of
+from ..engine.trial import SEARCH, TEST, Trial, Value, seed_of
 from .families import FAMILIES
 
 STUDY = "fair"
@@ -54,13 +53,27 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class FairJob(PhaseJob):
-    """A model of a cell to train."""
+class FairJob:
+    """A model of a cell to train. It depends only on its own fields."""
 
     study: ClassVar[str] = STUDY
+    size: ClassVar[int] = 1
+    phase: str
     cell: Cell
-    choice: Choice
+    index: int
+    choice: Configuration
     steps: int
+
+    @property
+    def key(self) -> dict[str, Value]:
+        """The key of its trial."""
+        return {"phase": self.phase, **self.cell.key, "trial": self.index}
+
+    @property
+    def group(self) -> str:
+        """The jobs that its progress is shown with."""
+        budget = f"{self.cell.budget:,} parameters" if self.cell.budget else "one size"
+        return f"{self.cell.task.name}, {budget}, {self.phase}"
 
     @property
     def seed(self) -> int:
@@ -69,7 +82,7 @@ class FairJob(PhaseJob):
         return seed_of("compare", self.phase, cell.task.name, cell.family, cell.budget, self.index)
 
 
-def run_fair_job(job: FairJob, data_dir: str | None = None) -> Trial:
+def run_fair_job(job: FairJob, data_dir: str | None = None) -> list[Trial]:
     """Train the job's model in this process, on one torch thread."""
     task = job.cell.task
     split = task.load(data_dir)
@@ -81,7 +94,8 @@ def run_fair_job(job: FairJob, data_dir: str | None = None) -> Trial:
         scores = {}
         if job.phase == TEST:
             scores = dict(zip(("test_loss", "test_acc"), evaluate(model, split.test, task.loss), strict=True))
-    return job.trial(vars(job.choice), model, history, seconds, scores)
+    config = vars(job.choice)
+    return [Trial.of_history(STUDY, job.key, job.seed, config, model, history, seconds, scores)]
 
 
 def read_fair_trial(trial: Trial, tasks: Mapping[str, Task] = MappingProxyType({})) -> Trial:
@@ -102,6 +116,6 @@ def validation_score(task: Task, trial: Trial) -> float:
     return task.score(trial.at_best("val_loss"), trial.at_best("val_acc"))
 
 
-def choice_of(trial: Trial) -> Choice:
+def choice_of(trial: Trial) -> Configuration:
     """The choice that a trial was made with."""
-    return Choice(**trial.config)
+    return Configuration(**trial.config)

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from dendritree.errors import OptionError, check_int, check_one_of
-from dendritree.layers.neuron_layer import check_number
+from dendritree.errors import OptionError, check_int, check_number, check_one_of
 
 from ...data import DATASETS
-from ..engine.trial import Trial, Value, best_epoch, key_text
+from ..engine.trial import Trial, Value, key_text
 
 STUDY = "paper"
 
@@ -84,7 +83,7 @@ class TrialRecord:
     @cached_property
     def best_epoch(self) -> int:
         """The epoch with the lowest validation loss."""
-        return best_epoch(self.history["val_loss"])
+        return self.as_trial().best_epoch
 
     def at_best(self, curve: str) -> float:
         """A curve's value at the best epoch.

@@ -13,6 +13,7 @@ from dendritree.errors import OptionError, check_int, check_one_of
 from ...data import read_images
 from ..engine.runner import Observer, Workers, run_jobs, silent
 from ..engine.store import RunStore
+from ..engine.trial import key_text
 from .paper_jobs import StoredKey, missing_jobs, run_config, wanted_trials
 from .paper_trials import Job, reference_seconds, run_job
 from .protocol import LR_SEARCH, PROTOCOLS, TRIALS_OF_A_DRAW, Protocol
@@ -101,7 +102,7 @@ def reproduce(
 
 def _run(store: RunStore, plan: RunPlan, workers: Workers, data_dir: str | None, observer: Observer) -> None:
     """Run jobs until none is missing: the results of a learning rate search determine further jobs."""
-    present = store.present()
+    present = {(trial.study, key_text(trial.key)) for trial in store.trials()}
     told: dict[str, tuple[int, int]] = {}
 
     def tell(table: str) -> None:
@@ -125,7 +126,8 @@ def _run(store: RunStore, plan: RunPlan, workers: Workers, data_dir: str | None,
         jobs = [job for trials in wanted.values() for job in missing_jobs(trials, present)]
         if not jobs:
             return
-        run_jobs(jobs, workers, keep, work=run_job, data_dir=data_dir)
+        for job, records in run_jobs(jobs, workers, run_job, data_dir=data_dir):
+            keep(job, records)
 
 
 def _wanted(plan: RunPlan, store: RunStore) -> dict[str, dict[StoredKey, Job]]:
@@ -137,7 +139,8 @@ def _wanted(plan: RunPlan, store: RunStore) -> dict[str, dict[StoredKey, Job]]:
 def records_of(store: RunStore, protocol: str | None = None, *, with_weights: bool = False) -> list[TrialRecord]:
     """The records of a run, of one protocol or of all."""
     wanted: dict[str, Any] = {} if protocol is None else {"protocol": protocol}
-    return store.read_trials(TrialRecord.of, with_weights=with_weights, **wanted)
+    trials = store.kept_trials() if with_weights else store.trials(**wanted)
+    return [TrialRecord.of(trial) for trial in trials]
 
 
 def planned_trials(plan: RunPlan, store: RunStore) -> Counter[tuple[str, Row]]:
@@ -154,9 +157,7 @@ REFERENCE = "seconds of the masked reference"
 
 def reference_seconds_of(store: RunStore) -> dict[tuple[str, Row], float]:
     """Seconds that a trial of (protocol, row) would take with the paper's masked matrices, where measured."""
-    return store.read_fact(
-        REFERENCE, lambda measured: {("paper", Row(*row)): float(seconds) for row, seconds in measured}, []
-    )
+    return {("paper", Row(*row)): float(seconds) for row, seconds in store.fact(REFERENCE, [])}
 
 
 def _measure_reference(store: RunStore, plan: RunPlan, data_dir: str | None) -> None:

@@ -12,7 +12,7 @@ from torch import nn
 from dendritree.models.registry import model_origin
 from dendritree.models.sizing import parameters_of
 
-from ..engine.configuration import Choice
+from ..engine.configuration import Configuration
 from ..engine.task import Task
 from .space import PARAMETERS
 
@@ -127,7 +127,7 @@ class Tuned:
     @property
     def code(self) -> str:
         """The line of code that builds the model, untrained."""
-        return f"model = {Choice(*model_origin(self.model), lr=float(self.best.chosen['lr'])).code}"
+        return f"model = {Configuration(*model_origin(self.model), lr=float(self.best.chosen['lr'])).code}"
 
     def _goodness(self, trial: TrialResult) -> float:
         return self.task.goodness(math.nan if trial.score is None else trial.score)

@@ -11,7 +11,7 @@ from dendritree.models.presets import activation_for, tied_preset
 from dendritree.models.sizing import fill_budget
 from dendritree.wiring import Local, Random, Strided, Tied, Wiring
 
-from ..engine.configuration import Choice
+from ..engine.configuration import Configuration
 
 NETWORK = "dendritic-network"
 PARAMETERS = {
@@ -117,7 +117,7 @@ class Space:
         tied = ("tied",) if min(self.image_shape[1:]) >= LEAST_TIED else ()
         return (*tied, "local", "random", "strided")
 
-    def choice(self, chosen: Mapping[str, Any]) -> Choice | None:
+    def choice(self, chosen: Mapping[str, Any]) -> Configuration | None:
         """The widest model that the chosen share of the budget allows; None if it does not even allow two neurons.
 
         >>> space = Space(64, 10, 2000)
@@ -141,7 +141,7 @@ class Space:
             return None
         moving = float(chosen["moving"]) if wiring.drawn else 0.0
         lr, weight_decay = float(chosen["lr"]), float(chosen["weight_decay"])
-        return Choice(NETWORK, config | {"hidden": hidden}, lr, weight_decay, moving)
+        return Configuration(NETWORK, config | {"hidden": hidden}, lr, weight_decay, moving)
 
     def _tree(self, chosen: Mapping[str, Any]) -> tuple[list[int], Wiring]:
         """The branching of every level, leaf level first, near the chosen fan-in, and the wiring.

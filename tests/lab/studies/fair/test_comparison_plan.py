@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import MissingDataError, OptionError
-from dendritree_lab.studies.engine.configuration import Choice
+from dendritree_lab.studies.engine.configuration import Configuration
 from dendritree_lab.studies.engine.task import Task
 from dendritree_lab.studies.fair.comparison_plan import BUDGETS, ComparisonPlan, draw_choice
 from dendritree_lab.studies.fair.comparison_trials import SEARCH, TEST, Cell
@@ -222,5 +222,5 @@ def test_judged_models_choose_nothing():
 
 
 def test_a_choice_says_its_dropout():
-    assert Choice("perceptrons", {}, 0.1).dropout == 0.0
-    assert Choice("perceptrons", {"dropout": 0.1}, 0.1).dropout == 0.1
+    assert Configuration("perceptrons", {}, 0.1).dropout == 0.0
+    assert Configuration("perceptrons", {"dropout": 0.1}, 0.1).dropout == 0.1

@@ -17,7 +17,7 @@ from dendritree.errors import OptionError
 from dendritree.models.sizing import fill_budget
 from dendritree.tree import Forest
 from dendritree.wiring import Local, Random
-from dendritree_lab.studies.engine.configuration import Choice
+from dendritree_lab.studies.engine.configuration import Configuration
 from dendritree_lab.studies.engine.task import Task
 from dendritree_lab.studies.fair import ComparisonPlan
 from dendritree_lab.studies.fair.comparison_plan import BUDGETS, draw_choice
@@ -156,7 +156,7 @@ def test_a_choice_is_read_back_from_its_record():
 @pytest.mark.parametrize(("family", "network"), [(name, FAMILIES[name].network) for name in OURS])
 def test_every_choice_builds_a_model_that_gives_logits(family, network):
     for choice in draws(family)[:4]:
-        assert isinstance(choice, Choice)
+        assert isinstance(choice, Configuration)
         assert choice.network == network
         assert (choice.arguments["output"], choice.arguments["in_features"], choice.arguments["out_features"]) == (
             "logits",

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dendritree_lab.studies.engine.configuration import Choice
+from dendritree_lab.studies.engine.configuration import Configuration
 from dendritree_lab.studies.engine.statistics import Luck, Spread, expected_best, welch
 from dendritree_lab.studies.engine.task import Task
 from dendritree_lab.studies.fair import ComparisonPlan, summarize
@@ -23,7 +23,7 @@ DIGITS, HOUSES = Task.parse("digits"), Task.parse("california-housing")
 
 def result(scores, parameters, family="dense", task=DIGITS):
     cell = Cell(task, parameters, family)
-    return CellResult(cell, Choice("none", {}, 0.1), parameters, None, tuple(scores), (), 1.0)
+    return CellResult(cell, Configuration("none", {}, 0.1), parameters, None, tuple(scores), (), 1.0)
 
 
 def needed_by_walking(target, sizes, means):
