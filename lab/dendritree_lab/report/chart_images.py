@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import io
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from dendritree.errors import import_extra
 from dendritree.plot.palette import LIGHT
 
 from .chart import Chart, Line
@@ -65,7 +63,8 @@ def draw(chart: Chart, models: Looks, width: int = WIDTH) -> str:
     >>> draw(chart, looks([chart]))[:44]
     '<svg class="chart narrow" role="img" viewBox'
     """
-    return _drawn(chart, _used(chart, models), width)
+    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    return _as_element(_rendered(chart, models, width, format="svg", metadata=metadata).decode(), chart, width)
 
 
 def draw_png(chart: Chart, models: Looks) -> bytes:
@@ -76,24 +75,14 @@ def draw_png(chart: Chart, models: Looks) -> bytes:
     b'PNG'
     """
     options = {"dpi": 2 * DOTS_PER_INCH, "facecolor": "white", "metadata": {"Software": None}}
-    return _rendered(chart, dict(_used(chart, models)), WIDTH, format="png", **options)
-
-
-def _used(chart: Chart, models: Looks) -> tuple[tuple[tuple[str, int], Look], ...]:
-    used = {(line.family, line.size) for panel in chart.panels for line in panel.lines}
-    return tuple((model, models[model]) for model in sorted(used))
-
-
-@functools.lru_cache(maxsize=256)  # a report is rewritten after every table, and most of its charts do not change
-def _drawn(chart: Chart, models: tuple[tuple[tuple[str, int], Look], ...], width: int) -> str:
-    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    return _as_element(_rendered(chart, dict(models), width, format="svg", metadata=metadata).decode(), chart, width)
+    return _rendered(chart, models, WIDTH, format="png", **options)
 
 
 def _rendered(chart: Chart, models: Looks, width: int, **options: Any) -> bytes:
     """The bytes of a file; options as for matplotlib's `savefig`."""
-    matplotlib = import_extra("matplotlib", extra="report")
-    figures = import_extra("matplotlib.figure", extra="report")
+    import matplotlib
+    from matplotlib.figure import Figure
+
     named = [line for panel in chart.panels for line in panel.lines if not line.faint]
     order = {family: place for place, family in enumerate(FAMILIES)}  # others are last, by name
     named.sort(key=lambda line: (order.get(line.family, len(order)), line.family, line.size))
@@ -110,14 +99,14 @@ def _rendered(chart: Chart, models: Looks, width: int, **options: Any) -> bytes:
     count = len(chart.panels)
     height = TOP + count * panel_height + (count - 1) * BETWEEN + BOTTOM + legend_height
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": chart.name}):
-        figure = figures.Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
+        figure = Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
         for place, panel in enumerate(chart.panels):
             top = TOP + place * (panel_height + BETWEEN)
             # Placed explicitly: automatic layout draws every chart twice, and depends on the tick labels.
             box = (left / width, 1 - (top + panel_height) / height)
             axes = figure.add_axes((*box, (width - left - right) / width, panel_height / height))
             if barred:
-                (_add_bars if chart.form == "shares" else _add_levels)(axes, chart.x_label, panel.lines, models)
+                _add_rows(axes, chart, panel.lines, models)
                 continue
             if chart.form == "values":
                 axes.axhline(0, linewidth=0.8, color=LIGHT.pale)
@@ -173,79 +162,70 @@ def _add_diagonal(axes: Any) -> None:
     axes.xaxis.set_major_locator(axes.yaxis.get_major_locator())
 
 
-def _add_bars(axes: Any, x_label: str, lines: Sequence[Line], models: Looks) -> None:
-    """Draw shares of a whole: a bar per line, the first on top, with its value at its end."""
-    places = range(len(lines) - 1, -1, -1)
-    values, ends = [line.x[0] for line in lines], [max((line.x[0], *line.high)) for line in lines]
-    axes.barh(places, values, height=0.62, color=[models[line.family, line.size].color for line in lines])
-    axes.set_xlim(0, 1.18 * max([*ends, 0.01]))  # room for the values
-    ticker = import_extra("matplotlib.ticker", extra="report")
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(5, steps=(1, 2, 5, 10)))  # no half percents
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    _name_rows(axes, x_label, lines)
-    style = {"textcoords": "offset points", "fontsize": 10 * POINTS, "color": LIGHT.ink, "va": "center"}
-    for place, value, end in zip(places, values, ends, strict=True):
-        axes.annotate(f"{value:.0%}", (end, place), (2.5, 0), **style)
-    _add_intervals(axes, lines)
-
-
-def _add_levels(axes: Any, x_label: str, lines: Sequence[Line], models: Looks) -> None:
-    """Draw numbers of any sign: a mark per line, the first on top, and its interval."""
-    ticker = import_extra("matplotlib.ticker", extra="report")
-    axes.axvline(0, linewidth=0.8, color=LIGHT.pale)
-    _add_intervals(axes, lines)
-    for place, line in zip(range(len(lines) - 1, -1, -1), lines, strict=True):
-        look = models[line.family, line.size]
-        axes.plot(line.x, [place], marker=look.mark, markersize=5, markeredgewidth=0, color=look.color)
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(4, steps=ROUND_STEPS))
-    shorten_ticks(axes.xaxis, axes.get_xlim())
-    _name_rows(axes, x_label, lines)
-
-
-def _add_intervals(axes: Any, lines: Sequence[Line]) -> None:
-    for place, line in zip(range(len(lines) - 1, -1, -1), lines, strict=True):
+def _add_rows(axes: Any, chart: Chart, lines: Sequence[Line], models: Looks) -> None:
+    """Draw a row per line, the first on top: bars for shares of a whole, marks for numbers of any sign; intervals."""
+    rows = range(len(lines) - 1, -1, -1)
+    looks = [models[line.family, line.size] for line in lines]
+    if chart.form == "levels":
+        axes.axvline(0, linewidth=0.8, color=LIGHT.pale)
+    for row, line in zip(rows, lines, strict=True):
         if line.low:
-            axes.hlines(place, line.low, line.high, colors=LIGHT.ink, linewidth=1.1, alpha=0.7)
-
-
-def _name_rows(axes: Any, x_label: str, lines: Sequence[Line]) -> None:
-    """Names of the lines down the left side, the first on top."""
-    axes.set_yticks(list(range(len(lines) - 1, -1, -1)), [line.label for line in lines])
+            axes.hlines(row, line.low, line.high, colors=LIGHT.ink, linewidth=1.1, alpha=0.7)
+    if chart.form == "levels":
+        for row, line, look in zip(rows, lines, looks, strict=True):
+            axes.plot(line.x, [row], marker=look.mark, markersize=5, markeredgewidth=0, color=look.color)
+        axes.xaxis.set_major_locator(_ticks(4))
+        shorten_ticks(axes.xaxis, axes.get_xlim())
+    else:
+        values, ends = [line.x[0] for line in lines], [max((line.x[0], *line.high)) for line in lines]
+        axes.barh(rows, values, height=0.62, color=[look.color for look in looks])
+        axes.set_xlim(0, 1.18 * max([*ends, 0.01]))  # room for the values
+        axes.xaxis.set_major_locator(_ticks(5, steps=(1, 2, 5, 10)))  # no half percents
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        style = {"textcoords": "offset points", "fontsize": 10 * POINTS, "color": LIGHT.ink, "va": "center"}
+        for row, value, end in zip(rows, values, ends, strict=True):
+            axes.annotate(f"{value:.0%}", (end, row), (2.5, 0), **style)
+    axes.set_yticks(list(rows), [line.label for line in lines])
     axes.set_ylim(-0.5, len(lines) - 0.5)
     axes.grid(visible=False, axis="y")
     axes.tick_params(labelsize=10 * POINTS)
-    axes.set_xlabel(x_label, labelpad=3)
+    axes.set_xlabel(chart.x_label, labelpad=3)
 
 
 def _label(axes: Any, chart: Chart, y_label: str, *, last: bool) -> None:
     """Label the axes, with only as many ticks as fit."""
-    ticker = import_extra("matplotlib.ticker", extra="report")
     axes.set_ylabel(y_label, labelpad=4)
-    axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=ROUND_STEPS))
+    axes.yaxis.set_major_locator(_ticks(6))
     shorten_ticks(axes.yaxis, axes.get_ylim())
     if chart.form == "points":
-        axes.xaxis.set_major_locator(ticker.MaxNLocator(4, steps=ROUND_STEPS))
-        axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
+        axes.xaxis.set_major_locator(_ticks(4))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.margins(x=0.1)
     elif chart.form in ("values", "cloud"):
-        axes.xaxis.set_major_locator(ticker.MaxNLocator(4, steps=ROUND_STEPS))
+        axes.xaxis.set_major_locator(_ticks(4))
         shorten_ticks(axes.xaxis, axes.get_xlim())
     elif chart.form == "curves":
         axes.margins(x=0.01)
-        axes.xaxis.set_major_locator(ticker.MaxNLocator(6, steps=ROUND_STEPS, integer=True))
+        axes.xaxis.set_major_locator(_ticks(6, integer=True))
     axes.tick_params(labelsize=10 * POINTS, labelbottom=last)
     if last:
         axes.set_xlabel(chart.x_label, labelpad=3)
 
 
+def _ticks(count: int, *, steps: Sequence[float] = ROUND_STEPS, integer: bool = False) -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(count, steps=steps, integer=integer)
+
+
 def _add_legend(figure: Any, labels: Sequence[str]) -> None:
     """Add a legend with one entry per model, although every panel has it."""
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, text in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(text, handle)
+            handles.setdefault(text, handle)
     figure.legend(
-        [found[text] for text in labels],
+        [handles[text] for text in labels],
         labels,
         loc="lower center",
         bbox_to_anchor=(0.5, 0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from .layout import PARTS, Column, Report, Section
@@ -27,9 +28,7 @@ def csv_files(report: Report) -> dict[str, str]:
         for chart in section.charts
         for panel in chart.panels
         for line in panel.lines
-        for point in zip(
-            line.x, line.y, line.low or [None] * len(line.x), line.high or [None] * len(line.x), strict=True
-        )
+        for point in zip_longest(line.x, line.y, line.low, line.high)
     ]
     return {**files, "chart-points.csv": _text(POINTS_HEADER, points)}
 
@@ -57,9 +56,9 @@ def _parts(column: Column, value: Any) -> list[Any]:
 
 
 def _text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """CSV text: floats as Python writes them, also numpy's, so that they round-trip; absent values are empty."""
+    """CSV text: floats have all digits, so that they round-trip; absent values are empty."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([float(value) if isinstance(value, float) else value for value in row] for row in rows)
+    writer.writerows(rows)
     return file.getvalue()

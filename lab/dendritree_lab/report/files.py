@@ -16,8 +16,6 @@ from .layout import Report
 from .looks import looks
 from .markdown import markdown
 
-PARTS = ("csv", "figures")
-"""Subfolders of the folder of a report."""
 MARK = 'id="what-this-says"'
 """Occurs in the page of every report, and identifies it."""
 
@@ -40,7 +38,7 @@ class ReportFiles:
 def write_report(
     report: Report, folder: str | os.PathLike[str], *, name: str = "report", pictures: bool = False
 ) -> ReportFiles:
-    """Write `report.md`, `report.html` and `csv/` into `folder`, replacing an earlier report. Needs the extra `report`.
+    """Write `report.md`, `report.html` and `csv/` into `folder`, replacing an earlier report.
 
     Each file is complete at any time. A page that is not an earlier report raises an error.
 
@@ -55,27 +53,17 @@ def write_report(
     >>> [path.name for path in (files.markdown, files.html, *files.csvs)]
     ['report.md', 'report.html', 'chart-points.csv']
     """
-    contents, target = report_contents(report, name=name, pictures=pictures), Path(folder)
+    target = Path(folder)
     check_report_target(target, name)
-    for file, content in contents.items():
-        write_whole(target / file, content, "a report")
-    in_folder = {part: tuple(target / file for file in contents if file.startswith(f"{part}/")) for part in PARTS}
-    return ReportFiles(target / f"{name}.md", target / f"{name}.html", in_folder["csv"], in_folder["figures"])
-
-
-def report_contents(report: Report, *, name: str = "report", pictures: bool = False) -> dict[str, bytes]:
-    """The contents of the files that `write_report` writes with the same arguments, by name.
-
-    >>> list(report_contents(Report("Report", (), ())))
-    ['csv/chart-points.csv', 'report.md', 'report.html']
-    """
     charts = [chart for section in report.sections for chart in section.charts]
     models = looks(charts)
-    drawn = {chart.name: draw_png(chart, models) for chart in charts} if pictures else {}
-    shown = {chart: f"figures/{chart}.png" for chart in drawn}
-    contents = {f"csv/{file}": text.encode() for file, text in csv_files(report).items()}
-    contents |= {shown[chart]: picture for chart, picture in drawn.items()}
-    return contents | {f"{name}.md": markdown(report, shown).encode(), f"{name}.html": html_page(report).encode()}
+    drawn = {f"figures/{chart.name}.png": draw_png(chart, models) for chart in charts} if pictures else {}
+    text, page = markdown(report, {Path(file).stem: file for file in drawn}), html_page(report)
+    csvs = {f"csv/{file}": content for file, content in csv_files(report).items()}
+    for file, content in {**csvs, **drawn, f"{name}.md": text, f"{name}.html": page}.items():
+        write_whole(target / file, content, "a report")
+    csv_paths, picture_paths = (tuple(target / file for file in files) for files in (csvs, drawn))
+    return ReportFiles(target / f"{name}.md", target / f"{name}.html", csv_paths, picture_paths)
 
 
 def check_report_target(folder: Path, name: str = "report") -> None:

@@ -24,7 +24,7 @@ LONG_TEXT, LONG_NAME = 40, 20
 
 
 def html_page(report: Report) -> str:
-    """The whole report as one page. Needs the extra `report`, for the charts.
+    """The whole report as one page.
 
     >>> page = html_page(Report("Report", ("One sentence.",), ()))
     >>> "<h1>Report</h1>" in page and "<li>One sentence.</li>" in page

@@ -90,12 +90,12 @@ def looks(charts: Iterable[Chart]) -> dict[tuple[str, int], Look]:
     [('dendritic', 2), ('dendritic', 4), ('dendritic', 16)]
     """
     drawn = {(line.family, line.size) for chart in charts for panel in chart.panels for line in panel.lines}
-    found: dict[tuple[str, int], Look] = {}
+    result: dict[tuple[str, int], Look] = {}
     unknown = sorted({family for family, _ in drawn} - FAMILIES.keys())
     taken = {family: OTHERS[place % len(OTHERS)] for place, family in enumerate(unknown)}
     for family, of in {**FAMILIES, **taken}.items():
         others = sorted({size for name, size in drawn if name == family} - set(of.sizes))
         for place, size in enumerate([*of.sizes, *others]):
             color, mark = of.colors[place % len(of.colors)], of.marks[place % len(of.marks)]
-            found[family, size] = Look(color, of.dash, mark)
-    return found
+            result[family, size] = Look(color, of.dash, mark)
+    return result

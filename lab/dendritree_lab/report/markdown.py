@@ -74,18 +74,16 @@ def _table(section: Section, rows: Sequence[Sequence[object]]) -> str:
     cells = [[column.label for column in columns]]
     cells += [[_escape(show(row[place], column)) for place, column in section.shown] for row in rows]
     widths = [max(3, *(len(line[place]) for line in cells)) for place in range(len(columns))]
+    sides = [">" if column.numeric else "<" for column in columns]
     lines = [
-        " | ".join(
-            text.rjust(width) if column.numeric else text.ljust(width)
-            for text, width, column in zip(line, widths, columns, strict=True)
-        )
+        " | ".join(f"{text:{side}{width}}" for text, side, width in zip(line, sides, widths, strict=True))
         for line in cells
     ]
-    rule = "|".join(
-        "-" * (width + 1) + ":" if column.numeric else ":" + "-" * (width + 1)
-        for width, column in zip(widths, columns, strict=True)
-    )
-    return "\n".join([f"| {lines[0]} |", f"|{rule}|", *(f"| {line} |" for line in lines[1:])])
+    rules = [
+        "-" * (width + 1) + ":" if side == ">" else ":" + "-" * (width + 1)
+        for side, width in zip(sides, widths, strict=True)
+    ]
+    return "\n".join([f"| {lines[0]} |", f"|{'|'.join(rules)}|", *(f"| {line} |" for line in lines[1:])])
 
 
 def _escape(text: str) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from dendritree.errors import import_extra
 from dendritree.plot.axes import show_size
 
 from .chart import Line, Panel
@@ -30,7 +29,8 @@ FAR = 2.0
 
 def set_scales(axes: Any, panel: Panel) -> None:
     """Set a logarithmic axis for sizes and the panel's own scale, both with round ticks."""
-    ticker = import_extra("matplotlib.ticker", extra="plot")
+    from matplotlib.ticker import MaxNLocator
+
     lines = [line for line in panel.lines if not line.level] or panel.lines
     _set_sizes(axes, np.log([x for line in lines for x in line.x]))
     to_steps, to_values = (_of_error, _of_steps) if panel.scale == "errors" else (np.asarray, np.asarray)
@@ -47,7 +47,7 @@ def set_scales(axes: Any, panel: Panel) -> None:
     if len(ticks) > 2:
         axes.set_yticks(ticks, [f"{value:g}" for value in ticks])
     else:
-        axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=(1, 2, 5, 10)))
+        axes.yaxis.set_major_locator(MaxNLocator(6, steps=(1, 2, 5, 10)))
         shorten_ticks(axes.yaxis, axes.get_ylim())
 
 
@@ -58,16 +58,17 @@ def shorten_ticks(axis: Any, limits: tuple[float, float]) -> None:
 
 
 def _set_sizes(axes: Any, sizes: Any) -> None:
-    ticker = import_extra("matplotlib.ticker", extra="plot")
+    from matplotlib.ticker import LogLocator, NullLocator
+
     span = sizes.max() - sizes.min()
     room = max(MARGIN * span, 0.1)
     axes.set_xscale("log")
     axes.set_xlim(np.exp(sizes.min() - room), np.exp(sizes.max() + room))
     decades = span / math.log(10)
     subs = (1,) if decades >= 3 else (1, 3) if decades >= 2 else (1, 2, 5) if decades >= 0.6 else (1, 1.5, 2, 3, 5, 7)
-    axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs, numticks=20))
-    axes.xaxis.set_minor_locator(ticker.NullLocator())
-    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: show_size(value)))
+    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: show_size(value))
 
 
 def _heights(line: Line) -> Any:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
-from dendritree.errors import import_extra
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
 
 from .layout import Column, Group, Report, Section, mood, show
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 COLORS = {"good": "green", "bad": "red", "open": "yellow", "plain": ""}
 """Colors of badges by their mood; the word itself is always shown."""
@@ -19,8 +18,6 @@ COLORS = {"good": "green", "bad": "red", "open": "yellow", "plain": ""}
 
 def print_report(report: Report, console: Console | None = None, *, whole: bool = False) -> None:
     """Print the report to a rich console, by default the terminal; the summary comes last, where it stays visible.
-
-    Needs the extra `report`.
 
     Args:
         report: the report, for example from `build_report`.
@@ -41,41 +38,35 @@ def print_report(report: Report, console: Console | None = None, *, whole: bool 
     Report
     • One sentence.
     """
-    consoles = import_extra("rich.console", extra="report")
-    text = import_extra("rich.text", extra="report")
-    out = consoles.Console() if console is None else console
+    out = Console() if console is None else console
     for section in report.sections:
         if whole or section.brief:
-            out.print(text.Text(section.title, style="bold"))
+            out.print(Text(section.title, style="bold"))
             if not any(section.rows):
-                out.print(text.Text(f"{section.empty}\n", style="dim"))
+                out.print(Text(f"{section.empty}\n", style="dim"))
             for group in section.groups:
                 out.print(_table(section, group, out))
-    out.print(text.Text(report.title, style="bold"))
+    out.print(Text(report.title, style="bold"))
     for sentence in report.summary:
-        out.print(text.Text(f"• {sentence}"))
+        out.print(Text(f"• {sentence}"))
 
 
-def _table(section: Section, group: Group, out: Console) -> Any:
+def _table(section: Section, group: Group, out: Console) -> Table:
     """A table, without columns of detail if there is not enough room."""
-    measure = import_extra("rich.measure", extra="report")
     table = _rich_table(section.shown, group)
-    if measure.Measurement.get(out, out.options.update(width=10_000), table).maximum > out.width:
+    if Measurement.get(out, out.options.update(width=10_000), table).maximum > out.width:
         return _rich_table([(place, column) for place, column in section.shown if not column.detail], group)
     return table
 
 
-def _rich_table(shown: Sequence[tuple[int, Column]], group: Group) -> Any:
-    tables = import_extra("rich.table", extra="report")
-    boxes = import_extra("rich.box", extra="report")
-    text = import_extra("rich.text", extra="report")
-    title = text.Text(group.title, style="italic") if group.title else None
-    table = tables.Table(title=title, title_justify="left", box=boxes.SIMPLE_HEAD, collapse_padding=True)
+def _rich_table(shown: Sequence[tuple[int, Column]], group: Group) -> Table:
+    title = Text(group.title, style="italic") if group.title else None
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True)
     for place, (_, column) in enumerate(shown):
         # Numbers and names of models are not wrapped; other text is, on a narrow terminal.
         whole = column.numeric or (place == 0 and any(other.numeric for _, other in shown))
         table.add_column(column.label, justify="right" if column.numeric else "left", no_wrap=whole, overflow="fold")
     for row in group.rows:
         cells = [(show(row[place], column), column.form) for place, column in shown]
-        table.add_row(*(text.Text(cell, style=COLORS[mood(cell)] if form == "badge" else "") for cell, form in cells))
+        table.add_row(*(Text(cell, style=COLORS[mood(cell)] if form == "badge" else "") for cell, form in cells))
     return table
