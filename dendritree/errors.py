@@ -25,6 +25,7 @@ __all__ = [
     "check_index",
     "check_int",
     "check_module",
+    "check_number",
     "check_one_of",
     "check_probability",
     "import_extra",
@@ -114,6 +115,16 @@ def check_float(name: str, value: Any, rule: str, holds: Callable[[float], bool]
     if not holds(number):
         raise OptionError(f"{name} must be {rule}: got {value!r}")
     return number
+
+
+def check_number(name: str, value: Any, *, positive: bool = True) -> float:
+    """Return `value` as a finite float, greater than 0 if `positive`, or raise an error.
+
+    >>> check_number("k", 5)
+    5.0
+    """
+    rule = f"a {'positive' if positive else 'finite'} number"
+    return check_float(name, value, rule, lambda number: math.isfinite(number) and (number > 0 or not positive))
 
 
 def check_one_of(name: str, value: Any, choices: Iterable[str]) -> str:

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
-from ..ops import PatchGrid
+from ..ops import PatchGrid, check_dense
 from ..tree.levels import AUTO, Branching
 from ..wiring import with_image
 from .activation import Activation
-from .neuron_layer import check_dense
 from .forest_layer import ForestLayer
 from .growth import Growth, Wirings
 
@@ -45,7 +44,6 @@ class _DendriticConv(ForestLayer):
         repeats: int | None = None,
         ragged: bool = False,
         bias: bool = True,
-        padding_mode: str = "zeros",
         dropout: float = 0.0,
         dropout_per: str = "synapse",
         activation: Activation = "leaky_relu",
@@ -63,11 +61,6 @@ class _DendriticConv(ForestLayer):
                 raise OptionError(f"padding 'same' requires stride 1: got stride {stride}")
         else:
             padding = self._lengths("padding", padding, least=0)
-        if padding_mode != "zeros":
-            raise OptionError(
-                f"padding_mode must be 'zeros': got {padding_mode!r}; torch.nn.functional.pad has other modes, for the "
-                "input of a layer without padding"
-            )
         high = (1,) * (2 - len(kernel)) + kernel  # a sequence is an image one pixel high
         wirings = with_image(wiring, (channels, high[0], high[1]))
         growth = Growth(channels * high[0] * high[1], filters, branching, depth, fan_in, wirings, repeats, ragged)
@@ -84,8 +77,7 @@ class _DendriticConv(ForestLayer):
             dtype=dtype,
         )
         self.kernel_size, self.stride, self.padding, self.dilation = kernel, strides, padding, dilations
-        self.padding_mode = padding_mode
-        self._grid = self._make_grid()
+        self._patches = self._make_patches()
 
     def _lengths(self, name: str, value: Length, *, least: int = 1) -> tuple[int, ...]:
         """One number for each axis."""
@@ -94,22 +86,17 @@ class _DendriticConv(ForestLayer):
             raise OptionError(f"{name} must be an integer, or one for each of {', '.join(self.axes)}: got {value!r}")
         return tuple(check_int(name, each, least=least) for each in given)
 
-    def _make_grid(self) -> PatchGrid:
-        """The patches that the filters read, in an image of two axes."""
-        pairs: list[tuple[int, int]] = []
-        for axis in range(len(self.axes)):
-            if self.padding == "same":  # as in nn.Conv2d: an odd zero is added right and below
-                total = self.dilation[axis] * (self.kernel_size[axis] - 1)
-                pairs.append((total // 2, total - total // 2))
-            else:
-                each = 0 if isinstance(self.padding, str) else self.padding[axis]
-                pairs.append((each, each))
-        if len(self.axes) == 1:
-            pairs.insert(0, (0, 0))
+    def _make_patches(self) -> PatchGrid:
+        """The patches that the filters read; a sequence is an image one pixel high."""
         kernel, stride, dilation = (
             (1,) * (2 - len(sizes)) + sizes for sizes in (self.kernel_size, self.stride, self.dilation)
         )
-        (top, bottom), (left, right) = pairs
+        if self.padding == "same":  # as in nn.Conv2d: an odd zero is added right and below
+            totals = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+            (top, bottom), (left, right) = ((total // 2, total - total // 2) for total in totals)
+        else:
+            each = (0, 0) if isinstance(self.padding, str) else (0,) * (2 - len(self.axes)) + self.padding
+            top, bottom, left, right = each[0], each[0], each[1], each[1]
         return PatchGrid(self.in_channels, kernel, stride, (left, right, top, bottom), dilation)  # type: ignore[arg-type]
 
     def _options(self) -> dict[str, Any]:
@@ -140,7 +127,6 @@ class DendriticConv2d(_DendriticConv):
             or a wiring object. Those for images see the patch as an image of shape (in_channels, kernel height,
             kernel width).
         bias: whether nodes have a bias.
-        padding_mode: only `"zeros"`.
         dropout: probability of silencing a synapse or an input while training.
         dropout_per: `"synapse"` (each synapse of each filter at each position separately) or `"input"` (a pixel, for
             all synapses that read it).
@@ -166,10 +152,6 @@ class DendriticConv2d(_DendriticConv):
     """
 
     axes = ("height", "width")
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Outputs of shape (..., out_channels, height', width') for (..., in_channels, height, width)."""
-        return self._run(x, self._grid)
 
 
 class DendriticConv1d(_DendriticConv):
@@ -197,11 +179,4 @@ class DendriticConv1d(_DendriticConv):
             raise ShapeError(
                 f"the input must be sequences of shape (..., {self.in_channels}, length): got {tuple(x.shape)}"
             )
-        length, span = x.shape[-1], self._grid.span[1]
-        padded = length + sum(self._grid.padding)
-        if length < 1 or padded < span:
-            raise ShapeError(
-                f"a sequence must not be empty, and with its padding be at least as long as the kernel, {span}: got "
-                f"{length}, padded {padded}"
-            )
-        return self._run(x.unsqueeze(-2), self._grid).squeeze(-2)
+        return super().forward(x.unsqueeze(-2)).squeeze(-2)

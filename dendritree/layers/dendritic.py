@@ -12,9 +12,9 @@ from ..tree import Forest
 from ..tree.levels import AUTO, Branching
 from ..wiring import Custom
 from .activation import Activation
-from .neuron_layer import as_rows, index_of
 from .forest_layer import CommonOptions, ForestLayer
 from .growth import Growth, Wirings
+from .neuron_layer import as_rows, index_of
 
 
 class LayerOptions(CommonOptions, total=False):
@@ -144,10 +144,6 @@ class DendriticLayer(ForestLayer):
         layer.wirings = (Custom(inputs),)
         layer.regrow(forest)
         return layer
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
-        return self._run(x)
 
 
 class Trace(NamedTuple):

@@ -11,14 +11,14 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from .. import ops
-from ..errors import FormatError, OptionError, ShapeError, check_int, check_one_of, check_probability
+from ..errors import FormatError, ShapeError, check_index, check_one_of, check_probability
 from ..randomness import dropout as drop
 from ..randomness import generator_on
 from ..tree import Forest, IntArray
 from ..wiring import Wiring
 from .activation import Activation, make_activation
-from .neuron_layer import PlannedLayer, check_dense
 from .growth import Growth
+from .neuron_layer import PlannedLayer
 from .state import FOREST_KEYS, WINDOWS_KEY, check_forest, forest_state, is_same_tree, read_forest
 
 DROPOUT_PER = ("synapse", "input")
@@ -41,8 +41,9 @@ class ForestLayer(PlannedLayer):
     Subclasses define what the trees read: all inputs, or patches of them.
     """
 
-    weight: nn.Parameter
     bias: nn.Parameter | None
+    _patches: ops.PatchGrid | None = None
+    """The patches of an image that the trees read, for a convolution."""
 
     def __init__(
         self,
@@ -123,22 +124,20 @@ class ForestLayer(PlannedLayer):
         """
         if self.weight.is_meta:  # torch takes a third of a millisecond to draw nothing
             return
-        forest = self.forest
-        like: dict[str, Any] = {"dtype": self.weight.dtype, "device": self.weight.device}
-        fan_ins = np.repeat(forest.fan_ins, forest.fan_ins)[forest.is_template[forest.node_of_edge]]
-        self.weight.normal_(generator=generator_on(self.weight.device))
-        self.weight.mul_(torch.as_tensor(np.sqrt(2.0 / fan_ins), **like))
+        forest, weight = self.forest, self.weight
+        own = forest.is_template[forest.node_of_edge]  # edges with a weight of their own, in the order of the weights
+        fan_ins = forest.fan_ins[forest.node_of_edge][own]
+        weight.normal_(generator=generator_on(weight.device))
+        weight.mul_(torch.as_tensor(np.sqrt(2.0 / fan_ins)).to(weight))
         if forest.template is not None and isinstance(self.activation, nn.ReLU | nn.LeakyReLU):
-            equal = forest.reads_copy[forest.is_template[forest.node_of_edge]]
-            law = torch.as_tensor(np.sqrt(1.0 / fan_ins), **like)
-            self.weight.copy_(torch.where(torch.as_tensor(equal, device=law.device), law, self.weight))
+            equal = torch.as_tensor(forest.reads_copy[own], device=weight.device)
+            weight.copy_(torch.where(equal, torch.as_tensor(np.sqrt(1.0 / fan_ins)).to(weight), weight))
         if self.bias is not None:
             # NOTE[DIFF]: the authors left PyTorch's default, uniform within 1 / sqrt(full layer width).
             self.bias.zero_()
 
-    def _run(self, x: Tensor, patches: ops.PatchGrid | None = None) -> Tensor:
-        """The outputs of all trees, with dropout while training."""
-        check_dense(x)
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs of all trees: shape (..., out_features) for inputs (..., in_features)."""
         dropout = self.dropout if self.training else 0.0
         if dropout and self.dropout_per == "input":
             x, dropout = drop(x, dropout), 0.0
@@ -151,7 +150,7 @@ class ForestLayer(PlannedLayer):
             root_activation=self.root_activation,
             dropout=dropout,
             backend=self.backend,
-            patches=patches,
+            patches=self._patches,
         )
 
     def extra_repr(self) -> str:
@@ -175,14 +174,6 @@ class ForestLayer(PlannedLayer):
         if self.ragged and not size:
             size = {"ragged": True}
         return {"branching": self.branching, **size, **wiring, **self._changed(repeats=self.repeats)}
-
-    def __prepare_scriptable__(self) -> ForestLayer:
-        """Reject `torch.jit.script`, which would fail with a message about type annotations."""
-        raise OptionError(
-            f"torch.jit.script cannot read a {type(self).__name__}: torch.jit.trace, torch.export and to_onnx can"
-        )
-
-    # ------------------------------------------------------------------------------------------- state and devices
 
     def _structure(self) -> dict[str, Tensor]:
         return forest_state(self.forest, self.windows)
@@ -241,11 +232,9 @@ def share_wiring(model: nn.Module, *, source: int = 0) -> None:
         >>> from dendritree import DendriticLayer
         >>> share_wiring(DendriticLayer(16, 4, branching=2, fan_in=4, wiring="random"))
     """
-    source = check_int("source", source, least=0)
     if not (dist.is_available() and dist.is_initialized()):
         return
-    if source >= dist.get_world_size():
-        raise OptionError(f"source must be the rank of one of {dist.get_world_size()} processes: got {source}")
+    check_index("source", source, dist.get_world_size())
     for layer in model.modules():
         if isinstance(layer, ForestLayer) and any(wiring.drawn for wiring in layer.wirings):
             entries = forest_state(layer.forest, layer.windows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import ops
-from ..errors import DendritreeError, OptionError, ShapeError, check_float, check_int
+from ..errors import DendritreeError, OptionError, ShapeError, check_int
 from ..tree import Forest
 
 
@@ -45,8 +44,6 @@ class NeuronLayer(nn.Module):
             values = None if shape is None else nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
             self.register_parameter(name, values)
 
-    # -------------------------------------------------------------------------------------------------- description
-
     def extra_repr(self) -> str:
         """The constructor's call, as `nn.Module.__repr__` shows it."""
         options = (f"{name}={value!r}" for name, value in self._options().items())
@@ -62,8 +59,6 @@ class NeuronLayer(nn.Module):
         for kind in reversed(type(self).__mro__[:-2]):  # without nn.Module and object
             defaults |= {p.name: p.default for p in inspect.signature(kind).parameters.values()}
         return {name: value for name, value in options.items() if value != defaults[name]}
-
-    # -------------------------------------------------------------------------------------------------------- state
 
     def _structure(self) -> dict[str, Tensor]:
         """Entries of the state dict that are neither parameters nor buffers."""
@@ -90,38 +85,23 @@ class NeuronLayer(nn.Module):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Check the structure before any weight is loaded and adopt it after all are; on an error, load nothing."""
-        errors, lacking = len(error_msgs), []
+        """Check the structure before any weight is loaded, and adopt it after all are."""
         own = {key.removeprefix(prefix): value for key, value in state_dict.items() if key.startswith(prefix)}
         try:
-            take_over = self._check_structure(own)
+            adopt = self._check_structure(own)
         except DendritreeError as error:
             error_msgs.append(f"{prefix.rstrip('.') or type(self).__name__}: {error}")
-        else:
-            if take_over is not None:
-                lacking = [prefix + key for key, p in self._parameters.items() if p is not None and key not in own]
-                missing_keys += lacking
-        if lacking or len(error_msgs) > errors:
-            for key in own:  # so that none of these weights is copied
-                del state_dict[prefix + key]
-            return
+            return  # weights of other trees must not be loaded
         for key in self._structure():
             if state_dict.pop(prefix + key, None) is None and strict:
                 missing_keys.append(prefix + key)
-        if odd := self._of_another_shape(own):  # torch reports these; the rest must not be copied
-            for key in own.keys() - odd:
-                state_dict.pop(prefix + key, None)
+        errors = len(error_msgs)
         super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict and not odd, missing_keys, unexpected_keys, error_msgs
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
-        if take_over is not None and len(error_msgs) == errors:
-            take_over()
+        if adopt is not None and len(error_msgs) == errors:
+            adopt()
         self._follow_device()  # load_state_dict(assign=True) may have moved the weights
-
-    def _of_another_shape(self, state: Mapping[str, Any]) -> set[str]:
-        """The parameters and buffers whose shape in a state dict is a different one."""
-        ours = {key: p.shape for key, p in (self._parameters | self._buffers).items() if p is not None and key in state}
-        return {key for key, shape in ours.items() if getattr(state[key], "shape", shape) != shape}
 
 
 class PlannedLayer(NeuronLayer):
@@ -144,29 +124,6 @@ class PlannedLayer(NeuronLayer):
             self._make_plan(self._plan.forest)
 
 
-def check_number(name: str, value: Any, *, positive: bool = True) -> float:
-    """Return `value` as a finite float, greater than 0 if `positive`, or raise an error.
-
-    >>> check_number("k", 5)
-    5.0
-    """
-    rule = f"a {'positive' if positive else 'finite'} number"
-    return check_float(name, value, rule, lambda number: math.isfinite(number) and (number > 0 or not positive))
-
-
-def check_dense(x: Any) -> None:
-    """Reject an input of a layer that is not a dense tensor.
-
-    >>> check_dense(torch.zeros(2, 3))
-    """
-    if not isinstance(x, Tensor):
-        kind = f"{type(x).__module__}.{type(x).__qualname__}".removeprefix("builtins.")
-        raise OptionError(f"the input must be a dense torch.Tensor: got {kind}")
-    if x.layout is not torch.strided or x.is_nested:
-        kind = f"a nested tensor of layout {x.layout}" if x.is_nested else f"one of layout {x.layout}"
-        raise OptionError(f"the input must be a dense torch.Tensor: got {kind}")
-
-
 def index_of(index: npt.NDArray[np.integer[Any]], like: Tensor) -> Tensor:
     """A NumPy index as a tensor on the device of `like`."""
     return torch.tensor(index, device=like.device).long()  # a copy: a forest's arrays are read-only
@@ -178,7 +135,7 @@ def as_rows(x: Tensor, in_features: int, dtype: torch.dtype) -> Tensor:
     >>> as_rows(torch.zeros(2, 3, 4), 4, torch.float32).shape
     torch.Size([6, 4])
     """
-    check_dense(x)
+    ops.check_dense(x)
     if x.dim() == 0 or x.shape[-1] != in_features:
         raise ShapeError(f"the last dimension of the input must be in_features {in_features}: got {tuple(x.shape)}")
     if x.dtype != dtype:

@@ -100,13 +100,9 @@ def integers(state: Mapping[str, Tensor], key: str) -> npt.NDArray[Any]:
 
 def is_same_tree(ours: Forest, theirs: Forest) -> bool:
     """Whether two forests differ in nothing but the inputs of their synapses."""
-    return ours.in_features == theirs.in_features and all(
-        np.array_equal(a, b)
-        for a, b in (
-            (ours.offsets, theirs.offsets),
-            (ours.roots, theirs.roots),
-            (ours.bias_of_node, theirs.bias_of_node),
-            (ours.synapse_edges, theirs.synapse_edges),
-            (ours.source[ours.source >= ours.in_features], theirs.source[theirs.source >= theirs.in_features]),
-        )
-    )
+
+    def trees(forest: Forest) -> tuple[Any, ...]:
+        children = forest.source[forest.source >= forest.in_features]
+        return forest.in_features, forest.offsets, forest.roots, forest.bias_of_node, forest.synapse_edges, children
+
+    return all(map(np.array_equal, trees(ours), trees(theirs)))

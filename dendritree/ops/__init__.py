@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from .dropout import draw_seed, synapse_scale
 from .patches import PatchGrid
 from .plan import Plan, make_plan
 
-__all__ = ["BACKENDS", "PatchGrid", "Plan", "dendritic", "make_plan"]
+__all__ = ["BACKENDS", "PatchGrid", "Plan", "check_dense", "dendritic", "make_plan"]
 
 BACKENDS = ("auto", "fused", "eager", "reference")
 """Accepted values of `backend`: `auto` picks the fastest backend that supports the call; any other name forces it."""
@@ -55,6 +56,7 @@ def dendritic(
         >>> dendritic(x, weight, bias, make_plan(forest), torch.relu).flatten().tolist()
         [4.0, 4.0, 4.0, 4.0, 4.0]
     """
+    check_dense(x)
     if backend not in BACKENDS:  # the checks are inlined because they run on every call
         check_one_of("backend", backend, BACKENDS)
     if dropout != 0.0:
@@ -118,6 +120,16 @@ def dendritic(
     else:
         y = eager.dendritic(rows, weight, bias, plan.layout, activation, root_activation, scale)
     return y if patches is None else patches.arranged(y, x)
+
+
+def check_dense(x: Any) -> None:
+    """Reject an input that is not a dense tensor.
+
+    >>> check_dense(torch.zeros(2, 3))
+    """
+    if not isinstance(x, Tensor) or x.layout is not torch.strided or x.is_nested:
+        kind = f"{x.layout}{' (nested)' if x.is_nested else ''}" if isinstance(x, Tensor) else type(x).__name__
+        raise OptionError(f"the input must be a dense torch.Tensor: got {kind}")
 
 
 def _counted(plan: Plan) -> str:
