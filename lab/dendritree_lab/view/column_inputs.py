@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import pandas
 import torch
 from torch import Tensor
 
-from dendritree.errors import OptionError, import_extra
+from dendritree.errors import OptionError
 
-from ..data.tables.columns import MOST_DAYS
+from ..data.tables.encoding import MOST_DAYS
 
 MOST_CONTROLS = 60
 """Maximum number of columns with a control on the page; the others keep their values from the selected row."""
@@ -21,7 +22,7 @@ REACH = 3.0
 STEPS = 100
 RARE, MISSING = "another, rare one", "missing"
 
-Cell = float | str | None
+CellValue = float | str | None
 """A number, a date in days since 1970, or a category; None for a missing cell."""
 
 
@@ -32,13 +33,13 @@ class Control:
     name: str
     kind: str
     """`number`, `category` or `date`."""
-    value: Cell
+    value: CellValue
     """The initial value on the page."""
     low: float = 0.0
     high: float = 0.0
     step: float = 0.0
     """Step of the slider of a number or date."""
-    options: tuple[tuple[str, Cell], ...] = ()
+    options: tuple[tuple[str, CellValue], ...] = ()
     """The labels and cells of the options of a category."""
     missing: bool = False
     """Whether the model knows missing cells of this column."""
@@ -100,7 +101,7 @@ class Columns:
         controls, first = [], 0
         for column in encoding.columns:
             if column.kind == "category":
-                options: list[tuple[str, Cell]] = [(text, text) for text in column.categories]
+                options: list[tuple[str, CellValue]] = [(text, text) for text in column.categories]
                 options += [(RARE, column.rare[0])] if column.rare else []
                 options += [(MISSING, None)] if column.missing else []
                 start = column.categories[0] if column.categories else None
@@ -134,7 +135,6 @@ class Columns:
             x = self.base.clone()
             x[: len(cells)] = torch.tensor(cells, dtype=x.dtype)
             return x[None]
-        pandas = import_extra("pandas", extra="tables")
         row = {}
         for control, cell in zip(self.controls, cells, strict=True):
             if control.kind == "date":

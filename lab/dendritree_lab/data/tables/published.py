@@ -1,14 +1,14 @@
-"""Data sets with named columns: Adult (census income) and California housing."""
+"""Published tables: Adult (census income), California housing, and those of the KEEL repository."""
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dendritree.errors import import_extra
 from dendritree.training.examples import Examples, fixed_order
 
 from ..split import DataSplit
@@ -31,53 +31,35 @@ def split_adult(train_file: bytes, test_file: bytes) -> DataSplit:
     sorted, so that the columns do not depend on the split.
     """
     train_rows, test_rows = _adult_rows(train_file), _adult_rows(test_file)
+    cells = np.array([*train_rows, *test_rows])  # (people, columns)
     order = fixed_order(len(train_rows))
     validation = len(order) // FIFTH
-    parts = {
-        "train": [train_rows[i] for i in order[validation:]],
-        "val": [train_rows[i] for i in order[:validation]],
-        "test": test_rows,
-    }
+    parts = order[validation:], order[:validation], np.arange(len(train_rows), len(cells))
     features: list[str] = []
-    columns: dict[str, list[NDArray[np.float64]]] = {part: [] for part in parts}
-    for place, column in enumerate(ADULT_COLUMNS):
-        if column in ADULT_NUMERIC:
-            numbers = {part: np.array([float(row[place]) for row in rows]) for part, rows in parts.items()}
-            mean, sd = numbers["train"].mean(), numbers["train"].std()
-            features.append(column)
-            for part, values in numbers.items():
-                columns[part].append((values - mean)[:, None] / (sd or 1.0))
+    columns: list[NDArray[np.float64]] = []
+    for name, column in zip(ADULT_COLUMNS, cells.T, strict=False):  # the target is last
+        if name in ADULT_NUMERIC:
+            numbers = column.astype(np.float64)
+            train = numbers[parts[0]]
+            features.append(name)
+            columns.append((numbers - train.mean())[:, None] / (train.std() or 1.0))
         else:
-            categories = sorted({row[place] for row in [*train_rows, *test_rows]})
-            code = {category: i for i, category in enumerate(categories)}
-            features += [f"{column}={category}" for category in categories]
-            for part, rows in parts.items():
-                columns[part].append(np.eye(len(categories))[[code[row[place]] for row in rows]])
-    examples = [
-        Examples(
-            torch.from_numpy(np.concatenate(columns[part], axis=1).astype(np.float32)),
-            torch.tensor([int(row[-1] == ">50K") for row in rows]),
-        )
-        for part, rows in parts.items()
-    ]
-    return DataSplit(*examples, features=tuple(features))
+            categories, codes = np.unique(column, return_inverse=True)
+            features += [f"{name}={category}" for category in categories]
+            columns.append(np.eye(len(categories))[codes])
+    x = torch.from_numpy(np.concatenate(columns, axis=1).astype(np.float32))
+    y = torch.from_numpy((cells[:, -1] == ">50K").astype(np.int64))
+    return DataSplit(*(Examples(x[rows], y[rows]) for rows in parts), features=tuple(features))
 
 
 def adult_frame(train_file: bytes, test_file: bytes) -> tuple[Any, Any]:
     """Both files as one frame of raw columns, and the targets `>50K` or `<=50K`. Unknown values are missing."""
-    pandas = import_extra("pandas", extra="tables")
+    import pandas
+
     rows = [*_adult_rows(train_file), *_adult_rows(test_file)]
     cells = pandas.DataFrame(rows, columns=[*ADULT_COLUMNS, "income"]).replace("?", None)
     kinds = {name: "float64" if name in ADULT_NUMERIC else "category" for name in ADULT_COLUMNS}
     return cells[ADULT_COLUMNS].astype(kinds), cells["income"].to_numpy(dtype=str)
-
-
-def california_frame(content: bytes) -> tuple[Any, NDArray[np.float64]]:
-    """The eight columns as in the file, and the median value of houses in units of 100,000 dollars."""
-    pandas = import_extra("pandas", extra="tables")
-    header, *lines = content.decode("ascii").splitlines()
-    table = np.array([line.split(",") for line in lines], dtype=np.float64)
-    return pandas.DataFrame(table[:, :-1], columns=header.split(",")[:-1]), table[:, -1] / DOLLARS
 
 
 def _adult_rows(content: bytes) -> list[list[str]]:
@@ -91,11 +73,46 @@ def split_california(content: bytes) -> DataSplit:
 
     In `fixed_order`, the first fifth of the districts is for validation, the second for testing, the rest for training.
     """
-    header, *lines = content.decode("ascii").splitlines()
-    table = np.array([line.split(",") for line in lines], dtype=np.float64)
+    names, table = _california_table(content)
     order = fixed_order(len(table))
     fifth = len(table) // FIFTH
     x = torch.from_numpy(table[order, :-1].astype(np.float32))
     y = torch.from_numpy((table[order, -1] / DOLLARS).astype(np.float32))
     parts = slice(2 * fifth, None), slice(0, fifth), slice(fifth, 2 * fifth)
-    return DataSplit(*(Examples(x[part], y[part]) for part in parts), features=tuple(header.split(",")[:-1]))
+    return DataSplit(*(Examples(x[part], y[part]) for part in parts), features=names)
+
+
+def california_frame(content: bytes) -> tuple[Any, NDArray[np.float64]]:
+    """The eight columns as in the file, and the median value of houses in units of 100,000 dollars."""
+    import pandas
+
+    names, table = _california_table(content)
+    return pandas.DataFrame(table[:, :-1], columns=names), table[:, -1] / DOLLARS
+
+
+def _california_table(content: bytes) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Names of the inputs, and all columns, the target last."""
+    header, *lines = content.decode("ascii").splitlines()
+    return tuple(header.split(",")[:-1]), np.array([line.split(",") for line in lines], dtype=np.float64)
+
+
+def read_keel(content: bytes) -> tuple[Any, Any]:
+    """The columns of a KEEL table as a frame, and the class of each row, which is the last column, as a string.
+
+    Numeric columns are float64, all others pandas categories. Columns are called `a1`, `a2` and so on.
+
+    >>> frame, classes = read_keel(b"5.1, red, 2\\n4.9, ?, 1\\n")
+    >>> list(frame.dtypes.astype(str)), classes.tolist()
+    (['float64', 'category'], ['2', '1'])
+    """
+    import pandas
+
+    missing = ["?", "<null>", ""]
+    options = {"header": None, "dtype": str, "na_values": missing, "keep_default_na": False, "skipinitialspace": True}
+    cells = pandas.read_csv(io.BytesIO(content), **options).apply(lambda column: column.str.strip())
+    columns = {}
+    for number, name in enumerate(cells.columns[:-1], 1):
+        numbers = pandas.to_numeric(cells[name], errors="coerce")
+        is_number = bool((numbers.isna() == cells[name].isna()).all())
+        columns[f"a{number}"] = numbers.astype(float) if is_number else cells[name].astype("category")
+    return pandas.DataFrame(columns), cells.iloc[:, -1].to_numpy(dtype=str)

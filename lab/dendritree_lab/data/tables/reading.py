@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dendritree.errors import FormatError, MissingDataError, OptionError, import_extra
+from dendritree.errors import FormatError, MissingDataError, OptionError
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -29,7 +29,7 @@ UNKNOWN = ["?"]
 
 
 def read_table(path: str | os.PathLike[str], *, verbatim: bool = False) -> Any:
-    """The rows of a CSV or Parquet file as a pandas data frame; needs the extra `tables`.
+    """The rows of a CSV or Parquet file as a pandas data frame.
 
     Args:
         path: the file.
@@ -41,43 +41,39 @@ def read_table(path: str | os.PathLike[str], *, verbatim: bool = False) -> Any:
     >>> read_table(file)["rooms"].isna().tolist()
     [False, True]
     """
-    pandas = import_extra("pandas", extra="tables")
+    import pandas
+
     file = Path(path)
     if not file.exists():
         near = difflib.get_close_matches(file.name, [each.name for each in file.parent.glob("*")], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise MissingDataError(f"a table must be an existing file: found no {file}{hint}")
+        raise MissingDataError(f"the table {file} does not exist{hint}")
     if not file.is_file():
-        kind = "a folder" if file.is_dir() else "a device or a pipe"
-        raise OptionError(f"a table must be one file: {file} is {kind}")
+        raise OptionError(f"a table must be one file: {file} is not a regular file")
     ending = Path(file.name.removesuffix(".gz")).suffix.lower()
-    if ending in PARQUET_ENDINGS:
-        import_extra("pyarrow", extra="tables")
-    elif ending not in TEXT_ENDINGS:
+    if ending not in (*PARQUET_ENDINGS, *TEXT_ENDINGS):
         raise OptionError(f"a table must end in .csv, .tsv, .txt or .parquet: got {file.name}")
     try:
-        frame = check_table(
-            pandas.read_parquet(file) if ending in PARQUET_ENDINGS else _read_text(pandas, file, verbatim)
-        )
+        frame = check_table(pandas.read_parquet(file) if ending in PARQUET_ENDINGS else _read_text(file, verbatim))
     except pandas.errors.EmptyDataError:
         raise FormatError(f"a table must have a line of column names and rows: {file} is empty") from None
-    except MemoryError:
-        raise
     except Exception as error:  # pandas, pyarrow, gzip and zlib raise different errors for a file that is not a table
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise FormatError(f"{file} cannot be read as a table: {reason:.200}") from None
+        raise FormatError(f"{file} could not be read as a table: {reason:.200}") from None
     if not len(frame):
         raise FormatError(f"a table must have rows: {file} has only column names")
     return frame.reset_index(drop=True)
 
 
-def _read_text(pandas: Any, file: Path, verbatim: bool) -> Any:
+def _read_text(file: Path, verbatim: bool) -> Any:
+    import pandas
+
     options: dict[str, Any] = {"skipinitialspace": True, "low_memory": False}
     options |= {"dtype": str, "keep_default_na": False} if verbatim else {"na_values": UNKNOWN}
     for encoding in ("utf-8-sig", "cp1252", "latin-1"):  # the last one reads anything
         with contextlib.suppress(UnicodeDecodeError):
             separator = _separator(file, encoding)
-            _check_names(pandas, file, {"sep": separator, "encoding": encoding, **options})
+            _check_names(file, {"sep": separator, "encoding": encoding, **options})
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pandas.errors.ParserWarning)
                 try:  # by default, pandas takes the first cells of longer rows for their names, and all columns shift
@@ -90,8 +86,10 @@ def _read_text(pandas: Any, file: Path, verbatim: bool) -> Any:
     raise AssertionError("latin-1 reads any bytes")
 
 
-def _check_names(pandas: Any, file: Path, options: dict[str, Any]) -> None:
+def _check_names(file: Path, options: dict[str, Any]) -> None:
     """Raise for a name that occurs twice, which pandas would change."""
+    import pandas
+
     names = pandas.read_csv(file, header=None, nrows=1, **{**options, "dtype": str}).iloc[0].dropna().str.strip()
     names = names[names != ""]
     if names.duplicated().any():
@@ -109,7 +107,8 @@ def _separator(file: Path, encoding: str) -> str:
 
 def _with_points(cells: Any) -> Any:
     """Convert decimal commas to points in a column of a file with semicolons, which often has them."""
-    pandas = import_extra("pandas", extra="tables")
+    import pandas
+
     if pandas.api.types.is_numeric_dtype(cells) or not cells.str.fullmatch(DECIMAL_COMMA).any():
         return cells
     texts = cells.str.replace(WITH_COMMAS, lambda cell: cell[0].replace(".", "").replace(",", "."), regex=True)
@@ -126,11 +125,10 @@ def check_table(frame: Any) -> Any:
     >>> list(check_table(pandas.DataFrame({0: [1.5], " town": ["Delft"]})).columns)
     ['0', 'town']
     """
-    pandas = import_extra("pandas", extra="tables")
+    import pandas
+
     if not isinstance(frame, pandas.DataFrame):
-        kind = type(frame)
-        where = "" if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}."
-        raise OptionError(f"a table must be a pandas data frame: got {where}{kind.__qualname__}")
+        raise OptionError(f"a table must be a pandas data frame: got {type(frame).__module__}.{type(frame).__name__}")
     named = frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
     twice = named.columns[named.columns.duplicated()]
     if len(twice):
@@ -143,11 +141,10 @@ def check_column(frame: Any, name: Any, what: str) -> str:
     wanted = str(name).strip()
     if wanted in frame.columns:
         return wanted
-    known = list(frame.columns)
-    by_lower = {each.lower(): each for each in known}
+    by_lower = {each.lower(): each for each in frame.columns}
     near = difflib.get_close_matches(wanted.lower(), by_lower, n=1)
-    hint = f"; did you mean {by_lower[near[0]]!r}?" if near else f": its columns are {', '.join(known[:20])}"
-    raise OptionError(f"{what} must be a column of the table: found no {wanted!r:.60}{hint}")
+    hint = f"did you mean {by_lower[near[0]]!r}?" if near else f"its columns are {first_few(list(frame.columns), 20)}"
+    raise OptionError(f"{what} must be a column of the table: got {wanted!r:.60}; {hint}")
 
 
 def first_few(texts: Sequence[str], most: int) -> str:

@@ -10,8 +10,7 @@ import torch
 from dendritree.errors import OptionError
 from dendritree.training.examples import Examples, cut
 
-from ..arrays import how_cut
-from ..labels import Labels
+from ..arrays import describe_parts
 from ..split import DataSplit
 from .encoding import TableEncoding
 from .reading import check_table
@@ -21,7 +20,7 @@ PARTS = 3
 
 
 def split_table(frame: Any, target: Any, *, seed: int = 0, name: str = "") -> DataSplit:
-    """DataSplit the rows of a data frame that have a target, with a fifth for validation and a fifth for the test.
+    """The rows of a data frame that have a target, with a fifth for validation and a fifth for the test.
 
     Args:
         frame: the table.
@@ -39,27 +38,28 @@ def split_table(frame: Any, target: Any, *, seed: int = 0, name: str = "") -> Da
     if target is None:
         columns = ", ".join(map(str, frame.columns[:20]))
         raise OptionError(f"target must name the column of the table to predict: its columns are {columns}")
-    found = read_target(frame, target, per_class=PARTS)
-    inputs = frame.drop(columns=[found.name]).iloc[found.rows].reset_index(drop=True)
-    if found.task == "classification":
-        values, codes = np.unique(found.y, return_inverse=True)
-        labels = Labels(codes.astype(np.int64), tuple(map(str, values.tolist())))
+    goal = read_target(frame, target, per_class=PARTS)
+    inputs = frame.drop(columns=[goal.name]).iloc[goal.rows].reset_index(drop=True)
+    classes: tuple[str, ...] = ()
+    if goal.task == "classification":
+        values, groups = np.unique(goal.y, return_inverse=True)
+        classes, y = tuple(map(str, values.tolist())), groups.astype(np.int64)
     else:
-        labels = Labels(found.y.astype(np.float32))
-    groups = labels.y if labels.classes else np.zeros(len(inputs), np.int64)
-    places = cut(groups, seed=seed)
-    encoding = TableEncoding.learn(inputs.iloc[places[0]])
-    encoded = [encoding.encode(inputs.iloc[rows]) for rows in places]
+        groups, y = np.zeros(len(inputs), np.int64), goal.y.astype(np.float32)
+    parts = cut(groups, seed=seed)
+    encoding = TableEncoding.learn(inputs.iloc[parts[0]])
+    encoded = [encoding.encode(inputs.iloc[rows]) for rows in parts]
     examples = [
-        Examples(torch.from_numpy(part.x.astype(np.float32)), torch.from_numpy(labels.y[rows]))
-        for part, rows in zip(encoded, places, strict=True)
+        Examples(torch.from_numpy(part.x.astype(np.float32)), torch.from_numpy(y[rows]))
+        for part, rows in zip(encoded, parts, strict=True)
     ]
     left_out = (f"column {column!r} {why}: left out" for column, why in encoding.left_out)
     unknown = (notice for part in encoded for notice in part.notices("what is not in the training rows"))
+    sizes = describe_parts([len(part) for part in examples], ("val", "test"), seed)
     return DataSplit(
         *examples,
         features=tuple(encoding.features),
-        classes=labels.classes,
+        classes=classes,
         name=name,
-        notes=(how_cut([len(part) for part in examples], ("val", "test"), seed), *found.notices, *left_out, *unknown),
+        notes=(sizes, *goal.notices, *left_out, *unknown),
     )

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dendritree.errors import OptionError, check_one_of, import_extra
+from dendritree.errors import OptionError, check_one_of
 
 from ..labels import FEW_NUMBERS
-from .columns import NUMBER_SHARE, as_numbers, as_text
+from .encoding import NUMBER_SHARE, as_numbers, as_text
 from .reading import check_column, check_table, first_few
 
 TASKS = ("auto", "classification", "regression")
@@ -42,7 +42,7 @@ def read_target(frame: Any, name: Any, task: str = "auto", *, per_class: int = 5
     >>> import pandas
     >>> target = read_target(pandas.DataFrame({"price": [1.5, None, *range(30)]}), "price")
     >>> target.task, len(target.rows), target.notices
-    ('regression', 31, ("1 row has no 'price' and is left out",))
+    ('regression', 31, ("1 row left out: it has no 'price'",))
     """
     check_one_of("task", task, TASKS)
     frame = check_table(frame)
@@ -50,30 +50,49 @@ def read_target(frame: Any, name: Any, task: str = "auto", *, per_class: int = 5
     cells = frame[name]
     known = cells.notna().to_numpy()
     rows, present = np.flatnonzero(known), cells[known]
-    absent, notices = len(cells) - len(rows), []
-    if absent:
-        one = absent == 1
-        notices += [f"{absent:,} row{' has' if one else 's have'} no {name!r} and {'is' if one else 'are'} left out"]
     if not len(present):
         raise OptionError(f"the target must have values: {name!r} is empty")
     _check_rows(len(rows))
-    chosen = _task(present, task)
-    if chosen == "regression":
-        y: NDArray[Any] = as_numbers(present)
-        is_number = np.isfinite(y)
+    notices = _left_out(len(cells) - len(rows), f"no {name!r}")
+    if (task if task != "auto" else _task(present)) == "regression":
+        numbers = as_numbers(present)
+        is_number = np.isfinite(numbers)
         if not is_number.all():
-            shown, count = as_text(present[~is_number]).iloc[0], int((~is_number).sum())
+            shown = as_text(present[~is_number]).iloc[0]
             if task != "auto":
                 raise OptionError(f"the target of a regression must be numbers: {name!r} holds {shown!r:.60}")
-            are = "row whose target is not a number is" if count == 1 else "rows whose target is not a number are"
-            notices.append(f"{count:,} {are} left out ({shown!r:.60})")
-            rows, y = rows[is_number], y[is_number]
+            notices += _left_out(int((~is_number).sum()), f"a target that is not a number ({shown!r:.60})")
+        rows, y = rows[is_number], numbers[is_number]
         if len(np.unique(y)) == 1:
             raise OptionError(f"the target must have different values: {name!r} is {y[0]:g} in every row")
-    else:
-        rows, y = _classes(name, rows, _labels(present), per_class, notices)
-    _check_rows(len(rows))
-    return Target(name, chosen, rows, y, tuple(notices))
+        _check_rows(len(rows))
+        return Target(name, "regression", rows, y, tuple(notices))
+    labels = _labels(present)
+    classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    frequent = counts >= per_class
+    if len(classes) == 1:
+        raise OptionError(f"the target must have different values: {name!r} is {str(classes[0])!r:.60} in every row")
+    if frequent.sum() < 2:
+        raise OptionError(
+            f"at least two classes must have {per_class} rows or more: {name!r} has {len(classes):,} different values "
+            f"in {len(rows):,} rows"
+        )
+    if frequent.sum() > MOST_CLASSES:
+        raise OptionError(
+            f"a target must have at most {MOST_CLASSES} classes: {name!r} has {len(classes):,}; "
+            "task='regression' predicts numbers"
+        )
+    rare = first_few([repr(str(each)) for each in classes[~frequent]], 3)
+    kept = frequent[codes]
+    notices += _left_out(int((~kept).sum()), f"a class with fewer than {per_class} rows ({rare})")
+    _check_rows(int(kept.sum()))
+    return Target(name, "classification", rows[kept], labels[kept], tuple(notices))
+
+
+def _left_out(count: int, what: str) -> list[str]:
+    """A notice about rows that are left out, if there are any."""
+    rows = "1 row left out: it has" if count == 1 else f"{count:,} rows left out: they have"
+    return [f"{rows} {what}"] if count else []
 
 
 def _check_rows(count: int) -> None:
@@ -81,10 +100,10 @@ def _check_rows(count: int) -> None:
         raise OptionError(f"a table must have at least {FEWEST_ROWS} rows with a target: got {count}")
 
 
-def _task(present: Any, task: str) -> str:
-    types = import_extra("pandas.api.types", extra="tables")
-    if task != "auto":
-        return task
+def _task(present: Any) -> str:
+    """Classification for booleans, strings and few distinct integers; otherwise regression."""
+    from pandas.api import types
+
     if types.is_bool_dtype(present):
         return "classification"
     numbers = as_numbers(present)
@@ -98,7 +117,8 @@ def _task(present: Any, task: str) -> str:
 
 def _labels(present: Any) -> NDArray[Any]:
     """Booleans and integers unchanged, whatever the type of their column; anything else as strings."""
-    types = import_extra("pandas.api.types", extra="tables")
+    from pandas.api import types
+
     cells = present.astype(object)
     kind = types.infer_dtype(cells)
     if kind == "boolean":
@@ -108,31 +128,6 @@ def _labels(present: Any) -> NDArray[Any]:
         if ((numbers == np.round(numbers)) & (np.abs(numbers) < 2.0**63)).all():
             return np.array([int(cell) for cell in cells], dtype=np.int64)  # floats would round large ones
     return np.array(as_text(cells), dtype=str)
-
-
-def _classes(
-    name: str, rows: NDArray[np.int64], y: NDArray[Any], per_class: int, notices: list[str]
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    classes, places, counts = np.unique(y, return_inverse=True, return_counts=True)
-    if len(classes) == 1:
-        raise OptionError(f"the target must have different values: {name!r} is {str(classes[0])!r:.60} in every row")
-    if (counts >= per_class).sum() < 2:
-        raise OptionError(
-            f"at least two classes must have {per_class} rows or more: {name!r} has {len(classes):,} different values "
-            f"in {len(rows):,} rows"
-        )
-    enough = counts[places] >= per_class
-    few = int((~enough).sum())
-    if few:
-        rare = first_few([repr(str(each)) for each in classes[counts < per_class]], 3)
-        are = "row is" if few == 1 else "rows are"
-        notices.append(f"{few:,} {are} of classes with fewer than {per_class} and left out ({rare})")
-    if (counts >= per_class).sum() > MOST_CLASSES:
-        raise OptionError(
-            f"a target must have at most {MOST_CLASSES} classes: {name!r} has {len(classes):,}; "
-            "task='regression' predicts numbers"
-        )
-    return rows[enough], y[enough]
 
 
 def score(truth: NDArray[Any], predicted: NDArray[Any]) -> float:

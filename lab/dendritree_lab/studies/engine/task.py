@@ -19,8 +19,7 @@ from dendritree.wiring.image_orders import check_image_shape
 from ...data import DATASETS, first_examples, load_dataset
 from ...data.inputs import Inputs
 from ...data.scaling import CLIP
-from ...data.split import DataSplit
-from ...data.stored_split import read_split, write_split
+from ...data.split import DataSplit, read_split, write_split
 
 __all__ = ["BATCH_SIZE", "CLIP", "FEWEST_EPOCHS", "MOST_EPOCHS", "Task", "digest", "epochs_for"]
 

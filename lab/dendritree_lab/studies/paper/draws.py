@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dendritree.training.examples import Examples
 
-from ...data import Images, load_dataset, normalize, read_images, upsample
+from ...data import load_dataset, normalize, read_images, upsample
 from ...data.split import DataSplit
 from ..engine.trial import seed_of
 from .protocol import Protocol
@@ -35,8 +35,8 @@ class Draw:
 @lru_cache(maxsize=2)
 def _images(dataset: str, data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Training images and labels to draw from; 4 -> 0 and 9 -> 1 for the binary task."""
-    found: Images = read_images("mnist" if dataset == "mnist-4-9" else dataset, data_dir=data_dir)
-    images, labels = found.train_images, found.train_labels.astype(np.int64)
+    arrays = read_images("mnist" if dataset == "mnist-4-9" else dataset, data_dir=data_dir)
+    images, labels = arrays.train_images, arrays.train_labels.astype(np.int64)
     if dataset == "mnist-4-9":
         chosen = (labels == 4) | (labels == 9)
         images, labels = images[chosen], (labels[chosen] == 9).astype(np.int64)
