@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from dendritree.errors import DendritreeError, OptionError, check_index
 from dendritree.layers import DendriticLayer, trace
 from dendritree.models import MLNBinaryClassifier
-from dendritree.models.output import make_output
+from dendritree.models.chain import make_output
 from dendritree.models.sizing import parameters_of
 from dendritree.training.examples import Examples
 
 from ..data import Scaling
-from .column_inputs import Cell, Columns
+from .column_inputs import CellValue, Columns
 from .pixels import Pixels
 from .trees import TreeLayer, shorten, tree_layers
 
@@ -37,7 +37,7 @@ class Sample:
 
     x: Tensor
     label: str
-    cells: Sequence[Cell] | None = None
+    cells: Sequence[CellValue] | None = None
     """Cells of a row of a table, if they are not the features themselves."""
 
 
@@ -51,9 +51,8 @@ def samples_of(examples: Examples, names: Sequence[str]) -> list[Sample]:
     if not names:
         return [Sample(x[None], f"{float(y):.2f}") for x, y in zip(examples.x[:20], examples.y, strict=False)]
     of_class = [(examples.y == number).nonzero().flatten().tolist() for number in range(len(names))]
-    rounds = [[found[turn] for found in of_class if turn < len(found)] for turn in range(ROUNDS)]
-    chosen = [place for each in rounds for place in each][:MOST_SAMPLES]
-    return [Sample(examples.x[place][None], names[int(examples.y[place])]) for place in chosen]
+    in_turn = [members[turn] for turn in range(ROUNDS) for members in of_class if turn < len(members)]
+    return [Sample(examples.x[row][None], names[int(examples.y[row])]) for row in in_turn[:MOST_SAMPLES]]
 
 
 @dataclass(eq=False)
@@ -90,13 +89,13 @@ class Exhibit:
             lambda layer, neuron: self.layers[check_index("layer", layer, len(self.layers))].tree(neuron)
         )
         try:
-            found = self.layers
+            shown = self.layers
         except DendritreeError:
             raise
         except Exception as error:  # a model may contain any modules
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
             raise OptionError(f"a model must run on its inputs to be shown: {reason:.200}") from error
-        if not found:
+        if not shown:
             raise OptionError(f"a model must have dendritic or linear layers to be shown: got {self.model!r:.80}")
 
     @cached_property
@@ -104,8 +103,8 @@ class Exhibit:
         """The layers that can be shown, in the order in which the model runs them on a blank input."""
         blank = torch.zeros(1, math.prod(self.pixels.image_shape) if self.pixels else self.in_features)
         _, seen = self._run(blank)
-        found: dict[nn.Module, TreeLayer] = {layer.module: layer for layer in tree_layers(self.model)}
-        return [found[module] for module in seen]
+        layers: dict[nn.Module, TreeLayer] = {layer.module: layer for layer in tree_layers(self.model)}
+        return [layers[module] for module in seen]
 
     def _run(self, x: Tensor) -> tuple[Tensor, dict[nn.Module, tuple[Tensor, Tensor]]]:
         """Outputs for inputs (n, pixels or features), and input and output of each layer, in the order of execution."""

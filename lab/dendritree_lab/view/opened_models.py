@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from dendritree.errors import DendritreeError, FormatError, OptionError, check_index
 from dendritree.models import create_model
+from dendritree.models.holders import held_by
 from dendritree.storage import load
 from dendritree.storage.epochs import EPOCH
 from dendritree.storage.folders import CONFIG_FILE
@@ -22,16 +23,18 @@ from dendritree.training import FitConfig, fit
 from dendritree.training.examples import Examples
 from dendritree.wiring import Local
 
-from ..data import load_dataset
+from ..data import DATASETS, load_dataset
 from ..data.builtin import PAPER
 from ..data.inputs import Inputs
 from ..data.split import DataSplit
-from .estimators import exhibit_of_estimator
-from .exhibit import Exhibit, samples_of
-from .page_examples import class_names, examples_of, exhibit_of
+from .column_inputs import REACH, Columns
+from .exhibit import Exhibit, Sample, samples_of
+from .page_examples import examples_of, exhibit_of
 from .pixels import Pixels
 
 MOST_MODELS = 500
+MOST_COLUMNS = 19
+"""Maximum number of columns with their own sample, besides the mean row."""
 DEMO: dict[str, dict[str, Any]] = {
     "one neuron per digit": {"model": "mln", "branching": 4, "wiring": "morton", "repeats": 4},
     "neurons on neurons": {
@@ -93,7 +96,7 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
         return _run_gallery(folder)
     folders = [folder]
     if not (folder / CONFIG_FILE).is_file():
-        folders = sorted(found.parent for found in folder.rglob(CONFIG_FILE))[:MOST_MODELS]
+        folders = sorted(config.parent for config in folder.rglob(CONFIG_FILE))[:MOST_MODELS]
     if not folders:
         raise FormatError(f"there must be a model ({CONFIG_FILE}) or a run ({STORE_FILE}) to view: none in {folder}")
     names = [str(each.relative_to(folder)) if each != folder else Path(folder).resolve().name for each in folders]
@@ -123,7 +126,7 @@ def _run_gallery(folder: Path) -> Gallery:
 
     def opened(number: int) -> Exhibit:
         record, samples = kept[number], []
-        model, classes = kept_model(record.as_trial()), class_names(record.dataset)
+        model, classes = kept_model(record.as_trial()), DATASETS[record.dataset].class_names
         pixels = Pixels((1, 28, 28), PAPER, side=32, as_image=hasattr(model, "input_shape"))
         notes = [f"Trained on {record.dataset}; validation accuracy {record.at_best('val_acc'):.1%}."]
         try:
@@ -133,6 +136,50 @@ def _run_gallery(folder: Path) -> Gallery:
         return Exhibit(names[number], model, pixels, classes, samples, notes=notes)
 
     return Gallery(Path(folder).resolve().name, names, opened)
+
+
+def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
+    """A fitted estimator, or a table model, as an exhibit.
+
+    The samples of an estimator are rows around the mean of its training rows; that of a table is its typical row.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from dendritree.sklearn import DendriticClassifier
+    >>> rows, kinds = load_iris(return_X_y=True, as_frame=True)
+    >>> exhibit = exhibit_of_estimator("iris", DendriticClassifier(epochs=2).fit(rows, kinds))
+    >>> exhibit.features[0], exhibit.class_names, exhibit.samples[1].label
+    ('sepal length (cm)', ['0', '1', '2'], 'sepal length (cm) + 1 sd')
+    """
+    given = ", ".join(option for option, value in options.items() if value is not None)
+    if given:
+        raise OptionError(f"an estimator has its own columns and scaling: got {given}")
+    estimator = held_by(model) or model
+    module = estimator.as_module(probabilities=False)
+    scale, _, _ = estimator.output_units()
+    classes = [str(each) for each in getattr(estimator, "classes_", ())]
+    if not classes and len(scale) > 1:
+        raise OptionError(f"a regression model must have one output to be shown: got {len(scale)}")
+    encoding = getattr(model, "encoding", None)
+    own = getattr(estimator, "feature_names_in_", [f"x{number}" for number in range(module.in_features)])
+    features = [str(each) for each in (own if encoding is None else encoding.features)]
+    mean, deviation = module.mean.cpu(), module.deviation.cpu()
+    if encoding is not None:
+        columns = Columns.of_encoding(encoding, mean, deviation)
+        cells = [control.value for control in columns.controls]
+        samples = [Sample(columns.base[None], "the typical row", cells)]
+        note = (
+            f"Target: {model.target}. The typical row has the median of every number and the most frequent category. "
+            "Sliders extend three standard deviations to either side of the mean."
+        )
+    else:
+        columns = Columns.of_inputs(features, mean, mean - REACH * deviation, mean + REACH * deviation)
+        above = zip(torch.diag(deviation)[:MOST_COLUMNS], features, strict=False)
+        samples = [Sample(mean[None], "the mean row")]
+        samples += [Sample((mean + row)[None], f"{label} + 1 sd") for row, label in above]
+        note = "Samples: the mean of the training rows, and each column in turn one standard deviation above it."
+    return Exhibit(
+        name, module, None, classes=classes, samples=samples, features=features, columns=columns, notes=[note]
+    )
 
 
 def demo_gallery(epochs: int = 12) -> Gallery:

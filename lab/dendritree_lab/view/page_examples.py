@@ -23,8 +23,7 @@ from ..data.inputs import Inputs
 from ..data.split import DataSplit
 from .column_inputs import Columns
 from .exhibit import TRIED, Exhibit, samples_of
-from .pixels import Pixels
-from .strokes import measure_strokes
+from .pixels import Pixels, measure_strokes
 from .trees import tree_layers
 
 SURE = 0.5
@@ -32,15 +31,6 @@ SURE = 0.5
 PAPER_SIDE = 32
 SMALLEST_IMAGE = 64
 """Minimum number of inputs for which a square number of them is treated as an image."""
-
-
-def class_names(name: str) -> tuple[str, ...]:
-    """The names of a data set's classes; empty for regression.
-
-    >>> class_names("mnist-4-9"), class_names("california-housing")
-    (('4', '9'), ())
-    """
-    return DATASETS[name].class_names
 
 
 @lru_cache
@@ -102,8 +92,8 @@ def exhibit_of(
     if best:
         return best
     if known:
-        found = DATASETS[known].image_shape or "no images"
-        raise ShapeError(f"the data must fit the model's inputs and outputs: {known} has {found}")
+        shape = DATASETS[known].image_shape or "no images"
+        raise ShapeError(f"the data must fit the model's inputs and outputs: {known} has {shape}")
     return Exhibit(name, model, candidates[0], notes=["No data set of its size is on this machine."])
 
 
@@ -114,9 +104,8 @@ def _with_data(
     data_set = DATASETS[data]
     if data_set.image_shape != (pixels.image_shape if pixels else None):
         return None
-    exhibit = Exhibit(name, model, pixels, classes=class_names(data))
-    sizes_fit = exhibit.outputs == data_set.classes or (exhibit.outputs, data_set.classes) in ((1, 2), (1, None))
-    if not sizes_fit or exhibit.gives_probabilities != (data_set.classes is not None):
+    exhibit = Exhibit(name, model, pixels, classes=data_set.class_names)
+    if not _outputs_fit(exhibit, data_set.classes) or exhibit.gives_probabilities != (data_set.classes is not None):
         return None
     try:
         examples, features = examples_of(data)
@@ -208,8 +197,7 @@ def exhibit_of_split(name: str, model: nn.Module, split: DataSplit, scalings: Se
     >>> exhibit.class_names, exhibit.samples[0].label
     (['cat', 'cow', 'dog'], 'cat')
     """
-    found = [_with_split(name, model, split, scaling) for scaling in scalings]
-    return max(found, key=itemgetter(0))[1]
+    return max((_with_split(name, model, split, scaling) for scaling in scalings), key=itemgetter(0))[1]
 
 
 def _with_split(name: str, model: nn.Module, split: DataSplit, scaling: Scaling | None) -> tuple[float, Exhibit]:
@@ -238,13 +226,14 @@ def _columns(x: Tensor, features: Sequence[str]) -> Columns:
 
 def _check_sizes(exhibit: Exhibit, split: DataSplit) -> None:
     inputs = math.prod(split.train.x.shape[1:])
-    layers = exhibit.model
-    stated = next((size for m in layers.modules() if isinstance(size := getattr(m, "in_features", None), int)), inputs)
-    outputs = len(split.classes) if len(split.classes) > 2 else 1
-    fits = exhibit.outputs == outputs or (exhibit.outputs == 2 and len(split.classes) == 2)
-    if not fits or (not exhibit.pixels and stated != inputs):
+    if not _outputs_fit(exhibit, len(split.classes) or None) or exhibit.in_features != inputs:
         kind = f"{len(split.classes)} classes" if split.classes else "a quantity"
         raise ShapeError(
-            f"the data must fit the model: {split.name} has {inputs} inputs and {kind}, the model {stated} inputs and "
-            f"{exhibit.outputs} outputs"
+            f"the data must fit the model: {split.name} has {inputs} inputs and {kind}, "
+            f"the model {exhibit.in_features} inputs and {exhibit.outputs} outputs"
         )
+
+
+def _outputs_fit(exhibit: Exhibit, classes: int | None) -> bool:
+    """Whether a model has an output per class; one is enough for two classes or a quantity."""
+    return exhibit.outputs == classes or (exhibit.outputs == 1 and classes in (2, None))

@@ -14,23 +14,25 @@ import webbrowser
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dendritree.errors import DendritreeError, OptionError, check_index, import_extra
+from dendritree.errors import DendritreeError, OptionError, check_index
 
-from .column_inputs import Cell
+from .column_inputs import CellValue
 from .exhibit import Exhibit
 from .opened_models import Gallery
 from .trees import tree_json
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 HOST = "127.0.0.1"
 MOST_BYTES = 1 << 20
@@ -46,57 +48,52 @@ HEADERS = {
 
 
 def make_app(gallery: Gallery) -> Starlette:
-    """The web application that shows a gallery. Needs the extra `view`.
+    """The web application that shows a gallery.
 
     Models run one after another in one thread on one core: a response takes a millisecond or two, so ten people who
     draw at once wait less for each other than they would for thread switches.
     """
-    starlette, routing, requests, middleware, trusted = (
-        import_extra(f"starlette.{part}", extra="view")
-        for part in ("applications", "routing", "requests", "middleware", "middleware.trustedhost")
-    )
     worker = ThreadPoolExecutor(1, "dendritree-view", initializer=torch.set_num_threads, initargs=(1,))
 
-    def route(path: str, answer: Callable[[Exhibit, dict[str, Any], bytes], Any], method: str = "GET") -> Any:
+    def route(path: str, answer: Callable[[Exhibit, dict[str, str], bytes], Any], method: str = "GET") -> Route:
         """The JSON endpoint at a path below one model."""
 
         async def endpoint(request: Request) -> Response:
-            model, asked = request.path_params["model"], dict(request.query_params)
+            model, query = request.path_params["model"], dict(request.query_params)
 
             def content() -> bytes:
-                return _json(answer(gallery[model], asked, body))
+                return _json(answer(gallery[model], query, body))
 
             try:
                 body = await _body(request)
                 return _response(await asyncio.get_running_loop().run_in_executor(worker, content))
-            except requests.ClientDisconnect:
+            except ClientDisconnect:
                 return _response(b"", status=400)  # the client has disconnected
             except DendritreeError as error:
                 return _response(_json({"error": str(error)}), status=400)
             except Exception as error:  # shown on the page; a traceback would only fill the terminal
                 return _response(_json({"error": f"{type(error).__name__}: {error}"}), status=500)
 
-        return routing.Route(f"/api/models/{{model:int}}{path}", endpoint, methods=[method])
+        return Route(f"/api/models/{{model:int}}{path}", endpoint, methods=[method])
 
     async def models(_: Request) -> Response:
-        return _response(
-            _json({"title": gallery.title, "models": list(gallery.names), "training": gallery.is_training})
-        )
+        about = {"title": gallery.title, "models": list(gallery.names), "training": gallery.is_training}
+        return _response(_json(about))
 
-    return starlette.Starlette(  # type: ignore[no-any-return]
+    return Starlette(
         routes=[
-            routing.Route("/", _file),
-            routing.Route("/static/{name}", _file),
-            routing.Route("/api/models", models),
+            Route("/", _file),
+            Route("/static/{name}", _file),
+            Route("/api/models", models),
             route("", lambda exhibit, *_: exhibit.describe()),
             route("/samples", _samples),
-            route("/tree", lambda exhibit, asked, _: tree_json(exhibit.tree(*_neuron(asked)))),
+            route("/tree", lambda exhibit, query, _: tree_json(exhibit.tree(*_neuron(query)))),
             route("/activity", _activity, "POST"),
         ],
         # A page whose host name was pointed at this machine (DNS rebinding) sends its own name and is rejected.
         middleware=[
-            middleware.Middleware(trusted.TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False),
-            middleware.Middleware(SameOrigin),
+            Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False),
+            Middleware(SameOrigin),
         ],
     )
 
@@ -118,19 +115,23 @@ class SameOrigin:
             await _response(_json({"error": rule}), status=403)(scope, receive, send)
 
 
-def _samples(exhibit: Exhibit, *_: Any) -> list[list[Cell]]:
+def _samples(exhibit: Exhibit, *_: Any) -> list[list[CellValue]]:
     """The examples of a model's data set: pixels from 0 to 255, features, or the cells of a table's row."""
     if exhibit.pixels:
         return [(sample.x[0] * 255).round().int().tolist() for sample in exhibit.samples]
     return [list(sample.cells or sample.x[0].tolist()) for sample in exhibit.samples]
 
 
-def _activity(exhibit: Exhibit, asked: dict[str, Any], body: bytes) -> dict[str, Any]:
+def _activity(exhibit: Exhibit, query: dict[str, str], body: bytes) -> dict[str, Any]:
     """The model's response to a drawing, a row of a table, or a sample."""
-    if "sample" in asked:
-        x = exhibit.samples[check_index("sample", _number(asked, "sample"), len(exhibit.samples))].x
+    if "sample" in query:
+        x = exhibit.samples[check_index("sample", _number(query, "sample"), len(exhibit.samples))].x
     elif exhibit.columns and body:
-        x = exhibit.columns.to_input(_cells(body))
+        try:
+            cells = json.loads(body)
+        except ValueError:
+            raise OptionError(f"a row must be a list of cells in JSON: got {body!r:.60}") from None
+        x = exhibit.columns.to_input(cells)
     elif exhibit.pixels is None:
         x = torch.zeros(1, exhibit.in_features)
     else:
@@ -138,23 +139,16 @@ def _activity(exhibit: Exhibit, asked: dict[str, Any], body: bytes) -> dict[str,
         if len(body) != height * width:
             raise OptionError(f"a drawing must have {height * width} bytes, one per pixel: got {len(body)}")
         drawing = np.frombuffer(body, dtype=np.uint8).reshape(height, width)
-        x = exhibit.pixels.of_drawing(drawing, centered=asked.get("centered") == "1")
-    return exhibit.activity(x, *_neuron(asked))
+        x = exhibit.pixels.of_drawing(drawing, centered=query.get("centered") == "1")
+    return exhibit.activity(x, *_neuron(query))
 
 
-def _cells(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except ValueError:
-        raise OptionError(f"a row must be a list of cells in JSON: got {body!r:.60}") from None
+def _neuron(query: dict[str, str]) -> tuple[int, int]:
+    return _number(query, "layer"), _number(query, "neuron")
 
 
-def _neuron(asked: dict[str, Any]) -> tuple[int, int]:
-    return _number(asked, "layer"), _number(asked, "neuron")
-
-
-def _number(asked: dict[str, Any], name: str) -> int:
-    text = str(asked.get(name, "0"))
+def _number(query: dict[str, str], name: str) -> int:
+    text = query.get(name, "0")
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise OptionError(f"{name} must be an integer: got {text!r:.40}")
     return int(text)
@@ -195,8 +189,7 @@ async def _file(request: Request) -> Response:
 
 
 def _response(content: bytes, kind: str = "application/json", status: int = 200) -> Response:
-    responses = import_extra("starlette.responses", extra="view")
-    return responses.Response(content, status, HEADERS, media_type=kind)  # type: ignore[no-any-return]
+    return Response(content, status, HEADERS, media_type=kind)
 
 
 # ----------------------------------------------------------------------------------------------------------- listening
@@ -209,17 +202,11 @@ def open_socket(port: int | None = None) -> socket.socket:
     ...     free.getsockname()[0]
     '127.0.0.1'
     """
-    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        if os.name == "posix":
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind((HOST, port or 0))
-        opened.listen(128)
+        return socket.create_server((HOST, port or 0), backlog=128)
     except (OSError, OverflowError) as error:
-        opened.close()
         reason = getattr(error, "strerror", None) or error
         raise OptionError(f"port must be a free port of this machine: got {port} ({reason})") from None
-    return opened
 
 
 def serve(
@@ -233,7 +220,6 @@ def serve(
         browser: whether to open the page in the user's browser.
         say: called with the line that contains the address.
     """
-    uvicorn = import_extra("uvicorn", extra="view")
     with open_socket(port) as listening:
         gallery[0]  # errors of the model are raised now, not on the page; and its kernels are compiled
         app = make_app(gallery)

@@ -15,7 +15,7 @@ from dendritree_lab.data.inputs import INPUTS_FILE, Inputs
 from dendritree_lab.studies.tuning import tune
 from dendritree_lab.view import open_gallery
 from dendritree_lab.view.page_examples import exhibit_of, exhibit_of_split
-from dendritree_lab.view.strokes import measure_strokes
+from dendritree_lab.view.pixels import measure_strokes
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from dendritree_lab.data.tables.encoding import TableEncoding
 from dendritree_lab.studies.table.table_model import TableModel
 from dendritree_lab.view import Gallery
 from dendritree_lab.view.column_inputs import MOST_CONTROLS, Columns, slider
-from dendritree_lab.view.estimators import exhibit_of_estimator
+from dendritree_lab.view.opened_models import exhibit_of_estimator
 
 COLUMNS = ["rooms", "town", "built", "garden"]
 QUICK = {"epochs": 5, "budget": 300, "random_state": 0, "members": 1}
