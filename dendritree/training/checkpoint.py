@@ -81,11 +81,11 @@ class Checkpoint:
                 if name in state["random"]:  # a run may resume on another device
                     generator.set_state(state["random"][name])
             epochs = [Epoch(**epoch) for epoch in state["epochs"]]
-        except (RuntimeError, ValueError, KeyError, TypeError) as error:
+            best_state = {name: value.to(before[name].device) for name, value in state["best"].items()}
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
             run.model.load_state_dict(before)
             raise FormatError(f"cannot resume from {self.path}: {' '.join(str(error).split())}") from None
-        run.history.best_state = {name: value.to(before[name].device) for name, value in state["best"].items()}
-        run.history.epochs, run.stop = epochs, state["stop"]
+        run.history.epochs, run.history.best_state, run.stop = epochs, best_state, state["stop"]
 
     def _read(self) -> dict[str, Any]:
         """The state in the file, checked to be that of this run."""

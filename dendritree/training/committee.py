@@ -92,17 +92,9 @@ class Committee(nn.Module):
         answers = answers.reshape(-1, *self.bias.shape) + self.bias  # (rows, members, out)
         if not self.held_out:
             return answers if self.training else answers.mean(1, keepdim=True)
-        asked = self.asked(x, answers.shape[2])
-        assert asked is not None
-        return answers.gather(1, asked)
-
-    def asked(self, x: Tensor, out_features: int) -> Tensor | None:
-        """Indices for `gather` of the members whose predictions count; None for all members."""
-        if not self.held_out:
-            return None
-        kept = x[:, -1].long()  # the member that does not learn from the row
-        asked = self.others[kept] if self.training else kept[:, None]
-        return asked[..., None].expand(-1, -1, out_features)
+        left_out = x[:, -1].long()  # the member that does not learn from the row
+        asked = self.others[left_out] if self.training else left_out[:, None]
+        return answers.gather(1, asked[..., None].expand(-1, -1, answers.shape[2]))
 
     @torch.no_grad()
     def merged(self) -> Network:
@@ -120,7 +112,8 @@ class Committee(nn.Module):
 def tree_of_neuron(network: Network) -> NDArray[np.integer[Any]]:
     """The number of the tree of each hidden neuron; neurons that share their weights have the same one.
 
-    >>> from dendritree import DendriticNetwork, Tied
+    >>> from dendritree.models import DendriticNetwork
+    >>> from dendritree.wiring import Tied
     >>> tree_of_neuron(DendriticNetwork(64, [5], branching=[2, 4], wiring=Tied(3, 2, shared_by=4))).tolist()
     [0, 0, 0, 0, 1]
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from ..errors import OptionError, check_int, check_one_of
+from ..errors import OptionError, check_float, check_int, check_one_of
 from .losses import LOSSES
 
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
@@ -55,16 +55,10 @@ class FitConfig:
         object.__setattr__(self, "seed", check_int("seed", self.seed, least=0))
         if self.seed >= 2**63:
             raise OptionError(f"seed must be less than 2**63: got {self.seed}")
-        if not (_is_number(self.lr) and 0 < self.lr < math.inf):
-            raise OptionError(f"lr must be a positive number: got {self.lr!r}")
-        if not (_is_number(self.weight_decay) and 0 <= self.weight_decay < math.inf):
-            raise OptionError(f"weight_decay must be a number of at least 0: got {self.weight_decay!r}")
+        check_float("lr", self.lr, "a positive number", lambda lr: 0 < lr < math.inf)
+        check_float("weight_decay", self.weight_decay, "a number of at least 0", lambda decay: 0 <= decay < math.inf)
         if not isinstance(self.restore_best, bool):
             raise OptionError(f"restore_best must be True or False: got {self.restore_best!r}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def make_optimizer(model: nn.Module, config: FitConfig) -> torch.optim.Optimizer:

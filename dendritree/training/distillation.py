@@ -10,8 +10,10 @@ from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError
 from ..models.modes import evaluating
-from . import FitConfig, History, Run, fit
+from .config import FitConfig
 from .examples import Examples, Split
+from .history import Callback, History
+from .loop import fit
 
 HELD_OUT = 0.1
 """Share of the inputs that is held out to select the best epoch."""
@@ -27,7 +29,7 @@ def distill(
     config: FitConfig | None = None,
     *,
     output: Callable[[Any], Tensor] | None = None,
-    callbacks: Sequence[Callable[[Run], None]] = (),
+    callbacks: Sequence[Callback] = (),
 ) -> History:
     """Train a student in place to give the teacher's outputs; no labels are needed.
 

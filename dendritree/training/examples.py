@@ -66,15 +66,13 @@ class Split:
 
     def __post_init__(self) -> None:
         for name, part in zip(("train", "val", "test"), self.parts, strict=True):
-            if len(part.x) != len(part.y) or part.x.shape[1:] != self.train.x.shape[1:]:
+            x, y = tuple(part.x.shape), tuple(part.y.shape)
+            if x[:1] != y[:1] or x[1:] != self.train.x.shape[1:]:
+                rule = "must have one y for each x, of the shape of the training inputs"
+                raise ShapeError(f"{name} {rule}: got x {x}, y {y}")
+            if part.weight is not None and part.weight.shape != x[:1]:
                 raise ShapeError(
-                    f"{name} must have one y for each x, of the shape of the training inputs: got x "
-                    f"{tuple(part.x.shape)}, y {tuple(part.y.shape)}"
-                )
-            if part.weight is not None and part.weight.shape != part.x.shape[:1]:
-                raise ShapeError(
-                    f"{name} must have one weight for each x, or none: got x {tuple(part.x.shape)}, weight "
-                    f"{tuple(part.weight.shape)}"
+                    f"{name} must have one weight for each x: got x {x}, weight {tuple(part.weight.shape)}"
                 )
 
     @property
@@ -130,24 +128,22 @@ def split_to_fit(data: Any) -> Split:
     named = data if isinstance(data, Mapping) else {"train": data}
     if "train" not in named or not set(named) <= PARTS:
         raise OptionError(f"parts must be train, and val or test: got {', '.join(map(str, named))}")
-    parts = {part: _tensors(*arrays_of(examples)) for part, examples in named.items()}
+    parts = {part: Examples(*map(_tensor, arrays_of(examples))) for part, examples in named.items()}
     train = parts["train"]
     if len(train.x) != len(train.y):
         raise ShapeError(f"there must be one y for each x: got x {tuple(train.x.shape)}, y {tuple(train.y.shape)}")
     if "val" not in parts:
-        classes = train.y.numpy() if train.y.ndim == 1 and not train.y.is_floating_point() else np.zeros(len(train))
-        even = classes if len(classes) and np.unique(classes, return_counts=True)[1].min() > 1 else np.zeros(len(train))
-        places = (torch.from_numpy(place) for place in cut(even, held_out=1))
-        parts["train"], parts["val"] = (train.select(place) for place in places)
+        labels = np.zeros(len(train))
+        if len(train) and train.y.ndim == 1 and not train.y.is_floating_point():
+            classes = train.y.numpy()
+            labels = classes if np.unique(classes, return_counts=True)[1].min() > 1 else labels
+        parts["train"], parts["val"] = (train.select(torch.from_numpy(rows)) for rows in cut(labels, held_out=1))
     return Split(parts["train"], parts["val"], parts.get("test", parts["train"].select(slice(0))))
 
 
-def _tensors(x: Array, y: Array) -> Examples:
-    """Tensors unchanged, except float64, which models in float32 do not accept."""
-    tensors = [
-        torch.as_tensor(values.astype(np.float32) if values.dtype == np.float64 else values) for values in (x, y)
-    ]
-    return Examples(*tensors)
+def _tensor(values: Array) -> Tensor:
+    """A tensor of the same type, except for float64, which models in float32 do not accept."""
+    return torch.as_tensor(values.astype(np.float32) if values.dtype == np.float64 else values)
 
 
 def arrays_of(data: Any) -> tuple[Array, Array]:
@@ -184,28 +180,27 @@ def as_array(values: Any, name: str) -> Array:
 
 def _items(dataset: Any, collate: Any) -> tuple[Array, Array]:
     """All items in the dataset's own order, regardless of a loader's order."""
+    name = type(dataset).__name__
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
-        raise OptionError(f"a dataset must have a length and items by index: {type(dataset).__name__} does not")
-    if not len(dataset):
-        raise ShapeError(f"a dataset must have examples: {type(dataset).__name__} has none")
-    xs, ys = [], []
-    for start in range(0, len(dataset), COLLATED):
-        items = [_plain(dataset[place]) for place in range(start, min(start + COLLATED, len(dataset)))]
-        try:
-            x, y = collate(items)
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise ShapeError(
-                f"items of a dataset must be pairs x, y of one shape: those from {start} on are not "
-                f"({str(error).partition(chr(10))[0]:.120})"
-            ) from None
-        xs.append(as_array(x, "x"))
-        ys.append(as_array(y, "y"))
-    if len({x.shape[1:] for x in xs}) > 1:
-        raise ShapeError(f"x must have examples of one shape: got {', '.join(sorted({str(x.shape[1:]) for x in xs}))}")
-    return np.concatenate(xs), np.concatenate(ys)
+        raise OptionError(f"a dataset must have a length and items by index: {name} does not")
+    loader = DataLoader(
+        dataset,
+        COLLATED,
+        collate_fn=lambda items: collate([_without_pillow(item) for item in items]),
+        generator=torch.Generator(),  # leaves torch's own generator unchanged
+    )
+    try:
+        pairs = [(as_array(x, "x"), as_array(y, "y")) for x, y in loader]
+        x, y = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
+    except (RuntimeError, TypeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ShapeError(
+            f"a dataset must have items, pairs x, y of one shape: {name} has not ({reason:.120})"
+        ) from None
+    return x, y
 
 
-def _plain(item: Any) -> Any:
+def _without_pillow(item: Any) -> Any:
     """An item, with a Pillow image converted to an array."""
     if isinstance(item, tuple | list) and len(item) == 2 and hasattr(item[0], "getbands"):
         return np.array(item[0]), item[1]

@@ -39,23 +39,13 @@ class History:
     best_state: dict[str, Tensor] = field(default_factory=dict, repr=False)
     interrupted: bool = False
     """The run was stopped by Ctrl-C; everything before that is in the history."""
-    _found: tuple[int, Epoch] | None = field(default=None, init=False, repr=False, compare=False)
-    """The best of the first n epochs, cached: searching all of them after each would take longer than short epochs."""
 
     @property
     def best(self) -> Epoch:
         """The epoch with the lowest validation loss; the earliest of equals, with NaN last."""
         if not self.epochs:
             raise OptionError("a history must have at least one completed epoch to have a best one: got none")
-        seen, best = self._found or (1, self.epochs[0])
-        for epoch in self.epochs[seen:]:
-            best = epoch if epoch.better_than(best) else best
-        self._found = len(self.epochs), best
-        return best
-
-    def forget_best(self) -> None:
-        """Search for the best epoch again, after epochs were replaced; its weights are no longer kept."""
-        self._found, self.best_state = None, {}
+        return min(self.epochs, key=lambda epoch: (math.isnan(epoch.val_loss), epoch.val_loss))
 
     def columns(self) -> dict[str, list[float]]:
         """The epochs as columns, ready for a data frame."""

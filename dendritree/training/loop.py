@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from .history import Callback, Epoch, History, Run
 from .losses import LOSSES, Loss, check_output, check_split, check_targets
 
 AT_ONCE = 1 << 18
-"""Numbers that are copied or counted together, from several batches: for small ones the overhead exceeds the work."""
+"""Numbers that are copied or counted at once, from several batches: for small batches the overhead exceeds the work."""
 
 
 def fit(
@@ -57,7 +57,7 @@ def fit(
 
     Example:
         >>> from dendritree import MLNClassifier
-        >>>         >>> net = MLNClassifier(64, 10, branching=8, output="logits")
+        >>> net = MLNClassifier(64, 10, branching=8, output="logits")
         >>> history = fit(net, (torch.randn(100, 64), torch.arange(100) % 10), FitConfig(epochs=2))
         >>> [epoch.epoch for epoch in history.epochs]
         [0, 1]
@@ -75,31 +75,33 @@ def fit(
     train, val, loss = split.train.to(device), split.val.to(device), LOSSES[config.loss]
     optimizer = make_optimizer(model, config) if optimizer is None else optimizer
     scheduler = make_scheduler(optimizer, config, len(train))
-    run = Run(model, optimizer, History(config))
+    history = History(config)
+    run = Run(model, optimizer, history)
     order = torch.Generator().manual_seed(config.seed)
-    kept = None if checkpoint is None else Checkpoint(checkpoint, run, scheduler, order, split)
-    after_epoch: Sequence[Callback] = callbacks if kept is None else [*callbacks, kept]
+    saver = None if checkpoint is None else Checkpoint(checkpoint, run, scheduler, order, split)
     with modes_kept(model), seeded(config.seed, device):
-        if kept is not None:
-            kept.resume()
+        if saver is not None:
+            saver.resume()
+        best = history.best if history.epochs else None
         try:
-            for epoch in range(len(run.history.epochs), 0 if run.stop else config.epochs):
+            for number in range(len(history.epochs), 0 if run.stop else config.epochs):
                 start = time.perf_counter()
                 train_loss, train_acc = _train_epoch(run, train, loss, scheduler, order)
                 val_loss, val_acc = evaluate(model, val, config.loss) if len(val) else (math.nan, math.nan)
-                seconds = time.perf_counter() - start
-                run.history.epochs.append(Epoch(epoch, train_loss, val_loss, train_acc, val_acc, seconds))
-                if run.history.best is run.history.epochs[-1]:
-                    run.history.best_state = {key: value.detach().clone() for key, value in model.state_dict().items()}
-                for callback in after_epoch:
+                epoch = Epoch(number, train_loss, val_loss, train_acc, val_acc, time.perf_counter() - start)
+                history.epochs.append(epoch)
+                if best is None or epoch.better_than(best):
+                    best = epoch
+                    history.best_state = {key: value.detach().clone() for key, value in model.state_dict().items()}
+                for callback in (*callbacks, saver) if saver else callbacks:
                     callback(run)
                 if run.stop:
                     break
         except KeyboardInterrupt:
-            run.history.interrupted = True
-    if config.restore_best and run.history.best_state:
-        model.load_state_dict(run.history.best_state)
-    return run.history
+            history.interrupted = True
+    if config.restore_best and history.best_state:
+        model.load_state_dict(history.best_state)
+    return history
 
 
 def _device(model: nn.Module) -> torch.device:
@@ -121,14 +123,14 @@ def _train_epoch(
     sums = _Sums(loss)
     parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
     # Divided by the mean of all weights, not of the batch's, so that an example counts the same in any batch.
-    mean_weight = 1.0 if train.weight is None else train.weight.mean()
+    mean_weight = None if train.weight is None else train.weight.mean()
     for batch in _batches(train, run.history.config.batch_size, order):
         for parameter in parameters:  # `zero_grad` takes ten times as long
             parameter.grad = None
         out = run.model(batch.x)
         per_example = loss.per_example(out, batch.y)
         weighted = per_example if batch.weight is None else per_example * batch.weight / mean_weight
-        weighted.mean().backward()  # type: ignore[no-untyped-call]
+        weighted.mean().backward()
         run.optimizer.step()
         if scheduler is not None:
             scheduler.step()
@@ -143,7 +145,8 @@ def evaluate(
     """Mean loss and accuracy (NaN for regression) of a model in evaluation mode.
 
     >>> from dendritree.models import Perceptrons
-    >>>     >>> loss, accuracy = evaluate(Perceptrons(64, 10, output="logits"), load_dataset("digits").test)
+    >>> examples = Examples(torch.randn(20, 64), torch.arange(20) % 10)
+    >>> loss, accuracy = evaluate(Perceptrons(64, 10, output="logits"), examples)
     >>> 0 <= accuracy <= 1
     True
     """
@@ -160,6 +163,32 @@ def evaluate(
     return sums.means()
 
 
+class _Batch(NamedTuple):
+    """The examples of one step."""
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor | None
+
+
+def _batches(examples: Examples, batch_size: int | None, order: torch.Generator | None) -> Iterator[_Batch]:
+    """Batches in order, or shuffled by a generator; a full batch is never shuffled or copied."""
+    parts = examples.x, examples.y, examples.weight
+    total = len(examples)
+    if batch_size is None or (order is None and batch_size >= total):
+        yield _Batch(*parts)
+        return
+    # Several batches are copied at once; each is a slice of the copy.
+    step = max(1, AT_ONCE * total // max(1, examples.x.numel()) // batch_size) * batch_size
+    shuffled = None if order is None else torch.randperm(total, generator=order).to(examples.x.device)
+    for start in range(0, total, step):
+        rows = slice(start, start + step) if shuffled is None else shuffled[start : start + step]
+        x, y, weight = (None if part is None else part[rows].split(batch_size) for part in parts)
+        assert x is not None
+        assert y is not None
+        yield from map(_Batch, x, y, weight or (None,) * len(x))
+
+
 class _Sums:
     """Sums of loss, correct predictions and weights of all batches so far.
 
@@ -169,13 +198,11 @@ class _Sums:
 
     def __init__(self, loss: Loss) -> None:
         self.correct = loss.correct
-        self.held: list[tuple[Tensor, Tensor, Examples]] = []
+        self.held: list[tuple[Tensor, Tensor, _Batch]] = []
         self.numbers = 0
-        self.losses: list[Tensor] = []
-        self.right: list[Tensor] = []
-        self.weights: list[Tensor] = []
+        self.sums: list[Tensor] = []
 
-    def add(self, out: Tensor, per_example: Tensor, batch: Examples) -> None:
+    def add(self, out: Tensor, per_example: Tensor, batch: _Batch) -> None:
         """Add a batch, each example by its weight."""
         self.held.append((out, per_example, batch))
         self.numbers += out.numel()
@@ -183,50 +210,25 @@ class _Sums:
             self._count()
 
     def _count(self) -> None:
+        """Sum the held batches, each separately; all but the last have the same size."""
         outs, losses, batches = zip(*self.held, strict=True)
-        sizes = [loss.shape[0] for loss in losses]
-        weight = None if batches[0].weight is None else torch.cat([batch.weight for batch in batches]).double()
-        self.losses.append(_sums(torch.cat(losses), weight, sizes))
+        loss, size = torch.cat(losses).double(), len(losses[0])
+        right = torch.full_like(loss, math.nan)
         if self.correct is not None:
-            self.right.append(_sums(self.correct(torch.cat(outs), torch.cat([b.y for b in batches])), weight, sizes))
-        ones = torch.tensor(sizes, dtype=torch.float64)
-        self.weights.append(ones if weight is None else _sums(torch.ones_like(weight), weight, sizes))
+            right = self.correct(torch.cat(outs), torch.cat([batch.y for batch in batches])).double()
+        values = torch.stack([loss, right, torch.ones_like(loss)])
+        if batches[0].weight is not None:
+            values = values * torch.cat([batch.weight for batch in batches]).double()
+        whole = len(loss) // size * size
+        self.sums.append(values[:, :whole].reshape(3, -1, size).sum(2))
+        if whole < len(loss):
+            self.sums.append(values[:, whole:].sum(1, keepdim=True))
         self.held, self.numbers = [], 0
 
     def means(self) -> tuple[float, float]:
         """Mean loss and accuracy (NaN for regression, and if all weights are 0)."""
         if self.held:
             self._count()
-        loss, right, total = (
-            sum(torch.cat(sums).tolist()) if sums else math.nan for sums in (self.losses, self.right, self.weights)
-        )
+        loss, right, total = (sum(sums) for sums in torch.cat(self.sums, dim=1).tolist())
         total = total or math.nan
         return loss / total, right / total
-
-
-def _sums(values: Tensor, weight: Tensor | None, sizes: Sequence[int]) -> Tensor:
-    """The sum of each batch, the same as if computed separately; all batches but the last have the same size."""
-    values = values.double() if weight is None else values.double() * weight
-    whole = values.shape[0] // sizes[0] * sizes[0]
-    sums = values[:whole].view(-1, sizes[0]).sum(1)
-    return sums if whole == values.shape[0] else torch.cat([sums, values[whole:].sum()[None]])
-
-
-def _batches(examples: Examples, batch_size: int | None, order: torch.Generator | None) -> Iterator[Examples]:
-    """Batches in order, or shuffled by a generator; a full batch is never shuffled or copied."""
-    total = len(examples)
-    if batch_size is None or (order is None and batch_size >= total):
-        yield examples
-        return
-    shuffled = None if order is None else torch.randperm(total, generator=order).to(examples.x.device)
-    if shuffled is None:
-        step = batch_size
-    else:  # several batches are copied at once; each is a slice of the copy
-        step = max(1, AT_ONCE * total // max(1, examples.x.numel()) // batch_size) * batch_size
-    for start in range(0, total, step):
-        chunk = examples.select(slice(start, start + step) if shuffled is None else shuffled[start : start + step])
-        if step == batch_size:
-            yield chunk
-            continue
-        for place in range(0, len(chunk), batch_size):
-            yield chunk.select(slice(place, place + batch_size))

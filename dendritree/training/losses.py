@@ -61,7 +61,9 @@ LOSSES: dict[str, Loss] = {
     "cross-entropy": Loss(_cross_entropy, _right),
     "binary-probabilities": _binary(F.binary_cross_entropy, 0.5),
     "binary-logits": _binary(F.binary_cross_entropy_with_logits, 0.0),
-    "squared-error": Loss(lambda out, y: _mean_each((out - y.reshape(out.shape)).square()), None),
+    "squared-error": Loss(
+        lambda out, y: _mean_each(F.mse_loss(out, y.to(out.dtype).reshape(out.shape), reduction="none")), None
+    ),
 }
 """Losses by name. `cross-entropy` takes logits, (examples, classes), or (examples, positions, classes) for sequences;
 given probabilities it applies a second softmax, as the paper did."""

@@ -6,12 +6,12 @@ cleared. Lightning and transformers are not required: their classes are subclass
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from ..errors import MissingExtraError, OptionError, check_int, check_one_of, check_probability
-from ..layers.neuron_layer import index_of
+from ..errors import MissingExtraError, OptionError, check_float, check_int, check_one_of, check_probability
 from ..layers.forest_layer import ForestLayer
+from ..layers.neuron_layer import index_of
 from ..tree import Forest, IntArray
 from ..wiring.interface import dendrite_of_synapse, generator, rank_in_group
 
@@ -47,7 +47,8 @@ class Rewiring:
         seed: seed of the draw of new inputs.
 
     Example:
-        >>> from dendritree import DendriticNetwork, FitConfig, fit
+        >>> from dendritree import FitConfig, fit
+        >>> from dendritree.models import DendriticNetwork
         >>> data = torch.randn(100, 64), torch.arange(100) % 10
         >>> net = DendriticNetwork(64, [20], 10, fan_in=8, output="logits")
         >>> history = fit(net, data, FitConfig(epochs=2), callbacks=[Rewiring(0.2)])
@@ -61,8 +62,7 @@ class Rewiring:
 
     def __post_init__(self) -> None:
         check_probability("fraction", self.fraction)
-        if not (isinstance(self.until, Real) and not isinstance(self.until, bool) and 0 < self.until <= 1):
-            raise OptionError(f"until must be a share of the run in (0, 1]: got {self.until!r}")
+        check_float("until", self.until, "a share of the run in (0, 1]", lambda share: 0 < share <= 1)
         check_int("every", self.every)
         check_one_of("where", self.where, WHERE)
         check_int("seed", self.seed, least=0)
@@ -108,10 +108,7 @@ class Rewiring:
 
             def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
                 """Move synapses; the number of epochs is that of the Trainer."""
-                epochs = trainer.max_epochs
-                if epochs is None or epochs < 1:
-                    rule = "max_epochs of the Trainer must be a number of epochs for Rewiring"
-                    raise OptionError(f"{rule}: got {epochs}")
+                epochs = check_int("max_epochs of the Trainer", trainer.max_epochs)
                 after_epoch(pl_module, trainer.optimizers, trainer.current_epoch, epochs)
 
         return LightningRewiring()
@@ -158,12 +155,10 @@ class Rewiring:
 def _package(*names: str) -> Any:
     """The first of several packages that is installed; one that is already imported takes precedence."""
     for name in sorted(names, key=lambda name: name not in sys.modules):
-        try:
+        with contextlib.suppress(ImportError):
             return importlib.import_module(name)
-        except ImportError:
-            continue
     package = names[0].partition(".")[0]
-    raise MissingExtraError(f"{package} is needed for its callback and cannot be imported: pip install {package}")
+    raise MissingExtraError(f"could not import {package}, which its callback needs: pip install {package}")
 
 
 def _is_drawn(layer: ForestLayer) -> bool:
@@ -199,12 +194,7 @@ def rewire(
     fraction = check_probability("fraction", fraction)
     check_one_of("where", where, WHERE)
     _check_layer(layer, where)
-    if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
-        raise OptionError(f"optimizer must be one of torch.optim or None: got {optimizer!r}")
-    if random is None:
-        random = generator(None)
-    elif not isinstance(random, np.random.Generator):
-        raise OptionError(f"random must be a numpy.random.Generator or None: got {random!r}")
+    random = generator(None) if random is None else random
     forest = layer.forest
     weakest = _weakest(forest, layer.edge_weight.detach().abs().to("cpu", torch.float64).numpy(), fraction)
     if not len(weakest):
@@ -224,13 +214,10 @@ def _check_layer(layer: Any, where: str) -> None:
     wirings = ", ".join(map(str, layer.wirings))
     if not _is_drawn(layer):
         raise OptionError(f"a layer to be rewired must be wired {MOVABLE}: got {wirings}")
-    if layer.forest.template is not None and layer.windows is None:
-        raise OptionError(f"tied dendrites move in windows, which wiring 'tied' has: got {wirings}")
+    if where == "window" and layer.windows is None:
+        raise OptionError(f"where 'window' is for trees that all have windows in one image: got {wirings}")
     if where == "anywhere" and layer.forest.template is not None:
         raise OptionError(f"where must be 'window' for tied dendrites, whose synapses move together: got {where!r}")
-    if where == "window" and layer.windows is None:
-        hint = "; every tree must have windows, all in one image" if len(layer.wirings) > 1 else ""
-        raise OptionError(f"where 'window' is for wirings 'local' and 'tied': got {wirings}{hint}")
 
 
 @torch.no_grad()
@@ -285,7 +272,7 @@ def _new_inputs(
     pixels = np.arange(forest.in_features, dtype=np.int32)
     if windows is not None:
         pixels = pixels.reshape(layer.wiring.image(forest.in_features))  # (channels, height, width)
-    found = index.copy()
+    chosen = index.copy()
     rank = np.zeros(forest.in_features, dtype=np.int8)  # of each input for the current dendrite, best first
     for movers in np.split(moving, np.flatnonzero(np.diff(dendrite[moving])) + 1):
         node = dendrite[movers[0]]
@@ -300,6 +287,6 @@ def _new_inputs(
         rank[read] = 1
         rank[read[stays[its_own]]] = 2
         best_first = shuffled[np.argsort(rank[shuffled], kind="stable")]
-        found[movers] = best_first[np.arange(len(movers)) % len(best_first)]  # repeated if there are too few
+        chosen[movers] = best_first[np.arange(len(movers)) % len(best_first)]  # repeated if there are too few
         rank[read] = 0
-    return found[moving]
+    return chosen[moving]
