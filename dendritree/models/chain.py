@@ -1,4 +1,4 @@
-"""The chain of a model: the modules that inputs run through one after the other, up to the logits."""
+"""The chain of a model: the modules that inputs run through one after the other."""
 
 from __future__ import annotations
 
@@ -10,33 +10,66 @@ from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
-from ..errors import OptionError, ShapeError
+from ..errors import OptionError, ShapeError, check_one_of
 from ..layers import DendriticLayer, trace
 from ..layers.linear import BatchNorm, Dropout, Linear
+from ..ops import check_dense
+
+OUTPUTS = ("logits", "probabilities")
+"""The output of a classifier; the paper uses probabilities."""
+
+
+def make_output(output: str, out_features: int) -> nn.Module:
+    """The last step of a classifier: sigmoid for one output, softmax for more, or nothing for logits.
+
+    >>> make_output("probabilities", 1), make_output("probabilities", 10), make_output("logits", 10)
+    (Sigmoid(), Softmax(dim=-1), Identity())
+    """
+    if check_one_of("output", output, OUTPUTS) == "logits":
+        return nn.Identity()
+    return nn.Sigmoid() if out_features == 1 else nn.Softmax(dim=-1)
+
+
+class Chain(nn.Module):
+    """A model whose inputs run through modules one after the other, up to the logits, and then an output step.
+
+    A subclass registers the modules and returns them from `chain`, which `forward`, `explain` and `prune` use.
+
+    Args:
+        output: `"logits"` or `"probabilities"`.
+        out_features: number of outputs.
+    """
+
+    def __init__(self, output: str = "logits", out_features: int = 1) -> None:
+        super().__init__()
+        self.output = make_output(output, out_features)
+
+    def chain(self) -> list[nn.Module]:
+        """The modules up to the logits."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (or probabilities) of the classes."""
+        check_dense(x)
+        for step in self.chain():
+            x = step(x)
+        y: Tensor = self.output(x)
+        return y
+
+
+# -------------------------------------------------------------------------------------------------- reading a chain
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 PASSES: tuple[type[nn.Module], ...] = (*DROPOUTS, nn.Identity, nn.Flatten)
 """Steps that leave rows unchanged in evaluation mode."""
 KNOWN: tuple[type[nn.Module], ...] = (
-    nn.Sequential, DendriticLayer, Linear, nn.Linear, Dropout, *PASSES, BatchNorm, nn.BatchNorm1d, nn.LayerNorm,
+    Chain, nn.Sequential, DendriticLayer, Linear, nn.Linear, Dropout, *PASSES, BatchNorm, nn.BatchNorm1d, nn.LayerNorm,
     nn.RMSNorm,
 )  # fmt: skip
 """Modules whose forward is known, a subclass before its base."""
 WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
 """Hooks that set a weight before it is used, and leave the forward unchanged."""
 NOT_ELEMENTWISE = (nn.Softmax, nn.Softmax2d, nn.Softmin, nn.LogSoftmax, nn.GLU, nn.MultiheadAttention)
-
-
-class Chain(nn.Module):
-    """A model whose inputs run through modules one after the other, up to the logits.
-
-    `explain` and `prune` use `chain`. A class that defines `chain` must define `forward` too: a subclass with another
-    forward can then be recognized, and rejected.
-    """
-
-    def chain(self) -> list[nn.Module]:
-        """The modules up to the logits, in the order of `forward`."""
-        raise NotImplementedError
 
 
 def run_chain(steps: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
@@ -72,7 +105,7 @@ def chain_of(model: nn.Module) -> list[nn.Module]:
         case nn.Sequential():
             return [step for part in model for step in chain_of(part)]
         case Chain():
-            return [step for part in type(model).chain(model) for step in chain_of(part)]
+            return [step for part in model.chain() for step in chain_of(part)]
         case nn.Flatten() if (model.start_dim, model.end_dim) != (1, -1):
             changed = f" from dimension {model.start_dim} to {model.end_dim}"
         case DendriticLayer() | nn.Linear():
@@ -119,11 +152,8 @@ def split_shape(steps: Sequence[nn.Module], x: Tensor) -> tuple[torch.Size, torc
 
 def _changed(model: nn.Module) -> str:
     """Why a module may not compute what its class is known to compute, as a clause; empty if it does."""
-    if isinstance(model, Chain):  # the forward of the class that defines the chain
-        forward = next(vars(kind).get("forward") for kind in type(model).__mro__ if "chain" in vars(kind))
-    else:
-        forward = next((kind for kind in KNOWN if isinstance(model, kind)), type(model)).forward
-    if type(model).forward is not forward or "forward" in vars(model):
+    known = next((kind for kind in KNOWN if isinstance(model, kind)), type(model))
+    if type(model).forward is not known.forward or "forward" in vars(model):
         return ", which has its own forward"
     if model._forward_hooks or not all(isinstance(hook, WEIGHT_HOOKS) for hook in model._forward_pre_hooks.values()):
         return ", which has forward hooks"

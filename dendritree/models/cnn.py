@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any, TypedDict, Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..errors import check_one_of, check_probability
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
 from ..layers.linear import Dropout
-from ..layers.neuron_layer import check_dense
 from ..neurons import DNM
 from ..tree.levels import Branching
 from ..wiring import with_image
-from .output import make_output
+from .chain import Chain, make_output
 from .paper import MLP, MLNClassifier, Perceptrons
 from .registry import register
 
@@ -55,7 +54,7 @@ class HeadOptions(TypedDict, total=False):
     dtype: torch.dtype | None
 
 
-class ConvClassifier(nn.Module):
+class ConvClassifier(Chain):
     """The appendix CNN and a classifier of its 256 features.
 
     Args:
@@ -84,11 +83,9 @@ class ConvClassifier(nn.Module):
         self.cnn = PaperCNN(device=device, dtype=dtype)
         self.head = head(PaperCNN.out_features, out_features, device=device, dtype=dtype, **options)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (or probabilities) of the classes."""
-        check_dense(x)
-        y: Tensor = self.head(self.cnn(x))
-        return y
+    def chain(self) -> list[nn.Module]:
+        """The modules up to the output."""
+        return [self.cnn, self.head]
 
 
 @register("conv-mln", example={"branching": 16})
@@ -214,8 +211,6 @@ class ConvDNM(ConvClassifier):
         self.dropout = Dropout(check_probability("dropout", dropout))
         self.output = make_output(output, out_features)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (or probabilities) of the classes."""
-        check_dense(x)
-        y: Tensor = self.output(self.head(self.dropout(self.cnn(x))))
-        return y
+    def chain(self) -> list[nn.Module]:
+        """The modules up to the logits."""
+        return [self.cnn, self.dropout, self.head]

@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
 from ..layers.activation import Activation, make_activation
 from ..layers.growth import Wirings
 from ..layers.linear import BatchNorm, Dropout, make_linear
-from ..layers.neuron_layer import check_dense
 from ..tree.levels import AUTO, Branching
 from ..wiring import Wiring, resolve_wiring
 from .chain import Chain
-from .output import make_output
 from .registry import register
 
 NORMS = {"batch": BatchNorm, "layer": nn.LayerNorm}
@@ -30,20 +28,13 @@ class Network(Chain):
     """Hidden layers, a read-out and an output step: the base of networks of all kinds of neurons."""
 
     def __init__(self, hidden: Sequence[nn.Module], readout: nn.Module, output: str) -> None:
-        super().__init__()
+        super().__init__(output, readout.out_features)  # type: ignore[arg-type]
         self.hidden = nn.Sequential(*hidden)
         self.readout = readout
-        self.output = make_output(output, readout.out_features)  # type: ignore[arg-type]
 
     def chain(self) -> list[nn.Module]:
         """The modules up to the logits."""
         return [self.hidden, self.readout]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (or probabilities) of the classes."""
-        check_dense(x)
-        y: Tensor = self.output(self.readout(self.hidden(x)))
-        return y
 
 
 @register("dendritic-network", example={"in_features": 16, "hidden": [6], "out_features": 3, "fan_in": 4})

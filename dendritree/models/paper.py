@@ -9,17 +9,15 @@ from __future__ import annotations
 from typing import Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from ..errors import check_int
+from ..errors import check_int, check_probability
 from ..layers import DendriticLayer
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
-from ..layers.linear import make_linear
-from ..layers.neuron_layer import check_dense
+from ..layers.linear import Dropout, make_linear
 from ..tree.levels import Branching
 from .chain import Chain
-from .output import Classifier, make_output
 from .registry import register
 
 
@@ -57,20 +55,14 @@ class MLNClassifier(Chain):
         output: str = "logits",
         **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__()
+        super().__init__(output, out_features)
         self.layer = DendriticLayer(
             in_features, out_features, branching=branching, wiring=wiring, dropout=dropout, **options
         )
-        self.output = make_output(output, out_features)
 
     def chain(self) -> list[nn.Module]:
         """The modules up to the logits."""
         return [self.layer]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (or probabilities) of the classes."""
-        y: Tensor = self.output(self.layer(x))
-        return y
 
 
 @register("mln-binary", example={"in_features": 16, "branching": 4})
@@ -105,8 +97,17 @@ class MLNBinaryClassifier(MLNClassifier):
         super().__init__(in_features, 1, branching=branching, wiring=wiring, dropout=dropout, output=output, **options)
 
 
+class _Control(Chain):
+    """The base of the controls: checked sizes, and dropout of the inputs."""
+
+    def __init__(self, in_features: int, out_features: int, dropout: float, output: str) -> None:
+        super().__init__(output, check_int("out_features", out_features))
+        self.in_features, self.out_features = check_int("in_features", in_features), out_features
+        self.dropout = Dropout(check_probability("dropout", dropout))
+
+
 @register("perceptrons", example={"in_features": 16, "out_features": 3})
-class Perceptrons(Classifier):
+class Perceptrons(_Control):
     """One linear unit per output: what a dendritic neuron is without its dendrites.
 
     Args:
@@ -138,15 +139,9 @@ class Perceptrons(Classifier):
         """The modules up to the logits."""
         return [self.dropout, self.units]
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (or probabilities) of the classes."""
-        check_dense(x)
-        y: Tensor = self.output(self.units(self.dropout(x)))
-        return y
-
 
 @register("mlp", example={"in_features": 16, "out_features": 3, "hidden": 5})
-class MLP(Classifier):
+class MLP(_Control):
     """The paper's control: one hidden layer of ReLU perceptrons; `out_features=1` is its binary MLP.
 
     Args:
@@ -176,14 +171,9 @@ class MLP(Classifier):
         super().__init__(in_features, out_features, dropout, output)
         self.hidden_features = check_int("hidden", hidden)
         self.hidden = make_linear(self.in_features, self.hidden_features, device, dtype)
+        self.activation = nn.ReLU()
         self.readout = make_linear(self.hidden_features, self.out_features, device, dtype)
 
     def chain(self) -> list[nn.Module]:
         """The modules up to the logits."""
-        return [self.dropout, self.hidden, nn.ReLU(), self.readout]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (or probabilities) of the classes."""
-        check_dense(x)
-        y: Tensor = self.output(self.readout(torch.relu(self.hidden(self.dropout(x)))))
-        return y
+        return [self.dropout, self.hidden, self.activation, self.readout]

@@ -32,8 +32,8 @@ def parse_count(name: str, text: str | int) -> int:
     (9000, 1500000, 800)
     """
     if isinstance(text, str):
-        found = re.fullmatch(r"([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,12})?([kKM]?)", text.strip())
-        number = Decimal(found[1].replace(",", "") + (found[2] or "")) * UNITS[found[3]] if found else None
+        parts = re.fullmatch(r"([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(\.[0-9]{1,12})?([kKM]?)", text.strip())
+        number = Decimal(parts[1].replace(",", "") + (parts[2] or "")) * UNITS[parts[3]] if parts else None
         if number is None or number != int(number):
             raise OptionError(
                 f"{name} must be an integer number of parameters, such as 9000, 9k or 1.5M: got {text!r:.60}"
@@ -68,8 +68,8 @@ def fill_budget(network: str, config: Mapping[str, Any], shape: Sequence[float],
     def parameters(width: int) -> int:
         return parameters_of(create_model(network, **config, hidden=hidden(width), device="meta"))
 
-    found = widest(parameters, budget, least=2)
-    return None if found is None else hidden(found)
+    width = widest(parameters, budget, least=2)
+    return None if width is None else hidden(width)
 
 
 def widest(parameters: Callable[[int], int], budget: int, *, least: int = 1) -> int | None:

@@ -200,9 +200,6 @@ class Own(Chain):
     def chain(self):
         return [self.trees, nn.Tanh(), self.last]
 
-    def forward(self, x):
-        return self.last(self.trees(x).tanh())
-
 
 MODELS = {
     "own chain": Own,
@@ -299,11 +296,6 @@ class Halved(MLNClassifier):
         return super().forward(x) / 2
 
 
-class Reordered(MLP):
-    def chain(self):
-        return [self.dropout, self.hidden, nn.Tanh(), self.readout]
-
-
 class Shifted(nn.BatchNorm1d):
     def forward(self, x):
         return super().forward(x) + 1
@@ -340,10 +332,8 @@ OWN, HOOKS = "which has its own forward", "which has forward hooks"
         (lambda: nn.Sequential(Twice(4, 2)), f"Twice, {OWN}"),
         (lambda: Bent(4, 2, branching=2), f"Bent, {OWN}"),
         (lambda: Halved(4, 2, branching=2), f"Halved, {OWN}"),
-        (lambda: Reordered(4, 2, hidden=3), f"Reordered, {OWN}"),
         (lambda: patched(MLNClassifier(4, 2, branching=2)), f"MLNClassifier, {OWN}"),
         (lambda: hooked(MLNClassifier(4, 2, branching=2)), f"MLNClassifier, {HOOKS}"),
-        (lambda: Chain(), f"Chain, {OWN}"),
         (lambda: Shifted(4), f"Shifted, {OWN}"),
         (lambda: nn.Sequential(nn.Linear(4, 4), patched(nn.ReLU())), f"ReLU, {OWN}"),
         (lambda: patched(DendriticLayer(4, 2, branching=2)), f"DendriticLayer, {OWN}"),

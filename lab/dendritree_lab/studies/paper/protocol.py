@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dendritree.errors import OptionError, check_int, check_one_of
-from dendritree.models.output import OUTPUTS
+from dendritree.models.chain import OUTPUTS
 
 DRAWS = ("per-trial", "once", "ten", "all")
 TRIALS_OF_A_DRAW = 10
