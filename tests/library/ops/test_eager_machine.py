@@ -33,16 +33,6 @@ def test_shared_inputs_are_never_repeated_for_the_neurons(forest):
     assert largest.most <= batch * max(forest.in_features, nodes) < batch * forest.synapses
 
 
-@pytest.mark.parametrize("name", ["balanced, shared", "unequal, shared"])
-def test_compiles_as_one_graph(name):
-    forest = NAMED[name]
-    layout, case = make_layout(forest), random_case(forest)
-    compiled = torch.compile(
-        lambda x, w, b: eager.dendritic(x, w, b, layout, torch.tanh, False), fullgraph=True, backend="aot_eager"
-    )
-    assert_same(run(compiled, case), run(lambda *tensors: loop(*tensors, forest, torch.tanh, False), case))
-
-
 @pytest.mark.parametrize(
     "device", [pytest.param("cuda", marks=pytest.mark.cuda), pytest.param("mps", marks=pytest.mark.mps)]
 )

@@ -61,20 +61,6 @@ def test_any_of_x_weight_and_bias_may_be_frozen(name, needs, dropout):
 
 
 @names
-@pytest.mark.parametrize("needs", [(True, False), (False, True)], ids=str)
-def test_without_bias_x_or_weight_may_be_frozen(name, needs):
-    forest = FORESTS[name]
-    case, op = random_case(forest, (5,), bias=False), fused(forest)
-    wanted = run(lambda *t: loop(*t, forest, torch.tanh), case)
-    x, weight = (t.clone().requires_grad_(need) for t, need in zip(case[:2], needs, strict=True))
-    op(x, weight).backward(case.cotangent)
-    for tensor, need, key in zip((x, weight), needs, ("x", "weight"), strict=True):
-        assert (tensor.grad is not None) == need
-        if need:
-            torch.testing.assert_close(tensor.grad, wanted[f"gradient of {key}"])
-
-
-@names
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 @dropouts
 def test_no_grad_and_inference_mode_give_the_same_numbers(name, mode, dropout):
@@ -165,17 +151,6 @@ def test_outputs_may_be_changed_in_place(name, leading):
     case, op = random_case(forest, leading), fused(forest)
     found = run(lambda *t: op(*t).mul_(2).relu_(), case)
     assert_same(found, run(lambda *t: (loop(*t, forest, torch.tanh) * 2).relu(), case))
-
-
-@pytest.mark.parametrize("leading", [(5,), (2, 3)])
-def test_outputs_of_a_frozen_layer_may_be_changed_in_place_by_what_needs_gradients(leading):
-    forest = FORESTS["balanced"]
-    case, gain = random_case(forest, leading), torch.ones(forest.neurons, dtype=torch.float64, requires_grad=True)
-    with torch.no_grad():
-        output = fused(forest)(*case[:3])
-        wanted = output.clone()
-    output.mul_(gain).sum().backward()
-    torch.testing.assert_close(gain.grad, wanted.flatten(0, -2).sum(0))
 
 
 @dropouts

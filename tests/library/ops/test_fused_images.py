@@ -9,8 +9,6 @@ from torch import nn
 
 from dendritree.errors import OptionError
 from dendritree.ops import PatchGrid, dendritic, make_plan
-from dendritree.ops.program import SHEETS
-from dendritree.ops.sheets import LEAST_BLOCKS, PLANES, Images, block_tiles, choose_sheet, planes_of
 from dendritree.tree import Forest
 
 SAME = PatchGrid(3, (3, 3), padding=(1, 1, 1, 1))
@@ -100,15 +98,6 @@ def test_pixels_that_no_patch_reads_change_nothing(kernel, stride, side):
     assert (found["x"][..., read:] == 0).all()
 
 
-@settings(max_examples=300)
-@given(convolutions(), st.sampled_from([1, 8, 31, 32, 64]), st.sampled_from([4, 8]))
-def test_planes_hold_all_pixels(convolution, batch, item):
-    grid, (_, _, height, width) = convolution
-    sheet, _ = choose_sheet(Images(grid, batch, height, width), (16, 64, 128), 24, item)
-    last_row = (sheet.images - 1) * sheet.rows + (sheet.top + height - 1) // sheet.row_step
-    assert last_row * sheet.columns + (sheet.left + width - 1) // sheet.column_step < sheet.plane
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_rows_of_any_length_are_copied_whole(dtype):
     forest = shared(3, 5, 27)
@@ -188,21 +177,3 @@ def test_what_it_cannot_do_is_an_error_or_falls_back():
     assert_close(
         numbers(forest, SAME, x, "auto", activation=nn.GELU()), numbers(forest, SAME, x, "eager", activation=nn.GELU())
     )
-
-
-def test_a_program_keeps_tables_for_few_sizes_of_images():
-    forest = shared(3, 4, 27)
-    plan, weight = make_plan(forest), torch.randn(forest.edges)
-    for width in range(1, 3 * SHEETS):
-        dendritic(torch.zeros(1, 3, 4, width), weight, None, plan, nn.ReLU(), backend="fused", patches=SAME)
-    assert 0 < len(plan.program._shifted) <= SHEETS
-
-
-@given(convolutions())
-def test_blocks_are_many_enough_to_share_and_small_enough_for_the_cache(convolution):
-    grid, (count, _, height, width) = convolution
-    sheet, lanes = choose_sheet(Images(grid, count, height, width), (16, 64, 128), 24, 4)
-    assert -(-count // sheet.images) >= min(count, LEAST_BLOCKS)
-    assert sheet.images == 1 or 4 * planes_of(sheet) * sheet.plane <= PLANES
-    assert (sheet.out_rows, sheet.out_columns) == grid.counts(height, width)
-    assert sheet.plane >= block_tiles(sheet, lanes) * lanes

@@ -3,16 +3,13 @@
 import multiprocessing
 import os
 import threading
-import time
 from functools import partial
 
 import pytest
 import torch
-from effort import thorough
 from forests import NAMED, assert_same_bits, loop, random_case, run, share
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
-from warm import run as run_program
 
 from dendritree.ops import dendritic, make_plan, threads
 from dendritree.tree import Forest
@@ -85,16 +82,6 @@ def test_every_activation_gives_the_same_bits_for_any_number_of_threads(name, ac
     assert 2 in thread_counts
 
 
-@names
-@dropouts
-def test_the_same_seed_gives_the_same_bits_again(name, dropout):
-    forest = FORESTS[name]
-    case = random_case(forest, (300,), torch.float32)
-    first = seeded(forest, case, dropout)
-    for _ in range(3):
-        assert_same_bits(seeded(forest, case, dropout), first)
-
-
 def test_small_work_stays_in_the_calling_thread_and_large_work_takes_all_that_torch_has(set_threads, monkeypatch):
     set_threads(3)
     counts, real = [], threads.run_together
@@ -107,31 +94,6 @@ def test_small_work_stays_in_the_calling_thread_and_large_work_takes_all_that_to
 
 
 # ------------------------------------------------------------------------------------------------------- threads.run
-
-
-def test_every_job_runs_once_the_first_in_the_caller():
-    ran = []
-    threads.run(lambda i: ran.append((i, threading.get_ident())), [(i,) for i in range(6)])
-    assert sorted(i for i, _ in ran) == list(range(6))
-    assert dict(ran)[0] == threading.get_ident()
-    assert all(ident != threading.get_ident() for i, ident in ran if i)
-
-
-@pytest.mark.parametrize("failing", [0, 1, 3])
-def test_an_error_in_a_job_is_raised_in_the_caller_after_all_jobs_have_ended(failing):
-    ended = []
-
-    def job(i):
-        if i == failing:
-            raise KeyError(f"job {i}")
-        time.sleep(0.1)
-        ended.append(i)
-
-    with pytest.raises(KeyError, match=f"job {failing}"):
-        threads.run(job, [(i,) for i in range(4)])
-    assert sorted(ended) == [i for i in range(4) if i != failing]
-    threads.run(lambda i: ended.append(i), [(10,), (11,), (12,), (13,)])  # the pool still works
-    assert set(ended) >= {10, 11, 12, 13}
 
 
 def test_four_threads_may_call_at_once(set_threads, thread_counts):
@@ -193,33 +155,6 @@ def test_a_forked_child_computes_after_its_parent_did(name, dropout, set_threads
     assert_same_bits(seeded(forest, case, dropout), wanted)
 
 
-@forks
-@pytest.mark.usefixtures("thread_counts")
-def test_a_child_forked_while_another_thread_computes(set_threads):
-    set_threads(2)
-    forest, stop = FORESTS["forty"], threading.Event()
-    case, plan = random_case(forest, (FEW,)), make_plan(forest)
-
-    def output():
-        with torch.no_grad():
-            return dendritic(*case[:3], plan, torch.tanh, backend="fused")
-
-    def busy():
-        while not stop.is_set():
-            output()
-
-    def child():
-        assert torch.equal(output(), wanted)
-
-    wanted, other = output(), threading.Thread(target=busy)
-    other.start()
-    try:
-        assert [in_child(child) for _ in range(5)] == [0] * 5
-    finally:
-        stop.set()
-        other.join(60)
-
-
 class Features(Dataset):
     """Samples that a dendritic layer has looked at."""
 
@@ -246,50 +181,3 @@ def test_forked_workers_of_a_data_loader_compute_after_their_parent_did(name, se
     loader = DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="fork", timeout=60)
     found = torch.cat(list(loader))
     torch.testing.assert_close(found, loop(*case[:3], forest, torch.tanh))
-
-
-# ------------------------------------------------------------------------------------------------------------ Ctrl-C
-
-INTERRUPTED = """
-import signal, sys, time
-import torch
-from dendritree import DendriticLayer
-from dendritree.ops import threads
-
-if sys.argv[2] == "pool":
-    threads._openmp = lambda: None
-torch.set_num_threads(int(sys.argv[1]))
-torch.manual_seed(0)
-layer = DendriticLayer(1024, 16, branching=4, wiring="shared")
-x = torch.randn(int(sys.argv[4]), 1024, requires_grad=True)
-
-def gradients():
-    layer.zero_grad()
-    x.grad = None
-    layer(x).sum().backward()
-    return layer.weight.grad.clone()
-
-wanted = gradients()
-start = time.perf_counter()
-gradients()
-usual = time.perf_counter() - start
-signal.signal(signal.SIGALRM, signal.default_int_handler)  # as Ctrl-C, at a moment of our choice
-interrupts = 0
-for i in range(int(sys.argv[3])):
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 1e-4 + usual * (i * 37 % 100) / 100)
-        while True:
-            assert torch.equal(gradients(), wanted)
-    except KeyboardInterrupt:
-        interrupts += 1
-assert torch.equal(gradients(), wanted)
-print(interrupts)
-"""
-
-
-@pytest.mark.covering(1)
-@pytest.mark.parametrize("count", [2, 4])
-@pytest.mark.parametrize("kind", ["openmp", "pool"])
-def test_ctrl_c_while_threads_compute_corrupts_nothing(count, kind):
-    times = thorough(60, 200)
-    assert run_program(INTERRUPTED, count, kind, times, thorough(400, 600)) == (0, f"{times}\n", "")

@@ -68,12 +68,6 @@ def test_a_compiled_op_takes_any_batch():
         assert_same(run(compiled, case), run(lambda *t: loop(*t, FOREST, torch.tanh), case))
 
 
-def test_compiled_dropout_draws_anew_at_every_call():
-    compiled = torch.compile(op(FOREST, 0.5), fullgraph=True, backend="aot_eager")
-    x, weight, bias, _ = random_case(FOREST, (20,))
-    assert not torch.equal(compiled(x, weight, bias), compiled(x, weight, bias))
-
-
 @pytest.mark.compiler
 @dropouts
 def test_inductor_gives_the_numbers_of_the_loop(dropout):
@@ -137,12 +131,6 @@ def test_a_trace_has_no_op_of_ours_and_gives_the_same_numbers():
     torch.testing.assert_close(traced(x), model(x))
 
 
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-def test_a_trace_takes_any_batch():
-    model, other = layer(), torch.randn(5, 16)
-    torch.testing.assert_close(torch.jit.trace(model, torch.randn(3, 16))(other), model(other))
-
-
 def test_an_export_takes_any_batch_if_asked_to():
     model, other = layer(), torch.randn(5, 16)
     batch = torch.export.Dim("batch", min=2, max=64)
@@ -174,33 +162,6 @@ def test_functional_call_uses_the_given_weights():
     given = {name: torch.randn_like(p) for name, p in model.named_parameters()}
     found = functional_call(model, given, (x,))
     torch.testing.assert_close(found, loop(x, given["weight"], given["bias"], model.forest, torch.tanh))
-
-
-@names
-@dropouts
-def test_batched_gradients(name, dropout):
-    """Many rows of a Jacobian in one call, with the old `vmap` and the new one."""
-    forest = FORESTS[name]
-    tensors = [tensor.requires_grad_() for tensor in random_case(forest, (3,))[:3]]
-    torch.manual_seed(5)
-    y = op(forest, dropout)(*tensors)
-    basis = torch.eye(y.numel(), dtype=y.dtype).reshape(-1, *y.shape)
-    right = [torch.autograd.grad(y, tensors, each, retain_graph=True) for each in basis]
-    wanted = [torch.stack(each) for each in zip(*right, strict=True)]
-    found = torch.autograd.grad(y, tensors, basis, is_grads_batched=True, retain_graph=True)
-    torch.testing.assert_close(list(found), wanted)
-    mapped = vmap(lambda each: torch.autograd.grad(y, tensors, each, retain_graph=True))(basis)
-    torch.testing.assert_close(list(mapped), wanted)
-
-
-def test_forward_mode_gradients_of_auto():
-    x, weight, bias, _ = random_case(FOREST, (4,))
-    direction = torch.randn_like(x)
-    results = []
-    for function in (op(FOREST, backend="auto"), lambda *t: loop(*t, FOREST, torch.tanh)):
-        with forward_ad.dual_level():
-            results.append(forward_ad.unpack_dual(function(forward_ad.make_dual(x, direction), weight, bias)))
-    torch.testing.assert_close(results[0].tangent, results[1].tangent)
 
 
 # ----------------------------------------------------------------------------------------------- autocast and refusals

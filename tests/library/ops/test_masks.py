@@ -11,7 +11,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from effort import thorough
 from forests import NAMED, random_case, rank_in_neuron
 from torch import nn
 
@@ -92,25 +91,6 @@ def test_they_agree_for_any_seed_rate_and_number_type(seed, p):
         torch.testing.assert_close(found, wanted, rtol=1e-6, atol=0)
 
 
-@pytest.mark.parametrize(
-    ("forest", "samples"),
-    [(Forest.grow(1001, depth=1), 4200), (Forest.grow([9, 5], neurons=100), 1000)],
-    ids=["cut by samples", "cut by neurons"],
-)
-def test_they_agree_where_threads_share_the_work(forest, samples):
-    wanted = mask_of(forest, 5, samples, 0.5)
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        y, gradient = kernel_outputs(
-            own_inputs(forest), torch.ones(forest.edges).double(), 5, samples, 0.5, wanted.dtype
-        )
-    finally:
-        torch.set_num_threads(before)
-    assert torch.equal(gradient, wanted)
-    assert torch.equal(y, wanted.reshape(samples, forest.neurons, -1).sum(-1))  # neurons keep their synapses together
-
-
 def test_the_mask_of_a_sample_does_not_depend_on_the_size_of_the_batch():
     forest = FORESTS["odd fan-ins, two levels"]
     assert torch.equal(mask_of(forest, 3, 600, 0.5)[:100], mask_of(forest, 3, 100, 0.5))
@@ -125,21 +105,6 @@ def test_the_gradients_use_the_mask_of_the_forward_pass(name):
         return fused.dendritic(x, weight, bias, plan, torch.tanh, False, 0.5, seed)
 
     assert torch.autograd.gradcheck(run, [tensor.requires_grad_() for tensor in case[:3]])
-
-
-def test_the_gradients_use_that_mask_in_every_block_of_a_long_batch():
-    forest, step = FORESTS["unequal"], 1e-5
-    plan, case, seed = make_plan(forest), random_case(forest, (700,)), torch.tensor([-5])
-    tensors, directions = case[:3], random_case(forest, (700,), seed=9)[:3]
-
-    def loss(*arguments):
-        return (fused.dendritic(*arguments, plan, torch.tanh, True, 0.5, seed) * case.cotangent).sum()
-
-    gradients = torch.autograd.grad(loss(*(tensor.requires_grad_() for tensor in tensors)), tensors)
-    for i, (gradient, direction) in enumerate(zip(gradients, directions, strict=True)):
-        ends = [[t + sign * step * direction if i == j else t for j, t in enumerate(tensors)] for sign in (1, -1)]
-        slope = (loss(*ends[0]) - loss(*ends[1])).detach() / (2 * step)
-        torch.testing.assert_close((gradient * direction).sum(), slope, rtol=1e-6, atol=1e-6)
 
 
 # ---------------------------------------------------------------------------------------------- rates and independence
@@ -182,15 +147,6 @@ def test_synapses_are_silent_at_the_rate_and_scaled_up_otherwise(p, samples):
 
 @rates
 @sizes
-def test_sums_over_synapses_and_over_samples_vary_as_for_independent_tosses(p, samples):
-    mask = silent(SEED, p, samples)
-    for axis in (0, 1):
-        squares = mask.sum(axis) ** 2 / mask.shape[axis]  # each has mean 1, together they are a chi-square
-        assert abs(squares.sum() - len(squares)) < 5 * math.sqrt(2 * len(squares))
-
-
-@rates
-@sizes
 def test_neighbors_are_independent(p, samples):
     mask = silent(SEED, p, samples)
     neighbors = {
@@ -212,25 +168,12 @@ def largest_correlation(mask):
     return (columns.T @ columns).fill_diagonal_(0).abs().max().item()
 
 
-def largest_eigenvalue(mask):
-    """Of the correlation matrix of the columns: common causes of many columns show here."""
-    columns = (mask - mask.mean(0)).float()
-    columns /= columns.norm(dim=0)
-    return torch.linalg.eigvalsh(columns @ columns.T)[-1].item()
-
-
 @few_rates
 @sizes
 def test_no_two_synapses_and_no_two_samples_go_together(p, samples):
     mask, random = silent(SEED, p, samples), fair(p, samples)
     assert largest_correlation(mask) < 1.4 * largest_correlation(random)
     assert largest_correlation(mask.T) < 1.4 * largest_correlation(random.T)
-
-
-@few_rates
-@sizes
-def test_the_mask_has_no_common_causes(p, samples):
-    assert largest_eigenvalue(silent(SEED, p, samples)) < 1.05 * largest_eigenvalue(fair(p, samples))
 
 
 # --------------------------------------------------------------------------------------------------------------- seeds
@@ -262,31 +205,6 @@ def test_two_seeds_give_independent_masks(name, p, samples):
     }
     found = {key: deviations(product.mean(), product.numel()) for key, product in products.items()}
     assert max(found.values()) < 5, found
-
-
-def test_masks_of_many_seeds_are_independent_tosses_for_each_synapse():
-    forest, p, count = Forest.grow(4, depth=1, neurons=2), 0.25, thorough(300, 1000)
-    drawn = torch.stack([mask_of(forest, seed, 4, p).flatten() for seed in range(count)])  # (seeds, places)
-    masks = standardized(drawn == 0, p)
-    assert (masks.mean(0).abs() * math.sqrt(count)).max() < 5
-    assert (masks.T @ masks / count).fill_diagonal_(0).abs().max() * math.sqrt(count) < 5
-
-
-def test_torch_manual_seed_governs_the_drawn_seed():
-    def draws(seed):
-        torch.manual_seed(seed)
-        return [draw_seed(torch.device("cpu")).item() for _ in range(3)]
-
-    assert draws(3) == draws(3)
-    assert len({*draws(3), *draws(4)}) == 6
-
-
-def test_a_drawn_seed_is_one_number_that_uses_all_64_bits():
-    torch.manual_seed(0)
-    drawn = [draw_seed(torch.device("cpu")) for _ in range(400)]
-    assert {(seed.shape, seed.dtype) for seed in drawn} == {((1,), torch.int64)}
-    bits = (torch.cat(drawn)[:, None] >> torch.arange(64)) & 1
-    assert (bits.double().mean(0) - 0.5).abs().max() < 5 * 0.5 / math.sqrt(400)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

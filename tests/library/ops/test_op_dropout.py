@@ -8,7 +8,7 @@ import math
 
 import pytest
 import torch
-from forests import ACTIVATIONS, NAMED, assert_same, random_case, run, share
+from forests import ACTIVATIONS, NAMED, random_case, run, share
 from torch import nn
 
 from dendritree import DendriticLayer, ops
@@ -44,39 +44,6 @@ def test_a_synapse_is_silent_with_probability_p_and_scaled_up_otherwise(p, backe
 
 
 @backends
-def test_neurons_that_read_the_same_input_drop_it_independently(backend):
-    p = 0.4
-    silent = (factors(p, backend) == 0).double()
-    both = (silent.T @ silent / SAMPLES)[~torch.eye(NEURONS, dtype=torch.bool)]  # of every pair of neurons
-    assert near(both.mean().item(), p * p, SAMPLES * NEURONS / 2, p * p)
-    assert both.max().item() < p * p + 6 * math.sqrt(p * p * (1 - p * p) / SAMPLES)
-    assert both.min().item() > p * p - 6 * math.sqrt(p * p * (1 - p * p) / SAMPLES)
-
-
-@backends
-def test_samples_are_dropped_independently(backend):
-    p = 0.4
-    silent = factors(p, backend) == 0
-    both = (silent[:-1] & silent[1:]).double().mean().item()  # a sample and the next one
-    assert near(both, p * p, SAMPLES * NEURONS / 2, p * p)
-
-
-@backends
-def test_synapses_of_one_neuron_are_dropped_independently(backend):
-    forest, p = Forest.grow(4, depth=2), 0.3
-    torch.manual_seed(0)
-    # Weights 1, 2, 4, ...: the output spells out, bit by bit, which synapses were kept.
-    weight = torch.cat([2.0 ** torch.arange(16), torch.ones(4)]).double()
-    x = torch.ones(4000, 16, dtype=torch.float64)
-    found = dendritic(x, weight, None, make_plan(forest), ACTIVATIONS["none"], dropout=p, backend=backend)
-    sums = (found * (1 - p)).round().long()
-    kept = ((sums >> torch.arange(16)) & 1).double()  # (samples, synapses)
-    assert ((kept.mean(0) - (1 - p)).abs() < 5 * math.sqrt(p * (1 - p) / 4000)).all()
-    correlation = torch.corrcoef(kept.T) - torch.eye(16, dtype=torch.float64)
-    assert correlation.abs().max().item() < 6 / math.sqrt(4000)
-
-
-@backends
 @pytest.mark.parametrize("name", NAMED)
 def test_only_synapses_are_dropped_never_dendrites_or_biases(name, backend):
     forest, p = NAMED[name], 0.75
@@ -91,18 +58,6 @@ def test_only_synapses_are_dropped_never_dendrites_or_biases(name, backend):
     assert (kept >= 0).all()
     assert (kept <= fan_in).all()
     assert ((kept.mean(0) - (1 - p) * fan_in).abs() < 5 * (p * (1 - p) * fan_in / 200).sqrt()).all()
-
-
-@backends
-@pytest.mark.parametrize("name", ["balanced, shared", "unbalanced, shared", "unequal", "any order"])
-def test_the_mean_of_a_linear_tree_is_its_output_without_dropout(name, backend):
-    forest, samples = NAMED[name], 4000
-    case, plan = random_case(forest, ()), make_plan(forest)
-    torch.manual_seed(0)
-    x = case.x.expand(samples, -1)
-    dropped = dendritic(x, case.weight, case.bias, plan, ACTIVATIONS["none"], dropout=0.4, backend=backend)
-    whole = dendritic(case.x, case.weight, case.bias, plan, ACTIVATIONS["none"], backend=backend)
-    assert ((dropped.mean(0) - whole).abs() < 5 * dropped.std(0) / math.sqrt(samples)).all()
 
 
 @backends
@@ -128,37 +83,6 @@ def test_the_gradient_of_x_passes_the_kept_synapses_only(name, backend):
 def test_torch_manual_seed_decides(backend):
     assert torch.equal(factors(0.4, backend, seed=3), factors(0.4, backend, seed=3))
     assert not torch.equal(factors(0.4, backend, seed=3), factors(0.4, backend, seed=4))
-
-
-def test_two_calls_draw_anew():
-    forest = Forest.grow(4, depth=2)
-    plan, case = make_plan(forest), random_case(forest, (10,))
-    torch.manual_seed(0)
-    one, other = (dendritic(*case[:3], plan, torch.tanh, dropout=0.5) for _ in range(2))
-    assert not torch.equal(one, other)
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_reference_and_eager_drop_the_same_synapses_for_a_seed(name):
-    forest = NAMED[name]
-    plan, case = make_plan(forest), random_case(forest, (6,))
-
-    def op(backend):
-        torch.manual_seed(0)
-        return run(lambda *t: dendritic(*t, plan, torch.tanh, dropout=0.4, backend=backend), case)
-
-    assert_same(op("eager"), op("reference"))
-
-
-@backends
-def test_without_dropout_no_random_number_is_drawn(backend):
-    forest = Forest.grow(2, fan_in=4)
-    case = random_case(forest)
-    torch.manual_seed(0)
-    before = torch.get_rng_state()
-    found = dendritic(*case[:3], make_plan(forest), torch.tanh, dropout=0.0, backend=backend)
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(found, dendritic(*case[:3], make_plan(forest), torch.tanh, backend=backend))
 
 
 # ----------------------------------------------------------------------------------------------------------- shapes

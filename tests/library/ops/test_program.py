@@ -58,15 +58,6 @@ def assert_quarters_read_the_same(forest, found):
             place += 4
 
 
-def test_neurons_that_read_the_same_are_taken_in_fours():
-    marked = [
-        int(Read(forest).places["is_quarter"].sum())
-        for forest in (WIDE["dendrites, shared"], NAMED["perceptrons, shared"])
-    ]
-    assert marked == [32, 8]  # two chunks, of 5 and 4, of 7 and 6 neurons
-    assert not Read(Forest.grow(5, depth=1, neurons=8)).places["is_quarter"].any()  # inputs of their own
-
-
 def assert_sound(forest):
     found = Read(forest)
     assert_quarters_read_the_same(forest, found)
@@ -138,21 +129,3 @@ def test_any_forest_is_laid_out_soundly(forest):
 @given(forest=forests())
 def test_a_program_holds_the_forest_it_was_made_from(forest):
     assert make_program(forest).forest() == forest
-
-
-@pytest.mark.parametrize("neurons", [1, 10, 256])
-@pytest.mark.parametrize("branching", [2, 4, 32])
-def test_working_memory_stays_in_the_second_cache(branching, neurons):
-    sizes = Read(Forest.grow(branching, fan_in=1024, neurons=neurons)).sizes
-    assert sizes.slots <= 1200
-
-
-def test_neurons_that_read_the_same_inputs_take_turns():
-    """Segments of all neurons of a chunk that read the same inputs come one after the other."""
-    forest = Forest.grow(32, fan_in=1024, neurons=4)
-    forest = forest.wired([*range(1024)] * 4, 1024)
-    found = Read(forest)
-    first_inputs = [forest.source[line["first"]] for line in found.places if line["synapses"]]
-    (half, _), (whole, _) = found.chunks[1:]
-    assert half * 2 == whole
-    assert first_inputs[:64] == [32 * (i // 2) for i in range(64)]
