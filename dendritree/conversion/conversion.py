@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import fnmatch
-import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from torch import nn
@@ -16,7 +15,7 @@ from ..errors import OptionError, check_module
 from ..models.sizing import check_budget
 from ..tree.levels import AUTO, Branching, check_shape
 from ..wiring import Tied, Wiring, resolve_wiring
-from .blocks import BLOCKS, group, taken_apart
+from .mlps import group, taken_apart, trace_forwards
 from .perceptrons import CONVOLUTIONS, find_perceptrons
 from .replacement import fit_blocks, put_in
 from .report import ConversionReport, LeftAlone
@@ -32,7 +31,7 @@ def convert(
     budget: float | int | str = 0.5,
     wiring: str | Wiring = "random",
     branching: Branching = AUTO,
-    blocks: Sequence[Sequence[str]] = BLOCKS,
+    blocks: Sequence[Sequence[str]] = (),
     convolutions: bool = False,
     dry_run: bool = False,
 ) -> tuple[nn.Module, ConversionReport]:
@@ -60,9 +59,8 @@ def convert(
             inputs are read about equally often. Second hidden layers are always wired at random. Not `Tied`.
         branching: of the trees, as in `DendriticLayer`; `"auto"` has four dendrites of eight synapses for the hidden
             neurons of an MLP, and two levels near the square root of the fan-in for single layers.
-        blocks: names of the layers of an MLP, relative to the module that holds them, for modules whose `forward` does
-            not show it: these names are trusted. Where the source of `forward` does show it, and in an `nn.Sequential`
-            that is only called, the layers are found automatically, whatever their names.
+        blocks: names of the layers of an MLP, relative to the module that holds them, such as `[("up", "down")]`, where
+            `torch.fx` cannot trace `forward` or does not show an MLP. Otherwise they are found automatically.
         convolutions: whether convolutions are converted too, among the modules that `where` selects.
         dry_run: only report; the model that is returned is the given one.
 
@@ -74,9 +72,8 @@ def convert(
         (0, 2)           64-128-10  64-46-10 [8, 4]  9,610 -> 2,356  9,472 -> 2,116
         the whole model                              9,610 -> 2,356
         <BLANKLINE>
-        The new weights are random: train the model, or distill the original into it. Where we measured,
-        trees then scored within about a point of a narrower MLP of the same size, ahead or behind: train
-        one beside them.
+        The new weights are random: train the model, or distill the original into it. Train a narrower model
+        of the same size beside it: where we measured, the two scored within a few points, either one ahead.
     """
     check_module(model)
     allowed, resolved, branching = check_budget(budget), resolve_wiring(wiring), check_shape(branching)
@@ -85,18 +82,19 @@ def convert(
             f"convert gives each neuron dendrites of its own: wiring cannot be {resolved}; 'local' reads such windows "
             "too, and create_model('dendritic', image_shape=...) builds tied trees"
         )
-    perceptrons, reasons = find_perceptrons(model, convolutions=convolutions)
+    flow = trace_forwards(model)
+    perceptrons, reasons = find_perceptrons(model, flow.readers, convolutions=convolutions)
     candidates = [name for name, _ in model.named_modules() if name in perceptrons or name in reasons]
     selected = _select(model, where, candidates)
-    found = group(model, {name: perceptrons[name] for name in selected if name in perceptrons}, blocks)
-    replacements, too_small = fit_blocks(found, allowed, resolved, branching)
+    groups = group(model, {name: perceptrons[name] for name in selected if name in perceptrons}, flow, blocks)
+    replacements, too_small = fit_blocks(groups, allowed, resolved, branching)
     reasons |= too_small
     left_alone = tuple(LeftAlone(name, reasons[name]) for name in selected if name in reasons)
     _check_skipped(where, left_alone, everything=not replacements)
     changes = tuple(replacement.change() for replacement in replacements)
     before = sum(parameter.numel() for parameter in model.parameters() if not is_lazy(parameter))
     after = before + sum(change.parameters_after - change.parameters_before for change in changes)
-    apart = taken_apart(model, [replacement.block for replacement in replacements])
+    apart = taken_apart(model, [replacement.block for replacement in replacements], flow)
     report = ConversionReport(changes, left_alone, len(candidates) - len(selected), before, after, apart)
     if dry_run:
         return model, report
@@ -109,8 +107,8 @@ def convert(
 
 def _check_skipped(where: Where, left_alone: Sequence[LeftAlone], *, everything: bool) -> None:
     """Raise an error if nothing can be converted, or if a module requested by its full name cannot."""
-    spelled_out = [condition for condition in _conditions(where) if isinstance(condition, str)]
-    asked = [each for each in left_alone if each.module in spelled_out] or (list(left_alone) if everything else [])
+    named = [each for each in left_alone if each.module in _conditions(where)]
+    asked = named or (left_alone if everything else ())
     if asked:
         listed = "; ".join(f"{each.module or 'the model'}: {each.reason}" for each in asked[:3])
         raise OptionError(f"cannot convert {listed}" + (f"; and {len(asked) - 3} more" if len(asked) > 3 else ""))
@@ -119,75 +117,52 @@ def _check_skipped(where: Where, left_alone: Sequence[LeftAlone], *, everything:
 # -------------------------------------------------------------------------------------------------------- selection
 
 
-def _select(model: nn.Module, where: Where, candidates: Collection[str]) -> list[str]:
-    """Names of the candidates that `where` selects, in the model's order; a module selects everything inside it.
+def _select(model: nn.Module, where: Where, candidates: Sequence[str]) -> list[str]:
+    """Names of the candidates that `where` selects; a module selects everything inside it.
 
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 4)))
     >>> _select(model, "1", ["0", "1.0"])
     ['1.0']
     """
+    if not candidates:
+        raise OptionError(f"the model has no nn.Linear or Conv1D of transformers to convert{_hint(model)}")
     conditions = _conditions(where)
     if not conditions:
         raise OptionError("where must have at least one pattern, class or function: got none")
-    modules = list(model.named_modules())
-    matched: set[str] = set()
+    selected: set[str] = set()
     for condition in conditions:
-        matches = _matcher(condition)
-        found = {name for name, module in modules if matches(name, module)}
-        if not any(_is_in(name, found) for name in candidates):
-            missed = any(isinstance(module, tuple(CONVOLUTIONS)) and name not in candidates for name, module in modules)
-            hint = "; convolutions=True also converts convolutions" if missed else ""
-            raise OptionError(_nothing(condition, found, candidates) + hint)
-        matched |= found
-    return [name for name, _ in modules if name in candidates and _is_in(name, matched)]
+        matches = [name for name, module in model.named_modules() if _matches(condition, name, module)]
+        inside = {name for name in candidates for match in matches if not match or f"{name}.".startswith(f"{match}.")}
+        shown = repr(condition) if isinstance(condition, str) else getattr(condition, "__qualname__", repr(condition))
+        if matches and not inside:
+            raise OptionError(
+                f"where must select perceptrons: {shown} matches {matches[0]}, which has none{_hint(model)}"
+            )
+        if not inside:
+            near = difflib.get_close_matches(shown, candidates, n=3, cutoff=0.0)
+            hint = f"did you mean {' or '.join(map(repr, near))}?"
+            raise OptionError(f"where must select perceptrons: {shown} matches no module of the model; {hint}")
+        selected |= inside
+    return [name for name in candidates if name in selected]
+
+
+def _hint(model: nn.Module) -> str:
+    has_any = any(isinstance(module, tuple(CONVOLUTIONS)) for module in model.modules())
+    return "; convolutions=True also converts convolutions" if has_any else ""
 
 
 def _conditions(where: Where) -> list[Any]:
     return [where] if isinstance(where, str) or not isinstance(where, Sequence) else list(where)
 
 
-def _is_in(name: str, matched: Collection[str]) -> bool:
-    """Whether a module or one around it is matched."""
-    parts = name.split(".") if name else []
-    return any(".".join(parts[:length]) in matched for length in range(len(parts) + 1))
-
-
-def _matcher(condition: Any) -> Callable[[str, nn.Module], bool]:
+def _matches(condition: Any, name: str, module: nn.Module) -> bool:
     if isinstance(condition, str):
-        return lambda name, _: fnmatch.fnmatchcase(name, condition)
+        return fnmatch.fnmatchcase(name, condition)
     if isinstance(condition, type) and issubclass(condition, nn.Module):
-        return lambda _, module: isinstance(module, condition)
+        return isinstance(module, condition)
     if callable(condition) and not isinstance(condition, type | nn.Module):
-        return lambda name, module: bool(condition(name, module))
+        return bool(condition(name, module))
     raise OptionError(
-        f"where must be a name pattern, a class of modules, a function (name, module) -> bool, or several: "
+        "where must be a name pattern, a class of modules, a function (name, module) -> bool, or several: "
         f"got {condition!r:.80}"
     )
-
-
-def _nothing(condition: Any, found: Collection[str], candidates: Collection[str]) -> str:
-    """The error message if nothing is selected, with similar names."""
-    if not candidates:
-        return "the model must have an nn.Linear or a Conv1D of transformers to convert: it has none"
-    is_name = isinstance(condition, str)
-    shown = f"{condition!r}" if is_name else getattr(condition, "__qualname__", f"{condition!r:.60}")
-    if found:
-        nearest = min(found, key=lambda name: (len(name), name)) or "the model"
-        return f"where must select perceptrons: {shown} matches {nearest}, which has none"
-    near = " or ".join(map(repr, _near(condition, candidates))) if is_name else repr(next(iter(candidates)))
-    hint = f"did you mean {near}?" if is_name else f"try {near}"
-    return f"where must select perceptrons: {shown} matches no module of the model; {hint}"
-
-
-def _near(pattern: str, candidates: Collection[str]) -> list[str]:
-    """Up to three names that are most similar to a pattern, part by part, ignoring numbers and wildcards."""
-    wanted = [part for part in re.split(r"[.*?\[\]]+", pattern) if part and not part.isdigit()]
-
-    def similarity(name: str) -> float:
-        parts = [part for part in name.split(".") if not part.isdigit()] or [name]
-        return sum(max(difflib.SequenceMatcher(None, want, part).ratio() for part in parts) for want in wanted)
-
-    shapes: dict[str, str] = {}
-    for name in candidates:
-        shapes.setdefault(re.sub(r"\b\d+\b", "*", name), name)  # the first of each numbered list
-    return sorted(shapes.values(), key=similarity, reverse=True)[:3]

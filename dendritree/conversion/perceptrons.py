@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from torch.nn.parameter import is_lazy
 from ..layers import DendriticConv1d, DendriticConv2d, DendriticLayer
 from ..layers.forest_layer import ForestLayer
 from ..layers.linear import Linear
-from .forwards import read
 
 CONVOLUTIONS: dict[type[nn.Module], Any] = {nn.Conv1d: DendriticConv1d, nn.Conv2d: DendriticConv2d}
 """Layers whose filters are perceptrons over patches, and their replacements."""
@@ -66,11 +65,6 @@ class Perceptron:
         """Number of weights and biases."""
         return self.out_features * (self.in_features + (self.bias is not None))
 
-    @property
-    def multiply_adds(self) -> int:
-        """Multiply-adds for one input vector, or one position of a convolution."""
-        return self.in_features * self.out_features
-
     def dendritic(self, in_features: int, out_features: int, **options: Any) -> ForestLayer:
         """A layer of trees with the interface of this module; for a convolution, `in_features` is the patch size."""
         if not self.is_convolution:
@@ -81,45 +75,44 @@ class Perceptron:
         return layer
 
 
-def find_perceptrons(model: nn.Module, *, convolutions: bool = False) -> tuple[dict[str, Perceptron], dict[str, str]]:
+def find_perceptrons(
+    model: nn.Module, readers: Mapping[str, str], *, convolutions: bool = False
+) -> tuple[dict[str, Perceptron], dict[str, str]]:
     """The perceptrons of a model that can be replaced, by name; and the reasons why others cannot, by name.
 
     Args:
         model: any model.
+        readers: layers whose weights are read directly, and the class of the module that does.
         convolutions: whether to include convolutions.
 
     >>> layer = nn.Linear(2, 2)
-    >>> find_perceptrons(nn.Sequential(layer, layer))[1]
+    >>> find_perceptrons(nn.Sequential(layer, layer), {})[1]
     {'0': 'it is shared: the same module is 1'}
     """
-    found: dict[str, Perceptron] = {}
+    perceptrons: dict[str, Perceptron] = {}
     reasons: dict[str, str] = {}
     names, owners = defaultdict(list), defaultdict(set)  # of identical modules and parameters
     for name, module in model.named_modules(remove_duplicate=False):
         names[id(module)].append(name)
     for name, parameter in model.named_parameters(remove_duplicate=False):
         owners[_memory(parameter)].add(name)
-    readers = dict(_readers(model))
     for name, module in model.named_modules():
-        if is_perceptron(module, convolutions=convolutions):
-            own = {f"{each}.{kind}".lstrip(".") for each in names[id(module)] for kind in ("weight", "bias")}
-            others = {owner for p in module.parameters(recurse=False) for owner in owners[_memory(p)]} - own
-            reason = _unfit(module)
-            if reason is None and names[id(module)] != [name]:
-                reason = f"it is shared: the same module is {next(each for each in names[id(module)] if each != name)}"
-            elif reason is None and others:
-                reason = f"its weights are tied: {min(others)} is the same tensor"
-            elif reason is None and name in readers:
-                reason = f"{readers[name]} reads its .weight or .bias directly"
-        elif "quantized" in type(module).__module__ and hasattr(module, "in_features"):
-            reason = f"its weights are quantized ({type(module).__name__})"
-        else:
+        if not is_perceptron(module, convolutions=convolutions):
             continue
-        if reason is None:
-            found[name] = Perceptron(name, module)
-        else:
+        twins = names[id(module)]
+        own = {f"{each}.{kind}".lstrip(".") for each in twins for kind in ("weight", "bias")}
+        others = {owner for p in module.parameters(recurse=False) for owner in owners[_memory(p)]} - own
+        if reason := _unfit(module):
             reasons[name] = reason
-    return found, reasons
+        elif len(twins) > 1:
+            reasons[name] = f"it is shared: the same module is {next(each for each in twins if each != name)}"
+        elif others:
+            reasons[name] = f"its weights are tied: {min(others)} is the same tensor"
+        elif name in readers:
+            reasons[name] = f"{readers[name]} reads its .weight or .bias directly"
+        else:
+            perceptrons[name] = Perceptron(name, module)
+    return perceptrons, reasons
 
 
 def is_perceptron(module: nn.Module, *, convolutions: bool = False) -> bool:
@@ -130,7 +123,7 @@ def is_perceptron(module: nn.Module, *, convolutions: bool = False) -> bool:
 
 def _unfit(module: nn.Module) -> str | None:
     """Why a linear layer cannot be replaced in any model; None if it can."""
-    weight = module._parameters.get("weight")
+    weight = dict(module.named_parameters(recurse=False)).get("weight")
     if weight is None:
         return "its weight is computed from others (a parametrization, weight norm or pruning)"
     if is_lazy(weight):
@@ -154,18 +147,3 @@ def _memory(parameter: Tensor) -> tuple[str, int]:
     if parameter.is_meta or is_lazy(parameter) or not parameter.numel():
         return "object", id(parameter)
     return "memory", parameter.untyped_storage().data_ptr()
-
-
-def _readers(model: nn.Module) -> Iterator[tuple[str, str]]:
-    """Modules whose `.weight` or `.bias` is read in the forward pass of an enclosing module, and the class of that one.
-
-    Code without source is skipped, and so are constructors, where reading weights is harmless.
-    """
-    for name, module in model.named_modules():
-        if isinstance(module, nn.TransformerEncoderLayer):  # only its fast path, which `put_in` disables
-            continue
-        for path in (mention.path for mention in read(module).mentions):
-            for place, part in enumerate(path):
-                asked = path[place + 1 : place + 2]
-                if place and part in ("weight", "bias") and asked not in (("dtype",), ("device",)):  # trees have these
-                    yield f"{name}.{'.'.join(path[:place])}".lstrip("."), type(module).__name__

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,15 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import DendritreeError, OptionError, ShapeError
-from ..layers.neuron_layer import index_of
 from ..layers.forest_layer import ForestLayer
 from ..layers.linear import Linear
+from ..layers.neuron_layer import index_of
 from ..randomness import generator_on
 from ..tree import Forest
 from ..tree.levels import AUTO, Branching, auto_branching, is_nested, level_sizes
 from ..wiring import Random, Wiring
 from ..wiring.image_orders import image_of
-from .blocks import Block
+from .mlps import Block
 from .perceptrons import Perceptron
 from .report import Change
 
@@ -61,7 +60,6 @@ class Trees:
 
         Its roots are linear: the activation that follows in the model is that of the somas.
         """
-        weight = self.like.weight
         layer = self.like.dendritic(
             self.in_features,
             self.out_features,
@@ -71,16 +69,15 @@ class Trees:
             ragged=True,
             bias=self.like.bias is not None,
             root_activation=False,
-            device=weight.device,
-            dtype=weight.dtype,
+            device=self.like.weight.device,
+            dtype=self.like.weight.dtype,
         )
         forest = layer.forest
         edges = np.flatnonzero(np.isin(forest.node_of_edge, forest.roots))
         neurons = forest.neuron_of_node[forest.node_of_edge[edges]]
-        with torch.no_grad():
-            # N(0, 2 / children) at every node keeps E[x^2] through LeakyReLU and doubles it at a linear root.
-            scale = (norms / math.sqrt(2)).expand(self.out_features)[index_of(neurons, norms)]
-            layer.weight[index_of(edges, layer.weight)] *= scale.to(layer.weight.dtype)
+        # N(0, 2 / children) at every node keeps E[x^2] through LeakyReLU and doubles it at a linear root.
+        scale = (norms / math.sqrt(2)).expand(self.out_features)[index_of(neurons, norms)]
+        layer.weight[index_of(edges, layer.weight)] *= scale.to(layer.weight.dtype)
         return layer
 
 
@@ -97,16 +94,16 @@ class Replacement:
         return self.trees[-1].out_features if len(self.block) > 1 else 0
 
     @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds of the new modules for one input vector."""
+        return sum(trees.edges for trees in self.trees) + self.block[-1].out_features * self.readout_inputs
+
+    @property
     def parameters(self) -> int:
         """Parameters of the new modules."""
         last = self.block[-1]
         biases = last.out_features if self.readout_inputs and last.bias is not None else 0
         return sum(trees.parameters for trees in self.trees) + last.out_features * self.readout_inputs + biases
-
-    @property
-    def multiply_adds(self) -> int:
-        """Multiply-adds of the new modules for one input vector."""
-        return sum(trees.edges for trees in self.trees) + self.block[-1].out_features * self.readout_inputs
 
     def change(self) -> Change:
         """The replacement as a row of the report."""
@@ -116,13 +113,13 @@ class Replacement:
             modules=tuple(perceptron.name for perceptron in self.block),
             before="-".join(map(str, before)),
             after=f"{'-'.join(map(str, after))} {self.trees[0].shape}",
-            parameters_before=sum(perceptron.parameters for perceptron in self.block),
+            parameters_before=_parameters(self.block),
             parameters_after=self.parameters,
-            multiply_adds_before=sum(perceptron.multiply_adds for perceptron in self.block),
+            multiply_adds_before=sum(each.in_features * each.out_features for each in self.block),
             multiply_adds_after=self.multiply_adds,
-            is_convolution=self.block[0].is_convolution,
         )
 
+    @torch.no_grad()
     def build(self) -> dict[str, nn.Module]:
         """The new modules by name, with the dtype and device of the old ones; random, from torch's seed.
 
@@ -131,13 +128,11 @@ class Replacement:
         """
         modules: dict[str, nn.Module] = {}
         for perceptron, trees in zip(self.block, self.trees, strict=False):
-            norms = perceptron.weight.detach().float().norm(dim=1)
-            if self.readout_inputs:
-                norms = norms.square().mean().sqrt()
-            layer = modules[perceptron.name] = trees.build(norms)
-            if not self.readout_inputs and layer.bias is not None and perceptron.bias is not None:
-                with torch.no_grad():
-                    layer.bias[index_of(layer.forest.roots, layer.bias)] = perceptron.bias
+            norms = perceptron.weight.float().norm(dim=1)
+            layer = trees.build(norms.square().mean().sqrt() if self.readout_inputs else norms)
+            if not self.readout_inputs and layer.bias is not None:
+                layer.bias[index_of(layer.forest.roots, layer.bias)] = perceptron.bias
+            modules[perceptron.name] = layer
         if self.readout_inputs:
             modules[self.block[-1].name] = _readout(self.block[-1], self.readout_inputs)
         for perceptron in self.block:
@@ -149,12 +144,10 @@ def _readout(perceptron: Perceptron, inputs: int) -> nn.Linear:
     """A linear layer whose rows have about the norm of the old ones."""
     weight, bias = perceptron.weight, perceptron.bias
     linear = Linear(inputs, perceptron.out_features, bias=bias is not None, device=weight.device, dtype=weight.dtype)
-    with torch.no_grad():
-        norms = weight.detach().float().norm(dim=1, keepdim=True)
-        linear.weight.normal_(generator=generator_on(weight.device))
-        linear.weight.mul_((norms / math.sqrt(inputs)).to(weight.dtype))
-        if bias is not None:
-            linear.bias.copy_(bias)
+    linear.weight.normal_(generator=generator_on(weight.device))
+    linear.weight.mul_((weight.float().norm(dim=1, keepdim=True) / math.sqrt(inputs)).to(weight.dtype))
+    if bias is not None:
+        linear.bias.copy_(bias)
     return linear
 
 
@@ -192,18 +185,16 @@ def fit_blocks(
     """
     reasons: dict[str, str] = {}
     while True:
-        before = len(reasons)
         left = [block for block in blocks if block[0].name not in reasons]
-        now = sum(_parameters(block) for block in left)
-        share = budget if isinstance(budget, float) else budget / max(now, 1)
-        found = []
+        share = budget if isinstance(budget, float) else budget / max(sum(map(_parameters, left)), 1)
+        replacements = []
         for block in left:
             try:
-                found.append(_fit(block, math.floor(share * _parameters(block) + 1e-9), wiring, branching))
+                replacements.append(_fit(block, math.floor(share * _parameters(block) + 1e-9), wiring, branching))
             except DendritreeError as error:
                 reasons |= {perceptron.name: str(error) for perceptron in block}
-        if len(reasons) == before:
-            return found, reasons
+        if len(replacements) == len(left):
+            return replacements, reasons
 
 
 def _parameters(block: Block) -> int:
@@ -211,13 +202,28 @@ def _parameters(block: Block) -> int:
 
 
 def _fit(block: Block, allowance: int, wiring: Wiring, branching: Branching) -> Replacement:
-    """The largest replacement with at most `allowance` parameters."""
-    least, most = 2, None
-    if len(block) == 1:
-        inputs = block[0].in_features
-        least = min(2, inputs)
-        most = inputs if _fan_in_is_free(wiring, branching) else least
-    return _largest(partial(_replacement, block, wiring, branching), allowance, least=least, most=most)
+    """The largest replacement with at most `allowance` parameters, found by a search over its size."""
+    single, inputs = len(block) == 1, block[0].in_features
+    low = min(2, inputs) if single else 2
+    high = 2 * low
+    if single:
+        high = (inputs if _fan_in_is_free(wiring, branching) else low) + 1
+    smallest = _replacement(block, wiring, branching, low)
+    if smallest.parameters > allowance:
+        raise OptionError(f"trees here have at least {smallest.parameters:,} parameters: its budget is {allowance:,}")
+
+    def fits(size: int) -> bool:
+        try:
+            return _replacement(block, wiring, branching, size).parameters <= allowance
+        except ShapeError:  # with `partition`, the number of neurons must divide the inputs
+            return False
+
+    while not single and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return _replacement(block, wiring, branching, low)
 
 
 def _replacement(block: Block, wiring: Wiring, branching: Branching, size: int) -> Replacement:
@@ -246,43 +252,21 @@ def _fan_in_is_free(wiring: Wiring, branching: Branching) -> bool:
     return wiring.any_fan_in and (branching == AUTO or isinstance(branching, int))
 
 
-def _largest(build: Callable[[int], Replacement], allowance: int, *, least: int, most: int | None) -> Replacement:
-    """The largest replacement within an allowance, found by a search over its size."""
-    smallest = build(least)
-    if smallest.parameters > allowance:
-        raise OptionError(f"trees here have at least {smallest.parameters:,} parameters: its budget is {allowance:,}")
-
-    def fits(size: int) -> bool:
-        try:
-            return build(size).parameters <= allowance
-        except ShapeError:  # with `partition`, the number of neurons must divide the inputs
-            return False
-
-    low, high = least, 2 * least if most is None else most + 1
-    while most is None and fits(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return build(low)
-
-
 def _trees(like: Perceptron, ins: int, outs: int, branching: Any, fan_in: int | None, wiring: Wiring) -> Trees:
     """A layer of trees as `DendriticLayer` would grow them, with biases if the perceptron has any."""
     if hasattr(wiring, "image_shape"):  # raises for inputs that are no image: the layer is left alone
         image_of(wiring.image_shape or like.patch, ins, wiring.name)
     if is_nested(branching):
-        tree, shape = Forest.nested(branching), branching
-        edges, nodes = tree.edges, tree.nodes
-    else:
-        synapses = fan_in
-        if synapses is None:
-            by_shape = wiring.any_fan_in and not isinstance(branching, int | str)
-            synapses = level_sizes(branching)[0] if by_shape else wiring.fan_in(ins, outs)
-        if synapses < min(2, ins):
-            raise ShapeError(f"a tree must have two synapses or more: {outs} neurons leave {synapses} of {ins} inputs")
-        levels = level_sizes(auto_branching(synapses) if branching == AUTO else branching, fan_in=synapses, ragged=True)
-        by_level = [-(-below // above) for below, above in itertools.pairwise(levels)]
-        shape = f"b={branching}" if isinstance(branching, int) else by_level
-        edges, nodes = sum(levels[:-1]), sum(levels[1:])
-    return Trees(like, ins, outs, branching, fan_in, wiring, str(shape), outs * edges, outs * nodes)
+        tree = Forest.nested(branching)
+        return Trees(like, ins, outs, branching, fan_in, wiring, str(branching), outs * tree.edges, outs * tree.nodes)
+    synapses = fan_in
+    if synapses is None:
+        by_shape = wiring.any_fan_in and not isinstance(branching, int | str)
+        synapses = level_sizes(branching)[0] if by_shape else wiring.fan_in(ins, outs)
+    if synapses < min(2, ins):
+        raise ShapeError(f"a tree must have two synapses or more: {outs} neurons leave {synapses} of {ins} inputs")
+    levels = level_sizes(auto_branching(synapses) if branching == AUTO else branching, fan_in=synapses, ragged=True)
+    by_level = [-(-below // above) for below, above in itertools.pairwise(levels)]
+    shape = f"b={branching}" if isinstance(branching, int) else str(by_level)
+    edges, nodes = sum(levels[:-1]), sum(levels[1:])
+    return Trees(like, ins, outs, branching, fan_in, wiring, shape, outs * edges, outs * nodes)

@@ -56,9 +56,7 @@ def test_convolutions_are_left_as_they_are_unless_asked_for():
     converted, report = convert(network(), budget=0.4)
     assert [type(module) for module in converted][::2] == [nn.Conv2d, nn.Conv2d, DendriticLayer]
     assert report.not_selected == 0
-    with pytest.raises(
-        OptionError, match=r"Conv2d matches 0, which has none; convolutions=True also converts convolutions"
-    ):
+    with pytest.raises(OptionError, match="convolutions=True"):
         convert(network(), where=nn.Conv2d)
 
 
@@ -67,8 +65,6 @@ def test_convolutions_are_left_as_they_are_unless_asked_for():
     [
         (nn.Conv2d(4, 4, 3, groups=2), "its channels are in 2 groups"),
         (nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect"), "its padding is 'reflect', not zeros"),
-        (nn.LazyConv2d(4, 3), "it is lazy"),
-        (nn.utils.parametrizations.weight_norm(nn.Conv2d(4, 4, 3)), "its weight is computed from others"),
     ],
 )
 def test_what_trees_cannot_do_is_left_alone_with_the_reason(conv, reason):
@@ -93,7 +89,7 @@ def test_convolutions_of_one_by_one_are_not_taken_for_an_mlp():
     assert converted(torch.randn(2, 16, 5, 5)).shape == (2, 16, 5, 5)
 
 
-def test_sequences_are_converted_too():
+def test_a_convolution_of_sequences_is_converted_too():
     converted, _ = convert(nn.Conv1d(4, 8, 9, stride=2), convolutions=True)
     assert type(converted) is DendriticConv1d
     assert converted(torch.randn(3, 4, 21)).shape == (3, 8, 7)
@@ -122,5 +118,5 @@ def test_a_layer_whose_inputs_are_no_image_is_left_alone_with_the_reason():
 
 def test_trees_that_are_tied_are_rejected():
     for dry_run in (True, False):
-        with pytest.raises(OptionError, match=r"each neuron dendrites of its own: wiring cannot be Tied\(window=5"):
+        with pytest.raises(OptionError, match="wiring cannot be Tied"):
             convert(nn.Linear(784, 64), wiring=Tied(window=5), branching=[9, 4], dry_run=dry_run)

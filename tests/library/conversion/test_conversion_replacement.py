@@ -81,17 +81,11 @@ def test_a_number_of_parameters_is_shared_out_among_what_can_be_converted():
     assert large / small == pytest.approx(total(model["large"]) / total(model["small"]), rel=0.1)
 
 
-def test_hidden_layers_keep_their_proportions():
-    converted, _ = convert(mlp(40, 80, 40, 10), budget=0.5)
-    first, second, readout = (converted[place] for place in (0, 2, 4))
-    assert first.out_features == pytest.approx(2 * second.out_features, abs=1)
-    assert isinstance(readout, nn.Linear)
-
-
 def test_an_image_is_wired_locally_in_the_first_layer_only():
     wiring = Local(window=3, image_shape=(1, 8, 8))
     converted, _ = convert(mlp(64, 50, 40, 10), wiring=wiring, branching=[6, 2])
     assert converted[0].wiring == wiring
+    assert converted[0].out_features == pytest.approx(1.25 * converted[2].out_features, abs=1)  # proportions stay
     assert converted[2].wiring.name == "random"
     assert converted[0].windows is not None
 
@@ -103,11 +97,6 @@ def test_wirings_that_say_the_fan_in_themselves(wiring):
     )
     assert total(converted) == report.parameters_after <= report.parameters_before
     assert converted(torch.randn(2, 64)).shape == (2, 4)
-
-
-def test_no_neuron_is_left_with_a_single_synapse():
-    converted, _ = convert(mlp(64, 256, 10), wiring="partition")
-    assert converted[0].forest.source.size / converted[0].out_features >= 2
 
 
 # --------------------------------------------------------------------------------------------------------- interface
@@ -183,18 +172,6 @@ def test_outputs_begin_on_the_scale_of_what_they_replace():
     assert torch.equal(converted.bias.detach()[converted.forest.roots.tolist()], layer.bias)
 
 
-def test_an_mlp_begins_on_the_scale_of_the_one_it_replaces():
-    torch.manual_seed(0)
-    model = mlp(100, 400, 200)
-    with torch.no_grad():
-        model[0].weight *= 3
-        model[2].bias.copy_(torch.arange(200))
-    converted, _ = convert(model)
-    x = torch.randn(2000, 100)
-    before, after = ((m(x).detach() - torch.arange(200)).square().mean() for m in (model, converted))
-    assert 0.7 < after / before < 1.4
-
-
 # ------------------------------------------------------------------------------------------------------ life afterwards
 
 
@@ -245,12 +222,3 @@ def test_a_converted_model_of_ours_is_not_saved_as_what_it_was(tmp_path):
         load(tmp_path / "model")
     x = torch.randn(3, 64)
     assert torch.equal(load(tmp_path / "model", into=model)(x), converted.eval()(x))
-
-
-def test_a_readout_takes_the_output_of_trees_as_it_is():
-    converted, _ = convert(mlp(64, 128, 10))
-    x = torch.randn(100, 64)
-    hidden = converted[1](converted[0](x))
-    torch.testing.assert_close(
-        converted[2](hidden), nn.functional.linear(hidden.contiguous(), *converted[2].parameters())
-    )

@@ -1,0 +1,240 @@
+"""Find MLPs, Linear-activation-Linear: perceptron layers whose hidden width can change.
+
+`torch.fx` traces the forward passes of a model and shows where the output of a layer goes. Modules of transformers that
+it cannot trace are recognized by the names of their layers. Otherwise the report says why layers are not one MLP.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import itertools
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+from torch import fx, nn
+
+from ..errors import OptionError
+from .perceptrons import Perceptron, is_perceptron
+from .report import TakenApart
+
+Block: TypeAlias = tuple[Perceptron, ...]
+"""What is replaced as a unit: a perceptron layer, or the layers of an MLP in their order."""
+
+BLOCKS: tuple[tuple[str, ...], ...] = (
+    ("fc1", "fc2"),
+    ("linear1", "linear2"),  # nn.TransformerEncoderLayer, nn.TransformerDecoderLayer
+    ("lin1", "lin2"),
+    ("c_fc", "c_proj"),  # GPT-2
+    ("intermediate.dense", "output.dense"),  # BERT
+    ("dense_h_to_4h", "dense_4h_to_h"),
+    ("wi", "wo"),
+    ("hidden", "readout"),  # our own MLP
+)
+"""Names of the layers of an MLP, relative to the module that holds them, in the packages of `TRUSTED`."""
+TRUSTED = ("torch.nn.modules.transformer", "transformers.", "dendritree.")
+"""Packages in which modules with the names in `BLOCKS` are MLPs."""
+
+PASSES = (nn.Dropout, nn.AlphaDropout, nn.Identity)
+ACTIVATIONS = (
+    nn.CELU, nn.ELU, nn.GELU, nn.Hardshrink, nn.Hardsigmoid, nn.Hardswish, nn.Hardtanh, nn.LeakyReLU, nn.LogSigmoid,
+    nn.Mish, nn.ReLU, nn.ReLU6, nn.RReLU, nn.SELU, nn.Sigmoid, nn.SiLU, nn.Softplus, nn.Softshrink, nn.Softsign,
+    nn.Tanh, nn.Tanhshrink, nn.Threshold,
+)  # fmt: skip
+ACTIVATION_NAMES = {kind.__name__.lower() for kind in ACTIVATIONS}
+
+
+# --------------------------------------------------------------------------------------------------- forward passes
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What the forward passes of a model do with its linear layers, by their full names."""
+
+    calls: dict[str, list[str | None]] = field(default_factory=lambda: defaultdict(list))
+    """For every call of a layer, the layer that its output goes to through activations alone; None if there is none."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why the output of a layer does not go to another one."""
+    readers: dict[str, str] = field(default_factory=dict)
+    """Layers whose weight or bias a forward pass reads directly, and the class of the module that does."""
+    untraced: dict[str, str] = field(default_factory=dict)
+    """Modules whose forward pass cannot be traced, and why."""
+
+    def chains(self, names: Mapping[str, Perceptron]) -> Iterator[list[str]]:
+        """Runs of two or more of these layers whose outputs go to the next one and nowhere else."""
+        follows = {
+            name: second
+            for name, goals in self.calls.items()
+            if name in names and len(set(goals)) == 1 and (second := goals[0]) in names
+            if second is not None and len(self.calls[second]) == len(goals)
+        }
+        for start in (name for name in follows if name not in follows.values()):
+            run = [start]
+            while run[-1] in follows:
+                run.append(follows[run[-1]])
+            yield run
+
+
+class _Tracer(fx.Tracer):
+    """Records calls of modules without looking into them, except for `nn.Sequential`, whose modules it records."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return True
+
+    def call_module(self, m: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        return forward(*args, **kwargs) if is_plain_sequential(m) else super().call_module(m, forward, args, kwargs)
+
+
+def trace_forwards(model: nn.Module) -> Flow:
+    """Trace each module that has linear layers below it.
+
+    >>> flow = trace_forwards(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 4)))
+    >>> flow.calls["0"], flow.reasons
+    (['2'], {'2': 'the output of 2 is returned'})
+    """
+    flow, sequences, forwards = Flow(), [], []
+    for name, module in model.named_modules():
+        if is_plain_sequential(module):
+            sequences.append(name)
+        elif not type(module).__module__.startswith("torch.") and any(map(is_perceptron, module.modules())):
+            forwards.append(name)
+        if isinstance(module, nn.MultiheadAttention):  # hands the weights of its projection to a fused function
+            flow.readers[f"{name}.out_proj".lstrip(".")] = type(module).__name__
+    for name in forwards:
+        _record(flow, name, model.get_submodule(name))
+    for name in sequences:
+        module, prefix = model.get_submodule(name), f"{name}." if name else ""
+        layers = {prefix + inner: each for inner, each in module.named_modules() if is_perceptron(each)}
+        if not flow.calls.keys().isdisjoint(layers):
+            continue  # a traced module calls it
+        owner = max((each for each in forwards if not each or prefix.startswith(f"{each}.")), key=len, default=None)
+        if owner in flow.untraced and uses_hidden_size(model.get_submodule(owner), [*layers.values()]):
+            flow.reasons.update(dict.fromkeys(layers, flow.untraced[owner]))  # which may use a part of the sequence
+        else:
+            _record(flow, name, module)
+    return flow
+
+
+def _record(flow: Flow, name: str, module: nn.Module) -> None:
+    """Trace a module and add what its forward pass does."""
+    prefix = f"{name}." if name else ""
+    kind = type(module).__name__
+    try:
+        graph = _trace(module)
+    except Exception as error:  # forward passes are anybody's code: they may raise anything
+        flow.untraced[name] = f"torch.fx cannot trace {kind}.forward: {str(error).partition(chr(10))[0]}"
+        return
+    for node in graph.nodes:
+        if node.op == "call_module" and is_perceptron(module.get_submodule(node.target)):
+            goal, reason = _destination(node, module)
+            flow.calls[prefix + node.target].append(None if goal is None else prefix + goal)
+            if reason:
+                flow.reasons[prefix + node.target] = reason
+        elif node.op == "get_attr" and not all(user.target is getattr for user in node.users):  # such as weight.dtype
+            flow.readers[prefix + node.target.rpartition(".")[0]] = kind
+
+
+def _trace(module: nn.Module) -> fx.Graph:
+    if "forward" in vars(module):
+        raise TypeError("it was replaced on the object")
+    parameters = inspect.signature(type(module).forward).parameters
+    defaults = {
+        name: p.default for name, p in parameters.items() if isinstance(p.default, bool | int | float | str | None)
+    }
+    # A forward pass may draw random numbers, and may set attributes: those of a shallow copy.
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _Tracer().trace(copy.copy(module), defaults)
+
+
+def _destination(node: fx.Node, module: nn.Module) -> tuple[str | None, str]:
+    """The linear layer that the output of a call goes to, through activations and dropout alone; or why none."""
+    output, activated = f"the output of {str(node.target).rpartition('.')[2]}", False
+    while True:
+        user = next(iter(node.users), None)
+        if user is None or len(node.users) > 1 or user.all_input_nodes != [node]:
+            return None, f"{output} goes to more than one place"
+        step = module.get_submodule(str(user.target)) if user.op == "call_module" else user.target
+        if user.op == "output":
+            return None, f"{output} is returned"
+        if isinstance(step, nn.Module) and is_perceptron(step):
+            return (str(user.target), "") if activated else (None, "there is no activation between them")
+        name = type(step).__name__ if isinstance(step, nn.Module) else str(getattr(step, "__name__", step))
+        if (
+            isinstance(step, ACTIVATIONS)
+            or type(step).__module__ == "transformers.activations"
+            or (not isinstance(step, nn.Module) and name.replace("_", "") in ACTIVATION_NAMES)
+        ):
+            activated = True
+        elif not isinstance(step, PASSES) and name.rstrip("_") not in ("dropout", "alpha_dropout"):
+            return None, f"{name} between them is not a known activation"
+        node = user
+
+
+# ----------------------------------------------------------------------------------------------------------- blocks
+
+
+def group(
+    model: nn.Module, perceptrons: Mapping[str, Perceptron], flow: Flow, blocks: Sequence[Sequence[str]] = ()
+) -> list[Block]:
+    """Group the perceptrons into blocks, in the model's order: MLPs where they form one, the others one by one."""
+    for names in blocks:
+        if isinstance(names, str) or len(names) < 2 or not all(isinstance(name, str) for name in names):
+            raise OptionError(f"blocks must have the names of two layers or more each: got {names!r}")
+    block_of: dict[str, Block] = {}  # by the names of their layers
+    linear = {name: perceptron for name, perceptron in perceptrons.items() if not perceptron.is_convolution}
+    for names in (*_named(model, blocks), *flow.chains(linear)):
+        block = tuple(linear[name] for name in names if name in linear)
+        follow = all(a.out_features == b.in_features for a, b in itertools.pairwise(block))
+        if len(block) == len(names) and block_of.keys().isdisjoint(names) and follow:
+            block_of |= dict.fromkeys(names, block)
+    grouped = {name: block_of.get(name, (perceptron,)) for name, perceptron in perceptrons.items()}
+    return [block for name, block in grouped.items() if block[0].name == name]
+
+
+def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """Layers with the names of an MLP: the user's, or known ones in known packages."""
+    for name, holder in model.named_modules():
+        known = BLOCKS if str(type(holder).forward.__module__).startswith(TRUSTED) else ()
+        for block in (*blocks, *known):
+            try:
+                layers = [holder.get_submodule(child) for child in block]
+            except AttributeError:
+                continue
+            if block in known or not uses_hidden_size(holder, layers):
+                yield [f"{name}.{child}".lstrip(".") for child in block]
+
+
+def taken_apart(model: nn.Module, blocks: Sequence[Block], flow: Flow) -> tuple[TakenApart, ...]:
+    """Pairs of layers that were converted one by one but look like an MLP: one widens, the next one narrows."""
+    single = [block[0] for block in blocks if len(block) == 1 and not block[0].is_convolution]
+    pairs = []
+    for first, second in itertools.combinations(single, 2):
+        (place, _, one), (beside, _, two) = first.name.rpartition("."), second.name.rpartition(".")
+        hidden, holder = first.out_features, model.get_submodule(place)
+        widened = hidden == second.in_features and hidden not in (first.in_features, second.out_features)
+        if not widened or place != beside or is_plain_sequential(holder):
+            continue
+        if uses_hidden_size(holder, [first.module, second.module]):
+            reason, names = f"something else next to them has their hidden size, {hidden}", ()
+        else:
+            unknown = flow.untraced.get(place, "the forward pass calls them in more than one order")
+            reason, names = flow.reasons.get(first.name, unknown), (one, two)
+        pairs.append(TakenApart((first.name, second.name), reason, names))
+    return tuple(pairs)
+
+
+def is_plain_sequential(module: nn.Module) -> bool:
+    """Whether it is an `nn.Sequential` that runs its modules one after another."""
+    return isinstance(module, nn.Sequential) and getattr(module.forward, "__func__", None) is nn.Sequential.forward
+
+
+def uses_hidden_size(holder: nn.Module, layers: Sequence[nn.Module]) -> bool:
+    """Whether something else in the holder has a hidden size of the layers, such as a norm or gate between them."""
+    own = {id(parameter) for layer in layers for parameter in layer.parameters()}
+    hidden = {getattr(layer, "out_features", None) or getattr(layer, "nf", None) for layer in layers[:-1]}
+    return any(not hidden.isdisjoint(p.shape) for p in holder.parameters() if id(p) not in own)
