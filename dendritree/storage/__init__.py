@@ -1,6 +1,5 @@
-"""`save` and `load`: models, the scikit-learn estimators that hold one, and table models, without pickle."""
+"""`save` and `load`: models and the scikit-learn estimators that hold one, without pickle."""
 
-from .epochs import KeepEpochs
-from .folders import load, load_model, save
+from .folders import load, save
 
-__all__ = ["KeepEpochs", "load", "load_model", "save"]
+__all__ = ["load", "save"]

@@ -17,7 +17,6 @@ from dendritree.errors import DendritreeError, FormatError, OptionError, check_i
 from dendritree.models import create_model
 from dendritree.models.holders import held_by
 from dendritree.storage import load
-from dendritree.storage.epochs import EPOCH
 from dendritree.storage.folders import CONFIG_FILE
 from dendritree.training import FitConfig, fit
 from dendritree.training.examples import Examples
@@ -29,6 +28,7 @@ from ..data.inputs import Inputs
 from ..data.split import DataSplit
 from .column_inputs import REACH, Columns
 from .exhibit import Exhibit, Sample, samples_of
+from .kept_epochs import EPOCH
 from .page_examples import examples_of, exhibit_of
 from .pixels import Pixels
 

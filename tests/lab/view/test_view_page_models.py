@@ -8,10 +8,10 @@ from view_page import ANSWER, DESK, FOUR, ONE, PHONE, READY, TITLE, TREE, choose
 from view_server import serving
 
 from dendritree import FitConfig, MLNClassifier, Rewiring, create_model, fit, load
-from dendritree.storage import KeepEpochs
 from dendritree.wiring import Local
 from dendritree_lab.data import load_dataset
 from dendritree_lab.view import Exhibit, Gallery, Pixels, open_gallery
+from dendritree_lab.view.kept_epochs import KeepEpochs
 
 SHARES = "[...document.querySelectorAll('#classes .share')].map((each) => each.textContent)"
 SECOND = "document.getElementById('beside-answer').dataset.answer"

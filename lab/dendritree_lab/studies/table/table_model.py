@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,16 +12,17 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from dendritree.errors import FormatError, OptionError, check_one_of
 from dendritree.storage import folders
 
-from ...data.tables.columns import as_numbers, as_text
-from ...data.tables.encoding import TableEncoding
+from ...data.tables.encoding import TableColumn, TableEncoding, as_numbers, as_text
 from ...data.tables.reading import check_table
-from ...data.tables.target import TASKS, score
-from .table_module import TableModule
+from ...data.tables.target import TASKS
+
+TABLE_FORMAT = "dendritree-table"
+"""The format of a table model's folder, which pyproject.toml registers with the library (`dendritree.formats`)."""
 
 
 class UnknownCellsWarning(UserWarning):
@@ -36,7 +37,7 @@ class TableModel:
     encoding: TableEncoding
     target: str
     task: str
-    folder_format: ClassVar[str] = folders.TABLE_FORMAT
+    folder_format: ClassVar[str] = TABLE_FORMAT
 
     def predict(self, frame: Any, *, strict: bool = False) -> Any:
         """The rows with a column `prediction` and, for classes, their probabilities.
@@ -87,18 +88,73 @@ class TableModel:
         predicted = check_table(predicted)
         if self.target not in predicted.columns:
             return None
+        from sklearn.metrics import accuracy_score, root_mean_squared_error
+
         known = predicted[predicted[self.target].notna()]
         if not len(known):
             return None
         if self.task == "classification":
             labels = as_text(known[self.target]).to_numpy(dtype=str)
-            metric = f"accuracy {score(labels, known['prediction'].to_numpy(dtype=str)):.4f}"
+            metric = f"accuracy {accuracy_score(labels, known['prediction'].to_numpy(dtype=str)):.4f}"
         else:
             numbers = as_numbers(known[self.target])
             if not np.isfinite(numbers).all():
                 return None
-            metric = f"RMSE {score(numbers, known['prediction'].to_numpy()):.4g}"
+            metric = f"RMSE {root_mean_squared_error(numbers, known['prediction']):.4g}"
         return f"{metric} on {len(known):,} rows with {self.target!r}"
+
+
+class TableModule(nn.Module):
+    """An estimator's module preceded by the encoding of a table's columns.
+
+    If all columns are numeric, a row is one number per column, NaN if it is missing. With categories or dates, a row is
+    the output of `TableModel.encoded`, and the encoding is left to the caller.
+
+    Args:
+        inner: the estimator as a module, which takes encoded rows.
+        columns: the columns of the table, as the model reads them.
+        outputs: names of the outputs.
+    """
+
+    fill: Tensor
+    order: Tensor
+
+    def __init__(self, inner: Any, columns: Sequence[TableColumn], outputs: Sequence[str]) -> None:
+        super().__init__()
+        self.inner = inner
+        self.raw = all(column.kind == "number" for column in columns)
+        """Whether rows are those of the table, not encoded."""
+        encoded = [name for column in columns for name in column.features]
+        self.inputs = [column.name for column in columns] if self.raw else encoded
+        """Names of the numbers in a row."""
+        self.outputs = list(outputs)
+        self.in_features = len(self.inputs)
+        self.may_miss = [column.missing for column in columns]
+        order = [place for n, each in enumerate(columns) for place in ((n, len(columns) + n) if each.missing else (n,))]
+        fill = torch.tensor([column.fill for column in columns], dtype=torch.float64)
+        device = next(inner.parameters()).device
+        self.register_buffer("fill", fill.to(device))
+        self.register_buffer("order", torch.tensor(order, device=device))
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Predictions of shape (rows, 1), or probabilities of shape (rows, classes)."""
+        if self.raw:
+            absent = ~torch.isfinite(x)
+            filled = torch.where(absent, self.fill, x)
+            x = torch.cat([filled, absent.to(x.dtype)], dim=1)[:, self.order]  # numbers, then which are missing
+        y: Tensor = self.inner(x)
+        return y
+
+    def example(self, rows: int = 2) -> Tensor:
+        """Some rows that this module accepts; in the last one, all numbers that may be missing are missing."""
+        encoded: Tensor = self.inner.example(rows)
+        if not self.raw:
+            return encoded
+        places = torch.argsort(self.order)[: self.in_features]  # where the numbers are among the encoded ones
+        rows_of_table = encoded[:, places].clone()
+        rows_of_table[-1, torch.tensor(self.may_miss, device=encoded.device)] = torch.nan
+        return rows_of_table
 
 
 def describe(model: TableModel) -> folders.Description:
@@ -126,6 +182,6 @@ def rebuild(config: dict[str, Any], tensors: Mapping[str, Tensor], device: torch
 def load_table_model(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> TableModel:
     """Read a table model that `dendritree fit` or `dendritree.save` wrote; other folders raise `FormatError`."""
     if not Path(folder).is_dir():
-        raise FormatError(f"a model must be a folder that `dendritree fit` wrote: found none at {folder}")
-    model: TableModel = folders.read_folder(folder, folders.TABLE_FORMAT, device=device)
+        raise FormatError(f"{folder} is not a folder that `dendritree fit` wrote: there is none")
+    model: TableModel = folders.read_folder(folder, TABLE_FORMAT, device=device)
     return model

@@ -17,22 +17,16 @@ from torch import Tensor, nn
 from ..conversion.perceptrons import is_perceptron
 from ..conversion.replacement import put_in
 from ..errors import DendritreeError, FormatError, OptionError
-from ..layers.neuron_layer import NeuronLayer
 from ..layers.linear import Linear
-from .folders import CONFIG_FILE, Description
+from ..layers.neuron_layer import NeuronLayer
+from .folders import Description
 from .models import build_layer, describe_layer, describe_model, rebuild_model
-
-SHOWN = 3
-"""Maximum number of differences listed in an error."""
 
 
 def describe(model: Any) -> Description:
     """The description from which `rebuild` or `fill` makes the model."""
     if not isinstance(model, nn.Module):
-        raise OptionError(
-            f"save takes a network, a DendriticClassifier, a DendriticRegressor or a table model: got "
-            f"{type(model).__name__}"
-        )
+        raise OptionError(f"save takes an nn.Module or a fitted estimator of this library: got {type(model).__name__}")
     state = model.state_dict()
     odd = [key for key, value in state.items() if not isinstance(value, Tensor)]
     if odd:
@@ -92,21 +86,15 @@ def fill(
 ) -> nn.Module:
     """Give a model the layers and weights of a description, in place; after an error it is unchanged."""
     parts = config["parts"] if "parts" in config else dict(_parts(rebuild(config, tensors, None)))
-    new = {}
-    for name, node in parts.items():
-        part, own = _part(model, name, node), _below(name, tensors)
-        same = _describes(node, part)
-        filled = copy.deepcopy(part) if same else build_layer(node, own)
-        _load(filled, own, name)
-        if not same:
-            place = next(iter((*part.parameters(), *model.parameters())), torch.empty(0)).device
-            new[name] = filled.to(place)
-    for name, module in model.named_modules():  # layers without a description check the trees that they load
-        if isinstance(module, NeuronLayer) and not _is_in(name, parts):
-            _load(copy.deepcopy(module), _below(name, tensors), name)
-    _check_rest(model, tensors, parts)
-    put_in(model, new)
-    _load(model, tensors)
+    for each in (copy.deepcopy(model), model):  # what does not fit the copy raises before the model changes
+        layers = {}
+        for name, node in parts.items():
+            part = _part(each, name, node)
+            if not _describes(node, part):
+                place = next(iter((*part.parameters(), *each.parameters())), torch.empty(0)).device
+                layers[name] = build_layer(node, _below(name, tensors)).to(place)
+        put_in(each, layers)
+        _load(each, tensors)
     return model.to(device).eval()
 
 
@@ -141,37 +129,8 @@ def _below(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
 
 
-def _is_in(name: str, parts: Mapping[str, Any]) -> bool:
-    return any(not part or name == part or name.startswith(f"{part}.") for part in parts)
-
-
-def _load(module: nn.Module, tensors: Mapping[str, Tensor], name: str = "") -> None:
+def _load(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     try:
         module.load_state_dict(dict(tensors))
     except (RuntimeError, KeyError, DendritreeError) as error:
-        of = f" of {name}" if name else ""
-        raise FormatError(
-            f"{WEIGHTS_FILE} does not hold the weights{of} that {CONFIG_FILE} describes: {error}"
-        ) from error
-
-
-def _check_rest(model: nn.Module, tensors: Mapping[str, Tensor], parts: Mapping[str, Any]) -> None:
-    """Raise for a model whose weights outside the parts differ in name, shape or type from those to be loaded."""
-    ours, theirs = (
-        {key: _kind(value) for key, value in state.items() if not _is_in(key, parts)}
-        for state in (model.state_dict(), tensors)
-    )
-    known = {**ours, **dict(sorted(theirs.items()))}  # a file has no order
-    different = [key for key in known if ours.get(key) != theirs.get(key)]
-    if different:
-        listed = [
-            f"{key} is {theirs.get(key, 'absent')} in the file and {ours.get(key, 'absent')} here" for key in different
-        ]
-        more = f", and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
-        raise FormatError(f"the model to be filled must match the saved one: {', '.join(listed[:SHOWN])}{more}")
-
-
-def _kind(value: Any) -> str:
-    if not isinstance(value, Tensor):
-        return f"{value!r:.40}"
-    return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+        raise FormatError(f"the weights are not those of {type(module).__name__}: {error}") from error

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..errors import check_int
-from ..training.history import Run
-from .folders import save
+from dendritree.errors import check_int
+from dendritree.storage import save
+from dendritree.training import Run
 
 EPOCH = "epoch-"
 """Prefix of the folders of kept epochs; their numbers are zero-padded, so that names sort by epoch."""
@@ -23,13 +23,12 @@ class KeepEpochs:
         folder: where to save them, as `FOLDER/epoch-0001`.
         every: save every so many epochs, starting with the first.
 
-    >>> import tempfile
+    >>> import tempfile, torch
     >>> from dendritree import FitConfig, MLNClassifier, fit
-    >>> import torch
     >>> data = torch.randn(100, 64), torch.arange(100) % 10
     >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = fit(MLNClassifier(64, 10, branching=8), data, FitConfig(epochs=3), callbacks=[
-    ...     KeepEpochs(folder, every=2)])
+    >>> net = MLNClassifier(64, 10, branching=8, output="logits")
+    >>> _ = fit(net, data, FitConfig(epochs=3), callbacks=[KeepEpochs(folder, every=2)])
     >>> sorted(path.name for path in folder.iterdir())
     ['epoch-0001', 'epoch-0003']
     """
