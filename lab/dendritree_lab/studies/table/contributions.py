@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas
 from numpy.typing import NDArray
 
-from dendritree.errors import import_extra
 from dendritree.explanation import explain
 
-from ...data.tables.columns import TableColumn, as_days, as_numbers, as_text
+from ...data.tables.encoding import TableColumn, as_days, as_numbers, as_text
 from ..engine.statistics import CONFIDENCE
 from .table_model import TableModel, UnknownCellsWarning
 
@@ -45,10 +45,6 @@ class Contributions:
     to every class changes nothing."""
     columns: tuple[str, ...]
     outputs: tuple[str, ...]
-
-    def strength(self) -> Array:
-        """Mean sizes over the outputs, shape (rows, columns)."""
-        return np.asarray(np.abs(self.values).mean(1))
 
 
 @dataclass(frozen=True)
@@ -109,18 +105,18 @@ def explain_rows(model: TableModel, frame: Any, *, seed: int = 0, most: int = MO
     return Contributions(frame, values, parts[0].names, parts[0].outputs)
 
 
-def column_importances(found: Contributions, *, seed: int = 0) -> list[Importance]:
+def column_importances(contributions: Contributions, *, seed: int = 0) -> list[Importance]:
     """The columns by the size of their contributions, the strongest first, with intervals from resampled rows.
 
     Args:
-        found: the contributions.
+        contributions: those of some rows.
         seed: seed of the bootstrap.
 
     >>> values = np.array([[[1.0, 3.0]], [[-1.0, -3.0]]])
     >>> column_importances(Contributions(None, values, ("area", "rooms"), ("price",)))[0]
     Importance(column='rooms', size=3.0, share=0.75, low=0.75, high=0.75)
     """
-    strength = found.strength()
+    strength = np.abs(contributions.values).mean(1)  # (rows, columns)
     rows = len(strength)
     drawn = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), RESAMPLES)  # (resamples, rows)
     tail = (1 - CONFIDENCE) / 2
@@ -129,7 +125,7 @@ def column_importances(found: Contributions, *, seed: int = 0) -> list[Importanc
     share = _shares(size)
     order = np.argsort(-size, kind="stable")
     numbers = (size, share, np.minimum(low, share), np.maximum(high, share))  # rounding may put equal shares outside
-    return [Importance(found.columns[place], *(float(each[place]) for each in numbers)) for place in order]
+    return [Importance(contributions.columns[place], *(float(each[place]) for each in numbers)) for place in order]
 
 
 def _shares(sizes: Array) -> Array:
@@ -138,25 +134,25 @@ def _shares(sizes: Array) -> Array:
 
 
 def column_effects(
-    found: Contributions, columns: Sequence[TableColumn], *, names: Sequence[str] | None = None
+    contributions: Contributions, columns: Sequence[TableColumn], *, names: Sequence[str] | None = None
 ) -> list[Effect]:
     """What columns contribute, by their values.
 
     Args:
-        found: the contributions.
+        contributions: those of some rows.
         columns: the columns of the model's encoding.
         names: which of them to include; by default all, in their order.
     """
     known = {column.name: column for column in columns}
-    return [_effect(found, known[name]) for name in (known if names is None else names)]
+    return [_effect(contributions, known[name]) for name in (known if names is None else names)]
 
 
-def _effect(found: Contributions, column: TableColumn) -> Effect:
-    values = found.values[:, :, found.columns.index(column.name)]  # (rows, outputs)
+def _effect(contributions: Contributions, column: TableColumn) -> Effect:
+    values = contributions.values[:, :, contributions.columns.index(column.name)]  # (rows, outputs)
     output = int(np.abs(values).mean(0).argmax())
-    given, cells = values[:, output], found.frame[column.name]
+    given, cells = values[:, output], contributions.frame[column.name]
     if column.kind == "category":
-        known = import_extra("pandas", extra="tables").Index([*column.categories, *column.rare])
+        known = pandas.Index([*column.categories, *column.rare])
         codes = np.minimum(known.get_indexer(as_text(cells)), len(column.categories))  # -1 where missing
         named = [*enumerate([*column.categories, RARE]), (-1, MISSING)]
         points = [_point(name, given[codes == code]) for code, name in named if (codes == code).any()]
@@ -165,7 +161,7 @@ def _effect(found: Contributions, column: TableColumn) -> Effect:
         points = [_point(float(np.median(numbers[part])), given[part]) for part in bins(numbers)]
         absent = ~np.isfinite(numbers)
         points += [_point(MISSING, given[absent])] if absent.any() else []
-    return Effect(column.name, column.kind, found.outputs[output], tuple(points))
+    return Effect(column.name, column.kind, contributions.outputs[output], tuple(points))
 
 
 def bins(numbers: Array, most: int = BINS) -> list[NDArray[np.bool_]]:
@@ -185,5 +181,5 @@ def bins(numbers: Array, most: int = BINS) -> list[NDArray[np.bool_]]:
     return [part for part in parts if part.any()]
 
 
-def _point(value: float | str, contributions: Array) -> EffectPoint:
-    return EffectPoint(value, len(contributions), *np.quantile(contributions, QUANTILES).tolist())
+def _point(value: float | str, given: Array) -> EffectPoint:
+    return EffectPoint(value, len(given), *np.quantile(given, QUANTILES).tolist())

@@ -14,13 +14,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import accuracy_score, root_mean_squared_error
+from sklearn.model_selection import KFold, StratifiedKFold
 
-from dendritree.errors import FormatError, OptionError, check_int, import_extra
+from dendritree.errors import OptionError, check_int
+from dendritree.sklearn import DendriticClassifier, DendriticRegressor
 from dendritree.sklearn.networks import FAMILIES, auto_batch_size, auto_epochs
 
 from ...data.tables.encoding import TableEncoding
-from ...data.tables.target import Target, score
-from ..engine.boosting import nodes_of
+from ...data.tables.target import Target
 from ..engine.runner import Observer, silent
 from ..engine.statistics import Difference, paired_difference
 from ..engine.store import RunStore
@@ -111,8 +114,6 @@ def gain_over(first: FamilyScores, second: FamilyScores) -> Difference:
 
 def make_estimator(task: str, **options: Any) -> Any:
     """The estimator of a task."""
-    from dendritree.sklearn import DendriticClassifier, DendriticRegressor
-
     return (DendriticClassifier if task == "classification" else DendriticRegressor)(**options)
 
 
@@ -142,15 +143,17 @@ def compare_families(
     splits, rows = check_int("splits", splits, least=2), len(target.y)
     if rows < 2 * splits:
         raise OptionError(f"splits must leave two rows per part: got {splits} for {rows} rows")
-    selection, dummy = (import_extra(f"sklearn.{each}", extra="tables") for each in ("model_selection", "dummy"))
     classifies = target.task == "classification"
-    folds = (selection.StratifiedKFold if classifies else selection.KFold)(splits, shuffle=True, random_state=seed)
-    guess = dummy.DummyClassifier() if classifies else dummy.DummyRegressor()  # the most frequent class, or the mean
+    folds = (StratifiedKFold if classifies else KFold)(splits, shuffle=True, random_state=seed)
+    guess = DummyClassifier() if classifies else DummyRegressor()  # the most frequent class, or the mean
     trained = rows * (splits - 1) // splits
     short = epochs != "auto" and check_int("epochs", epochs) < auto_epochs(trained, auto_batch_size(trained))
     kept = {} if store is None else {(t.key["split"], t.key["family"]): t for t in store.trials()}
     trials: dict[str, list[Trial]] = {family: [] for family in TRAINED}
-    predicted = {family: _nothing_predicted(rows, classifies) for family in TRAINED}
+    predicted = {
+        family: Predicted(np.zeros(rows, np.int64 if classifies else np.float64), np.zeros(rows if classifies else 0))
+        for family in TRAINED
+    }
     guesses: list[float] = []
     done, models = len(kept), splits * len(TRAINED)
     observer("comparing", 0, models)
@@ -160,22 +163,22 @@ def compare_families(
         split = _Split.of(part, frame, target, train, test)
         options = {"budget": budget, "epochs": epochs, "random_state": (seed + part) % 2**32}
         for family in TRAINED:
-            trial = kept.get((part, family))
+            trial, fact = kept.get((part, family)), f"predictions {part} {family}"
             if trial is None:
-                trial, found = split.boosting(options) if family == BOOSTING else split.network(family, options)
+                trial, result = split.boosting(options) if family == BOOSTING else split.network(family, options)
                 if store is not None:
-                    store.set_fact(_fact(part, family), {name: each.tolist() for name, each in vars(found).items()})
+                    store.set_fact(fact, {name: each.tolist() for name, each in vars(result).items()})
                     store.add([trial])  # last, so that a stored trial always has its predictions
                 done += 1
                 observer("comparing", done, models)
             else:
                 assert store is not None
-                found = _read_predicted(store, part, family, len(test))
+                result = Predicted(**{name: np.array(each) for name, each in store.fact(fact).items()})
             trials[family].append(trial)
-            predicted[family].values[test] = found.values
+            predicted[family].values[test] = result.values
             if classifies:
-                predicted[family].certainty[test] = found.certainty
-        guesses.append(score(split.y_test, guess.fit(split.x_train, split.y_train).predict(split.x_test)))
+                predicted[family].certainty[test] = result.certainty
+        guesses.append(split.score(guess.fit(split.x_train, split.y_train).predict(split.x_test)))
     metric = "accuracy" if classifies else "RMSE"
     results = {
         family: FamilyScores(
@@ -200,28 +203,6 @@ def compare_families(
     ]
 
 
-def _nothing_predicted(rows: int, classifies: bool) -> Predicted:
-    kind = np.int64 if classifies else np.float64
-    return Predicted(np.zeros(rows, kind), np.zeros(rows if classifies else 0))
-
-
-def _fact(part: int, family: str) -> str:
-    return f"predictions {part} {family}"
-
-
-def _read_predicted(store: RunStore, part: int, family: str, rows: int) -> Predicted:
-    """The predictions of a model that was trained in an earlier call."""
-
-    def read(found: Any) -> Predicted:
-        if found is None or len(found["values"]) != rows:
-            raise FormatError(
-                f"a trial must have its predictions: {store.folder} lacks those of {family}, split {part}"
-            )
-        return Predicted(np.array(found["values"]), np.array(found["certainty"], dtype=np.float64))
-
-    return store.read_fact(_fact(part, family), read)
-
-
 @dataclass(frozen=True, eq=False)
 class _Split:
     """The rows of a split in the form that the models take."""
@@ -242,12 +223,10 @@ class _Split:
         """Create a split; the encoding of the columns is learned from the training rows."""
         frames = frame.iloc[train], frame.iloc[test]
         encoding = TableEncoding.learn(frames[0])
-        own, inputs = (
-            [make(each) for each in frames] for make in (lambda f: own_columns(encoding, f), encoding.encode)
-        )
+        own = own_columns(encoding, frames[0]), own_columns(encoding, frames[1])
+        x_train, x_test = (encoding.encode(each).x for each in frames)
         classes = np.unique(target.y) if target.task == "classification" else np.empty(0)
-        x_train, x_test = (each.x for each in inputs)
-        return cls(part, target.task, classes, (own[0], own[1]), x_train, x_test, target.y[train], target.y[test])
+        return cls(part, target.task, classes, own, x_train, x_test, target.y[train], target.y[test])
 
     def network(self, family: str, options: Mapping[str, Any]) -> tuple[Trial, Predicted]:
         """Train a network of a family; return its trial and its predictions for the test rows."""
@@ -262,12 +241,17 @@ class _Split:
 
     def boosting(self, options: Mapping[str, Any]) -> tuple[Trial, Predicted]:
         """Train gradient boosting; return its trial and its predictions for the test rows."""
-        model, (train, test) = Boosting(self.task, options["random_state"]), self.own
-        config, start = model.model.get_params(), time.perf_counter()
-        model.fit(train, self.y_train)
+        boosting, (train, test) = Boosting(self.task, options["random_state"]), self.own
+        config, start = boosting.model.get_params(), time.perf_counter()
+        boosting.fit(train, self.y_train)
         seconds = time.perf_counter() - start
-        curves = dict.fromkeys(CURVES, [math.nan] * max(1, model.model.n_iter_))
-        return self._trial(BOOSTING, config, nodes_of(model.model), seconds, curves, model.predict(test))
+        curves = dict.fromkeys(CURVES, [math.nan] * max(1, boosting.model.n_iter_))
+        return self._trial(BOOSTING, config, boosting.size, seconds, curves, boosting.predict(test))
+
+    def score(self, predicted: NDArray[Any]) -> float:
+        """The accuracy of predicted classes for the test rows, or the RMSE of numbers."""
+        metric = accuracy_score if self.task == "classification" else root_mean_squared_error
+        return float(metric(self.y_test, predicted))
 
     def _trial(
         self, family: str, config: Any, parameters: int, seconds: float, curves: Any, outputs: NDArray[Any]
@@ -275,9 +259,9 @@ class _Split:
         """The trial and predictions of a trained model; `outputs` are numbers or class probabilities of test rows."""
         if self.task == "classification":
             places = outputs.argmax(1)
-            found, told = Predicted(places, outputs.max(1).astype(np.float64)), self.classes[places]
+            predicted, labels = Predicted(places, outputs.max(1).astype(np.float64)), self.classes[places]
         else:
-            found, told = Predicted(outputs.astype(np.float64), np.empty(0)), outputs
+            predicted, labels = Predicted(outputs.astype(np.float64), np.empty(0)), outputs
         key: dict[str, Value] = {"split": self.part, "family": family}
-        scores = {SCORE: score(self.y_test, told)}
-        return Trial("table", key, config["random_state"], config, parameters, seconds, curves, scores), found
+        scores = {SCORE: self.score(labels)}
+        return Trial("table", key, config["random_state"], config, parameters, seconds, curves, scores), predicted

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
+from sklearn.metrics import (
+    confusion_matrix,
+    mean_absolute_error,
+    precision_recall_fscore_support,
+    r2_score,
+    root_mean_squared_error,
+)
 
 from ...report.chart import Chart, Line, Panel
 from ...report.layout import Column, Group, Section
-from .contributions import MOST_ROWS, Effect, EffectPoint, bins, column_effects, column_importances, explain_rows
+from .contributions import (
+    MOST_ROWS,
+    QUANTILES,
+    Effect,
+    EffectPoint,
+    bins,
+    column_effects,
+    column_importances,
+    explain_rows,
+)
 from .controls import IN_WORDS, LABELS
-from .explained_rows import ExampleRow, example_rows
-from .quality import class_scores, confusion, number_scores, residual_quantiles
+from .explained_rows import explained_rows
 from .table_fit import TableFit
 
 STRONGEST = 6
 """Number of columns whose effects are shown."""
 WIDEST_MATRIX = 12
 """Maximum classes of a confusion matrix that fits a page; with more, the most frequent mistakes are listed."""
-MISTAKES, PARTS_SHOWN, BARS, POINTS_SHOWN = 20, 8, 12, 300
+MISTAKES, BARS, POINTS_SHOWN = 20, 12, 300
+RESIDUAL_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 LONGEST_NAME = 18
 """Maximum characters of a name in a figure."""
 
@@ -28,6 +45,13 @@ def findings(fit: TableFit) -> Iterator[Section]:
     yield from _class_sections(fit) if fit.model.task == "classification" else _number_sections(fit)
     yield from _column_sections(fit)
     yield _example_section(fit)
+
+
+def one_table(
+    name: str, title: str, text: str, columns: Iterable[Column], rows: Iterable[Any], *, heading: str = "", **more: Any
+) -> Section:
+    """A section with one table, whose rows are tuples."""
+    return Section(name, title, text, tuple(columns), (Group(f"{name}-table", heading, tuple(rows)),), **more)
 
 
 def short(name: str, most: int = LONGEST_NAME) -> str:
@@ -57,9 +81,12 @@ def _held_out(fit: TableFit) -> str:
 
 def _class_sections(fit: TableFit) -> Iterator[Section]:
     classes = fit.model.estimator.classes_
-    names = [str(each) for each in classes]
-    matrix = confusion(np.searchsorted(classes, fit.y), fit.predicted.values, len(names))
-    yield Section.of(
+    names, predicted = [str(each) for each in classes], classes[fit.predicted.values]
+    matrix = confusion_matrix(fit.y, predicted, labels=classes)
+    # NaN if undefined, such as the precision of a class that is never predicted
+    scores = precision_recall_fscore_support(fit.y, predicted, labels=classes, zero_division=np.nan)
+    precision, recall, f1, counts = (each.tolist() for each in scores)
+    yield one_table(
         "quality",
         "Accuracy by class",
         f"{_held_out(fit)} Precision: how often a prediction of the class is right. Recall: how much of the class "
@@ -71,27 +98,27 @@ def _class_sections(fit: TableFit) -> Iterator[Section]:
             Column("recall", "recall", "number"),
             Column("f1", "F1", "number"),
         ),
-        class_scores(matrix, names),
+        zip(names, counts, precision, recall, f1, strict=True),
         brief=len(names) <= WIDEST_MATRIX,
     )
     if len(names) <= WIDEST_MATRIX:
         columns = (Column("class", "class"), *(Column(f"predicted {each}", f"as {each}", "count") for each in names))
-        rows = tuple((name, *map(int, counts)) for name, counts in zip(names, matrix, strict=True))
+        rows = [(name, *row) for name, row in zip(names, matrix.tolist(), strict=True)]
         text = "Rows of each class, and what they were predicted as."
     else:
         columns = (Column("class", "class"), Column("predicted", "predicted as"), Column("rows", "rows", "count"))
         wrong = np.where(np.eye(len(names), dtype=bool), 0, matrix)
         order = [divmod(int(place), len(names)) for place in np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES]]
-        rows = tuple((names[a], names[b], int(wrong[a, b])) for a, b in order if wrong[a, b])
+        rows = [(names[a], names[b], int(wrong[a, b])) for a, b in order if wrong[a, b]]
         text = f"The most frequent mistakes, at most {MISTAKES}."
-    group = (Group("confusion-table", "", rows),)
-    yield Section("confusion", "Confusion matrix", text, columns, group, empty="No mistakes.", brief=False)
+    yield one_table("confusion", "Confusion matrix", text, columns, rows, empty="No mistakes.", brief=False)
 
 
 def _number_sections(fit: TableFit) -> Iterator[Section]:
-    predicted = fit.predicted.values
-    scores = number_scores(fit.y, predicted)
-    digits = unit_digits(scores.rmse)
+    pair = fit.y, fit.predicted.values
+    errors = pair[1] - pair[0]
+    rmse = root_mean_squared_error(*pair)
+    digits = unit_digits(rmse)
     columns = (
         Column("r2", "R²", "number"),
         Column("rmse", "RMSE", "number", digits=digits),
@@ -99,15 +126,16 @@ def _number_sections(fit: TableFit) -> Iterator[Section]:
         Column("bias", "mean error", "difference", digits=digits),
     )
     text = f"{_held_out(fit)} R² is 1 for a perfect model, and 0 for one that is no better than the mean."
-    yield Section.of("quality", "Accuracy of the predictions", text, columns, [scores])
-    quantiles = residual_quantiles(fit.y, predicted)
-    yield Section(
+    scores = (r2_score(*pair), rmse, mean_absolute_error(*pair), float(errors.mean()))
+    yield one_table("quality", "Accuracy of the predictions", text, columns, [scores])
+    yield one_table(
         "residuals",
         "Errors",
         "Predicted minus true, on the same rows. The first chart shows every row, or a sample of a long table; the "
         "second shows the median error of rows with similar predictions, and a band with the middle 80%.",
         (Column("share", "rows below", "number", digits=2), Column("error", "error", "difference", digits=digits)),
-        (Group("residuals-table", "Quantiles of the errors", tuple(quantiles)),),
+        zip(RESIDUAL_QUANTILES, np.quantile(errors, RESIDUAL_QUANTILES).tolist(), strict=True),
+        heading="Quantiles of the errors",
         charts=tuple(_residual_charts(fit)),
         brief=False,
     )
@@ -133,8 +161,9 @@ def _residual_charts(fit: TableFit) -> Iterator[Chart]:
         form="cloud",
     )
     parts = bins(predicted)
-    points = [(float(np.median(predicted[part])), *_spread((predicted - truth)[part])) for part in parts]
-    x, low, middle, high = (tuple(column) for column in zip(*points, strict=True))
+    spreads = [np.quantile((predicted - truth)[part], QUANTILES).tolist() for part in parts]
+    low, middle, high = (tuple(column) for column in zip(*spreads, strict=True))
+    x = tuple(float(np.median(predicted[part])) for part in parts)
     yield Chart(
         "residuals-by-prediction",
         "Error by prediction",
@@ -145,20 +174,15 @@ def _residual_charts(fit: TableFit) -> Iterator[Chart]:
     )
 
 
-def _spread(values: np.ndarray) -> tuple[float, float, float]:
-    low, middle, high = np.quantile(values, (0.1, 0.5, 0.9)).tolist()
-    return low, middle, high
-
-
 # ----------------------------------------------------------------------------------------------------- what it uses
 
 
 def _column_sections(fit: TableFit) -> Iterator[Section]:
-    found = explain_rows(fit.model, fit.frame, seed=fit.seed)
-    importances = column_importances(found, seed=fit.seed)
+    contributions = explain_rows(fit.model, fit.frame, seed=fit.seed)
+    importances = column_importances(contributions, seed=fit.seed)
     target = fit.model.target
     unit = f"the units of {target}" if fit.model.task == "regression" else "log-odds"
-    rows = f"{len(found.values):,} of {fit.rows:,} rows" if fit.rows > MOST_ROWS else f"all {fit.rows:,} rows"
+    rows = f"{len(contributions.values):,} of {fit.rows:,} rows" if fit.rows > MOST_ROWS else f"all {fit.rows:,} rows"
     bars = tuple(
         Line(short(each.column), fit.kept, 0, (each.share,), (0.0,), (each.low,), (each.high,))
         for each in importances[:BARS]
@@ -190,7 +214,9 @@ def _column_sections(fit: TableFit) -> Iterator[Section]:
         charts=(chart,) if bars else (),
         brief=len(importances) <= 2 * BARS,
     )
-    effects = column_effects(found, fit.model.encoding.columns, names=[each.column for each in importances[:STRONGEST]])
+    effects = column_effects(
+        contributions, fit.model.encoding.columns, names=[each.column for each in importances[:STRONGEST]]
+    )
     yield _effect_section(fit, effects, unit, unit_digits(size))
 
 
@@ -212,18 +238,13 @@ def _effect_section(fit: TableFit, effects: list[Effect], unit: str, digits: int
         ),
         pairs,
         by=lambda pair: (str(effects.index(pair[0])), f"{pair[0].column}, to {pair[0].output}"),
-        charts=tuple(_effect_chart(fit, number, effect) for number, effect in enumerate(effects) if _has_axis(effect)),
+        charts=tuple(_effect_chart(fit, number, effect) for number, effect in enumerate(effects)),
         brief=False,
     )
 
 
 def _value_text(point: EffectPoint) -> str:
     return point.value if isinstance(point.value, str) else f"{point.value:.6g}"
-
-
-def _has_axis(effect: Effect) -> bool:
-    """Whether its values fit on an axis: matplotlib computes their differences, which must not overflow a float."""
-    return all(isinstance(point.value, str) or abs(point.value) < 1e300 for point in effect.points)
 
 
 def _effect_chart(fit: TableFit, number: int, effect: Effect) -> Chart:
@@ -246,13 +267,9 @@ def _effect_chart(fit: TableFit, number: int, effect: Effect) -> Chart:
     return Chart(name, title, alt, label, (Panel("contribution", (line,)),), form="values")
 
 
-# --------------------------------------------------------------------------------------------------------- examples
-
-
 def _example_section(fit: TableFit) -> Section:
-    examples = example_rows(fit)
-    size = max((abs(part[2]) for each in examples for part in each.parts), default=1.0)
-    groups = (Group(f"examples-{place}", _example_title(each), _parts(each)) for place, each in enumerate(examples))
+    groups = explained_rows(fit)
+    size = max((abs(part[-1]) for group in groups for part in group.rows[1:-1]), default=1.0)
     text = (
         "The output of the model for three rows, and what each column adds to its output for the mean training row; "
         "the parts add up exactly. The prediction is from the comparison, by a model that was not trained on the row; "
@@ -265,14 +282,3 @@ def _example_section(fit: TableFit) -> Section:
         Column("contribution", "contribution", "difference", digits=unit_digits(size)),
     )
     return Section("examples", "Three rows explained", text, columns, tuple(groups), brief=False)
-
-
-def _example_title(each: ExampleRow) -> str:
-    return f"Row {each.number:,}, {each.why}: true {each.truth}, predicted {each.predicted}"
-
-
-def _parts(each: ExampleRow) -> tuple[tuple[int | str | float | None, ...], ...]:
-    shown, others = each.parts[:PARTS_SHOWN], each.parts[PARTS_SHOWN:]
-    rest = [(f"{len(others)} other columns", None, sum(part[2] for part in others))] if others else []
-    parts = (("mean row", None, each.baseline), *shown, *rest, (f"sum: {each.about}", None, each.output))
-    return tuple((each.number, each.why, each.truth, each.predicted, *part) for part in parts)

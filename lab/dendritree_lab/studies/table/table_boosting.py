@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas
 from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
 
-from dendritree.errors import import_extra
-
-from ...data.tables.columns import TableColumn, as_days, as_numbers, as_text
-from ...data.tables.encoding import TableEncoding
-from ..engine.boosting import one_thread
+from ...data.tables.encoding import TableColumn, TableEncoding, as_days, as_numbers, as_text
 
 MOST_CATEGORIES = 255
 """Maximum number of categories per column in scikit-learn; the rarest ones beyond it share one."""
@@ -24,17 +23,15 @@ MOST_CATEGORIES = 255
 def own_columns(encoding: TableEncoding, frame: Any) -> Any:
     """The columns that a model reads, as a data frame of numbers and categories; missing cells stay missing.
 
-    >>> import pandas
     >>> frame = pandas.DataFrame({"rooms": [3, None, 4], "town": ["Delft", "Gouda", None]})
     >>> own_columns(TableEncoding.learn(frame), frame).isna().to_numpy().tolist()
     [[False, False], [True, False], [False, True]]
     """
-    pandas = import_extra("pandas", extra="tables")
-    parts = [part for column in encoding.columns for part in _parts(pandas, column, frame[column.name])]
+    parts = [part for column in encoding.columns for part in _parts(column, frame[column.name])]
     return pandas.DataFrame({f"x{number}": part for number, part in enumerate(parts)})
 
 
-def _parts(pandas: Any, column: TableColumn, cells: Any) -> list[Any]:
+def _parts(column: TableColumn, cells: Any) -> list[Any]:
     if column.kind == "number":
         return [as_numbers(cells)]
     if column.kind == "date":  # day, month and weekday
@@ -49,8 +46,8 @@ def _parts(pandas: Any, column: TableColumn, cells: Any) -> list[Any]:
 class Boosting:
     """`HistGradientBoostingClassifier()` or `HistGradientBoostingRegressor()`, unchanged, on frames of `own_columns`.
 
-    It has a seed and one thread, so that the same rows give identical results. Numbers to predict are standardized
-    first: this does not change the splits, and it computes in float32, whose range ends at 1e38.
+    It has a seed and one thread: with several, the order of sums varies. Numbers to predict are standardized first:
+    this does not change the splits, and it computes in float32, whose range ends at 1e38.
 
     Args:
         task: `classification` or `regression`.
@@ -58,9 +55,8 @@ class Boosting:
     """
 
     def __init__(self, task: str, seed: int) -> None:
-        ensemble = import_extra("sklearn.ensemble", extra="tables")
         self.classifies = task == "classification"
-        make = ensemble.HistGradientBoostingClassifier if self.classifies else ensemble.HistGradientBoostingRegressor
+        make = HistGradientBoostingClassifier if self.classifies else HistGradientBoostingRegressor
         self.model = make(random_state=seed)
         self.shift, self.scale = 0.0, 1.0
 
@@ -72,12 +68,22 @@ class Boosting:
         else:
             self.shift, self.scale = float(y.mean()), float(y.std()) or 1.0
             y = (y - self.shift) / self.scale
-        with one_thread(), np.errstate(over="ignore", invalid="ignore"):  # thresholds between numbers of 1e308
+        with threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):  # thresholds between numbers of 1e308
             self.model.fit(x, y)
         return self
 
     def predict(self, x: Any) -> NDArray[Any]:
         """Numbers, or probabilities of the classes."""
-        with one_thread():
-            found = self.model.predict_proba(x) if self.classifies else self.model.predict(x)
-        return np.asarray(found if self.classifies else found * self.scale + self.shift)
+        with threadpool_limits(1):
+            if self.classifies:
+                return np.asarray(self.model.predict_proba(x))
+            return np.asarray(self.model.predict(x) * self.scale + self.shift)
+
+    @property
+    def size(self) -> int:
+        """The nodes of all its trees, splits and leaves.
+
+        A split stores a column and a threshold, a leaf one value. Counting each as one number understates the size of
+        boosting and never overstates it.
+        """
+        return sum(len(tree.nodes) for step in self.model._predictors for tree in step)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import warnings
+import shutil
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas
+import sklearn
 import torch
 from numpy.typing import NDArray
 
-from dendritree.errors import OptionError, check_int, check_one_of, import_extra
+from dendritree.errors import FormatError, check_int, check_one_of
 from dendritree.models.sizing import parse_count
 from dendritree.sklearn.networks import auto_budget, make_network
 
@@ -19,9 +23,9 @@ from ...data.tables.encoding import TableEncoding
 from ...data.tables.reading import check_table
 from ...data.tables.target import read_target
 from ..engine.runner import Observer, silent
+from ..engine.store import RunStore
 from .controls import TRAINED, FamilyScores, Predicted, compare_families, make_estimator
 from .recommendation import KEEPS, kept_family
-from .stored_trials import kept_trials
 from .table_model import TableModel
 
 
@@ -54,9 +58,9 @@ class TableFit:
     @property
     def predicted(self) -> Predicted:
         """Predictions of the model's family in the comparison, for each row by a model not trained on it."""
-        found = next(result.predicted for result in self.results if result.family == self.kept)
-        assert found is not None
-        return found
+        predicted = next(result.predicted for result in self.results if result.family == self.kept)
+        assert predicted is not None
+        return predicted
 
 
 def fit_table(
@@ -72,7 +76,6 @@ def fit_table(
     observer: Observer = silent,
     unfinished: str | os.PathLike[str] | None = None,
     anew: bool = False,
-    neurons: str | None = None,
 ) -> TableFit:
     """Compare trees, their controls and gradient boosting on parts of a table, then train a model on all rows.
 
@@ -90,39 +93,56 @@ def fit_table(
             a call with another table, other arguments or other versions raises `FormatError`. It is not removed at the
             end. Without it, nothing is stored.
         anew: remove what another call left in `unfinished`, instead of raising.
-        neurons: the old name of `keep`.
     """
-    if neurons is not None:
-        if keep != "best":
-            raise OptionError(f"neurons is the old name of keep, so give one of them: got {neurons!r} and {keep!r}")
-        warnings.warn("neurons of fit_table is now keep", DeprecationWarning, stacklevel=2)
-        keep = neurons
     check_one_of("keep", keep, KEEPS)
     seed = check_int("seed", seed, least=0) % 2**32
     splits = check_int("splits", splits, least=2)
     given = None if budget == "auto" else parse_count("budget", budget)
     frame = check_table(frame)
-    found = read_target(frame, target, task, per_class=splits)
-    inputs = frame.drop(columns=[found.name]).iloc[found.rows].reset_index(drop=True)
+    goal = read_target(frame, target, task, per_class=splits)
+    inputs = frame.drop(columns=[goal.name]).iloc[goal.rows].reset_index(drop=True)
     encoding = TableEncoding.learn(inputs)
-    classes = len(np.unique(found.y)) if found.task == "classification" else 0
+    classes = len(np.unique(goal.y)) if goal.task == "classification" else 0
     sizes = len(encoding.features), classes if classes > 2 else 1
     parameters = auto_budget(*sizes) if given is None else given
     with torch.random.fork_rng(devices=[]):
         for family in ("tree", "sparse", "dense"):  # too small a budget is rejected before any training
             make_network(family, *sizes, budget=parameters)
     options: dict[str, Any] = {"budget": parameters, "splits": splits, "seed": seed, "epochs": epochs}
-    versions = {"scikit-learn": import_extra("sklearn", extra="tables").__version__}
-    config = {"target": found.name, "task": found.task, "families": list(TRAINED), "versions": versions, **options}
-    with kept_trials(unfinished, frame, config, anew=anew) as store:
-        results = compare_families(inputs, found, **options, observer=observer, store=store)
+    config = {"table": table_digest(frame), "target": goal.name, "task": goal.task, "families": list(TRAINED)}
+    config |= {"scikit-learn": sklearn.__version__, **options}
+    with nullcontext() if unfinished is None else _open_store(unfinished, config, anew=anew) as store:
+        results = compare_families(inputs, goal, **options, observer=observer, store=store)
     kept = kept_family(keep, results)
-    estimator = make_estimator(found.task, neurons=kept, budget=parameters, epochs=epochs, random_state=seed)
+    estimator = make_estimator(goal.task, neurons=kept, budget=parameters, epochs=epochs, random_state=seed)
     encoded = encoding.encode(inputs)
-    estimator.fit(encoded.x, found.y)
+    estimator.fit(encoded.x, goal.y)
     observer("training on all rows", 1, 1)
     left_out = (f"column {name!r} {why}: left out" for name, why in encoding.left_out)
-    notices = (*found.notices, *encoded.notices("no number"), *left_out)
-    model = TableModel(estimator, encoding, found.name, found.task)
-    numbers = found.rows + 1
-    return TableFit(model, results, parameters, splits, seed, notices, keep, kept, inputs, found.y, numbers)
+    notices = (*goal.notices, *encoded.notices("no number"), *left_out)
+    model = TableModel(estimator, encoding, goal.name, goal.task)
+    numbers = goal.rows + 1
+    return TableFit(model, results, parameters, splits, seed, notices, keep, kept, inputs, goal.y, numbers)
+
+
+def _open_store(folder: str | os.PathLike[str], config: dict[str, Any], *, anew: bool) -> RunStore:
+    advice = f"remove {folder} to start over"
+    try:
+        return RunStore.create_or_open(folder, config, advice=advice)
+    except FormatError:
+        if not anew:
+            raise
+    shutil.rmtree(folder)
+    return RunStore.create_or_open(folder, config)
+
+
+def table_digest(frame: Any) -> str:
+    """A digest that differs for tables with other cells, columns or types.
+
+    >>> table_digest(pandas.DataFrame({"rooms": [3, 4]})) == table_digest(pandas.DataFrame({"rooms": [3, 5]}))
+    False
+    """
+    digest = hashlib.sha256(repr([(name, str(kind)) for name, kind in frame.dtypes.items()]).encode())
+    for _, cells in frame.items():
+        digest.update(pandas.util.hash_pandas_object(cells, index=False).to_numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from ...data.tables.columns import TableColumn
+from ...data.tables.encoding import TableColumn
 from ...data.tables.reading import first_few
 from ...report.chart import Chart, Line, Panel
-from ...report.layout import Column, Group, Report, Section, show
+from ...report.layout import Column, Report, Section, show
 from .controls import BOOSTING, LABELS, FamilyScores
-from .findings import findings, unit_digits
+from .findings import findings, one_table, unit_digits
 from .recommendation import by_family, reason, verdict
 from .table_fit import TableFit
 
@@ -67,14 +67,9 @@ def _sentences(fit: TableFit) -> Iterator[str]:
     yield from (f"Note: {notice}." for notice in fit.notices)
 
 
-def _section(name: str, title: str, text: str, columns: Iterable[Column], rows: Iterable[Any], **more: Any) -> Section:
-    """A section with one table."""
-    return Section(name, title, text, tuple(columns), (Group(f"{name}-table", "", tuple(rows)),), **more)
-
-
 def _scores_section(fit: TableFit) -> Section:
     metric, digits = _unit(fit)
-    return _section(
+    return one_table(
         "scores",
         "Trees, their controls and gradient boosting",
         f"Mean and standard deviation of the {metric} over {fit.splits} splits, each evaluated on held-out rows. The"
@@ -121,9 +116,9 @@ def _splits_section(fit: TableFit) -> Section:
         form="curves",
     )
     scores = (Column(result.family, LABELS[result.family], "number", digits=digits) for result in models)
-    return _section(
+    return one_table(
         "splits",
-        "DataSplit by split",
+        "Split by split",
         "Every model is evaluated on the same rows of a split, so what counts is whether the order stays the same.",
         (Column("split", "split", "count"), *scores),
         ((split + 1, *(result.scores[split] for result in models)) for split in range(fit.splits)),
@@ -136,7 +131,7 @@ def _columns_section(fit: TableFit) -> Section:
     encoding = fit.model.encoding
     rows = [(column.name, column.kind, len(column.features), _details(column)) for column in encoding.columns]
     rows += [(name, "left out", 0, why) for name, why in encoding.left_out]
-    return _section(
+    return one_table(
         "columns",
         "What the model reads",
         "Numbers are standardized, categories are one-hot encoded, a missing number is replaced by the median.",
@@ -163,7 +158,7 @@ def _details(column: TableColumn) -> str:
 def _rule_section(fit: TableFit, source: str) -> Section:
     estimator = fit.model.estimator
     decay = "by the number of rows" if estimator.weight_decay == "auto" else estimator.weight_decay
-    return _section(
+    return one_table(
         "rule",
         "Settings",
         "The same for every model; nothing was tuned on this table. The defaults were selected on others, for trees.",
