@@ -15,13 +15,12 @@ from torch import Tensor, nn
 
 from .errors import OptionError, check_int
 from .layers import DendriticConv1d, DendriticConv2d, DendriticLayer
-from .layers.neuron_layer import NeuronLayer
 from .layers.forest_layer import ForestLayer
-from .models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
+from .layers.neuron_layer import NeuronLayer
+from .models import MLP, ConvMLN, ConvMLP, MLNClassifier
 from .models.holders import network_of
 from .models.modes import evaluating
 from .models.sizing import parameters_of
-from .tree.levels import level_sizes
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, DendriticConv1d, DendriticConv2d)
 """Layers that do not state the size of their images."""
@@ -78,7 +77,7 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> dic
     parameter = next(model.parameters(), None)
     if shape is None or parameter is None or parameter.is_meta:
         return None
-    found: dict[nn.Module, int] = {}
+    done_by: dict[nn.Module, int] = {}
 
     def add(module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
         stated, done = getattr(module, "multiply_adds", None), 0
@@ -90,7 +89,7 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> dic
             done = output.numel() * module.weight[0].numel()
         elif any(parameter.dim() > 1 for parameter in module.parameters(recurse=False)):
             return  # not known
-        found[module] = found.get(module, 0) + done
+        done_by[module] = done_by.get(module, 0) + done
 
     hooks = [module.register_forward_hook(add) for _, module in _counted(model, "", set())]
     try:
@@ -103,7 +102,7 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> dic
     finally:
         for hook in hooks:
             hook.remove()
-    return found
+    return done_by
 
 
 def _counted(module: nn.Module, name: str, seen: set[nn.Module]) -> Iterator[tuple[str, nn.Module]]:
@@ -281,50 +280,9 @@ def matched_conv(layer: nn.Module, *, min_filters: int = 1) -> nn.Conv1d | nn.Co
     return control
 
 
-def matched_mln(control: MLP | ConvMLP, *, ragged: bool = False, **options: Any) -> MLNClassifier | ConvMLN:
-    """The paper's dendritic model whose true parameter count is nearest to that of a control.
-
-    The branching factors tried are those that fit the inputs, or all of them with `ragged=True`.
-
-    Example:
-        >>> count(matched_mln(MLP(1024, 10, hidden=30))).total
-        30690
-    """
-    head = control.head if isinstance(control, ConvMLP) else control
-    if not isinstance(head, MLP):
-        raise OptionError(f"matched_mln takes an MLP or a ConvMLP: got {type(control).__name__}")
-    ins, outs = head.in_features, head.out_features
-    total = parameters_of(head)
-    bias = options.get("bias", True)
-    sizes = {
-        b: outs * (sum(s[:-1]) + (sum(s[1:]) if bias else 0))  # edges and nodes
-        for b in range(2, max(ins, 2) + 1)
-        if (s := _sizes(b, ins, ragged))
-    }
-    if not sizes:
-        raise OptionError(f"in_features must be a power of some branching factor, or ragged=True: got {ins}")
-    branching = min(sizes, key=lambda b: (abs(sizes[b] - total), b))
-    if isinstance(control, ConvMLP):
-        return ConvMLN(outs, branching=branching, ragged=ragged, **options)
-    if outs == 1:
-        return MLNBinaryClassifier(ins, branching=branching, ragged=ragged, **options)
-    return MLNClassifier(ins, outs, branching=branching, ragged=ragged, **options)
-
-
 def _nearest(total: int, each: int) -> int:
     """How many units of `each` parameters come nearest to a total; of two equally near numbers, the smaller."""
     return min(total // each, total // each + 1, key=lambda number: (abs(number * each - total), number))
-
-
-def _sizes(branching: int, fan_in: int, ragged: bool) -> list[int] | None:
-    """Level sizes, or None if the branching does not fit: found without an exception, because all are tried."""
-    if not ragged:
-        power = branching
-        while power < fan_in:
-            power *= branching
-        if power != fan_in:
-            return None
-    return level_sizes(branching, fan_in=fan_in, ragged=ragged)
 
 
 def _dendritic_layer(model: nn.Module) -> DendriticLayer:
