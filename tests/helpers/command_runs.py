@@ -17,6 +17,12 @@ from dendritree.errors import DendritreeError
 from dendritree_lab.studies.engine.store import RunStore
 
 ROOT = Path(dendritree.__file__).parents[1]
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONUNBUFFERED": "",
+    "COLUMNS": "80",
+    "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "lab")]),
+}
 MARK = "DENDRITREE_TEST_RUN"
 """A variable that every process of a run inherits."""
 
@@ -56,16 +62,13 @@ def interrupt_when(condition):
 
 
 def run_process(*arguments, root=ROOT, **options):
-    """`python -m dendritree` of the package in `root`, to its end; warnings are errors."""
+    """`python -m dendritree_lab` to its end; warnings are errors."""
     options = {"capture_output": True} | options
-    environment = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": "80"}
-    return subprocess.run(
-        command_line(*arguments), env=environment, cwd=root, text=True, timeout=120, check=False, **options
-    )
+    return subprocess.run(command_line(*arguments), env=ENVIRONMENT, text=True, timeout=120, check=False, **options)
 
 
 def command_line(*arguments):
-    return [sys.executable, "-W", "error", "-m", "dendritree", *map(str, arguments)]
+    return [sys.executable, "-W", "error", "-m", "dendritree_lab", *map(str, arguments)]
 
 
 class CommandRun:

@@ -93,6 +93,7 @@ def make_parser() -> Parser:
         about = command.run.__doc__ or ""
         sub = subparsers.add_parser(
             name,
+            prog=f"dendritree {name}",
             help=about[:1].lower() + about[1:].rstrip("."),
             description=about,
             epilog="\n  ".join(["example:", *command.EXAMPLES.splitlines()]),
@@ -133,14 +134,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    if line := line_to_complete():
-        print("\n".join(completions(line, COMMANDS)), flush=True)
-        return 0
     parser = make_parser()
-    arguments = parser.parse_args(argv, Arguments())
-    if arguments.command is None:
-        parser.print_help()
-        return 0
-    status = COMMANDS[arguments.command].run(arguments) or 0
-    sys.stdout.flush()  # here, where a closed pipe is caught, not at exit
-    return status
+    try:
+        if line := line_to_complete():
+            print("\n".join(completions(line, COMMANDS)))
+            return 0
+        arguments = parser.parse_args(argv, Arguments())
+        if arguments.command is None:
+            parser.print_help()
+            return 0
+        return COMMANDS[arguments.command].run(arguments) or 0
+    finally:
+        sys.stdout.flush()  # here, where a closed pipe is caught, not at exit

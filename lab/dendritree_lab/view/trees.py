@@ -37,7 +37,7 @@ class TreeLayer:
         """(channels, height, width) of the image that its wiring reads; None if the wiring is not for images.
 
         >>> TreeLayer("layer", DendriticLayer(32, 1, branching=2)).image_shape()
-        >>> from dendritree import Local
+        >>> from dendritree.wiring import Local
         >>> layer = DendriticLayer(32, 3, branching=2, fan_in=4, wiring=Local(window=2, image_shape=(4, 8)))
         >>> TreeLayer("layer", layer).image_shape()
         (1, 4, 8)
