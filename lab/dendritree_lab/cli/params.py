@@ -56,11 +56,11 @@ def _branching(text: str) -> Branching:
 
 def _paper_params() -> None:
     """Print the paper's parameter tables, recounted."""
-    from ..studies.paper.parameter_tables import paper_rows
+    from ..studies.paper.parameter_tables import parameter_rows
 
     rows = [
         (r.table, r.model, r.weights, r.biases, r.total, r.paper_total, "paper is wrong" if r.erratum else "")
-        for r in paper_rows()
+        for r in parameter_rows()
     ]
     print_columns(("table", "model", "weights", "biases", "total", "paper", ""), rows)
     print("\nThe tree of b=4 on 1024 inputs has 256 + 64 + 16 + 4 + 1 = 341 nodes; the paper counts 85.")

@@ -19,7 +19,7 @@ def run(arguments: Arguments) -> None:
     from ..studies.engine.export_files import export_models, export_tables
     from ..studies.engine.store import RunStore
     from ..studies.paper.paper_report import report_of_run
-    from ..studies.paper.records import folder_names
+    from ..studies.paper.reproduction import model_folders
 
     folder, out = arguments.run, Path(arguments.out or arguments.run)
     with RunStore.open_for_reading(folder) as store:
@@ -29,7 +29,7 @@ def run(arguments: Arguments) -> None:
         if arguments.export:
             export_tables(store, out / "data", arguments.export)
         if arguments.weights:
-            export_models(store.kept_trials(), out / "models", folder_names)
+            export_models(store.kept_trials(), out / "models", model_folders)
     if compared:
         show_comparison(folder)
     else:

@@ -115,22 +115,23 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
 def _run_gallery(folder: Path) -> Gallery:
     from ..studies.engine.export_files import kept_model
     from ..studies.engine.store import RunStore
-    from ..studies.paper.reproduction import records_of
+    from ..studies.paper.paper_trials import PaperTrial
 
     with RunStore.open_for_reading(folder) as store:
-        kept = [record for record in records_of(store, with_weights=True) if record.weights is not None]
+        kept = [PaperTrial.of(trial) for trial in store.kept_trials()]
     if not kept:
         raise FormatError(f"a run must have kept models to be viewed: none in {folder}")
-    kept.sort(key=lambda record: (not record.row.dendritic, record.row.task != "multiclass", record.row.table))
+    kept.sort(key=lambda trial: (not trial.row.dendritic, trial.row.task != "multiclass", trial.row.table))
     names = [f"{each.row.task}: {each.row.model}, p={each.row.dropout:g}, {each.protocol}" for each in kept]
 
     def opened(number: int) -> Exhibit:
-        record, samples = kept[number], []
-        model, classes = kept_model(record.as_trial()), DATASETS[record.dataset].class_names
+        trial, samples = kept[number], []
+        dataset = trial.config["dataset"]
+        model, classes = kept_model(trial), DATASETS[dataset].class_names
         pixels = Pixels((1, 28, 28), PAPER, side=32, as_image=hasattr(model, "input_shape"))
-        notes = [f"Trained on {record.dataset}; validation accuracy {record.at_best('val_acc'):.1%}."]
+        notes = [f"Trained on {dataset}; validation accuracy {trial.at_best('val_acc'):.1%}."]
         try:
-            samples = samples_of(examples_of(record.dataset)[0], classes)
+            samples = samples_of(examples_of(dataset)[0], classes)
         except DendritreeError as error:
             notes.append(f"No samples: {error}")
         return Exhibit(names[number], model, pixels, classes, samples, notes=notes)

@@ -192,9 +192,13 @@ class RunStore:
     def __len__(self) -> int:
         return len(self._trials)
 
+    def has(self, study: str, key: Mapping[str, Value]) -> bool:
+        """Whether the trial with this key is stored."""
+        return (study, key_text(key)) in self._trials
+
     def __contains__(self, job: Keyed) -> bool:
         """Whether a trial, or the trial that a job makes, is stored."""
-        return (job.study, key_text(job.key)) in self._trials
+        return self.has(job.study, job.key)
 
     @cached_property
     def config(self) -> dict[str, Any]:

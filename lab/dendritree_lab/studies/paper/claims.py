@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from ..engine.statistics import show_p
 from .analysis import Comparison, Measure, best_dropout, compare_samples, correct_family, summarize
-from .records import TrialRecord
+from .paper_trials import PaperTrial
 
 Control = tuple[str, int]
 """Network and size of a control."""
@@ -56,7 +56,7 @@ class _Question(NamedTuple):
     measure: Measure | None = None
 
 
-def claims(records: Iterable[TrialRecord], matches: Matches) -> list[Verdict]:
+def claims(trials: Iterable[PaperTrial], matches: Matches) -> list[Verdict]:
     """A verdict on each claim for each task of `matches` under each protocol that was run.
 
     The same rule applies to all claims. A claim is a set of comparisons, for each of which it states the winner:
@@ -79,10 +79,10 @@ def claims(records: Iterable[TrialRecord], matches: Matches) -> list[Verdict]:
     reports how trees compare with them, corrected as a separate family.
 
     Args:
-        records: the trials.
+        trials: the trials.
         matches: the controls (network, size) of each (task, branching).
     """
-    trials = list(records)
+    trials = list(trials)
     verdicts = []
     for protocol in sorted({trial.protocol for trial in trials}):
         for task in dict.fromkeys(task for task, _ in matches):
@@ -120,8 +120,8 @@ def _questions(claim: str, network: str, controls: Mapping[int, Sequence[Control
 class _Bench:
     """The trials of one task and protocol, by model and dropout."""
 
-    def __init__(self, trials: Sequence[TrialRecord]) -> None:
-        self._trials: dict[Control, dict[float, list[TrialRecord]]] = defaultdict(dict)
+    def __init__(self, trials: Sequence[PaperTrial]) -> None:
+        self._trials: dict[Control, dict[float, list[PaperTrial]]] = defaultdict(dict)
         table_of: dict[tuple[Control, float], str] = {}
         for trial in sorted(trials, key=lambda trial: (trial.row, trial.index)):
             row, model = trial.row, (trial.row.network, trial.row.size)
@@ -139,7 +139,7 @@ class _Bench:
         asked = [(self._trials_at(*each.favorite), self._trials_at(*each.other), each.measure) for each in questions]
         return correct_family([compare_samples(*each) for each in asked if each[0] and each[1]])
 
-    def _trials_at(self, model: Control, dropout: Dropout) -> list[TrialRecord]:
+    def _trials_at(self, model: Control, dropout: Dropout) -> list[PaperTrial]:
         return self._trials.get(model, {}).get(self._best.get(model, math.nan) if dropout == "best" else 0.0, [])
 
     def outcome(self, questions: Sequence[_Question]) -> tuple[Outcome, str, tuple[Comparison, ...]]:

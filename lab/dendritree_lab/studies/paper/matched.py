@@ -7,11 +7,8 @@ from dataclasses import dataclass
 
 from .analysis import Comparison, Model, RowSummary, best_dropout
 from .claims import Matches
-from .records import Row, TrialRecord
-from .spec import TASKS
-
-PAPER = "paper"
-"""The protocol whose results are comparable with the paper's numbers."""
+from .paper_trials import PaperTrial
+from .spec import PAPER, TASKS, TableRow
 
 
 @dataclass(frozen=True)
@@ -21,21 +18,21 @@ class Match:
     protocol: str
     dropout: str
     """`none`, or `best`: each model at its own best dropout."""
-    row: Row
-    controls: tuple[Row, ...]
+    row: TableRow
+    controls: tuple[TableRow, ...]
 
 
-def reading_order(result: RowSummary | Comparison | TrialRecord | Match) -> tuple[bool, str, int, str]:
+def reading_order(result: RowSummary | Comparison | PaperTrial | Match) -> tuple[bool, str, int, str]:
     """Sort key for display: the paper's protocol first, tasks in the paper's order.
 
-    >>> reading_order(Match("full", "none", Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0), ()))
+    >>> reading_order(Match("full", "none", TableRow("multiclass-dendritic", "multiclass", "mln", 32, 0.0), ()))
     (True, 'full', 1, 'multiclass')
     """
     task = result.row.task
-    return result.protocol != PAPER, result.protocol, TASKS.index(task) if task in TASKS else len(TASKS), task
+    return result.protocol != PAPER.name, result.protocol, TASKS.index(task) if task in TASKS else len(TASKS), task
 
 
-def shown_rows(summaries: Sequence[RowSummary]) -> dict[str, dict[Model, Row]]:
+def shown_rows(summaries: Sequence[RowSummary]) -> dict[str, dict[Model, TableRow]]:
     """Every model's row without dropout, under `none`, and at its best dropout, under `best`."""
     without = {summary.model: summary.row for summary in summaries if summary.row.dropout == 0.0}
     return {"none": without, "best": {model: best.row for model, best in best_dropout(summaries).items()}}
@@ -43,21 +40,21 @@ def shown_rows(summaries: Sequence[RowSummary]) -> dict[str, dict[Model, Row]]:
 
 def matched_rows(summaries: Sequence[RowSummary], matches: Matches) -> list[Match]:
     """The matches by protocol, task, dropout and branching; without controls if none was run."""
-    found = []
+    pairs = []
     for dropout, rows in shown_rows(summaries).items():
         for model, row in rows.items():
             if row.dendritic:
                 paired = matches.get((model.task, model.size), ())
                 controls = [rows.get(Model(model.protocol, model.task, *control)) for control in paired]
-                found.append(Match(model.protocol, dropout, row, tuple(control for control in controls if control)))
+                pairs.append(Match(model.protocol, dropout, row, tuple(control for control in controls if control)))
     kinds = ("none", "best")
-    return sorted(found, key=lambda m: (reading_order(m), kinds.index(m.dropout), m.row.size, m.row.network))
+    return sorted(pairs, key=lambda m: (reading_order(m), kinds.index(m.dropout), m.row.size, m.row.network))
 
 
-def family(row: Row) -> str:
+def family(row: TableRow) -> str:
     """The kind of model of a row, which determines its style in charts.
 
-    >>> family(Row("multiclass-mlp", "multiclass", "mlp", 11, 0.3))
+    >>> family(TableRow("multiclass-mlp", "multiclass", "mlp", 11, 0.3))
     'mlp'
     """
     if row.dendritic:

@@ -1,23 +1,35 @@
-"""From records to a report: all numbers that are shown, before anything is drawn."""
+"""From trials to a report: all numbers that are shown, before anything is drawn."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...report import Report, ReportFiles, write_report
+from ...report.chart import Chart
+from ...report.layout import Column, Section
 from ..engine.machine_section import machine_section, run_info
 from ..engine.store import RunStore
-from .agreement import PAPER_TRIALS, among_draws
-from .agreement_section import draws_section, paper_section
-from .analysis import Comparison, against_paper, compare, summarize
+from .analysis import (
+    PAPER_TRIALS,
+    ComparedRow,
+    Comparison,
+    ExpectedRow,
+    RowSummary,
+    against_paper,
+    compare,
+    read_expected,
+    summarize,
+)
 from .claims import Matches, claims
 from .errata import errata_section
-from .expected import ExpectedRow, read_expected
-from .learning_curves import learning_curves
-from .matched import PAPER, Match, matched_rows, reading_order, shown_rows
+from .matched import Match, matched_rows, reading_order, shown_rows
+from .paper_charts import agreement_chart, learning_curves
 from .paper_sections import (
+    DROPOUT,
+    MODEL,
+    TASK,
     Planned,
     ReferenceSeconds,
     claims_section,
@@ -29,17 +41,17 @@ from .paper_sections import (
     results_section,
     timing_section,
 )
-from .protocol import PROTOCOLS
-from .records import TrialRecord
-from .reproduction import RunPlan, planned_trials, records_of, reference_seconds_of
-from .spec import matches, paper_folder, read_specs
+from .paper_trials import PaperTrial
+from .reproduction import RunPlan, reference_seconds_of, trials_of
+from .several_draws import among_draws, draws_section
+from .spec import PAPER, PROTOCOLS, TableRow, matches, read_specs
 from .summary import Findings, facts, sentences
 
 TITLE = "Dendritic-tree neurons against perceptrons: the paper and our run"
 
 
 def build_report(
-    records: Sequence[TrialRecord],
+    trials: Sequence[PaperTrial],
     info: Mapping[str, Any],
     expected: Sequence[ExpectedRow],
     matches: Matches,
@@ -51,7 +63,7 @@ def build_report(
     """Build the report from the trials run so far, all, some or none. Needs the extra `experiments`.
 
     Args:
-        records: the trials, of any protocols.
+        trials: the trials, of any protocols.
         info: machine, versions and settings; nested mappings are shown with dotted keys.
         expected: the paper's rows, from `read_expected`.
         matches: the controls (network, size) of each dendritic (task, branching).
@@ -60,28 +72,27 @@ def build_report(
         reference_seconds: seconds per trial with the masked reference, for each (protocol, row) that was measured.
         draw: how protocol `paper` drew images.
 
-    >>> from dendritree_lab.studies.paper.records import Row
-    >>> row = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
+    >>> row = TableRow("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
     >>> curves = {"train_loss": [2.0, 1.0], "val_loss": [2.0, 3.0], "train_acc": [0.4, 0.9], "val_acc": [0.5, 0.6]}
-    >>> trials = [TrialRecord("paper", row, i, i, "mnist", 0.001, 11_395, 0.1, curves) for i in range(3)]
+    >>> trials = [PaperTrial.make("paper", row, i, i, "mnist", 0.001, 11_395, 0.1, curves) for i in range(3)]
     >>> report = build_report(trials, {"torch": "2.6.0"}, [], {})
     >>> [section.name for section in report.sections][:3]
     ['claims', 'paper', 'comparisons']
     """
-    planned = {(PAPER, row.row): PAPER_TRIALS for row in expected} if planned is None else planned
+    planned = {(PAPER.name, row.row): PAPER_TRIALS for row in expected} if planned is None else planned
     reference = reference_seconds or {}
-    summaries = sorted(summarize(records), key=reading_order)
+    summaries = sorted(summarize(trials), key=reading_order)
     shown, pairs = shown_rows(summaries), matched_rows(summaries, matches)
     findings = Findings(
-        records=records,
+        trials=trials,
         planned=planned,
         paper_rows=against_paper(summaries, expected),
-        comparisons=_compare(records, pairs),
-        verdicts=sorted(claims(records, matches), key=lambda verdict: verdict.protocol != PAPER),
+        comparisons=_compare(trials, pairs),
+        verdicts=sorted(claims(trials, matches), key=lambda verdict: verdict.protocol != PAPER.name),
         reference_seconds=reference,
-        drawn=among_draws([each for each in records if each.protocol == PAPER], expected) if draw == "ten" else (),
+        drawn=among_draws([each for each in trials if each.protocol == PAPER.name], expected) if draw == "ten" else (),
     )
-    paper_rows_shown = {row for rows in shown.values() for model, row in rows.items() if model.protocol == PAPER}
+    paper_rows_shown = {row for rows in shown.values() for model, row in rows.items() if model.protocol == PAPER.name}
     sections = (
         claims_section(findings.verdicts),
         paper_section(findings.paper_rows, summaries, paper_rows_shown, draw=draw),
@@ -90,10 +101,10 @@ def build_report(
         results_section(summaries),
         dropout_section(summaries, shown["best"]),
         parameters_section(summaries, shown),
-        curves_section(summaries, shown, learning_curves(records, pairs)),
-        timing_section(records, reference),
+        curves_section(summaries, shown, learning_curves(trials, pairs)),
+        timing_section(trials, reference),
         errata_section(),
-        missing_section(records, planned),
+        missing_section(trials, planned),
         machine_section(info),
     )
     return Report(TITLE, tuple(sentences(findings)), sections, tuple(facts(findings)))
@@ -110,31 +121,112 @@ def report_of_run(
         out: where the report is written; by default, the run's own folder.
     """
     with RunStore.open_for_reading(folder) as store:
-        info, reference = run_info(store), reference_seconds_of(store)
-        draw = store.config.get("protocols", {}).get(PAPER, {}).get("draw", "per-trial")
-        records = [record for record in records_of(store) if record.protocol in PROTOCOLS]
-        begun = {(record.protocol, record.row.table) for record in records}
-        planned: dict[Any, int] = {
-            key: trials
-            for protocol in PROTOCOLS
-            for key, trials in planned_trials(
-                RunPlan.make(protocol=protocol, draw=draw if protocol == PAPER else None), store
-            ).items()
-            if (protocol, key[1].table) in begun
-        }
-        if plan is not None:
-            planned |= planned_trials(plan, store)
-    expected = read_expected(paper_folder() / "expected" / "results.csv")
+        info, reference, stored = run_info(store), reference_seconds_of(store), trials_of(store)
+        draw = store.config.get("protocols", {}).get(PAPER.name, {}).get("draw", "per-trial")
+    trials = [trial for trial in stored if trial.protocol in PROTOCOLS]
+    begun = {(trial.protocol, trial.row.table) for trial in trials}
+    planned: dict[tuple[str, TableRow], int] = {}
+    for protocol in PROTOCOLS:
+        whole = RunPlan.make(protocol=protocol, draw=draw if protocol == PAPER.name else None).planned(stored)
+        planned |= {key: count for key, count in whole.items() if (protocol, key[1].table) in begun}
+    if plan is not None:
+        planned |= plan.planned(stored)
     report = build_report(
-        records, info, expected, matches(read_specs()), planned=planned, reference_seconds=reference, draw=draw
+        trials, info, read_expected(), matches(read_specs()), planned=planned, reference_seconds=reference, draw=draw
     )
     return report, write_report(report, out or folder)
 
 
-def _compare(records: Sequence[TrialRecord], pairs: Sequence[Match]) -> list[Comparison]:
+def _compare(trials: Sequence[PaperTrial], pairs: Sequence[Match]) -> list[Comparison]:
     """Every dendritic row against its controls; per protocol, because each protocol has its own best dropouts."""
     tests = []
     for protocol in sorted({pair.protocol for pair in pairs}):
         rows = [(pair.row, control) for pair in pairs if pair.protocol == protocol for control in pair.controls]
-        tests += compare([record for record in records if record.protocol == protocol], dict.fromkeys(rows))
+        tests += compare([trial for trial in trials if trial.protocol == protocol], dict.fromkeys(rows))
     return sorted(tests, key=reading_order)
+
+
+# ---------------------------------------------------------------------------------------------- the paper's tables
+
+VARIES = " (varies from machine to machine)"
+AGREEMENT = {True: "within", False: "outside", None: "one trial"}
+"""The agreement in words; None if there is no standard deviation."""
+
+
+def paper_section(
+    rows: Sequence[ComparedRow],
+    summaries: Sequence[RowSummary],
+    shown: Collection[TableRow],
+    *,
+    draw: str = "per-trial",
+) -> Section:
+    """The paper's numbers next to ours, table by table; then our additional rows, which the paper does not have."""
+    printed = {(row.row.task, row.row.network, row.row.size) for row in rows}
+    own = [
+        ComparedRow(None, ours)
+        for ours in summaries
+        if ours.protocol == PAPER.name and ours.model[1:] not in printed and ours.row in shown
+    ]
+
+    def ours(name: str, absent: Any = None) -> Callable[[ComparedRow], Any]:
+        return lambda row: getattr(row.ours, name) if row.ours else absent
+
+    def papers(name: str) -> Callable[[ComparedRow], Any]:
+        return lambda row: getattr(row.expected, name) if row.expected else None
+
+    def agreement(row: ComparedRow) -> str:
+        if row.expected is None:
+            return "not in the paper"
+        return AGREEMENT[row.within] if row.ours else "not run"
+
+    def test(row: ComparedRow) -> float | None:
+        return None if draw == "ten" else row.p  # trials of one draw are not independent
+
+    tables = {row.row.table: None for row in (*rows, *own)}
+    return Section.of(
+        "paper",
+        "The paper's tables and ours",
+        "Mean accuracy and sample standard deviation over trials, at each trial's best epoch by validation loss, with"
+        " the dropout p of the paper's row. A row is within if the mean validation accuracies differ by no more than"
+        " the tolerance, twice the square root of the sum of both variances, which is wide. The p value is that of"
+        " Welch's test for the same means with ten trials each, uncorrected; the test assumes independent trials, but"
+        " the paper's share one draw of images, so their standard deviations do not include the variation between draws"
+        " and their errors are correlated."
+        " Rows with a CNN vary from machine to machine: processors sum convolutions in different orders, and training"
+        " amplifies the rounding. dendritree reproduce --draw ten places the paper's values among ten draws."
+        " Rows that are not in the paper are shown without dropout and at their best dropout.",
+        (
+            MODEL,
+            Column("table", value="row.table"),
+            TASK,
+            DROPOUT,
+            Column("paper_val_acc", "val., paper", "spread", digits=2, value=papers("val_acc")),
+            Column("val_acc", "val., ours", "spread", value=ours("val_acc")),
+            Column("difference", "difference", "difference"),
+            Column("tolerance", "tolerance", "number", detail=True),
+            Column("state", "agreement", "badge", value=agreement),
+            Column("welch_p", "p value", "p", detail=True, value=test),
+            Column("paper_train_acc", "train, paper", "spread", digits=2, detail=True, value=papers("train_acc")),
+            Column("train_acc", "train, ours", "spread", detail=True, value=ours("train_acc")),
+            Column("trials", "trials", "count", detail=True, value=ours("n", 0)),
+            Column("parameters", "", "count", value=ours("parameters")),
+        ),
+        sorted((*rows, *own), key=lambda row: list(tables).index(row.row.table)),
+        by=lambda row: (row.row.table, f"{row.row.table}{VARIES if row.row.task == 'cnn' else ''}"),
+        charts=tuple(agreement_charts(rows)),
+        fold=False,
+        empty="The paper's numbers are not available.",
+    )
+
+
+def agreement_charts(rows: Sequence[ComparedRow]) -> Iterator[Chart]:
+    """The paper's accuracies against ours, one point per row."""
+    bars = [
+        (row.row, row.expected.val_acc, mean, mean - sd, mean + sd)
+        for row in rows
+        if row.expected and row.ours and row.difference is not None
+        for mean, sd in [row.ours.val_acc]
+    ]
+    if bars:
+        title = f"Paper against ours, {len(bars)} rows"
+        yield agreement_chart("paper-chart", title, "bars of one standard deviation", bars)

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from ...report.chart import Chart, Line, Panel
+from ...report.chart import Chart
 from ...report.layout import Column, Section
 from .analysis import Comparison, Model, RowSummary
 from .claims import Verdict
-from .matched import PAPER, family, reading_order
-from .records import Row, TrialRecord
+from .matched import reading_order
+from .paper_charts import MEASURES, charts_by_task, measure_of
+from .paper_trials import PaperTrial
+from .spec import PAPER, TableRow
 
-Planned = Mapping[tuple[str, Row], int]
+Planned = Mapping[tuple[str, TableRow], int]
 """How many trials are planned for each row of a protocol."""
-ReferenceSeconds = Mapping[tuple[str, Row], float]
+ReferenceSeconds = Mapping[tuple[str, TableRow], float]
 """Seconds per trial of a protocol's row with the masked reference, where it was measured."""
-MEASURES = {"val_acc": "validation accuracy", "test_acc": "test accuracy", "gap": "training minus validation accuracy"}
-
-
-def _measure(summary: RowSummary) -> str:
-    """What `summary.accuracy` is."""
-    return MEASURES["val_acc" if summary.test_acc is None else "test_acc"]
-
-
 MODEL = Column("model", "model", value="row.model")
 PROTOCOL = Column("protocol")
 TASK = Column("task", value="row.task")
@@ -33,7 +27,7 @@ DROPOUT = Column("dropout", "p", "number", digits=1, value="row.dropout")
 ROW = (MODEL, PROTOCOL, TASK, DROPOUT)
 TRIALS = Column("trials", "trials", "count", value="n")
 PARAMETERS = Column("parameters", "parameters", "count")
-ACCURACY = (Column("measure", value=_measure), Column("accuracy", "accuracy", "spread"))
+ACCURACY = (Column("measure", value=measure_of), Column("accuracy", "accuracy", "spread"))
 LEARNING_RATE = Column("lr", "learning rate", "number", digits=4, detail=True)
 INTERVAL = Column("interval", "95% interval of the mean", "interval", detail=True)
 
@@ -109,13 +103,13 @@ def results_section(summaries: Sequence[RowSummary]) -> Section:
             TRIALS,
             PARAMETERS,
         ),
-        [row for row in summaries if row.protocol != PAPER],
+        [row for row in summaries if row.protocol != PAPER.name],
         by=_by_task,
         empty="No other protocol has been run.",
     )
 
 
-def dropout_section(summaries: Sequence[RowSummary], best: Mapping[Model, Row]) -> Section:
+def dropout_section(summaries: Sequence[RowSummary], best: Mapping[Model, TableRow]) -> Section:
     """Accuracy at every dropout."""
     return Section.of(
         "dropout",
@@ -132,12 +126,12 @@ def dropout_section(summaries: Sequence[RowSummary], best: Mapping[Model, Row]) 
         ),
         summaries,
         by=_by_task,
-        charts=tuple(_charts_by_task("dropout", "dropout p", "sweep", summaries, lambda row: row.row.dropout)),
+        charts=tuple(charts_by_task("dropout", "dropout p", "sweep", summaries, lambda row: row.row.dropout)),
         brief=False,
     )
 
 
-def parameters_section(summaries: Sequence[RowSummary], shown: Mapping[str, Mapping[Model, Row]]) -> Section:
+def parameters_section(summaries: Sequence[RowSummary], shown: Mapping[str, Mapping[Model, TableRow]]) -> Section:
     """Accuracy against parameters: every model at its best dropout, or without if it was only run without."""
     rows = {**shown["none"], **shown["best"]}
     chosen = [summary for summary in summaries if rows.get(summary.model) == summary.row]
@@ -149,13 +143,13 @@ def parameters_section(summaries: Sequence[RowSummary], shown: Mapping[str, Mapp
         (*ROW, PARAMETERS, *ACCURACY, INTERVAL, TRIALS),
         chosen,
         by=_by_task,
-        charts=tuple(_charts_by_task("parameters", "parameters", "points", chosen, lambda row: row.parameters)),
+        charts=tuple(charts_by_task("parameters", "parameters", "points", chosen, lambda row: row.parameters)),
         brief=False,
     )
 
 
 def curves_section(
-    summaries: Sequence[RowSummary], shown: Mapping[str, Mapping[Model, Row]], charts: Sequence[Chart]
+    summaries: Sequence[RowSummary], shown: Mapping[str, Mapping[Model, TableRow]], charts: Sequence[Chart]
 ) -> Section:
     """Learning curves, and a table of the best epoch and of the gap between training and validation there."""
     return Section.of(
@@ -181,48 +175,16 @@ def curves_section(
     )
 
 
-def _charts_by_task(
-    name: str, x_label: str, form: str, summaries: Sequence[RowSummary], x_of: Callable[[RowSummary], float]
-) -> list[Chart]:
-    """One chart per task: every model's mean accuracy over x, with the interval of the mean."""
-    tasks: dict[tuple[str, str], dict[Model, list[RowSummary]]] = defaultdict(lambda: defaultdict(list))
-    for summary in summaries:
-        tasks[summary.protocol, summary.row.task][summary.model].append(summary)
-    charts = []
-    for (protocol, task), models in tasks.items():
-        lines = tuple(_line(sorted(rows, key=x_of), x_of) for rows in models.values())
-        measure = _measure(next(iter(models.values()))[0])
-        charts.append(
-            Chart(
-                name=f"{name}-chart-{protocol}-{task}",
-                title=f"{task}, protocol {protocol}",
-                alt=f"Mean {measure} against {x_label} of {len(lines)} models, task {task}, protocol"
-                f" {protocol}, with 95% intervals: {', '.join(line.label for line in lines)}.",
-                x_label=x_label,
-                panels=(Panel(measure, lines),),
-                form=form,
-            )
-        )
-    return charts
-
-
-def _line(rows: Sequence[RowSummary], x_of: Callable[[RowSummary], float]) -> Line:
-    row = rows[0].row
-    points = [(x_of(summary), summary.accuracy.mean, *summary.interval) for summary in rows]
-    x, y, low, high = zip(*points, strict=True)
-    return Line(row.model, family(row), row.size, x, y, low, high)
-
-
 # ---------------------------------------------------------------------------------------------------- the run itself
 
 
-def timing_section(records: Sequence[TrialRecord], reference_seconds: ReferenceSeconds) -> Section:
+def timing_section(trials: Sequence[PaperTrial], reference_seconds: ReferenceSeconds) -> Section:
     """Seconds per trial of every model, and how many times longer the masked reference takes, where measured."""
-    models: dict[tuple[str, str, str, int], list[TrialRecord]] = defaultdict(list)
-    for record in sorted(records, key=lambda record: (reading_order(record), record.row)):
-        models[record.protocol, record.row.table, record.row.network, record.row.size].append(record)
+    models: dict[tuple[str, str, str, int], list[PaperTrial]] = defaultdict(list)
+    for trial in sorted(trials, key=lambda trial: (reading_order(trial), trial.row)):
+        models[trial.protocol, trial.row.table, trial.row.network, trial.row.size].append(trial)
 
-    def reference(trials: Sequence[TrialRecord]) -> float | None:
+    def reference(trials: Sequence[PaperTrial]) -> float | None:
         measured = [reference_seconds.get((trial.protocol, trial.row)) for trial in trials]
         known = [seconds for seconds in measured if seconds is not None]
         return fmean(known) if known else None
@@ -252,11 +214,11 @@ def timing_section(records: Sequence[TrialRecord], reference_seconds: ReferenceS
     )
 
 
-def speed_up(trials: Iterable[TrialRecord], reference_seconds: ReferenceSeconds) -> float | None:
+def speed_up(trials: Iterable[PaperTrial], reference_seconds: ReferenceSeconds) -> float | None:
     """How many times longer the masked reference takes for the trials whose row was measured; None if none was.
 
-    >>> row = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0)
-    >>> trials = [TrialRecord("paper", row, i, i, "mnist", 0.05, 10_890, 0.02, {}) for i in range(3)]
+    >>> row = TableRow("multiclass-dendritic", "multiclass", "mln", 32, 0.0)
+    >>> trials = [PaperTrial.make("paper", row, i, i, "mnist", 0.05, 10_890, 0.02, {}) for i in range(3)]
     >>> speed_up(trials, {("paper", row): 3.0})
     150.0
     """
@@ -266,9 +228,9 @@ def speed_up(trials: Iterable[TrialRecord], reference_seconds: ReferenceSeconds)
     return sum(reference for _, reference in measured) / ours if ours else None
 
 
-def missing_section(records: Iterable[TrialRecord], planned: Planned) -> Section:
+def missing_section(trials: Iterable[PaperTrial], planned: Planned) -> Section:
     """Rows with fewer trials than planned, including those not started."""
-    done = Counter((record.protocol, record.row) for record in records)
+    done = Counter((trial.protocol, trial.row) for trial in trials)
     return Section.of(
         "missing",
         "What is missing",

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from dendritree.models import create_model
-from dendritree.models.output import make_output
+from dendritree.models.chain import make_output
 from dendritree.models.sizing import parameters_of
 from dendritree.training import LOSSES, FitConfig, evaluate
 from dendritree.training.examples import Examples

@@ -10,7 +10,7 @@ from dendritree.budget import count
 from dendritree.models import MLP, MLNClassifier
 
 
-class PaperRow(NamedTuple):
+class ParameterRow(NamedTuple):
     """One row of the paper's parameter tables, with the actual counts of the model."""
 
     table: str
@@ -48,18 +48,18 @@ PUBLISHED = {
 """The paper's tables: inputs, outputs, weights and biases of each model. The cnn table counts the head alone."""
 
 
-def paper_rows() -> list[PaperRow]:
+def parameter_rows() -> list[ParameterRow]:
     """The paper's three parameter tables, 17 rows, counted on real models. The b=4 rows on 1024 inputs are errata.
 
-    >>> [(row.table, row.model, row.paper_total, row.total) for row in paper_rows() if row.erratum]
+    >>> [(row.table, row.model, row.paper_total, row.total) for row in parameter_rows() if row.erratum]
     [('binary', 'b=4', 1449, 1705), ('multiclass', 'b=4', 14490, 17050)]
     """
-    found = []
-    for table, (ins, outs, rows) in PUBLISHED.items():
-        for name, weights, biases in map(str.split, rows.split(", ")):
+    result = []
+    for table, (ins, outs, text) in PUBLISHED.items():
+        for name, weights, biases in map(str.split, text.split(", ")):
             family, size = name[0], int(name[2:])
             with torch.random.fork_rng(devices=[]):
                 head = MLNClassifier(ins, outs, branching=size) if family == "b" else MLP(ins, outs, hidden=size)
             counted = count(head)
-            found.append(PaperRow(table, name, int(weights), int(biases), counted.weights, counted.biases))
-    return found
+            result.append(ParameterRow(table, name, int(weights), int(biases), counted.weights, counted.biases))
+    return result

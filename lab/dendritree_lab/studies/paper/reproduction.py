@@ -1,24 +1,37 @@
-"""A run from beginning to end: missing trials are run, table after table, and every result is stored immediately."""
+"""A run from beginning to end: a plan says which trials there are, and those that a folder lacks are run and stored."""
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-from dendritree.errors import OptionError, check_int, check_one_of
+import torch
+
+from dendritree.errors import FormatError, OptionError, check_int, check_one_of
+from dendritree.models import create_model
 
 from ...data import read_images
-from ..engine.runner import Observer, Workers, run_jobs, silent
+from ..engine.runner import Observer, Workers, alone_on_one_thread, run_rounds, silent
 from ..engine.store import RunStore
-from ..engine.trial import key_text
-from .paper_jobs import StoredKey, missing_jobs, run_config, wanted_trials
-from .paper_trials import Job, reference_seconds, run_job
-from .protocol import LR_SEARCH, PROTOCOLS, TRIALS_OF_A_DRAW, Protocol
-from .records import Row, TrialRecord, stored_key
-from .spec import TableSpec, read_specs, select
+from ..engine.trial import Trial
+from .paper_trials import STUDY, PaperJob, PaperTrial, draw_trials, run_job, train_stack
+from .spec import (
+    LR_SEARCH,
+    PROTOCOLS,
+    TRIALS_OF_A_DRAW,
+    ModelSpec,
+    Protocol,
+    TableRow,
+    TableSpec,
+    read_specs,
+    select,
+)
+from .stacks import stack_models
 
 
 @dataclass(frozen=True)
@@ -56,24 +69,65 @@ class RunPlan:
         ['binary-dendritic', 'binary-mlp']
         """
         specs = read_specs() if specs is None else specs
-        tables = [spec.table for spec in specs]
-        if len(set(tables)) < len(tables):
-            raise OptionError(f"tables must have different names: got {', '.join(tables)}")
         protocols = dict(PROTOCOLS)
         check_one_of("protocol", protocol, protocols)
         if draw is not None:
             check_one_of("draw", draw, ("per-trial", "once", "ten"))
             if protocols[protocol].draw == "all":
-                raise OptionError(f"draw is for protocol 'paper': {protocol!r} uses all images")
+                raise OptionError(f"draw is for protocol 'paper'; {protocol!r} uses all images")
             protocols[protocol] = replace(protocols[protocol], draw=draw, every_dropout=draw != "ten")
             if draw == "ten" and trials is None:
                 trials = 10 * TRIALS_OF_A_DRAW
         names = list(names)
-        chosen = select(specs, names)
+        tables = select(specs, names)
         if (protocol == "full" or draw == "ten") and not names:
-            chosen = [spec for spec in chosen if spec.task != "cnn"]
+            tables = [spec for spec in tables if spec.task != "cnn"]
         trials = None if trials is None else check_int("trials", trials)
-        return cls(tuple(chosen), protocols[protocol], trials, run_config(specs, protocols.values()))
+        config = {
+            "protocols": {each.name: each.as_config() for each in protocols.values()},
+            "tables": {spec.table: spec.as_config() for spec in specs},
+        }
+        return cls(tuple(tables), protocols[protocol], trials, config)
+
+    def jobs(self, trials: Sequence[PaperTrial]) -> Iterator[PaperJob]:
+        """The jobs that are known so far, tables in order.
+
+        If learning rates are searched, the jobs that depend on a rate follow once its search is complete.
+
+        Args:
+            trials: what has been run so far.
+        """
+        protocol = self.protocol
+        searched = [trial for trial in trials if trial.protocol == LR_SEARCH]
+        for spec in self.tables:
+            for model in spec.models:
+                for dropout in spec.dropouts if protocol.every_dropout else dict.fromkeys((0.0, model.full_dropout)):
+                    row = spec.row(model, dropout)
+                    what = protocol, row, spec.dataset, spec.out_features
+                    lr, count, stack = spec.lr, self.trials or spec.trials, spec.stack
+                    if protocol.lr_grid:
+                        for index, rate in enumerate(protocol.lr_grid):
+                            yield PaperJob(*what, index, 1, 1, rate, LR_SEARCH)
+                        lr, count, stack = best_lr(protocol, row, searched), self.trials or model.full_trials, 1
+                    if lr is not None:
+                        for first in range(0, count, stack):
+                            yield PaperJob(*what, first, stack, min(stack, count - first), lr)
+
+    def planned(self, trials: Sequence[PaperTrial]) -> Counter[tuple[str, TableRow]]:
+        """How many trials each (protocol, row) has when complete, as far as known."""
+        counts: Counter[tuple[str, TableRow]] = Counter()
+        for job in self.jobs(trials):
+            if job.kept_as != LR_SEARCH:
+                counts[job.kept_as, job.row] += job.size
+        return counts
+
+
+def best_lr(protocol: Protocol, row: TableRow, searched: Sequence[PaperTrial]) -> float | None:
+    """The learning rate of the grid with the lowest best validation loss; None until all have been tried."""
+    losses = {trial.lr: trial.at_best("val_loss") for trial in searched if trial.row == row}
+    if set(losses) != set(protocol.lr_grid):
+        return None
+    return min(protocol.lr_grid, key=lambda lr: math.inf if math.isnan(losses[lr]) else losses[lr])
 
 
 def reproduce(
@@ -95,80 +149,77 @@ def reproduce(
     """
     with RunStore.create_or_open(folder, plan.config) as store:
         read_images("mnist", data_dir=data_dir)  # once, before several workers need it
-        with workers or Workers() as pool:
-            _run(store, plan, pool, data_dir, observer)
+        run_rounds(store, _rounds(plan, store), run_job, workers=workers, data_dir=data_dir, observer=observer)
         _measure_reference(store, plan, data_dir)
 
 
-def _run(store: RunStore, plan: RunPlan, workers: Workers, data_dir: str | None, observer: Observer) -> None:
-    """Run jobs until none is missing: the results of a learning rate search determine further jobs."""
-    present = {(trial.study, key_text(trial.key)) for trial in store.trials()}
-    told: dict[str, tuple[int, int]] = {}
-
-    def tell(table: str) -> None:
-        counts = len(wanted[table].keys() & present), len(wanted[table])
-        if told.get(table) != counts:
-            told[table] = counts
-            observer(table, *counts)
-
-    def keep(job: Job, records: list[TrialRecord]) -> None:
-        """Store the new trials of a job: stacks are always computed completely."""
-        fresh = {stored_key(record.protocol, record.row, record.index): record for record in records}
-        fresh = {key: fresh[key] for key in fresh.keys() & wanted[job.row.table].keys() - present}
-        store.add([record.as_trial() for record in fresh.values()])
-        present.update(fresh)
-        tell(job.row.table)
-
+def _rounds(plan: RunPlan, store: RunStore) -> Iterator[list[PaperJob]]:
+    """The jobs with missing trials: the results of a learning rate search determine further jobs."""
     while True:
-        wanted = _wanted(plan, store)
-        for table in wanted:
-            tell(table)
-        jobs = [job for trials in wanted.values() for job in missing_jobs(trials, present)]
-        if not jobs:
+        jobs = plan.jobs(trials_of(store))
+        missing = [job for job in jobs if not all(store.has(STUDY, key) for key in job.keys)]
+        if not missing:
             return
-        for job, records in run_jobs(jobs, workers, run_job, data_dir=data_dir):
-            keep(job, records)
+        yield missing
 
 
-def _wanted(plan: RunPlan, store: RunStore) -> dict[str, dict[StoredKey, Job]]:
-    """The trials of each table that are known so far."""
-    searched = records_of(store, LR_SEARCH) if plan.protocol.lr_grid else []
-    return {spec.table: wanted_trials([spec], plan.protocol, searched, plan.trials) for spec in plan.tables}
+def trials_of(store: RunStore) -> list[PaperTrial]:
+    """The trials of a run; a run of another study raises `FormatError`."""
+    trials = store.trials()
+    if others := {trial.study for trial in trials} - {STUDY}:
+        raise FormatError(f"{store.folder} is not a run of dendritree reproduce: it has trials of {', '.join(others)}")
+    return [PaperTrial.of(trial) for trial in trials]
 
 
-def records_of(store: RunStore, protocol: str | None = None, *, with_weights: bool = False) -> list[TrialRecord]:
-    """The records of a run, of one protocol or of all."""
-    wanted: dict[str, Any] = {} if protocol is None else {"protocol": protocol}
-    trials = store.kept_trials() if with_weights else store.trials(**wanted)
-    return [TrialRecord.of(trial) for trial in trials]
-
-
-def planned_trials(plan: RunPlan, store: RunStore) -> Counter[tuple[str, Row]]:
-    """How many trials each (protocol, row) of a plan has when complete, as far as known."""
-    jobs = [job for trials in _wanted(plan, store).values() for job in trials.values()]
-    return Counter((job.kept_as, job.row) for job in jobs if job.kept_as != LR_SEARCH)
+def model_folders(trial: Trial) -> tuple[str, str, str]:
+    """The folders of a trial's kept model: protocol, table, and a name for its row."""
+    paper_trial = PaperTrial.of(trial)
+    row = paper_trial.row
+    return paper_trial.protocol, row.table, f"{row.network}-{row.size}-p{row.dropout:g}"
 
 
 # --------------------------------------------------------------------------------------------- the masked reference
 
 REFERENCE = "seconds of the masked reference"
 """Name of a fact in the store: [row, seconds per trial] for each dendritic row."""
+LEAST_SECONDS = 0.5
+"""How long to time a model, excluding warm-up."""
 
 
-def reference_seconds_of(store: RunStore) -> dict[tuple[str, Row], float]:
+def reference_seconds_of(store: RunStore) -> dict[tuple[str, TableRow], float]:
     """Seconds that a trial of (protocol, row) would take with the paper's masked matrices, where measured."""
-    return {("paper", Row(*row)): float(seconds) for row, seconds in store.fact(REFERENCE, [])}
+    return {("paper", TableRow(*row)): float(seconds) for row, seconds in store.fact(REFERENCE, [])}
 
 
 def _measure_reference(store: RunStore, plan: RunPlan, data_dir: str | None) -> None:
     """Time the paper's masked matrices on a few steps of each dendritic model of this run, once."""
     if plan.protocol.name != "paper":
         return
-    found = {row: seconds for (_, row), seconds in reference_seconds_of(store).items()}
-    known = {(row.network, row.size) for row in found}
+    measured = {row: seconds for (_, row), seconds in reference_seconds_of(store).items()}
+    known = {(row.network, row.size) for row in measured}
     for spec in plan.tables:
         for model in spec.models:
             if spec.task != "cnn" and "mln" in model.network and (model.network, model.size) not in known:
                 seconds = reference_seconds(spec, model, plan.protocol, data_dir)
-                found |= {spec.row(model, dropout): seconds for dropout in spec.dropouts}
-                store.set_fact(REFERENCE, [[list(astuple(row)), each] for row, each in found.items()])
+                measured |= {spec.row(model, dropout): seconds for dropout in spec.dropouts}
+                store.set_fact(REFERENCE, [[list(astuple(row)), each] for row, each in measured.items()])
+
+
+def reference_seconds(spec: TableSpec, model: ModelSpec, protocol: Protocol, data_dir: str | None = None) -> float:
+    """Seconds that a trial of a dendritic model would take with `backend="reference"`, on one thread as in the trials.
+
+    At least two epochs and half a second are timed and scaled to all epochs. The reference has no optimizer state for
+    the masked-out weights, unlike the authors' code, so it is a little faster than theirs.
+    """
+    row = spec.row(model, 0.0)
+    job = PaperJob(replace(protocol, epochs=1), row, spec.dataset, spec.out_features, 1, 1, 1, spec.lr)
+    draw = draw_trials(spec.dataset, protocol, job.indices, data_dir)
+    with alone_on_one_thread():
+        torch.manual_seed(0)
+        stack = stack_models([create_model(row.network, **job.arguments, backend="reference")])
+        train_stack(stack, draw, job)  # warm-up
+        epochs, start = 0, time.perf_counter()
+        while epochs < 2 or time.perf_counter() - start < LEAST_SECONDS:
+            train_stack(stack, draw, job)
+            epochs += 1
+        return (time.perf_counter() - start) / epochs * protocol.epochs

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from ...report.layout import Column, listed, show, show_seconds
 from ..engine.statistics import SIGNIFICANT, show_p
-from .agreement import DrawnRow, Gap, gaps, paper_difference, signs
-from .analysis import Comparison, PaperRow
+from .analysis import ComparedRow, Comparison
 from .claims import Verdict
 from .paper_sections import Planned, ReferenceSeconds, speed_up
-from .records import TrialRecord
+from .paper_trials import PaperTrial
+from .several_draws import DrawnRow, Gap, gaps
 
 DIFFERENCE = Column("difference", "difference", "difference")
 
@@ -22,9 +22,9 @@ DIFFERENCE = Column("difference", "difference", "difference")
 class Findings:
     """The results that the sentences are computed from."""
 
-    records: Sequence[TrialRecord]
+    trials: Sequence[PaperTrial]
     planned: Planned
-    paper_rows: Sequence[PaperRow]
+    paper_rows: Sequence[ComparedRow]
     comparisons: Sequence[Comparison]
     verdicts: Sequence[Verdict]
     reference_seconds: ReferenceSeconds
@@ -32,40 +32,40 @@ class Findings:
     """The paper's rows among several draws, if there are several."""
 
 
-def facts(found: Findings) -> Iterator[tuple[str, str]]:
+def facts(findings: Findings) -> Iterator[tuple[str, str]]:
     """The key figures at the top: a value and what it counts."""
-    yield f"{len(found.records):,}", "trials run"
-    if found.paper_rows:
-        run = [row for row in found.paper_rows if row.ours]
-        yield f"{len(run)} of {len(found.paper_rows)}", "rows of the paper run"
+    yield f"{len(findings.trials):,}", "trials run"
+    if findings.paper_rows:
+        run = [row for row in findings.paper_rows if row.ours]
+        yield f"{len(run)} of {len(findings.paper_rows)}", "rows of the paper run"
         yield f"{sum(bool(row.within) for row in run)} of {len(run)}", "of these within the tolerance"
-    if found.records:
-        yield show_seconds(sum(record.seconds for record in found.records)), "of training, summed over trials"
+    if findings.trials:
+        yield show_seconds(sum(trial.seconds for trial in findings.trials)), "of training, summed over trials"
 
 
-def sentences(found: Findings) -> Iterator[str]:
+def sentences(findings: Findings) -> Iterator[str]:
     """The sentences of the summary, for a complete or partial run."""
-    if not found.records:
+    if not findings.trials:
         yield "No trial has been run yet."
         return
-    yield from _missing(found)
-    yield from _agreement(found.paper_rows)
-    yield from _draws(found.drawn) if found.drawn else _tests(found.paper_rows)
-    yield from _gaps(gaps(found.drawn))
-    yield from _claims(found.verdicts)
-    yield from _controls(found.comparisons)
-    yield from _speed(found)
+    yield from _missing(findings)
+    yield from _agreement(findings.paper_rows)
+    yield from _draws(findings.drawn) if findings.drawn else _tests(findings.paper_rows)
+    yield from _gaps(gaps(findings.drawn))
+    yield from _claims(findings.verdicts)
+    yield from _controls(findings.comparisons)
+    yield from _speed(findings)
 
 
-def _missing(found: Findings) -> Iterator[str]:
-    done = Counter((record.protocol, record.row) for record in found.records)
-    planned = sum(found.planned.values())
-    have = sum(min(done[key], trials) for key, trials in found.planned.items())
+def _missing(findings: Findings) -> Iterator[str]:
+    done = Counter((trial.protocol, trial.row) for trial in findings.trials)
+    planned = sum(findings.planned.values())
+    have = sum(min(done[key], trials) for key, trials in findings.planned.items())
     if have < planned:
         yield f"The run is not complete: this report is based on {have:,} of {planned:,} planned trials."
 
 
-def _agreement(rows: Sequence[PaperRow]) -> Iterator[str]:
+def _agreement(rows: Sequence[ComparedRow]) -> Iterator[str]:
     compared = [row for row in rows if row.within is not None]
     if not compared:
         return
@@ -85,15 +85,18 @@ def _agreement(rows: Sequence[PaperRow]) -> Iterator[str]:
     yield text
 
 
-def _tests(rows: Sequence[PaperRow]) -> Iterator[str]:
+def _tests(rows: Sequence[ComparedRow]) -> Iterator[str]:
     """The same by a test and by signs, since the tolerance is wide."""
-    tests = [test for row in rows if (test := paper_difference(row))]
-    if not tests:
+    tested = [
+        (row.row.table, row.difference, row.p) for row in rows if row.difference is not None and row.p is not None
+    ]
+    if not tested:
         return
-    differ = sum(test.p < SIGNIFICANT for test in tests)
-    tables = [f"{below} of {count} rows of {table}" for table, (below, count) in signs(rows).items()]
+    differ = sum(p < SIGNIFICANT for _, _, p in tested)
+    counts, below = Counter(table for table, _, _ in tested), Counter(table for table, sign, _ in tested if sign < 0)
+    tables = [f"{below[table]} of {count} rows of {table}" for table, count in counts.items()]
     yield (
-        f"By Welch's test, uncorrected, {differ} of these {len(tests)} rows differ from the paper's (p <"
+        f"By Welch's test, uncorrected, {differ} of these {len(tested)} rows differ from the paper's (p <"
         f" {SIGNIFICANT:g}). The test assumes independent trials, which the paper's are not: those of a task share one"
         f" draw of images. Our mean is below the paper's in {listed(tables)}."
     )
@@ -109,9 +112,9 @@ def _draws(rows: Sequence[DrawnRow]) -> Iterator[str]:
     )
 
 
-def _gaps(found: Sequence[Gap]) -> Iterator[str]:
+def _gaps(gaps_of_tasks: Sequence[Gap]) -> Iterator[str]:
     """The same for how far trees are ahead, where the variation between draws cancels."""
-    for gap in found:
+    for gap in gaps_of_tasks:
         low, high, paper = (show(value, DIFFERENCE) for value in (min(gap.ours), max(gap.ours), gap.paper))
         yield (
             f"In {gap.task}, trees are ahead of their MLPs by {paper} in the paper, averaged over rows, and by {low} to"
@@ -164,12 +167,12 @@ def _tally(tests: Sequence[Comparison], kind: str, protocol: str) -> str:
     )
 
 
-def _speed(found: Findings) -> Iterator[str]:
-    total = sum(record.seconds for record in found.records)
-    text = f"Training took {show_seconds(total)}, summed over {len(found.records):,} trials."
+def _speed(findings: Findings) -> Iterator[str]:
+    total = sum(trial.seconds for trial in findings.trials)
+    text = f"Training took {show_seconds(total)}, summed over {len(findings.trials):,} trials."
     for name, of_cnn in (("without a CNN", False), ("with a CNN", True)):
-        trials = [record for record in found.records if record.row.dendritic and (record.row.task == "cnn") == of_cnn]
-        times = speed_up(trials, found.reference_seconds)
+        trials = [trial for trial in findings.trials if trial.row.dendritic and (trial.row.task == "cnn") == of_cnn]
+        times = speed_up(trials, findings.reference_seconds)
         if times is not None:
             text += f" Dendritic trials {name} were {times:,.0f} times faster than with the masked reference"
             text += ", for the rows where it was measured."

@@ -1,41 +1,18 @@
-"""How our rows differ from the paper's: by test, by sign, and where the paper's values fall among several draws."""
+"""Where the paper's values, which come from one draw of images, fall among several draws of ours."""
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from ..engine.statistics import Difference, Spread, one_more, spread, welch_of
-from .analysis import PaperRow, without_table
-from .expected import ExpectedRow
-from .protocol import TRIALS_OF_A_DRAW
-from .records import TrialRecord
-
-PAPER_TRIALS = 10
-"""Trials per row of the paper."""
-
-
-def paper_difference(row: PaperRow) -> Difference | None:
-    """Welch's test of our mean against the paper's, from means and standard deviations; None if either is missing.
-
-    It assumes that all trials are independent. The paper's are not: those of a task share one draw of images, so their
-    standard deviations do not include the variation between draws, and the errors of its rows are correlated.
-    """
-    if row.ours is None or row.expected is None or math.isnan(row.ours.val_acc.sd):
-        return None
-    return welch_of(row.ours.val_acc, row.expected.val_acc, (row.ours.n, PAPER_TRIALS))
-
-
-def signs(rows: Iterable[PaperRow]) -> dict[str, tuple[int, int]]:
-    """For each table, in how many rows our mean is below the paper's, and how many rows there are."""
-    below: dict[str, list[bool]] = defaultdict(list)
-    for row in rows:
-        if row.difference is not None:
-            below[row.row.table].append(row.difference < 0)
-    return {table: (sum(each), len(each)) for table, each in below.items()}
+from ...report.layout import Column, Section
+from ..engine.statistics import Difference, Spread, one_more, spread
+from .analysis import ExpectedRow, without_table
+from .paper_charts import agreement_chart
+from .paper_trials import PaperTrial
+from .spec import TRIALS_OF_A_DRAW
 
 
 @dataclass(frozen=True)
@@ -50,9 +27,9 @@ class DrawnRow:
     def rank(self) -> int:
         """How many draws are below the paper's value; draws that equal it count half, rounded down.
 
-        >>> from dendritree_lab.studies.paper.records import Row
-        >>> row = ExpectedRow(Row("t", "multiclass", "mln", 2, 0.0), "", Spread(1.0, 0.0), Spread(0.5, 0.1))
-        >>> DrawnRow(row, (0.4, 0.45, 0.6)).rank
+        >>> from dendritree_lab.studies.paper.spec import TableRow
+        >>> row = TableRow("t", "multiclass", "mln", 2, 0.0)
+        >>> DrawnRow(ExpectedRow(row, Spread(1.0, 0.0), Spread(0.5, 0.1)), (0.4, 0.45, 0.6)).rank
         2
         """
         paper = self.expected.val_acc.mean
@@ -92,7 +69,7 @@ class Gap:
 def gaps(rows: Sequence[DrawnRow]) -> list[Gap]:
     """The gap of each task, from the rows for which all draws were run."""
     most = max((len(row.means) for row in rows), default=0)
-    found = []
+    result = []
     for task in dict.fromkeys(row.expected.row.task for row in rows):
         whole = [row for row in rows if row.expected.row.task == task and len(row.means) == most]
         kinds = [[row for row in whole if row.expected.row.dendritic == dendritic] for dendritic in (True, False)]
@@ -102,20 +79,51 @@ def gaps(rows: Sequence[DrawnRow]) -> list[Gap]:
             )
             paper = [fmean(row.expected.val_acc.mean for row in kind) for kind in kinds]
             ours = tuple(tree - control for tree, control in zip(trees, controls, strict=True))
-            found.append(Gap(task, paper[0] - paper[1], ours))
-    return found
+            result.append(Gap(task, paper[0] - paper[1], ours))
+    return result
 
 
-def among_draws(records: Iterable[TrialRecord], expected: Sequence[ExpectedRow]) -> list[DrawnRow]:
+def among_draws(trials: Iterable[PaperTrial], expected: Sequence[ExpectedRow]) -> list[DrawnRow]:
     """The paper's rows among our draws, for a run with several draws; rows with fewer than three draws are skipped."""
     draws: Mapping[tuple[str, str, int, float], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        draw = record.index // TRIALS_OF_A_DRAW
-        draws[without_table(record.row)][draw].append(record.at_best("val_acc"))
-    found = []
+    for trial in trials:
+        draw = trial.index // TRIALS_OF_A_DRAW
+        draws[without_table(trial.row)][draw].append(trial.at_best("val_acc"))
+    result = []
     for row in expected:
         by_number = sorted(draws[without_table(row.row)].items())
         whole = [each for _, each in by_number if len(each) == TRIALS_OF_A_DRAW]
         if len(whole) >= 3:
-            found.append(DrawnRow(row, tuple(fmean(each) for each in whole)))
-    return found
+            result.append(DrawnRow(row, tuple(fmean(each) for each in whole)))
+    return result
+
+
+def draws_section(rows: Sequence[DrawnRow]) -> Section:
+    """Where the paper's values fall among several draws of images."""
+    points = [(row.expected.row, row.expected.val_acc, row.spread.mean, min(row.means), max(row.means)) for row in rows]
+    bars = "bars from the lowest to the highest of our draws, and of one standard deviation in the paper"
+    chart = agreement_chart("draws-chart", f"Paper against our {len(rows[0].means)} draws", bars, points)
+    return Section.of(
+        "draws",
+        "The paper's draw among ours",
+        "The authors trained all trials of a task on one draw of images. Here every row was repeated with several"
+        " draws, ten trials each. The paper's value is inside if it is between the lowest and the highest mean of a"
+        " draw; the p value, uncorrected, says whether it could be that of one more draw (Student's test). Rows"
+        " of one task share their draws, so they are not independent of each other.",
+        (
+            Column("model", "model", value="expected.row.model"),
+            Column("table", value="expected.row.table"),
+            Column("task", value="expected.row.task"),
+            Column("dropout", "p", "number", digits=1, value="expected.row.dropout"),
+            Column("paper_val_acc", "paper", "number", digits=2, value="expected.val_acc.mean"),
+            Column("draws", "our draws, mean and sd", "spread", value="spread"),
+            Column("range", "lowest to highest", "interval", value=lambda row: (min(row.means), max(row.means))),
+            Column("below", "draws below the paper", value=lambda row: f"{row.rank} of {len(row.means)}"),
+            Column("state", "the paper is", "badge", value=lambda row: "inside" if row.inside else "outside"),
+            Column("p", "p value", "p", value="test.p"),
+        ),
+        rows,
+        by=lambda row: (row.expected.row.table, row.expected.row.table),
+        charts=(chart,),
+        fold=False,
+    )
