@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import OptionError, import_extra
-from .base import Array, DendriticEstimator, rows_that_count
+from .estimator import Array, DendriticEstimator, rows_that_count
 
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 _class_weight = import_extra("sklearn.utils.class_weight", extra="sklearn")
@@ -31,8 +31,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
         image_shape: (channels, height, width) of rows that are the pixels of an image; neurons then read small windows.
-        epochs: passes over the rows; by default as many as make about 3,000 steps, 2,000 from 4,000 rows on; at least
-            15.
+        epochs: passes over the rows; by default as many as make about 2,000 steps, and at least 15.
         batch_size: rows per step; by default 64, 128 from 4,000 rows on and 256 from 8,000. Adjusted so that no batch
             has one row.
         lr: highest learning rate of the cycle, and the constant one of `partial_fit`.

@@ -21,9 +21,8 @@ from ..randomness import own_draws
 from ..training import Callback, EarlyStopping, FitConfig, Run, fit, make_optimizer
 from ..training.committee import Committee, draw_members, tree_of_neuron
 from ..training.examples import Examples, Split
-from .module import EstimatorModule
+from .estimator_module import CLIP, EstimatorModule
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network, no_leftover
-from .scaling import CLIP, Standardizer
 
 Array = NDArray[Any]
 Rows = Array | slice
@@ -31,6 +30,7 @@ PREDICTED_AT_ONCE = 4096
 LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30
 """Limits of the weight of a row: the loss and its sums are float32, whose range ends at 1e38."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
+preprocessing = import_extra("sklearn.preprocessing", extra="sklearn")
 validation = import_extra("sklearn.utils.validation", extra="sklearn")
 
 
@@ -106,7 +106,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         if alike:  # equal weights give exactly the same result as none
             weights = np.ones_like(weights)
         targets = self._targets(y, weights, first=True)
-        self._scaling = Standardizer.of(x, weights)
+        self._scaler = preprocessing.StandardScaler().fit(x, sample_weight=weights)
         self.network_ = self._new_network()
         self._optimizer: torch.optim.Optimizer | None = None
         train, val = self._parts(y)
@@ -138,12 +138,13 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         targets = self._targets(y, weights, first=first)
         if first:
             self._seed = self._draw_seed()
-            self._scaling = Standardizer.of(x, weights)
+            self._scaler = preprocessing.StandardScaler()
             self.network_, self._optimizer = self._new_network(), None
             self.n_iter_, self.loss_curve_, self.validation_loss_curve_ = 0, [], None
         else:
-            self._scaling = self._scaling.updated(x, weights)
+            self._scaler = copy.deepcopy(self._scaler)
             self.network_, self._optimizer = copy.deepcopy((self.network_, self._optimizer))
+        self._scaler.partial_fit(x, sample_weight=weights)
         seed = (self._seed + self.n_iter_) % 2**31
         config = self._config(batch_size=self._batch_size(len(x)), epochs=1, restore_best=False, seed=seed)
         if self._optimizer is None:  # new, fitted, or loaded
@@ -214,7 +215,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     def _rows(self, x: Array, y: Array, committee: Committee | None) -> torch.Tensor:
         """Standardized rows, each with the member of the committee that does not learn from it."""
-        rows = self._scaling.apply(x, CLIP).astype(np.float32)
+        rows = self._standardized(x).astype(np.float32)
         if committee is None or not committee.held_out:
             return torch.from_numpy(rows)
         classes = _sklearn.is_classifier(self)
@@ -232,14 +233,17 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         rows = torch.from_numpy(self.network_inputs(X))
         device = next(self.network_.parameters()).device
         with torch.inference_mode():
-            network = _in_float64(self.network_)
+            network = copy.deepcopy(self.network_).double()  # a copy: other threads may use the original
             parts = [network(part.to(device)).cpu() for part in torch.split(rows, PREDICTED_AT_ONCE)]
         return torch.cat(parts).numpy()
 
     def network_inputs(self, X: Any) -> Array:  # noqa: N803
         """Rows as the network reads them: standardized and clipped."""
         validation.check_is_fitted(self)
-        return self._scaling.apply(self._valid(X, reset=False), CLIP)
+        return self._standardized(self._valid(X, reset=False))
+
+    def _standardized(self, x: Array) -> Array:
+        return np.clip(self._scaler.transform(x), -CLIP, CLIP)
 
     def output_units(self) -> tuple[Array, Array, list[str]]:
         """Scale and shift that convert the network's outputs to the units of the target, and the outputs' names."""
@@ -250,7 +254,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         validation.check_is_fitted(self)
         scale, shift, _ = self.output_units()
         classifies = _sklearn.is_classifier(self) and probabilities
-        return EstimatorModule(self.network_, self._scaling, scale, shift, probabilities=classifies)
+        return EstimatorModule(self.network_, self._scaler, scale, shift, probabilities=classifies)
 
     @property
     def n_parameters_(self) -> int:
@@ -292,16 +296,6 @@ def _split(
         return Examples(*chosen) if committee is None else committee.train(training).examples(*chosen)
 
     return Split(examples(train, training=True), examples(val, training=False), examples(slice(0), training=False))
-
-
-def _in_float64(module: nn.Module) -> nn.Module:
-    """A float64 copy of a module that shares everything but the weights; other threads may use the original."""
-    twin = copy.copy(module)
-    for kind in ("_parameters", "_buffers"):
-        tensors = vars(module)[kind].items()
-        setattr(twin, kind, {name: t.double() if t is not None and t.is_floating_point() else t for name, t in tensors})
-    twin._modules = {name: None if each is None else _in_float64(each) for name, each in module._modules.items()}
-    return twin
 
 
 def _progress(epochs: int) -> Callable[[Run], None]:

@@ -9,13 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import FormatError, OptionError, check_int, check_one_of, import_extra
+from ..errors import FormatError, OptionError, check_int, check_one_of
 from ..storage import folders
 from ..storage.folders import entry
-from .base import DendriticEstimator
 from .classifier import DendriticClassifier
+from .estimator import DendriticEstimator, preprocessing, validation
 from .regressor import DendriticRegressor
-from .scaling import Standardizer
 
 ESTIMATORS: dict[str, type[DendriticEstimator]] = {
     "DendriticClassifier": DendriticClassifier,
@@ -25,6 +24,8 @@ NETWORK = "network."
 """Prefix of the network's tensors."""
 LEARNED = {"n_features": "n_features_in_", "epochs": "n_iter_", "loss_curve": "loss_curve_", "seed": "_seed"}
 """Entries of the config, and the corresponding attributes."""
+SCALER = ("n_samples_seen_", "mean_", "var_", "scale_")
+"""The attributes of a fitted `StandardScaler`."""
 CLASS_KINDS = "biufU"
 """NumPy's kind codes of the types that classes may have: booleans, numbers, strings."""
 
@@ -34,7 +35,7 @@ def describe(estimator: DendriticEstimator) -> folders.Description:
     name = type(estimator).__name__
     if ESTIMATORS.get(name) is not type(estimator):
         raise OptionError(f"an estimator must be one of {', '.join(ESTIMATORS)} to be saved: got {name}")
-    import_extra("sklearn.utils.validation", extra="sklearn").check_is_fitted(estimator)
+    validation.check_is_fitted(estimator)
     network, state = folders.describe(estimator.network_)
     names = getattr(estimator, "feature_names_in_", None)
     config: dict[str, Any] = {
@@ -44,13 +45,13 @@ def describe(estimator: DendriticEstimator) -> folders.Description:
         **{key: getattr(estimator, attribute) for key, attribute in LEARNED.items()},
         "network": network,
     }
-    tensors = {f"{NETWORK}{key}": value for key, value in state.items()} | _scale_tensors("inputs", estimator._scaling)
+    tensors = {f"{NETWORK}{key}": value for key, value in state.items()} | _scaler_tensors("inputs", estimator._scaler)
     if isinstance(estimator, DendriticClassifier):
         kind = "str" if estimator.classes_.dtype.kind in "UO" else str(estimator.classes_.dtype)
         config["classes"] = {"dtype": kind, "values": [_plain("classes", each) for each in estimator.classes_]}
     else:
         config["one_target"] = estimator._one_target
-        tensors |= _scale_tensors("targets", estimator._target_scaling)
+        tensors |= _scaler_tensors("targets", estimator._target_scaler)
     return config, tensors
 
 
@@ -59,8 +60,6 @@ def rebuild(
 ) -> DendriticEstimator:
     """The estimator of a description, on a device selected by the caller, not the file."""
     options = {key: _option(value) for key, value in entry(config, "options", dict).items()}
-    if options.get("weight_decay") == "auto":  # version 0.1: depended on the number of rows
-        del options["weight_decay"]
     estimator_class = ESTIMATORS[check_one_of("estimator", config.get("estimator"), ESTIMATORS)]
     estimator = estimator_class(**options | {"device": "cpu" if device is None else str(device)})
     _check_learned(config)
@@ -73,12 +72,12 @@ def rebuild(
         estimator.classes_ = _classes(entry(config, "classes", dict))
     else:
         estimator._one_target = entry(config, "one_target", bool)
-        estimator._target_scaling = _scaling("targets", tensors)
-    estimator._scaling = _scaling("inputs", tensors)
+        estimator._target_scaler = _scaler("targets", tensors)
+    estimator._scaler = _scaler("inputs", tensors)
     state = {key.removeprefix(NETWORK): tensor for key, tensor in tensors.items() if key.startswith(NETWORK)}
     estimator.network_ = folders.rebuild(config.get("network"), state, folders.MODEL_FORMAT, device=estimator.device)
     sizes = [config["network"]["arguments"].get(key) for key in ("in_features", "out_features")]
-    expected = [len(estimator._scaling.mean), estimator._head()[0]]
+    expected = [len(estimator._scaler.mean_), estimator._head()[0]]
     if not sizes == expected == [config["n_features"], expected[1]]:
         rule = "the network of an estimator must read n_features and give one output per target or class"
         raise FormatError(f"{rule}, {config['n_features']} and {expected[1]}: got {sizes}")
@@ -127,14 +126,19 @@ def _option(value: Any) -> Any:
     return dict(map(tuple, value["pairs"])) if isinstance(value, dict) else value
 
 
-def _scale_tensors(part: str, scaling: Standardizer) -> dict[str, Tensor]:
-    return {f"{part}.{name}": torch.as_tensor(value, dtype=torch.float64) for name, value in vars(scaling).items()}
+def _scaler_tensors(part: str, scaler: Any) -> dict[str, Tensor]:
+    return {f"{part}.{name}": torch.as_tensor(getattr(scaler, name), dtype=torch.float64) for name in SCALER}
 
 
-def _scaling(part: str, tensors: Mapping[str, Tensor]) -> Standardizer:
-    total, mean, squares = (tensors[f"{part}.{name}"] for name in ("total", "mean", "squares"))
-    finite = mean.isfinite().all() and (total > 0).all() and not squares.isnan().any()
-    if total.dim() or mean.dim() != 1 or mean.shape != squares.shape or not finite:
-        shapes = [tuple(each.shape) for each in (total, mean, squares)]
-        raise FormatError(f"the scale of {part} must be a weight, means and sums of squares, finite: got {shapes}")
-    return Standardizer(float(total), mean.double().numpy(), squares.double().numpy())
+def _scaler(part: str, tensors: Mapping[str, Tensor]) -> Any:
+    """The fitted `StandardScaler` of the inputs or the targets."""
+    scaler = preprocessing.StandardScaler()
+    for name in SCALER:
+        values = tensors[f"{part}.{name}"]
+        if not values.isfinite().all() or ((values <= 0).any() and name not in ("mean_", "var_")):
+            raise FormatError(f"{name} of the {part}' scaler must be finite, and positive unless means: got {values}")
+        setattr(scaler, name, values.double().numpy())
+    if not scaler.mean_.shape == scaler.var_.shape == scaler.scale_.shape == (scaler.mean_.size,):
+        raise FormatError(f"the {part}' scaler must have a mean, a variance and a scale per column")
+    scaler.n_features_in_ = scaler.mean_.size
+    return scaler

@@ -19,9 +19,9 @@ FAMILIES = ("tree", "sparse", "dense", "linear")
 HIDDEN = 100
 MOST_PARAMETERS = 15_000
 MEMBERS = 4
-STEPS, FEW_ROWS_STEPS = 2000, 3000
+STEPS = 2000
 FEW_ROWS, MANY_ROWS = 4000, 8000
-"""Shorter tables get more steps, longer ones larger batches."""
+"""Longer tables get larger batches."""
 SMALL_BATCH, MIDDLE_BATCH, LARGE_BATCH = 64, 128, 256
 FEWEST_EPOCHS = 15
 
@@ -67,13 +67,12 @@ def no_leftover(rows: int, batch_size: int) -> int:
 
 
 def auto_epochs(rows: int, batch_size: int) -> int:
-    """Epochs that make about two thousand steps, three thousand for short tables; at least 15.
+    """Epochs that make about two thousand steps; at least 15.
 
     >>> auto_epochs(1500, batch_size=64), auto_epochs(40_000, batch_size=256)
-    (125, 15)
+    (84, 15)
     """
-    steps = FEW_ROWS_STEPS if rows < FEW_ROWS else STEPS
-    return max(math.ceil(steps / math.ceil(rows / batch_size)), FEWEST_EPOCHS)
+    return max(math.ceil(STEPS / math.ceil(rows / batch_size)), FEWEST_EPOCHS)
 
 
 def make_network(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import OptionError, import_extra
-from .base import Array, DendriticEstimator, validation
-from .scaling import Standardizer
+from .estimator import Array, DendriticEstimator, preprocessing, validation
 
 MOST = 1e130
 """Maximum size of a target: its square, times any weight and any number of rows, stays within the range of floats."""
@@ -45,12 +45,12 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """A number for each row, or as many as `y` had columns."""
         outputs = self._outputs(X)  # raises first if not fitted
-        numbers = self._target_scaling.undo(outputs)
+        numbers: Array = self._target_scaler.inverse_transform(outputs)
         return numbers[:, 0] if self._one_target else numbers
 
     def output_units(self) -> tuple[Array, Array, list[str]]:
         """The scale and the mean of the targets."""
-        return self._target_scaling.scale, self._target_scaling.mean, []
+        return self._target_scaler.scale_, self._target_scaler.mean_, []
 
     def _targets(self, y: Array, weight: Array, *, first: bool) -> Array:
         if y.ndim == 2 and y.shape[1] == 1:
@@ -63,15 +63,14 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
             )
         if first:
             self._one_target = y.ndim == 1
-            self._target_scaling = Standardizer.of(columns, weight)
+            self._target_scaler = preprocessing.StandardScaler()
         elif columns.shape[1] != self._head()[0]:
             raise OptionError(f"y must have as many targets as before, {self._head()[0]}: got {columns.shape[1]}")
-        else:
-            self._target_scaling = self._target_scaling.updated(columns, weight)
-        return self._target_scaling.apply(columns).astype(np.float32)
+        self._target_scaler = copy.deepcopy(self._target_scaler).partial_fit(columns, sample_weight=weight)
+        return np.asarray(self._target_scaler.transform(columns), dtype=np.float32)
 
     def _head(self) -> tuple[int, str]:
-        return len(self._target_scaling.mean), "squared-error"
+        return len(self._target_scaler.mean_), "squared-error"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,7 +16,7 @@ from table_cases import houses
 
 import dendritree
 from dendritree import folders
-from dendritree.sklearn.base import DendriticEstimator
+from dendritree.sklearn.estimator import DendriticEstimator
 from dendritree_lab.cli import main
 from dendritree_lab.cli.fit import UNFINISHED
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .scaling import CLIP, Standardizer
+CLIP = 5.0
+"""Standardized inputs are clipped here, so that one absurd value does not dominate its column."""
 
 Array = NDArray[np.float64]
 
@@ -20,7 +22,7 @@ class EstimatorModule(nn.Module):
     Args:
         network: takes standardized rows; it is copied. Rows are scaled in float64: the network's own dtype may not
             distinguish two large numbers.
-        inputs: the scaling of the rows.
+        scaler: the fitted `StandardScaler` of the rows.
         scale, shift: scale and shift of the outputs.
         probabilities: whether to turn logits, of one class against another or of each class, into probabilities.
     """
@@ -30,16 +32,14 @@ class EstimatorModule(nn.Module):
     scale: Tensor
     shift: Tensor
 
-    def __init__(
-        self, network: nn.Module, inputs: Standardizer, scale: Array, shift: Array, *, probabilities: bool
-    ) -> None:
+    def __init__(self, network: nn.Module, scaler: Any, scale: Array, shift: Array, *, probabilities: bool) -> None:
         super().__init__()
-        self.in_features = len(inputs.mean)
+        self.in_features = len(scaler.mean_)
         self.network = copy.deepcopy(network)
         self.probabilities = probabilities
         parameter = next(network.parameters())
         self.dtype, device = parameter.dtype, parameter.device
-        buffers = {"mean": inputs.mean, "deviation": inputs.scale, "scale": scale, "shift": shift}
+        buffers = {"mean": scaler.mean_, "deviation": scaler.scale_, "scale": scale, "shift": shift}
         for name, values in buffers.items():
             self.register_buffer(name, torch.tensor(values, dtype=torch.float64, device=device))
         self.eval()
