@@ -1,6 +1,5 @@
 """DANN against its equations, and its receptive fields against the rule of the source, by loops."""
 
-import copy
 import itertools
 import math
 
@@ -10,9 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
-from wiring_cases import by_dendrite, neurons_of_nodes
+from wiring_cases import by_dendrite
 
-from dendritree import DendriticLayer, budget
+from dendritree import budget
 from dendritree.errors import DendritreeError
 from dendritree.neurons import DANN
 
@@ -67,22 +66,9 @@ def test_outputs_are_those_of_the_equations(field, image, somata, dendrites, syn
         torch.testing.assert_close(output, by_hand(layer, sample))
     per_dendrite = inputs if field == "all" else synapses
     weights = somata * dendrites * (per_dendrite + 1)
-    found = budget.count(layer)
-    assert (found.weights, found.multiply_adds) == (weights, weights)
-    assert found.biases == (somata * (dendrites + 1) if bias else 0)
-
-
-@pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.parametrize(("somata", "dendrites"), [(3, 1), (5, 4)])
-def test_the_tree_is_a_soma_of_dendrites_of_synapses(field, somata, dendrites):
-    layer = DANN(49, somata, dendrites=dendrites, field=field)
-    if field == "all":
-        assert layer.synapses.weight.shape == (somata * dendrites, 49)
-        owned = [inputs for (inputs,) in by_dendrite(layer.trees.forest)]
-        assert owned == np.arange(somata * dendrites).reshape(somata, dendrites).tolist()
-    else:
-        assert [[len(d) for d in neuron] for neuron in by_dendrite(layer.trees.forest)] == [[16] * dendrites] * somata
-        assert sum(p.numel() for p in layer.parameters()) == 17 * dendrites * somata + (dendrites + 1) * somata
+    counted = budget.count(layer)
+    assert (counted.weights, counted.multiply_adds) == (weights, weights)
+    assert counted.biases == (somata * (dendrites + 1) if bias else 0)
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -103,18 +89,18 @@ def ring(a, b, width):
     return max(abs(a // width - b // width), abs(a % width - b % width))
 
 
-def could_be_a_field(pixels, centre, height, width):
+def could_be_a_field(pixels, center, height, width):
     """The rule: the center's neighborhood first (a part of it if it is too large), then as few rings as are enough."""
     everything = range(height * width)
-    near = {p for p in everything if ring(p, centre, width) <= 1}
+    near = {p for p in everything if ring(p, center, width) <= 1}
     if len(pixels) <= len(near):
         return pixels <= near
-    enough = next(r for r in itertools.count(2) if sum(ring(p, centre, width) <= r for p in everything) >= len(pixels))
-    return near <= pixels and all(ring(p, centre, width) <= enough for p in pixels)
+    enough = next(r for r in itertools.count(2) if sum(ring(p, center, width) <= r for p in everything) >= len(pixels))
+    return near <= pixels and all(ring(p, center, width) <= enough for p in pixels)
 
 
 @given(st.integers(2, 7), st.integers(2, 7), st.integers(1, 20), st.integers(0, 2**30))
-def test_a_local_field_is_a_neighbourhood_and_its_rings(height, width, synapses, seed):
+def test_a_local_field_is_a_neighborhood_and_its_rings(height, width, synapses, seed):
     synapses = min(synapses, height * width)
     layer = DANN(
         height * width, 3, dendrites=2, synapses=synapses, field="local", image_shape=(height, width), seed=seed
@@ -122,33 +108,33 @@ def test_a_local_field_is_a_neighbourhood_and_its_rings(height, width, synapses,
     for dendrite in itertools.chain.from_iterable(by_dendrite(layer.trees.forest)):
         pixels = set(dendrite)
         assert len(pixels) == synapses  # none twice
-        assert any(could_be_a_field(pixels, centre, height, width) for centre in range(height * width))
+        assert any(could_be_a_field(pixels, center, height, width) for center in range(height * width))
 
 
 def middle(pixels, side):
     """The center of a field of nine that is a whole neighborhood; None near a border, where it is ambiguous."""
-    centre = sorted(pixels)[4]
-    block = {centre + y * side + x for y in (-1, 0, 1) for x in (-1, 0, 1)}
-    inside = all(1 < place < side - 2 for place in divmod(centre, side))
-    return centre if inside and set(pixels) == block else None
+    center = sorted(pixels)[4]
+    block = {center + y * side + x for y in (-1, 0, 1) for x in (-1, 0, 1)}
+    inside = all(1 < place < side - 2 for place in divmod(center, side))
+    return center if inside and set(pixels) == block else None
 
 
 @given(st.integers(1, 40), st.integers(0, 2**30))
-def test_the_dendrites_of_a_global_field_have_centres_of_their_own_around_one(dendrites, seed):
+def test_the_dendrites_of_a_global_field_have_centers_of_their_own_around_one(dendrites, seed):
     layer = DANN(144, 4, dendrites=dendrites, synapses=9, field="global", seed=seed)
     for soma in by_dendrite(layer.trees.forest):
-        centres = [c for pixels in soma if (c := middle(pixels, 12)) is not None]
-        assert len(set(centres)) == len(centres)
+        centers = [c for pixels in soma if (c := middle(pixels, 12)) is not None]
+        assert len(set(centers)) == len(centers)
         farthest = max(1, math.ceil(dendrites**0.5))  # from a corner, where a ring is the smallest
-        assert all(ring(a, b, 12) <= 2 * farthest for a, b in itertools.combinations(centres, 2))
+        assert all(ring(a, b, 12) <= 2 * farthest for a, b in itertools.combinations(centers, 2))
 
 
-def test_a_global_field_takes_its_whole_neighbourhood_before_any_ring():
+def test_a_global_field_takes_its_whole_neighborhood_before_any_ring():
     taken = 0
     for soma in by_dendrite(DANN(400, 60, dendrites=9, synapses=9, field="global", seed=0).trees.forest):
-        centres = [middle(pixels, 20) for pixels in soma]
-        if None not in centres:  # two pixels from every border
-            assert middle(centres, 20) is not None  # the nine centers are a neighborhood
+        centers = [middle(pixels, 20) for pixels in soma]
+        if None not in centers:  # two pixels from every border
+            assert middle(centers, 20) is not None  # the nine centers are a neighborhood
             taken += 1
     assert taken > 20
 
@@ -159,15 +145,6 @@ def test_fields_lie_all_over_the_image():
         assert coverage.sum() == 512 * 4 * 16
         assert coverage.min() > 0
         assert coverage.max() < 42 + 3 * most
-
-
-def test_a_global_field_is_more_compact_than_local_ones():
-    def spread(field):
-        neurons = by_dendrite(DANN(784, 50, dendrites=8, field=field, seed=1).trees.forest)
-        return np.mean([np.std([p // 28 for d in neuron for p in d]) for neuron in neurons])
-
-    assert spread("global") < 0.5 * spread("local")
-    assert spread("local") == pytest.approx(spread("random"), rel=0.2)
 
 
 def test_a_seed_fixes_the_fields_and_torch_s_generator_does_without():
@@ -181,17 +158,6 @@ def test_a_seed_fixes_the_fields_and_torch_s_generator_does_without():
 
 
 # -------------------------------------------------------------------------------------------------- state and types
-
-
-@pytest.mark.parametrize("field", FIELDS)
-def test_a_state_dict_brings_its_fields_and_a_copy_keeps_them(field):
-    layer, other = (DANN(64, 5, dendrites=3, field=field) for _ in range(2))
-    x = torch.randn(4, 64)
-    assert torch.equal(copy.deepcopy(layer)(x), layer(x))
-    assert not torch.equal(other(x), layer(x))
-    other.load_state_dict(layer.state_dict())
-    assert torch.equal(other(x), layer(x))
-    assert neurons_of_nodes(other.trees.forest) == neurons_of_nodes(layer.trees.forest)
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -210,16 +176,14 @@ def test_initial_law(field):
     assert not torch.equal(again, weight)
 
 
-def test_it_is_a_dendritic_layer_inside():
-    layer = DANN(36, 4, dendrites=3, synapses=5, field="local")
-    same = DendriticLayer(36, 4, branching=[5, 3], wiring="random")
-    same.load_state_dict(layer.trees.state_dict())
-    x = torch.randn(6, 36)
-    assert torch.equal(same(x), layer(x))
+@pytest.mark.parametrize("field", ["random", "local"])
+def test_fewer_than_16_inputs_are_all_read_by_each_dendrite(field):
+    layer = DANN(9, 2, dendrites=3, field=field)
+    assert layer.synapses_per_dendrite == 9
+    assert sum(p.numel() for p in layer.parameters()) == 2 * (3 * (9 + 1) + 3 + 1)
 
 
 def test_extra_repr_shows_the_call():
-    assert DANN(64, 4).extra_repr() == "64, 4, dendrites=2, synapses=16, field='random'"
     assert DANN(64, 4, field="all", bias=False).extra_repr() == "64, 4, dendrites=2, field='all', bias=False"
     text = DANN(32, 4, dendrites=3, synapses=8, field="local", image_shape=(4, 8), seed=2).extra_repr()
     assert text == "32, 4, dendrites=3, synapses=8, field='local', image_shape=(1, 4, 8), seed=2"
@@ -228,34 +192,20 @@ def test_extra_repr_shows_the_call():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dendrites": 0}, r"^dendrites must be an integer of at least 1: got 0$"),
-        ({"dendrites": 2.0}, r"^dendrites must be an integer of at least 1: got 2\.0$"),
-        ({"synapses": 0}, r"^synapses must be an integer of at least 1: got 0$"),
-        ({"synapses": 65}, r"^synapses must be at most in_features 64: got 65$"),
-        ({"in_features": 9, "synapses": 16}, r"^synapses must be at most in_features 9: got 16$"),
-        ({"synapses": 16, "field": "all"}, r"^synapses must be in_features 64, or left out, for field 'all': got 16$"),
-        ({"field": "locale"}, r"^field must be one of .*: got 'locale'; did you mean 'local'\?$"),
-        ({"field": None}, r"^field must be one of .*: got None$"),
-        ({"in_features": 60, "field": "local"}, r"takes a square image .*: got 60 inputs; 49 or 64 would fit$"),
-        ({"image_shape": (4, 4), "field": "global"}, r"^image_shape must hold all inputs: got \(1, 4, 4\), 16 pixels"),
-        ({"image_shape": 8, "field": "global"}, r"^image_shape must be \(channels, height, width\) .*: got 8$"),
-        (
-            {"dendrites": 65, "field": "global"},
-            r"^dendrites must be at most the 64 pixels for field 'global'.*: got 65$",
-        ),
-        ({"seed": -1}, r"^seed must be an integer of at least 0: got -1$"),
-        ({"activation": "step"}, r"^activation must be one of .*: got 'step'$"),
-        ({"activation": "step", "field": "all"}, r"^activation must be one of .*: got 'step'$"),
-        ({"backend": "gpu"}, r"^backend must be one of .*: got 'gpu'$"),
+        ({"dendrites": 0}, "dendrites"),
+        ({"synapses": 0}, "synapses"),
+        ({"synapses": 65}, "at most in_features 64"),
+        ({"synapses": 16, "field": "all"}, "in_features 64, or left out"),
+        ({"field": "locale"}, "did you mean 'local'"),
+        ({"in_features": 60, "field": "local"}, "49 or 64 would fit"),
+        ({"image_shape": (4, 4), "field": "global"}, "16 pixels"),
+        ({"image_shape": 8, "field": "global"}, "image_shape"),
+        ({"dendrites": 65, "field": "global"}, "64 pixels"),
+        ({"seed": -1}, "seed"),
+        ({"activation": "step", "field": "all"}, "activation"),
+        ({"backend": "gpu"}, "backend"),
     ],
 )
-def test_what_is_refused(options, message):
+def test_invalid_options_are_rejected(options, message):
     with pytest.raises(DendritreeError, match=message):
         DANN(**{"in_features": 64, "out_features": 4, **options})
-
-
-@pytest.mark.parametrize("field", ["random", "local"])
-def test_fewer_than_16_inputs_are_all_read_by_each_dendrite(field):
-    layer = DANN(9, 2, dendrites=3, field=field)
-    assert layer.synapses_per_dendrite == 9
-    assert sum(p.numel() for p in layer.parameters()) == 2 * (3 * (9 + 1) + 3 + 1)
