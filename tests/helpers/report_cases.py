@@ -2,13 +2,13 @@
 
 import csv
 import zlib
-from pathlib import Path
 
 import numpy as np
 
-from dendritree_lab.studies.paper.records import Row, TrialRecord
+from dendritree_lab.studies.paper.paper_trials import PaperTrial
+from dendritree_lab.studies.paper.spec import PAPER_FOLDER, TableRow
 
-EXPECTED_FILE = Path(__file__).parents[2] / "paper" / "expected" / "results.csv"
+EXPECTED_FILE = PAPER_FOLDER / "expected" / "results.csv"
 DROPOUTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 TABLES = ("binary-dendritic", "binary-mlp", "multiclass-dendritic", "multiclass-mlp", "cnn-dendritic", "cnn-mlp")
 
@@ -46,12 +46,12 @@ def models():
     """(table, task, network, size, mean and deviation of accuracy without dropout, the same with, best dropout)."""
     with EXPECTED_FILE.open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
-    found = {}
+    accuracies = {}
     for line in lines:
         key = (line["table"], line["task"], line["network"], int(line["size"]))
         accuracy = (float(line["val_acc"]), float(line["val_sd"]), float(line["dropout"]))
-        found.setdefault(key, {})["best" if accuracy[2] else "none"] = accuracy
-    for key, both in found.items():
+        accuracies.setdefault(key, {})["best" if accuracy[2] else "none"] = accuracy
+    for key, both in accuracies.items():
         yield (*key, both["none"], both["best"])
     for table, task, network, size, mean, sd in EXTRA:
         yield table, task, network, size, (mean, sd, 0.0), (mean + 0.01, sd, 0.2)
@@ -64,25 +64,29 @@ def made_up_records(tables=TABLES, trials=10, protocol="paper", epochs=100, drop
         if table not in tables:
             continue
         for dropout in dropouts:
-            row = Row(table, task, network, size, dropout)
+            row = TableRow(table, task, network, size, dropout)
             random = np.random.default_rng(zlib.crc32(repr((protocol, row)).encode()))
             near = np.exp(-(((dropout - best[2]) / 0.35) ** 2))
             mean, sd = none[0] + (best[0] - none[0]) * near * (dropout > 0), best[1] if dropout else none[1]
             for index in range(trials):
-                history = made_up_history(mean + sd * random.standard_normal(), row, epochs, random)
+                curves = made_up_history(mean + sd * random.standard_normal(), row, epochs, random)
+                seed = int(random.integers(2**31))
+                seconds = float((0.02 + (task == "cnn")) * (1 + 0.1 * random.random()))
+                scores = {}
+                if with_test:
+                    scores = {"test_acc": float(mean + 0.05 + 0.004 * random.standard_normal()), "test_loss": 0.3}
                 records.append(
-                    TrialRecord(
+                    PaperTrial.make(
                         protocol=protocol,
                         row=row,
                         index=index,
-                        seed=int(random.integers(2**31)),
+                        seed=seed,
                         dataset="mnist-4-9" if task == "binary" else "mnist",
                         lr=0.05 if row.dendritic else 0.001,
                         parameters=PARAMETERS[task, network][size],
-                        seconds=float((0.02 + (task == "cnn")) * (1 + 0.1 * random.random())),
-                        history=history,
-                        test_acc=float(mean + 0.05 + 0.004 * random.standard_normal()) if with_test else None,
-                        test_loss=0.3 if with_test else None,
+                        seconds=seconds,
+                        curves=curves,
+                        scores=scores,
                     )
                 )
     return records

@@ -13,7 +13,7 @@ from dendritree_lab.report.chart import Chart, Line, Panel
 from dendritree_lab.report.chart_images import draw
 from dendritree_lab.report.looks import FAMILIES, looks
 from dendritree_lab.studies.paper.analysis import summarize
-from dendritree_lab.studies.paper.learning_curves import learning_curves, mean_curve
+from dendritree_lab.studies.paper.paper_charts import learning_curves, mean_curve
 from dendritree_lab.studies.paper.matched import matched_rows
 
 EPOCHS = (0.0, 1.0, 2.0)
@@ -43,7 +43,7 @@ def curves():
 def test_a_mean_curve_is_the_mean_of_each_epoch():
     trials = [made_trial(index=index, epochs=epochs) for index, epochs in ((0, 4), (1, 3), (2, 3))]
     mean, sd = mean_curve(trials, "val_acc")
-    columns = list(zip(*(trial.history["val_acc"] for trial in trials), strict=False))  # as long as the shortest
+    columns = list(zip(*(trial.curves["val_acc"] for trial in trials), strict=False))  # as long as the shortest
     assert mean == pytest.approx([sum(column) / 3 for column in columns])
     for got, column in zip(sd, columns, strict=True):
         middle = sum(column) / 3
@@ -62,14 +62,14 @@ def test_there_is_a_chart_for_each_tree_without_dropout_and_at_the_best(curves):
 def test_lines_are_mean_and_band_of_the_trials(curves):
     records, charts = curves
     trials = [r for r in records if (r.row.network, r.row.size, r.row.dropout) == ("mln", 32, 0.0)]
-    values = np.array([trial.history["val_loss"] for trial in trials])
+    values = np.array([trial.curves["val_loss"] for trial in trials])
     loss = next(panel for panel in charts[2].panels if panel.y_label == "loss")
     tree, training = loss.lines[:2]
     assert tree.x == tuple(range(7))
     assert tree.y == pytest.approx(values.mean(axis=0))
     assert tree.high == pytest.approx(values.mean(axis=0) + values.std(axis=0, ddof=1))
     assert training.faint
-    assert training.y == pytest.approx(np.array([trial.history["train_loss"] for trial in trials]).mean(axis=0))
+    assert training.y == pytest.approx(np.array([trial.curves["train_loss"] for trial in trials]).mean(axis=0))
 
 
 def test_charts_of_a_task_share_their_axes(curves):

@@ -10,7 +10,7 @@ from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 from dendritree.errors import DendritreeError, MissingExtraError
 from dendritree_lab.report import write_report
 from dendritree_lab.report.files import own_report_files
-from dendritree_lab.studies.paper.expected import read_expected
+from dendritree_lab.studies.paper.analysis import read_expected
 from dendritree_lab.studies.paper.paper_report import build_report
 
 

@@ -9,7 +9,7 @@ from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 from dendritree_lab.report import Report
 from dendritree_lab.report.html import html_page
 from dendritree_lab.report.layout import Column, Group, Section
-from dendritree_lab.studies.paper.expected import read_expected
+from dendritree_lab.studies.paper.analysis import read_expected
 from dendritree_lab.studies.paper.paper_report import build_report
 
 VOID = {"meta", "link", "br", "path", "use", "rect", "circle"}

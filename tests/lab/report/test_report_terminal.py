@@ -7,7 +7,7 @@ from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 from rich.console import Console
 
 from dendritree_lab.report import print_report
-from dendritree_lab.studies.paper.expected import read_expected
+from dendritree_lab.studies.paper.analysis import read_expected
 from dendritree_lab.studies.paper.paper_report import build_report
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"

@@ -10,7 +10,7 @@ from dendritree.errors import OptionError, ShapeError
 from dendritree_lab.data import load_dataset
 from dendritree_lab.data.builtin import PAPER
 from dendritree_lab.data.naming import parse_image_shape
-from dendritree_lab.studies.paper.draws import _rows
+from dendritree_lab.studies.paper.paper_trials import enlarged
 from dendritree_lab.view.pixels import Pixels, resample
 
 MNIST, DIGITS = Pixels((1, 28, 28)), Pixels((1, 8, 8))
@@ -80,7 +80,7 @@ def test_the_papers_images_are_made_as_in_its_experiments():
     images = np.random.default_rng(0).integers(0, 256, (3, 28, 28), dtype=np.uint8)
     paper = Pixels((1, 28, 28), PAPER, side=32)
     given_images = torch.from_numpy(images).float().div(255).flatten(1)
-    assert torch.equal(paper.to_input(given_images), _rows(images))
+    assert torch.equal(paper.to_input(given_images), enlarged(images))
     assert Pixels((1, 28, 28), PAPER, 32, as_image=True).to_input(given_images).shape == (3, 1, 32, 32)
     assert paper.to_unit(given_images).max() <= 1
 

@@ -22,7 +22,8 @@ from dendritree_lab.data import load_dataset, normalize
 from dendritree_lab.data.builtin import PAPER
 from dendritree_lab.data.tables.encoding import TableEncoding
 from dendritree_lab.studies.engine.store import RunStore
-from dendritree_lab.studies.paper.records import Row, TrialRecord
+from dendritree_lab.studies.paper.paper_trials import PaperTrial
+from dendritree_lab.studies.paper.spec import TableRow
 from dendritree_lab.studies.table.table_model import TableModel
 from dendritree_lab.view import Exhibit, Pixels, demo_gallery, open_gallery
 from dendritree_lab.view.page_examples import exhibit_of
@@ -103,14 +104,16 @@ def kept(weights):
     safetensors = pytest.importorskip("safetensors.torch")
     config = {"in_features": 1024, "out_features": 10, "branching": 32}
     curves = {"train_loss": [2.0], "val_loss": [2.0], "train_acc": [0.4], "val_acc": [0.5]}
-    row = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.4)
+    row = TableRow("multiclass-dendritic", "multiclass", "mln", 32, 0.4)
     state = safetensors.save(create_model("mln", **config).state_dict()) if weights else None
-    return TrialRecord("paper", row, 0, 1, "mnist", 0.001, 10_890, 0.1, curves, model_config=config, weights=state)
+    return PaperTrial.make(
+        "paper", row, 0, 1, "mnist", 0.001, 10_890, 0.1, curves, arguments=config, weights=state
+    )
 
 
 def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
     with RunStore.create_or_open(tmp_path, {}) as store:
-        store.add([kept(weights=True).as_trial()])
+        store.add([kept(weights=True)])
     gallery = open_gallery(tmp_path)
     assert gallery.names == ["multiclass: dendritic b=32, p=0.4, paper"]
     exhibit = gallery[0]
@@ -123,7 +126,7 @@ def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
 
 def test_a_run_without_models_is_rejected(tmp_path):
     with RunStore.create_or_open(tmp_path, {}) as store:
-        store.add([kept(weights=False).as_trial()])
+        store.add([kept(weights=False)])
     with pytest.raises(FormatError, match="a run must have kept models to be viewed"):
         open_gallery(tmp_path)
 
