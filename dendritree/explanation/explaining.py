@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -21,10 +22,10 @@ from torch import Tensor, nn
 
 from ..errors import ShapeError
 from ..layers import DendriticLayer, trace
-from ..layers.neuron_layer import index_of as _index
+from ..layers.neuron_layer import index_of
 from ..models.chain import PASSES, chain_of, run_chain, split_shape
 from .contributions import Explanation, ModelExplanation
-from .rows import Rows, rows_of
+from .prepared_rows import PreparedRows, prepare_rows
 
 NEAR = 1e-12
 """Sums closer than this coincide: their difference is rounding error, and its quotient is not a slope."""
@@ -58,14 +59,14 @@ def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExp
 
     Example:
         >>> layer = DendriticLayer(16, 2, branching=[4, 2], wiring="partition", activation="tanh")
-        >>> found = explain(layer, torch.randn(5, 16))
-        >>> found.synapses.shape, found.dendrites.shape, found.inputs.shape
+        >>> parts = explain(layer, torch.randn(5, 16))
+        >>> parts.synapses.shape, parts.dendrites.shape, parts.inputs.shape
         (torch.Size([5, 16]), torch.Size([5, 6]), torch.Size([5, 2, 16]))
-        >>> found.check() < 1e-8
+        >>> parts.check() < 1e-8
         True
     """
     if not isinstance(model, nn.Module):
-        return _explain_rows(rows_of(model, x, reference))
+        return _explain_rows(prepare_rows(model, x, reference))
     steps = chain_of(in_float64(model))
     if not isinstance(x, Tensor) or x.dim() == 0:
         raise ShapeError(f"x must be a tensor of shape (..., in_features): got {x!r:.60}")
@@ -82,20 +83,20 @@ def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExp
     return explain_chain(steps, at, base, leading, features)
 
 
-def _explain_rows(rows: Rows) -> ModelExplanation:
+def _explain_rows(rows: PreparedRows) -> ModelExplanation:
     """The explanation of a network, with its inputs summed per column and outputs in the user's units."""
     steps = chain_of(in_float64(rows.network))
-    found = explain_chain(steps, rows.x, rows.reference, rows.x.shape[:1], rows.x.shape[1:])
-    by_column = found.inputs.new_zeros(*found.inputs.shape[:-1], len(rows.names))
-    by_column.index_add_(-1, _index(rows.column, by_column), found.inputs)
-    return ModelExplanation(
-        found.output * rows.scale + rows.shift,
-        found.baseline * rows.scale + rows.shift,
-        by_column * rows.scale[:, None],
-        found.layers,
-        tuple(effect * rows.scale[:, None] for effect in found.effects),
-        rows.names,
-        rows.outputs,
+    whole = explain_chain(steps, rows.x, rows.reference, rows.x.shape[:1], rows.x.shape[1:])
+    by_column = whole.inputs.new_zeros(*whole.inputs.shape[:-1], len(rows.names))
+    by_column.index_add_(-1, index_of(rows.column, by_column), whole.inputs)
+    return replace(
+        whole,
+        output=whole.output * rows.scale + rows.shift,
+        baseline=whole.baseline * rows.scale + rows.shift,
+        inputs=by_column * rows.scale[:, None],
+        effects=tuple(effect * rows.scale[:, None] for effect in whole.effects),
+        names=rows.names,
+        outputs=rows.outputs,
     )
 
 
@@ -113,7 +114,7 @@ def explain_layer(layer: DendriticLayer, at: Tensor, base: Tensor, leading: torc
     forest, weight = layer.forest, layer.edge_weight
     here, there = trace(layer, at), trace(layer, base)
     slopes = secant(layer.activation, here.sums, there.sums)
-    roots = _index(forest.roots, at)
+    roots = index_of(forest.roots, at)
     if not layer.root_activation:
         slopes[:, roots] = 1.0
     change = torch.cat([at - base, here.values - there.values], dim=-1)  # (batch, inputs and nodes)
@@ -121,14 +122,14 @@ def explain_layer(layer: DendriticLayer, at: Tensor, base: Tensor, leading: torc
     sensitivity = torch.zeros_like(slopes)
     sensitivity[:, roots] = slopes[:, roots]
     for step in forest.descend():
-        edge, child, parent = (_index(each, at) for each in step)
+        edge, child, parent = (index_of(each, at) for each in step)
         sensitivity[:, child] = sensitivity[:, parent] * weight[edge] * slopes[:, child]
-    per_unit = sensitivity[:, _index(forest.node_of_edge, at)] * weight  # (batch, edges)
-    contributions = per_unit * change[:, _index(forest.source, at)]
-    synapses = _index(forest.synapse_edges, at)
+    per_unit = sensitivity[:, index_of(forest.node_of_edge, at)] * weight  # (batch, edges)
+    contributions = per_unit * change[:, index_of(forest.source, at)]
+    synapses = index_of(forest.synapse_edges, at)
     dendrites = here.values - there.values  # of roots; other dendrites contribute through the edges that read them
     inner = np.flatnonzero(forest.source >= forest.in_features)
-    dendrites[:, _index(forest.source[inner] - forest.in_features, at)] = contributions[:, _index(inner, at)]
+    dendrites[:, index_of(forest.source[inner] - forest.in_features, at)] = contributions[:, index_of(inner, at)]
     parts = (here.values[:, roots], there.values[:, roots], contributions[:, synapses], dendrites)
     output, baseline, by_synapse, by_dendrite = (part.reshape(*leading, part.shape[-1]) for part in parts)
     multipliers = per_unit[:, synapses].reshape(*leading, forest.synapses)
@@ -149,7 +150,7 @@ def explain_chain(
             layers.append(explain_layer(step, at, base, leading))
             effects.append(effect.reshape(*leading, outputs, effect.shape[-1]))
             flat = layers[-1].multipliers.reshape(len(at), step.forest.synapses)
-            neuron, source = _index(step.forest.neuron_of_synapse, at), _index(step.forest.synapse_inputs, at)
+            neuron, source = index_of(step.forest.neuron_of_synapse, at), index_of(step.forest.synapse_inputs, at)
             before = at.new_zeros(len(at), outputs, at.shape[-1])
             for number in range(outputs):  # one at a time: outputs times synapses would be the largest tensor by far
                 before[:, number].index_add_(1, source, effect[:, number, neuron] * flat)

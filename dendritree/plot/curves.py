@@ -11,9 +11,8 @@ from typing import Any
 from ..errors import OptionError, import_extra
 from ..pruning import PruningPoint
 from ..training import History
-from .axes import show_size
 from .palette import Theme
-from .style import SMALL, Picture, style_axes
+from .style import SMALL, Picture, show_size, style_axes
 
 COLORS = ("#0072B2", "#C24E00", "#00775A", "#882255", "#8A7A00", "#332288", "#555555")
 """Colors of runs without a family, dark enough for text."""

@@ -104,9 +104,10 @@ def by_branch(layer: DendriticLayer, neuron: int = 0, values: npt.NDArray[Any] |
     effective receptive field of each branch; their sum is that of the neuron.
     """
     values = np.ones(layer.forest.synapses, dtype=np.int64) if values is None else values
-    found = branches_of(layer.forest, neuron)
-    total = np.zeros((len(found.nodes), layer.in_features), dtype=values.dtype)
-    np.add.at(total, (found.of_synapse, layer.forest.synapse_inputs[found.synapses]), values[found.synapses])
+    branches = branches_of(layer.forest, neuron)
+    inputs = layer.forest.synapse_inputs[branches.synapses]
+    total = np.zeros((len(branches.nodes), layer.in_features), dtype=values.dtype)
+    np.add.at(total, (branches.of_synapse, inputs), values[branches.synapses])
     return total
 
 
@@ -122,8 +123,8 @@ def effective_weights(layer: DendriticLayer, examples: Tensor | None = None) -> 
     [5.0, 10.0, 18.0, 24.0]
     """
     if examples is not None:
-        found = explain(layer, examples, examples.double().mean(0)).multipliers
-        return np.asarray(found.reshape(-1, layer.forest.synapses).mean(0).cpu().numpy())
+        slopes = explain(layer, examples, examples.double().mean(0)).multipliers
+        return np.asarray(slopes.reshape(-1, layer.forest.synapses).mean(0).cpu().numpy())
     forest, weight = layer.forest, layer.edge_weight.detach().double().cpu().numpy()
     factor = np.ones(forest.nodes)
     for edge, child, parent in forest.descend():

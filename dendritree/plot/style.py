@@ -73,6 +73,19 @@ def style_axes(axes: Any, theme: Theme, *, frame: bool = True) -> None:
         label.set_fontsize(NORMAL)
 
 
+def show_size(value: float) -> str:
+    """Format a size for an axis.
+
+    >>> [show_size(value) for value in (128, 2000, 50_000, 1_000_000, 2_500_000, 3e9)]
+    ['128', '2k', '50k', '1M', '2.5M', '3B']
+    """
+    sign = "\N{MINUS SIGN}" if value < 0 else ""
+    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{sign}{abs(value) / unit:g}{letter}"
+    return f"{sign}{abs(value):g}"
+
+
 def caption(axes: Any, text: str, theme: Theme, *, size: float = SMALL, pad: float = 3) -> None:
     """Add a small pale title."""
     axes.set_title(text, fontsize=size, color=theme.pale, pad=pad)

@@ -15,9 +15,9 @@ from ..layers import DendriticLayer
 from ..ops.reference import masked_levels
 from ..tree import BoolArray
 from .fields import Floats, input_names, layer_of, names_of
-from .layout import TreeLayout, lay_out
 from .palette import Theme
 from .style import NORMAL, SMALL, Picture, color_bar, style_axes, two_sided
+from .tree_layout import TreeLayout, lay_out
 
 MOST_LABELS = 40
 MOST_MASKED = 64

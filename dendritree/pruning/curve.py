@@ -48,16 +48,15 @@ def pruning_curve(
 
     Args:
         model: any model that `prune` accepts; it is not changed.
-        data: what `fit` accepts; importance is measured on its first 1,000 training
-            examples.
+        data: what `fit` accepts; importance is measured on its first 1,000 training examples.
         budgets: numbers of parameters; by default shares of the model's own, from all to a tenth, where attainable.
         part: the part of the split to evaluate on: `"val"` or `"test"`.
         loss: as in `FitConfig`.
         retrain: how to retrain every pruned model before it is evaluated; None does not.
 
     Example:
+        >>> import torch
         >>> from dendritree import MLNClassifier
-        >>> from ..training.examples import Split, split_to_fit
         >>> net = MLNClassifier(64, 10, branching=8, output="logits")
         >>> curve = pruning_curve(net, (torch.randn(100, 64), torch.arange(100) % 10), budgets=[400])
         >>> curve[0].parameters <= 400
@@ -78,7 +77,6 @@ def pruning_curve(
             break  # fractions only decrease: no later one is attainable
         if retrain is not None:
             fit(small, split, retrain)
-        found, accuracy = evaluate(small, examples, loss)
         synapses = sum(step.forest.synapses for step in chain_of(small) if isinstance(step, DendriticLayer))
-        points.append(PruningPoint(parameters_of(small), synapses, found, accuracy))
+        points.append(PruningPoint(parameters_of(small), synapses, *evaluate(small, examples, loss)))
     return points

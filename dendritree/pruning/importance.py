@@ -76,10 +76,9 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
         start = _reference(0.0 if reference is None else reference, model.in_features, model.weight)
         ones = np.ones(whole.forest.nodes), np.ones(whole.forest.neurons)
         return [_measured(model, whole, start, _moved_at_most(whole), *ones)]
-    if not isinstance(examples, Tensor) or examples.dim() < 2 or not len(examples):
-        raise ShapeError(f"examples must be a tensor of shape (n, in_features): got {_shape(examples)}")
     steps = chain_of(in_float64(model))
-    if len(split_shape(steps, examples)[0]) != 1:
+    fits = isinstance(examples, Tensor) and examples.dim() >= 2 and len(examples)
+    if not fits or len(split_shape(steps, examples)[0]) != 1:
         raise ShapeError(f"examples must be a tensor of shape (n, in_features): got {_shape(examples)}")
     x = examples.to(layers[0].weight.device).double().flatten(1)
     base = _reference(x.mean(0) if reference is None else reference, x.shape[-1], x)

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from ..errors import OptionError
-from ..explanation.rows import inputs_of, like
+from ..explanation.prepared_rows import inputs_of, like
 from ..layers import DendriticLayer, trace
 from ..models.chain import chain_of
 from ..models.holders import Holder, network_of, with_network

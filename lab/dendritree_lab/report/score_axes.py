@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dendritree.plot.axes import show_size
+from dendritree.plot.style import show_size
 
 from .chart import Line, Panel
 from .looks import Looks

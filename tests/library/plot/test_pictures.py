@@ -4,12 +4,11 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
-from comparison_cases import CONFIG, made_up_run
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from dendritree import DendriticLayer, MLNClassifier, explain
-from dendritree.errors import OptionError, ShapeError
+from dendritree.errors import DendritreeError
 from dendritree.models import DendriticNetwork
 from dendritree.plot import (
     plot_explanation,
@@ -25,20 +24,12 @@ from dendritree.plot.palette import THEMES
 from dendritree.pruning import PruningPoint
 from dendritree.training import Epoch, FitConfig, History
 from dendritree.wiring import Local, Tied
-from dendritree_lab.studies.engine.store import RunStore
-from dendritree_lab.studies.fair import summarize
-from dendritree_lab.studies.fair.size_figures import plot_comparison, plot_efficiency
 
 LAYER = DendriticLayer(16, 2, branching=[4, 2], wiring="random", fan_in=8)
 LOCAL = DendriticLayer(64, 3, branching=[5, 4], wiring=Local(window=3, seed=0))
 EPOCHS = [Epoch(i, 1 / (i + 1), 1 / (i + 1) + 0.1 * i, 0.5 + i / 10, 0.4 + i / 10, 0.1) for i in range(5)]
 HISTORY = History(FitConfig(), EPOCHS)
 POINTS = [PruningPoint(900, 640, 0.2, 0.95), PruningPoint(450, 300, 0.3, 0.91)]
-
-
-@pytest.fixture(scope="module")
-def records():
-    return made_up_run(("mnist", "california-housing"), seeds=2)
 
 
 DRAWN = {
@@ -64,27 +55,20 @@ def test_every_picture_is_a_figure_of_its_own(name, theme):
     assert dict(mpl.rcParams) == before
 
 
-@pytest.mark.parametrize("name", ["tree", pytest.param("explanation", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    ("suffix", "start"),
-    [("svg", b"<?xml"), ("PNG", b"\x89PNG"), pytest.param("png", b"\x89PNG", marks=pytest.mark.slow)],
-)
-def test_files_are_whole_and_the_same_each_time(name, suffix, start, tmp_path):
+@pytest.mark.parametrize(("suffix", "start"), [("svg", b"<?xml"), ("PNG", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_files_are_whole_and_the_same_each_time(suffix, start, tmp_path):
     contents = []
     for folder in ("one", "two"):
-        torch.manual_seed(0)
-        DRAWN[name](path=tmp_path / folder / f"picture.{suffix}")
+        DRAWN["tree"](path=tmp_path / folder / f"picture.{suffix}")
         assert [path.name for path in (tmp_path / folder).iterdir()] == [f"picture.{suffix}"]
         contents.append((tmp_path / folder / f"picture.{suffix}").read_bytes())
     assert contents[0].startswith(start)
-    if name == "tree":
-        assert contents[0] == contents[1]
-        assert b"x1" in contents[0] or suffix != "svg"  # text stays text
+    assert contents[0] == contents[1]
+    assert b"x1" in contents[0] or suffix != "svg"  # text stays text
 
 
 def texts(figure):
-    found = [text.get_text() for text in figure.findobj(mpl.text.Text)]
-    return [text for text in found if text]
+    return [text.get_text() for text in figure.findobj(mpl.text.Text) if text.get_text()]
 
 
 # --------------------------------------------------------------------------------------------------------------- trees
@@ -130,15 +114,6 @@ def test_names_values_and_axes_of_ones_own():
     assert shown is figure
     assert {"age", "sex", "value", "5"} <= set(texts(figure))
     assert "x0" in texts(plot_tree(layer))
-
-
-def test_a_thousand_leaves_are_drawn_apart():
-    figure = plot_tree(DendriticLayer(1024, 1, branching=4))
-    full, _ = segments(figure)
-    leaves = np.array([np.hypot(*segment[0]) > 0.999 for segment in full.get_segments()])
-    assert leaves.sum() == 1024
-    room = 72 * 5.2 * np.pi / 1024  # points of the circle around the whole figure, for one of them
-    assert np.array(full.get_linewidths())[leaves].max() < room
 
 
 def test_masks_are_those_of_the_reference():
@@ -207,35 +182,35 @@ def test_weights_are_the_products_along_the_paths():
 
 def test_an_explanation_is_a_waterfall_from_baseline_to_output():
     layer = DendriticLayer(4, 1, branching=2)
-    found = explain(layer, torch.tensor([1.0, 2.0, 3.0, 4.0]))
-    figure = plot_explanation(found, names=["a", "b", "c", "d"])
+    result = explain(layer, torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    figure = plot_explanation(result, names=["a", "b", "c", "d"])
     bars = figure.axes[0].patches
-    assert bars[0].get_width() == pytest.approx(float(found.baseline))
-    assert bars[-1].get_width() == pytest.approx(float(found.output))
-    assert bars[-2].get_x() + bars[-2].get_width() == pytest.approx(float(found.output))
-    assert sorted(bar.get_width() for bar in bars[1:-1]) == pytest.approx(sorted(found.synapses.tolist()))
+    assert bars[0].get_width() == pytest.approx(float(result.baseline))
+    assert bars[-1].get_width() == pytest.approx(float(result.output))
+    assert bars[-2].get_x() + bars[-2].get_width() == pytest.approx(float(result.output))
+    assert sorted(bar.get_width() for bar in bars[1:-1]) == pytest.approx(sorted(result.synapses.tolist()))
     assert {"baseline", "a", "d", "output"} <= set(texts(figure))
 
 
 @pytest.mark.parametrize("make", [lambda: MLNClassifier(64, 3, branching=8), lambda: DendriticNetwork(64, [6], 3)])
 def test_models_are_explained_over_the_image(make):
     x = torch.rand(2, 64)
-    found = explain(make().double(), x)
-    figure = plot_explanation(found, 2, example=1, image_shape=(8, 8), x=x)
+    result = explain(make().double(), x)
+    figure = plot_explanation(result, 2, example=1, image_shape=(8, 8), x=x)
     shown, contributions = (np.asarray(axes.images[0].get_array()) for axes in figure.axes[:2])
     np.testing.assert_allclose(shown, x[1].reshape(8, 8), rtol=1e-6)
-    np.testing.assert_allclose(contributions, found.inputs[1, 2].reshape(8, 8))
+    np.testing.assert_allclose(contributions, result.inputs[1, 2].reshape(8, 8))
     bars = figure.axes[-1].patches
-    assert bars[-2].get_x() + bars[-2].get_width() == pytest.approx(float(found.output[1, 2]))
+    assert bars[-2].get_x() + bars[-2].get_width() == pytest.approx(float(result.output[1, 2]))
 
 
 def test_the_strongest_and_the_sum_of_the_others():
     values = np.random.default_rng(0).normal(size=30)
-    found = strongest([str(i) for i in range(30)], values, 10)
-    assert len(found) == 10
-    assert sum(value for _, value in found) == pytest.approx(values.sum())
-    assert found[0] == (str(np.abs(values).argmax()), pytest.approx(values[np.abs(values).argmax()]))
-    assert found[-1][0] == "21 others"
+    result = strongest([str(i) for i in range(30)], values, 10)
+    assert len(result) == 10
+    assert sum(value for _, value in result) == pytest.approx(values.sum())
+    assert result[0] == (str(np.abs(values).argmax()), pytest.approx(values[np.abs(values).argmax()]))
+    assert result[-1][0] == "21 others"
     assert strongest(["a", "b", "c"], [1.0, 1e-9, -2.0], 9) == [("c", -2.0), ("a", 1.0), ("b", 1e-9)]
     assert strongest(["a", "b", "c"], [1.0, 1e-9, 1e-8], 9) == [("a", 1.0), ("2 others", pytest.approx(1.1e-8))]
     assert strongest(["a"], [0.0], 9) == [("a", 0.0)]
@@ -261,61 +236,31 @@ def test_pruning_is_drawn_by_loss_where_there_is_no_accuracy():
     assert axes.get_ylabel() == "loss"
 
 
-def test_a_comparison_is_drawn_from_records_or_summary(records):
-    comparison = summarize(records)
-    figure = plot_comparison(comparison)
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert "mnist" in titles
-    one = plot_efficiency(records, "mnist").axes[0]
-    results = comparison.of(comparison.tasks[titles.index("mnist")], "tree")
-    drawn = [list(line.get_xdata()) for line in one.lines]
-    assert [result.parameters for result in results] in drawn
-    assert {"trees", "dense"} <= set(texts(one.figure))
-    with pytest.raises(OptionError, match="task must be one of 'mnist'"):
-        plot_efficiency(comparison, "cifar")
-    with pytest.raises(OptionError, match=r"a comparison must be a run's folder, .*: got int"):
-        plot_comparison([1, 2])
-
-
-def test_a_comparison_is_read_from_its_folder(tmp_path):
-    with RunStore.create_or_open(tmp_path / "run", CONFIG) as store:
-        store.add(made_up_run(("mnist",), seeds=2))
-    plot_efficiency(tmp_path / "run", path=tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").is_file()
-    RunStore.create_or_open(tmp_path / "other", {"protocol": "paper"}).close()
-    with pytest.raises(OptionError, match="the folder must be made by `dendritree compare`"):
-        plot_comparison(tmp_path / "other")
-
-
 # ------------------------------------------------------------------------------------------------------------ errors
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "rule"),
+    ("make", "rule"),
     [
-        (lambda: plot_tree(LAYER, 2), OptionError, "neuron must be one of 0 ... 1: got 2"),
-        (lambda: plot_tree(LAYER, theme="sepia"), OptionError, "theme must be one of 'light', 'dark': got 'sepia'"),
-        (lambda: plot_tree(LAYER, path="a.gif"), OptionError, "path must end in .svg, .png, .pdf: got 'a.gif'"),
-        (lambda: plot_tree(LAYER, values=[1, 2]), ShapeError, "values must be one for each of 20 edges"),
-        (lambda: plot_tree(LAYER, names=["a"]), ShapeError, "names must be one for each of 16 inputs: got 1"),
-        (lambda: plot_tree(LAYER, dropout=1.5), OptionError, "dropout must be a probability"),
-        (lambda: plot_tree(torch.nn.Linear(2, 2)), OptionError, "there must be a DendriticLayer to draw: got Linear"),
-        (lambda: plot_masks(DendriticLayer(128, 1, branching=2)), OptionError, "at most 64 synapses: got 128"),
-        (lambda: plot_wiring(DendriticLayer(8, 1)), ShapeError, "image_shape is given"),
-        (lambda: plot_weights(LOCAL, []), OptionError, "neurons must name at least one: got none"),
-        (lambda: plot_weights(LOCAL, [3]), OptionError, "neuron must be one of 0 ... 2: got 3"),
-        (lambda: plot_explanation(LOCAL), OptionError, "what dendritree.explain returns: got DendriticLayer"),
-        (lambda: plot_explanation(explain(LAYER, torch.ones(16)), 2), OptionError, "output must be one of 0 ... 1"),
-        (lambda: plot_explanation(explain(LAYER, torch.ones(16)), example=1), OptionError, "example must be one of"),
-        (
-            lambda: plot_explanation(explain(LAYER, torch.ones(16)), image_shape=(3, 3)),
-            ShapeError,
-            "9 pixels for 16",
-        ),
-        (lambda: plot_history(History(FitConfig())), OptionError, "history must be what fit returns.*: got a History"),
-        (lambda: plot_pruning([]), OptionError, "curve must have at least one point: got none"),
+        (lambda: plot_tree(LAYER, 2), "neuron must be"),
+        (lambda: plot_tree(LAYER, theme="sepia"), "theme must be"),
+        (lambda: plot_tree(LAYER, path="a.gif"), "path must end"),
+        (lambda: plot_tree(LAYER, values=[1, 2]), "values must be"),
+        (lambda: plot_tree(LAYER, names=["a"]), "names must be"),
+        (lambda: plot_tree(LAYER, dropout=1.5), "dropout must be"),
+        (lambda: plot_tree(torch.nn.Linear(2, 2)), "must be a DendriticLayer"),
+        (lambda: plot_masks(DendriticLayer(128, 1, branching=2)), "at most 64 synapses"),
+        (lambda: plot_wiring(DendriticLayer(8, 1)), "image_shape"),
+        (lambda: plot_weights(LOCAL, []), "neurons must"),
+        (lambda: plot_weights(LOCAL, [3]), "neuron must be"),
+        (lambda: plot_explanation(LOCAL), "what dendritree.explain returns"),
+        (lambda: plot_explanation(explain(LAYER, torch.ones(16)), 2), "output must be"),
+        (lambda: plot_explanation(explain(LAYER, torch.ones(16)), example=1), "example must be"),
+        (lambda: plot_explanation(explain(LAYER, torch.ones(16)), image_shape=(3, 3)), "9 pixels for 16"),
+        (lambda: plot_history(History(FitConfig())), "history must be"),
+        (lambda: plot_pruning([]), "curve must have"),
     ],
 )
-def test_what_cannot_be_drawn_is_rejected(make, error, rule):
-    with pytest.raises(error, match=rule):
+def test_what_cannot_be_drawn_is_rejected(make, rule):
+    with pytest.raises(DendritreeError, match=rule):
         make()

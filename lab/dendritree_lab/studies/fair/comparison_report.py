@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dendritree.errors import FormatError
-from dendritree.plot.axes import show_size
+from dendritree.plot.style import show_size
 
 from ...report import Report, print_report, write_report
 from ...report.layout import Column, listed, show, show_seconds
@@ -20,22 +20,22 @@ from ..engine.store import RunStore
 from ..engine.task import Task
 from ..engine.trial import Trial
 from .advice import answers
-from .comparison import tasks_in, trials_in
-from .comparison_plan import ComparisonPlan, check_config
-from .comparison_results import Comparison, Gain, summarize
+from .comparison_plan import ComparisonPlan
+from .comparison_results import GAINS, Comparison, Gain, summarize
 from .comparison_tables import (
     NOT_A_TREE_GAIN,
     NOTHING,
     Coverage,
     answers_section,
     cells_section,
-    choices_section,
+    configurations_section,
     coverage,
     coverage_section,
     efficiency_section,
     gains_section,
     overview_section,
 )
+from .comparison_trials import tasks_in
 from .families import FAMILIES
 
 if TYPE_CHECKING:
@@ -43,27 +43,15 @@ if TYPE_CHECKING:
 
 TITLE = "Trees, sparse, dense and linear models of the same size"
 RULE_SEEDS = 5
-"""Minimum number of models per choice required by the rule."""
+"""Minimum number of models per configuration required by the rule."""
 FACTOR = Column("factor", "factor", "bounded")
 DIFFERENCE = Column("gain", "gain", "difference", digits=2)
-KINDS = {
-    "tree": ("Tree gain: compared with sparse perceptrons of the same budget, trees are", ""),
-    "tied-tree": ("Tree gain of tied dendrites: compared with linear ones of the same budget, nonlinear ones are", ""),
-    "tying": ("Tying gain: compared with untied trees of the same budget, trees with tied dendrites are", ""),
-    "tied-sparse": ("Compared with sparse neurons of the same budget, tied trees are", ""),
-    "tied-conv": ("Compared with a convolution of the same budget, tied trees are", ""),
-    "tree-conv": (
-        "Tree gain of convolutions: compared with plain filters of the same budget, filters with dendrites are",
-        "",
-    ),
-    "wiring": ("Wiring gain: compared with dense MLPs of the same budget, sparse perceptrons are", NOT_A_TREE_GAIN),
-}
 
 
 def write_comparison(
     folder: str | os.PathLike[str], *, plan: ComparisonPlan | None = None
 ) -> tuple[Comparison, list[Path]]:
-    """Write the results so far of the run in `folder` to the same folder; needs the extra `report`.
+    """Write the results so far of the run in `folder` to the same folder.
 
     Returns the results and their paths: `comparison.html`, `comparison.md`, and the folders `csv` and `figures`.
 
@@ -74,9 +62,8 @@ def write_comparison(
     with RunStore.open_for_reading(folder) as store:
         info, config = run_info(store), store.config
         if "comparison" not in config:
-            raise FormatError(f"the folder must be made by `dendritree compare`: {folder} holds another run")
-        check_config(config)
-        trials, tasks = trials_in(store), tasks_in(store)
+            raise FormatError(f"{folder} holds another run, not one of `dendritree compare`")
+        trials, tasks = store.trials(), tasks_in(store)
     comparison = summarize(trials, tasks)
     report = comparison_report(comparison, trials, config, info, plan=plan, tasks=tasks)
     return comparison, write_report(report, folder, name="comparison", pictures=True).places
@@ -91,7 +78,7 @@ def comparison_report(
     plan: ComparisonPlan | None = None,
     tasks: Mapping[str, Task] = MappingProxyType({}),
 ) -> Report:
-    """Build the report from the trials run so far, all, some or none. Needs the extra `experiments`.
+    """Build the report from the trials run so far, all, some or none.
 
     Args:
         comparison: what `summarize` returns for the trials.
@@ -106,18 +93,18 @@ def comparison_report(
     >>> report.summary[0]
     'The comparison is not complete: 0 of 10 cells have been evaluated. Not started: digits.'
     """
-    found = coverage(trials, config["trials"], plan, tasks)
+    covered = coverage(trials, config["trials"], plan, tasks)
     sections = (
         overview_section(comparison),
         answers_section(answers(comparison)),
         cells_section(comparison),
         gains_section(comparison),
         efficiency_section(comparison),
-        choices_section(comparison),
-        coverage_section(found, config),
+        configurations_section(comparison),
+        coverage_section(covered, config),
         machine_section(info),
     )
-    return Report(TITLE, tuple(sentences(comparison, found)), sections, tuple(facts(found, trials)))
+    return Report(TITLE, tuple(sentences(comparison, covered)), sections, tuple(facts(covered, trials)))
 
 
 def print_comparison(comparison: Comparison, console: Console | None = None) -> None:
@@ -133,35 +120,39 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
     print_report(Report(TITLE, tuple(sentences(comparison)), (overview_section(comparison),)), console)
 
 
-def facts(found: Sequence[Coverage], trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
+def facts(covered: Sequence[Coverage], trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     """The key figures at the top: a value and what it counts."""
-    yield f"{sum(of.evaluated for of in found)} of {sum(of.cells for of in found)}", "cells evaluated on the test set"
-    begun = {of.task.dataset for of in found if of.state != "not begun"}
-    yield f"{len(begun)} of {len({of.task.dataset for of in found})}", "data sets started"
+    yield (
+        f"{sum(of.evaluated for of in covered)} of {sum(of.cells for of in covered)}",
+        "cells evaluated on the test set",
+    )
+    begun = {of.task.dataset for of in covered if of.state != "not begun"}
+    yield f"{len(begun)} of {len({of.task.dataset for of in covered})}", "data sets started"
     yield f"{len(trials):,}", "models trained"
     if trials:
         yield show_seconds(sum(trial.seconds for trial in trials)), "of training, summed over models"
 
 
-def sentences(comparison: Comparison, found: Sequence[Coverage] = ()) -> Iterator[str]:
+def sentences(comparison: Comparison, covered: Sequence[Coverage] = ()) -> Iterator[str]:
     """The sentences of the summary, for a complete or partial run."""
-    yield from _partial(found)
+    yield from _partial(covered)
     if not comparison.cells:
         yield NOTHING
         return
-    for kind in KINDS:
-        yield from _gains([gain for gain in comparison.gains if gain.kind == kind], kind)
+    for kind in sorted(GAINS, key=lambda kind: kind == "wiring"):  # it needs a remark, and so it comes last
+        if GAINS[kind].sentence:
+            yield from _gains([gain for gain in comparison.gains if gain.kind == kind], kind)
     yield from _factors(comparison)
     yield from _doubts(comparison)
 
 
-def _partial(found: Sequence[Coverage]) -> Iterator[str]:
+def _partial(covered: Sequence[Coverage]) -> Iterator[str]:
     """What is missing."""
-    missing = [of for of in found if of.state == "not begun"]
-    begun = [of for of in found if of.state == "partial"]
+    missing = [of for of in covered if of.state == "not begun"]
+    begun = [of for of in covered if of.state == "partial"]
     if not missing and not begun:
         return
-    evaluated, cells = sum(of.evaluated for of in found), sum(of.cells for of in found)
+    evaluated, cells = sum(of.evaluated for of in covered), sum(of.cells for of in covered)
     text = f"The comparison is not complete: {evaluated} of {cells} cells have been evaluated."
     if begun:
         text += f" Partial: {listed([f'{of.task.name} ({of.evaluated} of {of.cells})' for of in begun])}."
@@ -178,11 +169,11 @@ def _gains(gains: Sequence[Gain], kind: str) -> Iterator[str]:
     gains = [gain for gain in gains if not math.isnan(gain.test.mean)]
     if not gains:
         return
-    start, end = KINDS[kind]
+    end = NOT_A_TREE_GAIN if kind == "wiring" else ""
     states = [gain.test.state for gain in gains]
     text = (
-        f"{start} ahead in {states.count('ahead')} of {_cells(len(gains))} and behind in {states.count('behind')}"
-        f" (corrected p < {SIGNIFICANT:g}; the rest are undecided)."
+        f"{GAINS[kind].sentence} ahead in {states.count('ahead')} of {_cells(len(gains))} and behind in"
+        f" {states.count('behind')} (corrected p < {SIGNIFICANT:g}; the rest are undecided)."
     )
     ranges = []
     for unit in dict.fromkeys(gain.unit for gain in gains):
@@ -201,8 +192,8 @@ def _factors(comparison: Comparison) -> Iterator[str]:
     for family in ("tree", "sparse"):
         lists = []
         for task in comparison.tasks:
-            found = [e for e in comparison.efficiencies if (e.cell.task, e.cell.family) == (task, family)]
-            factors = [f"{show((e.factor, e.bounds[0]), FACTOR)} at {show_size(e.cell.budget)}" for e in found]
+            own = [e for e in comparison.efficiencies if (e.cell.task, e.cell.family) == (task, family)]
+            factors = [f"{show((e.factor, e.bounds[0]), FACTOR)} at {show_size(e.cell.budget)}" for e in own]
             if factors and task.examples is None:
                 lists.append(f"{', '.join(factors)} on {task.name}")
         if lists:

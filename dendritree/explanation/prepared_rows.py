@@ -24,7 +24,7 @@ CLOSE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class PreparedRows:
     """Rows as inputs of a network, and the meaning of its outputs."""
 
     network: nn.Module
@@ -44,61 +44,43 @@ class Rows:
 
 
 def inputs_of(model: Any, x: Any) -> Tensor:
-    """Rows as the network of a model reads them; for an `nn.Module`, unchanged."""
-    if isinstance(model, nn.Module):
-        return x  # type: ignore[no-any-return]
-    network = network_of(model)
-    device = next(network.parameters()).device
-    return torch.from_numpy(_inputs(model, x)).to(device)
-
-
-def _inputs(model: Any, x: Any) -> Floats:
+    """Rows as the network of a model reads them."""
     if hasattr(model, "steps"):
-        return _inputs(model.steps[-1][1], _transformed(model, x))
-    if hasattr(model, "encoding"):
-        return _inputs(model.estimator, model.encoded(x))
+        x = _transformed(model, x)
+    elif hasattr(model, "encoding"):
+        x = model.encoded(x)
     held = held_by(model)
-    return np.asarray(model.network_inputs(x) if held is None else _inputs(held, x))
+    if held is not None:
+        return inputs_of(held, x)
+    return torch.from_numpy(model.network_inputs(x)).to(next(model.network_.parameters()).device)
 
 
-def rows_of(model: Any, x: Any, reference: Any) -> Rows:
+def prepare_rows(model: Any, x: Any, reference: Any) -> PreparedRows:
     """The rows to explain, and the reference that they are compared with."""
     network_of(model)  # raises for anything else
     if hasattr(model, "steps"):
-        return _rows_of_pipeline(model, x, reference)
+        return _of_pipeline(model, x, reference)
     if hasattr(model, "encoding"):
-        return _rows_of_table(model, x, reference)
+        start = None if reference is None else model.encoded(like(x, reference))
+        rows = prepare_rows(model.estimator, model.encoded(x), start)
+        columns = model.encoding.columns
+        number = np.repeat(np.arange(len(columns)), [len(column.features) for column in columns])
+        names = tuple(column.name for column in columns)
+        return replace(rows, names=names, column=number, outputs=rows.outputs or (model.target,))
     held = held_by(model)
-    return _rows_of_estimator(model, x, reference) if held is None else rows_of(held, x, reference)
+    return _of_estimator(model, x, reference) if held is None else prepare_rows(held, x, reference)
 
 
-def _rows_of_estimator(estimator: Any, x: Any, reference: Any) -> Rows:
+def _of_estimator(estimator: Any, x: Any, reference: Any) -> PreparedRows:
     inputs = inputs_of(estimator, x)
     start = torch.zeros_like(inputs)  # the mean of the training rows: inputs are standardized
     if reference is not None:
         start = inputs_of(estimator, like(x, reference)).expand_as(inputs)
-    names = getattr(estimator, "feature_names_in_", None)
-    columns = inputs.shape[1]
+    columns = np.arange(inputs.shape[1])
+    names = getattr(estimator, "feature_names_in_", [f"x{number}" for number in columns])
     scale, shift, outputs = estimator.output_units()
-    return Rows(
-        estimator.network_,
-        inputs,
-        start,
-        tuple(f"x{number}" for number in range(columns)) if names is None else tuple(map(str, names)),
-        np.arange(columns),
-        torch.from_numpy(scale).to(inputs.device),
-        torch.from_numpy(shift).to(inputs.device),
-        tuple(outputs),
-    )
-
-
-def _rows_of_table(model: Any, frame: Any, reference: Any) -> Rows:
-    start = None if reference is None else model.encoded(like(frame, reference))
-    rows = _rows_of_estimator(model.estimator, model.encoded(frame), start)
-    columns = model.encoding.columns
-    number = np.repeat(np.arange(len(columns)), [len(column.features) for column in columns])
-    names = tuple(column.name for column in columns)
-    return replace(rows, names=names, column=number, outputs=rows.outputs or (model.target,))
+    units = (torch.from_numpy(each).to(inputs.device) for each in (scale, shift))
+    return PreparedRows(estimator.network_, inputs, start, tuple(map(str, names)), columns, *units, tuple(outputs))
 
 
 # ------------------------------------------------------------------------------------------------------------ pipelines
@@ -106,21 +88,18 @@ def _rows_of_table(model: Any, frame: Any, reference: Any) -> Rows:
 
 def _transformed(pipeline: Any, x: Any) -> Any:
     """Rows transformed by all steps but the last."""
-    before = pipeline[:-1]
-    found = before.transform(x) if len(before.steps) else x
-    return found.toarray() if hasattr(found, "toarray") else found
+    transformed = pipeline[:-1].transform(x) if len(pipeline.steps) > 1 else x
+    return transformed.toarray() if hasattr(transformed, "toarray") else transformed
 
 
-def _rows_of_pipeline(pipeline: Any, x: Any, reference: Any) -> Rows:
+def _of_pipeline(pipeline: Any, x: Any, reference: Any) -> PreparedRows:
     last = pipeline.steps[-1][1]
     if all(step in (None, "passthrough") for _, step in pipeline.steps[:-1]):
-        return rows_of(last, x, reference)
+        return prepare_rows(last, x, reference)
     if reference is None:
-        raise OptionError(
-            "a pipeline must be explained against a row of its own columns, such as reference=X[:1]: got none"
-        )
+        raise OptionError("a pipeline needs a reference row to be explained, such as reference=X[:1]: got none")
     start = like(x, reference, repeat=True)
-    rows = rows_of(last, _transformed(pipeline, x), _transformed(pipeline, start))
+    rows = prepare_rows(last, _transformed(pipeline, x), _transformed(pipeline, start))
     names = tuple(map(str, x.columns)) if hasattr(x, "columns") else tuple(f"x{n}" for n in range(np.shape(x)[1]))
     column = _columns(lambda given: np.asarray(_transformed(pipeline, given), dtype=np.float64), x, start, names)
     return replace(rows, names=names, column=column[rows.column])
@@ -182,13 +161,11 @@ def like(x: Any, reference: Any, *, repeat: bool = False) -> Any:
     if hasattr(x, "columns"):
         if not hasattr(reference, "columns"):
             reference = type(x)(np.reshape(reference, shape), columns=x.columns)
-        absent = [name for name in x.columns if name not in reference.columns]
-        if absent:
+        if absent := [name for name in x.columns if name not in reference.columns]:
             raise ShapeError(f"reference must have the columns of the rows: it lacks {absent[0]!r}")
         rows: Any = reference[list(x.columns)]
     else:
         rows = np.reshape(np.asarray(reference), shape)
     if not repeat or len(rows) == len(x):
         return rows
-    places = [0] * len(x)
-    return rows.iloc[places] if hasattr(rows, "iloc") else rows[places]
+    return rows.iloc[[0] * len(x)] if hasattr(rows, "iloc") else np.repeat(rows, len(x), axis=0)

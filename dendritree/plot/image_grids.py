@@ -50,7 +50,7 @@ def plot_wiring(
         path: a file to write: .svg, .png or .pdf.
 
     Example:
-        >>> from dendritree import DendriticLayer, Local
+        >>> from dendritree.wiring import Local
         >>> layer = DendriticLayer(64, 4, branching=[4, 3], wiring=Local(window=3, seed=0))
         >>> [axes.get_title() for axes in plot_wiring(layer).axes[:3]]
         ['branch 0', 'branch 1', 'branch 2']
@@ -108,7 +108,7 @@ def _tied(
     tree = layer.forest.tree_of_neuron
     sharing = np.flatnonzero(tree == tree[neuron]).tolist()
     if len(sharing) > 1:
-        corners = np.stack([found for other in sharing if (found := copies_of(layer, other)) is not None])
+        corners = np.stack([windows for other in sharing if (windows := copies_of(layer, other)) is not None])
         top, left = ((corners[..., axis].min(1) + corners[..., axis].max(1)) / 2 for axis in (0, 1))
         axes.plot(left + (width - 1) / 2, top + (height - 1) / 2, ".", color=picture.theme.ink, markersize=3)
         title += f", a tree of {len(sharing)} neurons"
@@ -156,7 +156,6 @@ def plot_weights(
         path: a file to write: .svg, .png or .pdf.
 
     Example:
-        >>> from dendritree import DendriticLayer
         >>> len(plot_weights(DendriticLayer(64, 2, branching=8, wiring="shared")).axes)  # two neurons, 1 + 6 each
         14
     """
@@ -166,12 +165,12 @@ def plot_weights(
     if not len(chosen):
         raise OptionError("neurons must name at least one: got none")
     weights = effective_weights(layer, examples)
-    found = [as_image(by_branch(layer, neuron, weights), shape) for neuron in chosen]  # (branches, height, width)
-    most = max(map(len, found))
+    fields = [as_image(by_branch(layer, neuron, weights), shape) for neuron in chosen]  # (branches, height, width)
+    most = max(map(len, fields))
     columns = min(6, most) if most > 1 else 0  # a neuron with one branch equals that branch
     figure = picture.figure(1.0 * (columns + 1) + 0.5, 1.0 * len(chosen) + 0.35)
     grid = figure.add_gridspec(len(chosen), columns + 1)
-    for row, (neuron, branches) in enumerate(zip(chosen, found, strict=True)):
+    for row, (neuron, branches) in enumerate(zip(chosen, fields, strict=True)):
         axes = figure.add_subplot(grid[row, 0])
         draw_signed(axes, branches.sum(0), picture.theme)
         axes.set_ylabel(f"neuron {neuron}", fontsize=SMALL, color=picture.theme.ink)

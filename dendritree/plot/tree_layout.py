@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,10 +50,6 @@ class TreeLayout:
     def depth(self) -> int:
         """Edges from the farthest synapse to the root."""
         return int(self.depths.max())
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain lists, ready for JSON."""
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
 
 
 def lay_out(forest: Forest, neuron: int = 0, form: str = "auto") -> TreeLayout:
