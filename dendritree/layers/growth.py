@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
-from ..errors import DendritreeError, OptionError, ShapeError, check_int
+from ..errors import OptionError, ShapeError, check_int
 from ..tree import Forest, IntArray
 from ..tree.levels import AUTO, Branching, auto_branching, check_shape, is_nested, level_sizes
-from ..wiring import Partition, Shared, Wiring, resolve_wiring
+from ..wiring import Partition, Wiring, resolve_wiring
 from ..wiring.interface import Attachment
 
 Wirings: TypeAlias = str | Wiring | Sequence[str | Wiring]
@@ -62,8 +61,6 @@ class Growth:
         """Whether sizes need not be powers of the branching: on request, or because a wiring takes any fan-in."""
         return self.ragged or any(each.any_fan_in for each in self.wirings)
 
-    # ------------------------------------------------------------------------------------------------ how many neurons
-
     def _neurons(self, out_features: int | None) -> int:
         """The number of neurons: as given, or from the paper's formula for `partition`."""
         numbers = not isinstance(self.branching, str) and not is_nested(self.branching)
@@ -103,8 +100,6 @@ class Growth:
             got += f", branching {branching}" + ("" if depth is None else f", depth {depth}")
             raise ShapeError(f"{law}: {got}; {' or '.join(map(str, fitting[-2:]))} inputs would fit{hint}")
         return out_features or neurons[0]
-
-    # ------------------------------------------------------------------------------------------------------- the trees
 
     def forest(self) -> tuple[Forest, IntArray | None]:
         """The wired trees (with `repeats`, that many per neuron and a soma that joins them) and their windows.
@@ -151,25 +146,11 @@ class Growth:
 
     def _synapses(self) -> int:
         """Synapses of a tree, which fit its branching."""
-        try:
-            return self._check_synapses(self.wirings)
-        except ShapeError as error:
-            hint = ""
-            if isinstance(self.wirings[0], Shared):
-                with contextlib.suppress(DendritreeError):
-                    own = f"its own {self._check_synapses([Partition()])} inputs"
-                    hint = f"; wiring='partition' would fit: each of {self.neurons} neurons then reads {own}"
-            raise ShapeError(f"{error}{hint}") from None
-
-    def _check_synapses(self, wirings: Sequence[Wiring]) -> int:
-        synapses = [self._fan_in(wiring) for wiring in wirings]
+        synapses = [self._fan_in(wiring) for wiring in self.wirings]
         if len(set(synapses)) > 1:
             raise ShapeError(
-                f"the trees of a neuron must have the same number of synapses: got {synapses} from {list(wirings)}"
+                f"the trees of a neuron must have the same number of synapses: got {synapses} from {list(self.wirings)}"
             )
-        if not is_nested(self.branching):
-            branching, ragged = self._numbers(synapses[0])
-            level_sizes(branching, fan_in=synapses[0], depth=self.depth, ragged=ragged)
         return synapses[0]
 
     def _fan_in(self, wiring: Wiring) -> int:
@@ -199,14 +180,8 @@ def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Fo
     """
     inputs = np.empty(all_trees.synapses, dtype=np.int32)
     windows, template = np.zeros((all_trees.nodes, 4), dtype=np.int32), np.arange(all_trees.nodes)
-    synapses, nodes = (
-        np.argsort(tree, kind="stable").reshape(one_each.neurons, repeats, -1)
-        for tree in (all_trees.neuron_of_synapse, all_trees.neuron_of_node)
-    )
-    synapses_of_one, nodes_of_one = (
-        np.argsort(tree, kind="stable").reshape(one_each.neurons, -1)
-        for tree in (one_each.neuron_of_synapse, one_each.neuron_of_node)
-    )
+    synapses_of_one, nodes_of_one = _by_tree(one_each)
+    synapses, nodes = (table.reshape(one_each.neurons, repeats, -1) for table in _by_tree(all_trees))
     for repeat in range(repeats):
         attachment = attachments[repeat % len(attachments)]
         inputs[synapses[:, repeat]] = attachment.inputs[synapses_of_one]
@@ -218,6 +193,12 @@ def _repeated(attachments: Sequence[Attachment], one_each: Forest, all_trees: Fo
             template[nodes[:, repeat]] = node_here[attachment.template[nodes_of_one]]
     has_windows = all(each.windows is not None for each in attachments)
     return Attachment(inputs, windows if has_windows else None, template.astype(np.int32))
+
+
+def _by_tree(forest: Forest) -> tuple[IntArray, IntArray]:
+    """The synapses and the nodes of each of a forest's equal trees, shape (trees, synapses) and (trees, nodes)."""
+    synapses, nodes = (np.argsort(n, kind="stable") for n in (forest.neuron_of_synapse, forest.neuron_of_node))
+    return synapses.reshape(forest.neurons, -1), nodes.reshape(forest.neurons, -1)  # type: ignore[return-value]
 
 
 def _with_somas(forest: Forest, trees: int) -> Forest:

@@ -5,7 +5,7 @@ The walkers read nothing but the raw edge list of a forest, one Python step per 
 
 from hypothesis import strategies as st
 
-from dendritree.wiring import Columns, Custom, Local, Morton, Partition, Patches, Random, Rows, Shared, Strided
+from dendritree.wiring import Custom, Local, Morton, Partition, Patches, Random, Shared, Strided
 
 # ------------------------------------------------------------------------------------------------------------ walkers
 
@@ -92,7 +92,7 @@ def free_wirings(image_shape):
 
 def fixed_wirings(image_shape):
     """Wirings by which a neuron reads every input once."""
-    orders = [Rows(image_shape), Columns(image_shape), Morton(image_shape)]
+    orders = [Patches(image_shape, 2), Morton(image_shape)]
     return st.sampled_from([Shared(), *orders]) | st.integers(1, 6).map(lambda side: Patches(image_shape, side))
 
 

@@ -1,9 +1,5 @@
 """DendriticLayer: the paper's law, the contract of nn.Linear, and its init."""
 
-import copy
-import io
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -39,31 +35,6 @@ def test_one_neuron_has_one_forest_whatever_the_wiring():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "options"),
-    [
-        ((160, 10), {"branching": 2, "depth": 4}),
-        ((160, 10), {"branching": 2}),
-        ((160, 10), {"branching": [4, 4]}),
-        ((160, 10), {"branching": 2, "fan_in": 16}),
-        ((160, 10), {"branching": [8, [8]]}),
-        ((1024, 4), {"branching": 2, "depth": 8}),
-    ],
-)
-def test_where_the_papers_layer_would_fit_the_error_names_it(sizes, options):
-    hint = f"wiring='partition' would fit: each of {sizes[1]} neurons then reads its own {sizes[0] // sizes[1]} inputs$"
-    with pytest.raises(ShapeError, match=f"must be .*got .*; {hint}"):
-        DendriticLayer(*sizes, **options)
-    assert DendriticLayer(*sizes, **options, wiring="partition").out_features == sizes[1]
-
-
-@pytest.mark.parametrize("options", [{"branching": 2}, {"branching": 16, "fan_in": 32}, {"branching": [1, [2]]}])
-def test_where_no_wiring_would_fit_none_is_named(options):
-    with pytest.raises(ShapeError) as error:
-        DendriticLayer(161, 10, **options)
-    assert "partition" not in str(error.value)
-
-
-@pytest.mark.parametrize(
     ("arguments", "out_features", "depth", "parameters"),
     [
         ({"in_features": 1024, "out_features": 1, "branching": 32}, 1, 2, 1089),
@@ -92,44 +63,25 @@ def test_sizes_follow_the_papers_law(arguments, out_features, depth, parameters)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((784, 10, PAPER), r"in_features must be out_features \* branching \*\* depth: got in_features 784, out_feat"),
-        ((784, 10, PAPER), r"640 or 1280 inputs would fit, or ragged=True"),
-        ((1024, 10, PAPER), r"got in_features 1024, out_features 10, branching 2; 640 or 1280 inputs would fit"),
-        ((1024, {"branching": 2}), r"give out_features or depth, got neither"),
-        ((1024,), r"out_features must be given for branching 'auto': got None"),
-        ((1024, None, {"depth": 4}), r"out_features must be given for branching 'auto': got None"),
-        ((6, None, {"branching": [1, [2]]}), r"out_features must be given for branching \[1, \[2\]\]: got None"),
-        (
-            (784, 10, {"branching": 2}),
-            r"fan_in must be branching \*\* depth: got fan_in 784.*512 or 1024 would fit, or r",
-        ),
-        ((160, 10, {"depth": 4}), r"depth must be left out for branching 'auto', which grows 2 levels.*: got 4"),
-        ((3, 1, {"depth": 2}), r"depth must be left out for branching 'auto', which grows 1 levels.*: got 2"),
-        ((1024, 10, {"wiring": "shared", "branching": 3}), r"fan_in 1024, branching 3; 729 or 2187 would fit"),
-        ((1024, None, {"wiring": "shared"}), r"out_features is required for wiring 'shared': got None"),
-        ((1024, 1, {**PAPER, "depth": 9}), r"branching \*\* depth: .*depth 9; 512 inputs would fit"),
-        (
-            (1000, None, {"branching": 2, "depth": 4}),
-            r"in_features 1000, branching 2, depth 4; 992 or 1008 inputs would fit",
-        ),
-        ((8, None, {"branching": 2, "depth": 4}), r"in_features 8, branching 2, depth 4; 16 inputs would fit"),
-        (
-            (100, 1, {**PAPER, "branching": [16, 8]}),
-            r"the product of branching: got in_features 100.*128 inputs would fit",
-        ),
-        ((128, 1, {"branching": [16, 8], "depth": 3}), r"depth must be the number of levels: got depth 3"),
-        (
-            (785, 2, {**PAPER, "ragged": True}),
-            r"multiple of out_features for wiring 'partition': got 785 and 2; 784 or 786",
-        ),
-        (
-            (784, 1, {"branching": 2, "ragged": True, "depth": 3}),
-            r"got depth 3, but fan_in 784 with branching 2 has depth 10",
-        ),
-        ((4, 4, PAPER), r"got in_features 4, out_features 4, branching 2; 8 inputs would fit, or ragged=True"),
+        ((784, 10, PAPER), "640 or 1280 inputs would fit, or ragged=True"),
+        ((1024, {"branching": 2}), "give out_features or depth"),
+        ((1024,), "out_features must be given for branching 'auto'"),
+        ((6, None, {"branching": [1, [2]]}), "out_features must be given"),
+        ((784, 10, {"branching": 2}), "512 or 1024 would fit, or ragged=True"),
+        ((160, 10, {"depth": 4}), "depth must be left out for branching 'auto', which grows 2 levels"),
+        ((1024, 10, {"branching": 3}), "729 or 2187 would fit"),
+        ((1024, None, {"wiring": "shared"}), "out_features is required for wiring 'shared'"),
+        ((1024, 1, {**PAPER, "depth": 9}), "512 inputs would fit"),
+        ((1000, None, {"branching": 2, "depth": 4}), "992 or 1008 inputs would fit"),
+        ((8, None, {"branching": 2, "depth": 4}), "16 inputs would fit"),
+        ((100, 1, {**PAPER, "branching": [16, 8]}), "128 inputs would fit"),
+        ((128, 1, {"branching": [16, 8], "depth": 3}), "depth 3"),
+        ((785, 2, {**PAPER, "ragged": True}), "784 or 786"),
+        ((784, 1, {"branching": 2, "ragged": True, "depth": 3}), "depth 10"),
+        ((4, 4, PAPER), "8 inputs would fit, or ragged=True"),
     ],
 )
-def test_sizes_that_do_not_fit_are_rejected_with_what_would(arguments, message):
+def test_sizes_that_do_not_fit_are_rejected_with_those_that_would(arguments, message):
     *sizes, options = arguments if isinstance(arguments[-1], dict) else (*arguments, {})
     with pytest.raises((ShapeError, OptionError), match=message):
         DendriticLayer(*sizes, **options)
@@ -138,37 +90,18 @@ def test_sizes_that_do_not_fit_are_rejected_with_what_would(arguments, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"in_features": 0}, r"in_features must be an integer of at least 1: got 0"),
-        ({"in_features": -4}, r"in_features must be an integer of at least 1: got -4"),
-        ({"in_features": 4.0}, r"in_features must be an integer of at least 1: got 4\.0"),
-        ({"in_features": True}, r"in_features must be an integer of at least 1: got True"),
-        ({"in_features": "4"}, r"in_features must be an integer of at least 1: got '4'"),
-        ({"out_features": 0}, r"out_features must be an integer of at least 1: got 0"),
-        ({"out_features": 1.5}, r"out_features must be an integer of at least 1: got 1\.5"),
-        ({"branching": 1}, r"branching must be an integer of at least 2: got 1"),
-        ({"branching": 0}, r"branching must be an integer of at least 2: got 0"),
-        ({"branching": -2}, r"branching must be an integer of at least 2: got -2"),
-        ({"branching": 2.0}, r"branching must be an integer of at least 2: got 2\.0"),
-        ({"branching": "2"}, r"branching must be one of 'auto': got '2'"),
-        ({"branching": []}, r"branching must have one number per level: got an empty list"),
-        ({"branching": [2, 1]}, r"branching of a level must be an integer of at least 2: got 1"),
-        ({"branching": [2, 2.0]}, r"branching of a level must be an integer of at least 2: got 2\.0"),
-        ({"depth": 0}, r"depth must be an integer of at least 1: got 0"),
-        ({"depth": 2.0}, r"depth must be an integer of at least 1: got 2\.0"),
-        ({"dropout": float("nan")}, r"dropout must be a probability in \[0, 1\): got nan"),
-        ({"dropout": -0.1}, r"dropout must be a probability in \[0, 1\): got -0\.1"),
-        ({"dropout": 1.0}, r"dropout must be a probability in \[0, 1\): got 1\.0"),
-        ({"dropout": "0.5"}, r"dropout must be a probability in \[0, 1\): got '0\.5'"),
-        ({"dropout_per": "synapses"}, r"dropout_per must be .*got 'synapses'; did you mean 'synapse'\?"),
-        ({"wiring": "share"}, r"wiring must be one of .*got 'share'; did you mean 'shared'\?"),
-        ({"wiring": 3}, r"wiring must be a name or a Wiring object: got 3"),
-        ({"activation": "leakyrelu"}, r"activation must be .*got 'leakyrelu'; did you mean 'leaky_relu'\?"),
-        ({"activation": torch.relu}, r"activation must be a name, an nn.Module class or instance, or None"),
-        ({"backend": "eagre"}, r"backend must be .*got 'eagre'; did you mean 'eager'\?"),
-        ({"dtype": torch.int64}, r"dtype must be a floating-point torch.dtype: got torch.int64"),
+        *(({"branching": branching}, "branching") for branching in (1, -2, 2.0, "2", [], [2, 1], [2, 2.0])),
+        *(({"depth": depth}, "depth") for depth in (0, 2.0)),
+        *(({"dropout": p}, "dropout") for p in (float("nan"), -0.1, 1.0, "0.5")),
+        ({"dropout_per": "synapses"}, "did you mean 'synapse'"),
+        ({"wiring": "share"}, "did you mean 'shared'"),
+        ({"wiring": 3}, "wiring"),
+        ({"activation": "leakyrelu"}, "did you mean 'leaky_relu'"),
+        ({"activation": torch.relu}, "nn.Module"),
+        ({"backend": "eagre"}, "did you mean 'eager'"),
     ],
 )
-def test_bad_options_are_refused_by_rule_and_value(options, message):
+def test_bad_options_are_rejected(options, message):
     with pytest.raises(DendritreeError, match=message):
         DendriticLayer(**{"in_features": 4, "out_features": 1, **options})
 
@@ -176,11 +109,6 @@ def test_bad_options_are_refused_by_rule_and_value(options, message):
 def test_nothing_is_allocated_before_sizes_are_checked():
     with pytest.raises(ShapeError, match=r"fewer than 2\*\*31"):
         DendriticLayer(2**31, 2**15, branching=2, wiring="shared")
-
-
-def test_inputs_of_another_type_are_refused():
-    with pytest.raises(OptionError, match=r"type of the weights, torch.float32: got torch.float64"):
-        DendriticLayer(4, 1)(torch.zeros(4, dtype=torch.float64))
 
 
 # --------------------------------------------------------------------------------------------- what it computes
@@ -344,76 +272,10 @@ def test_repr_shows_how_it_was_made_and_what_was_grown():
     )
 
 
-@pytest.mark.parametrize("wiring", ["partition", Partition(), Shared()])
-def test_wirings_by_name_and_by_object(wiring):
-    assert DendriticLayer(16, 1, branching=4, wiring=wiring)(torch.zeros(16)).shape == (1,)
-
-
-def test_copies_and_pickles_are_equal_and_apart():
-    layer = DendriticLayer(16, 2, branching=4, wiring="shared")
-    x = torch.randn(3, 16)
-    for twin in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        assert torch.equal(twin(x), layer(x))
-        with torch.no_grad():
-            twin.weight.zero_()
-        assert not torch.equal(twin(x), layer(x))
-
-
-def test_whole_module_through_torch_save():
-    layer = DendriticLayer(16, 2, branching=4, wiring="shared")
-    buffer = io.BytesIO()
-    torch.save(layer, buffer)
-    buffer.seek(0)
-    assert torch.equal(torch.load(buffer, weights_only=False).weight, layer.weight)
-
-
 def test_to_changes_type_and_never_the_tree():
     layer = DendriticLayer(16, 2, branching=4, wiring="shared").to(torch.float64)
     assert layer(torch.zeros(16, dtype=torch.float64)).dtype == torch.float64
     assert layer.state_dict()["forest_source"].dtype == torch.int32
-
-
-def test_meta_device_then_to_empty_then_reset():
-    layer = DendriticLayer(16, 2, branching=3, wiring="shared", ragged=True, device="meta")
-    assert layer(torch.zeros(5, 16, device="meta")).shape == (5, 2)
-    layer.to_empty(device="cpu")
-    layer.reset_parameters()
-    reference = copy.deepcopy(layer)
-    reference.backend = "reference"
-    x = torch.randn(5, 16)
-    torch.testing.assert_close(layer(x), reference(x))
-
-
-def test_meta_device_then_load_with_assign():
-    source = DendriticLayer(16, 2, branching=3, wiring="shared", ragged=True)
-    layer = DendriticLayer(16, 2, branching=3, wiring="shared", ragged=True, device="meta")
-    layer.load_state_dict(source.state_dict(), assign=True)
-    x = torch.randn(5, 16)
-    assert torch.equal(layer(x), source(x))
-
-
-def test_functional_call_with_a_state_dict():
-    layer = DendriticLayer(16, 2, branching=4, wiring="shared")
-    x = torch.randn(3, 16)
-    zeros = {key: torch.zeros_like(value) for key, value in layer.named_parameters()}
-    assert torch.func.functional_call(layer, zeros, x).count_nonzero() == 0
-    assert torch.equal(torch.func.functional_call(layer, layer.state_dict(), x), layer(x))
-
-
-def test_stack_of_layers_with_different_branching():
-    stack = nn.Sequential(DendriticLayer(10240, branching=8, depth=2), DendriticLayer(160, branching=2, depth=4))
-    assert stack(torch.randn(3, 10240)).shape == (3, 10)
-    assert sum(p.numel() for p in stack.parameters()) == 160 * 81 + 10 * 45
-
-
-@pytest.mark.parametrize("ragged", [False, True])
-def test_compiles_without_graph_breaks(ragged):
-    layer = DendriticLayer(16, 2, branching=3 if ragged else 4, wiring="shared", ragged=ragged)
-    x = torch.randn(3, 16)
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(x), layer(x))
-    gradients = [torch.autograd.grad(net(x).square().sum(), layer.parameters()) for net in (compiled, layer)]
-    torch.testing.assert_close(*gradients)
 
 
 @pytest.mark.parametrize(

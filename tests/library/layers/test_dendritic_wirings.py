@@ -1,7 +1,5 @@
 """Layers of every tree, wiring and repeat: backends against a loop, counts, coverage, files, copies."""
 
-import copy
-import pickle
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -59,19 +57,6 @@ def test_counts_and_coverage_are_what_can_be_counted(options):
         assert layer.fan_in == trees * options["fan_in"]
 
 
-@given(layer_options())
-def test_copies_and_pickles_are_equal_and_apart(options):
-    layer = DendriticLayer(**options)
-    x = torch.randn(3, layer.in_features)
-    for twin in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        assert twin.forest == layer.forest
-        assert twin.wirings == layer.wirings
-        assert torch.equal(twin(x), layer(x))
-        with torch.no_grad():
-            twin.weight.zero_()
-        assert layer.weight.abs().sum() > 0
-
-
 # -------------------------------------------------------------------------------------------------------------- files
 
 
@@ -97,12 +82,6 @@ def test_saved_models_come_back_exactly(options):
     assert torch.equal(found(x), model(x))
 
 
-def test_a_saved_k_tree_of_a_drawn_and_a_fixed_wiring_comes_back(tmp_path):
-    model = MLNClassifier(16, 3, branching=4, wiring=["shared", "random"], repeats=2).eval()
-    dendritree.save(model, tmp_path / "model")
-    assert dendritree.load(tmp_path / "model").layer.forest == model.layer.forest
-
-
 @pytest.mark.parametrize(
     "wiring", [Random(), Random(seed=np.int64(3)), Local(window=2, place="free"), Custom(torch.arange(6).reshape(3, 2))]
 )
@@ -113,29 +92,6 @@ def test_options_of_wirings_are_saved(wiring, tmp_path):
 
 
 # --------------------------------------------------------------------------------------------------- seeds and devices
-
-
-@pytest.mark.parametrize("wiring", ["random", "local"])
-def test_torch_s_seed_governs_the_whole_layer(wiring):
-    layers = []
-    for seed in (1, 1, 2):
-        torch.manual_seed(seed)
-        layers.append(DendriticLayer(64, 3, branching="auto", fan_in=9, wiring=wiring))
-    assert layers[0].forest == layers[1].forest
-    assert torch.equal(layers[0].weight, layers[1].weight)
-    assert layers[0].forest != layers[2].forest
-
-
-@pytest.mark.parametrize("wiring", ["random", "local"])
-def test_a_layer_on_the_meta_device_has_its_wiring(wiring):
-    with torch.device("meta"):
-        layer = DendriticLayer(64, 3, branching="auto", fan_in=9, wiring=wiring)
-    assert layer.weight.is_meta
-    forest = layer.forest
-    layer = layer.to_empty(device="cpu")
-    layer.reset_parameters()
-    assert layer.forest == forest
-    assert layer(torch.randn(2, 64)).isfinite().all()
 
 
 def test_the_law_of_initial_weights_counts_a_nodes_own_children():

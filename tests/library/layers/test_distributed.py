@@ -5,7 +5,6 @@ import torch
 from distributed_cases import run_two
 
 from dendritree import DendriticLayer
-from dendritree.errors import OptionError
 from dendritree.layers import share_wiring
 
 
@@ -38,8 +37,3 @@ def test_without_a_process_group_there_is_nothing_to_share():
     source = layer.forest.source.copy()
     share_wiring(torch.nn.Sequential(layer))
     assert (layer.forest.source == source).all()
-
-
-def test_a_rank_is_a_number_from_0():
-    with pytest.raises(OptionError, match="source must be an integer of at least 0: got -1"):
-        share_wiring(DendriticLayer(4, 1), source=-1)

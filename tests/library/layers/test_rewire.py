@@ -6,10 +6,9 @@ import io
 import pytest
 import torch
 from hypothesis import assume, given
-from hypothesis import strategies as st
 from wiring_cases import layer_options
 
-from dendritree import ConvMLN, DendriticLayer
+from dendritree import DendriticLayer
 from dendritree.errors import FormatError
 from dendritree.tree import Forest
 from dendritree.wiring import Custom, Local, Random, Strided
@@ -76,14 +75,6 @@ def test_another_tree_is_refused_and_nothing_changes(draw, other):
     assert all(torch.equal(value, state[key]) for key, value in target.state_dict().items())
 
 
-def test_trees_of_equal_size_and_other_shape_are_refused():
-    target, source = (layer("random", fan_in=None, branching=b) for b in ([2, [2, [1]]], [1, [2, [2]]]))
-    weight = target.weight.detach().clone()
-    with pytest.raises(RuntimeError, match=r"same tree and wiring: tree: offsets\[1\] is 1 against 2"):
-        target.load_state_dict(source.state_dict())
-    assert torch.equal(target.weight, weight)
-
-
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [([1, [2]], [[2], 1]), ([[1, [2]], [1, 1]], [[1, 1], [1, [2]]])],  # as many children everywhere, in other places
@@ -96,13 +87,6 @@ def test_dendrites_in_other_places_are_another_tree(ours, theirs):
     with pytest.raises(FormatError, match=r"^a layer must be rewired with the same trees: tree: source\["):
         target.rewire(source.forest)
     assert target.forest is forest
-
-
-def test_another_number_of_inputs_is_refused():
-    target = layer("random")
-    other = DendriticLayer(17, 3, branching="auto", fan_in=5, wiring="random")
-    with pytest.raises(RuntimeError, match=r"same tree and wiring: in_features 16 against 17"):
-        target.load_state_dict(other.state_dict())
 
 
 def test_inputs_out_of_range_are_refused_and_nothing_changes():
@@ -158,39 +142,3 @@ def test_rewire_refuses_other_trees_and_changes_nothing():
             target.rewire(other)
         assert str(error.value) == f"a layer must be rewired with the same trees: {difference}"
         assert target.forest is forest
-
-
-@given(st.integers(0, 99))
-def test_a_rewired_layer_saves_and_copies_its_new_wiring(seed):
-    target = layer("random")
-    target.rewire(layer(Random(seed=seed)).forest)
-    fresh = layer("random")
-    fresh.load_state_dict(target.state_dict())
-    assert fresh.forest == copy.deepcopy(target).forest == target.forest
-
-
-# ------------------------------------------------------------------------------------------------------------ ConvMLN
-
-
-@pytest.mark.parametrize("wiring", ["rows", "columns", "patches", "morton", "strided", "random", "local", Local(2)])
-def test_a_cnn_takes_its_features_as_sixteen_maps(wiring):
-    net = ConvMLN(branching="auto", wiring=wiring)
-    assert getattr(net.head.layer.wiring, "image_shape", (16, 4, 4)) == (16, 4, 4)
-    assert net(torch.randn(2, 1, 32, 32)).shape == (2, 10)
-    twin = ConvMLN(branching="auto", wiring=wiring).eval()
-    twin.load_state_dict(net.state_dict())
-    x = torch.randn(2, 1, 32, 32)
-    assert torch.equal(twin(x), net.eval()(x))
-
-
-def test_local_windows_of_a_cnn_lie_in_the_maps():
-    net = ConvMLN(branching=[8, 4], wiring=Local(2, place="free"))
-    source = net.head.layer.forest.synapse_inputs.reshape(40, 8)  # (dendrites, synapses)
-    rows, columns = source % 16 // 4, source % 4
-    for places in (rows, columns):
-        assert (places.max(1) - places.min(1)).max() <= 1
-
-
-def test_a_cnn_takes_a_wiring_for_each_repeated_tree():
-    net = ConvMLN(branching=16, wiring=["rows", "columns"], repeats=2)
-    assert net(torch.randn(2, 1, 32, 32)).shape == (2, 10)

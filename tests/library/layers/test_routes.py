@@ -1,16 +1,12 @@
 """A network in every form of deployment: the numbers stay the same, or an error says what to do instead."""
 
-import copy
-
 import pytest
 import torch
 from neuron_cases import NEURONS
-from torch import nn
 from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 from torch.nn import functional as F
 
 from dendritree import DendriticLayer
-from dendritree.errors import OptionError
 from dendritree.models import DendriticNetwork
 from dendritree.neurons import DMNN, KTree
 
@@ -54,15 +50,6 @@ def test_an_exported_network_takes_any_batch_and_comes_back_from_its_file(tmp_pa
 
 
 @deprecated
-@pytest.mark.parametrize("model", [lambda: DendriticLayer(16, 4), lambda: nn.Sequential(network())])
-def test_script_is_refused_with_what_can_be_done_instead(model):
-    with pytest.raises(
-        OptionError, match=r"torch.jit.script cannot read .*: torch.jit.trace, torch.export and to_onnx"
-    ):
-        torch.jit.script(model())
-
-
-@deprecated
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 def test_a_trace_works_for_any_batch(tmp_path):
     model = network().eval()
@@ -92,14 +79,6 @@ def test_neurons_of_other_authors_are_exported_and_traced_for_any_batch(make, tm
 # ------------------------------------------------------------------------------------------------- files and precision
 
 
-def test_safetensors_keeps_weights_and_wiring(tmp_path):
-    model, other = network(seed=1), network(seed=2)
-    safetensors.save_model(model, tmp_path / "model.safetensors")
-    assert not torch.equal(model(X), other(X))
-    safetensors.load_model(other, tmp_path / "model.safetensors")
-    assert torch.equal(model(X), other(X))
-
-
 def test_autocast_trains_in_bfloat16_around_trees_that_compute_in_float32():
     model = network(readout="linear", norm="batch")
     seen = []
@@ -114,18 +93,6 @@ def test_autocast_trains_in_bfloat16_around_trees_that_compute_in_float32():
     assert {g.dtype for g in found.values()} == {torch.float32}
     largest = max(g.abs().max() for g in wanted.values())
     torch.testing.assert_close(found, wanted, rtol=0.1, atol=0.02 * largest.item())
-
-
-@deprecated
-@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
-def test_int8_takes_the_linear_layers_and_leaves_the_trees():
-    model = nn.Sequential(DendriticLayer(16, 6, branching=4, wiring="shared"), nn.Linear(6, 3)).eval()
-    small = torch.ao.quantization.quantize_dynamic(copy.deepcopy(model), dtype=torch.qint8)
-    assert small[1].weight().dtype == torch.qint8
-    assert torch.equal(small[0](X), model[0](X))
-    torch.testing.assert_close(small(X), model(X), rtol=0.05, atol=0.05 * model(X).abs().max().item())
-    named = torch.ao.quantization.quantize_dynamic(copy.deepcopy(model), {DendriticLayer}, dtype=torch.qint8)
-    assert torch.equal(named(X), model(X))  # asked for trees, it does nothing: docs/deploy.md says so
 
 
 # ---------------------------------------------------------------------------------------------------------- torch.func
@@ -178,19 +145,3 @@ def test_jacobians_and_hessians_of_every_mode(make):
     curvature = torch.func.hessian(lambda x: model(x).square().sum())(x)
     wanted = torch.autograd.functional.hessian(lambda x: model(x).square().sum(), x)
     torch.testing.assert_close(curvature, wanted, rtol=1e-4, atol=1e-4)
-
-
-# ------------------------------------------------------------------------------------------------------------- devices
-
-
-def test_a_network_is_built_without_memory_and_filled_later():
-    wanted = network()
-    with torch.device("meta"):
-        model = network(seed=5)
-    assert {p.device.type for p in model.parameters()} == {"meta"}
-    assert model(X.to("meta")).shape == (5, 3)
-    empty = copy.deepcopy(model).to_empty(device="cpu")
-    empty.load_state_dict(wanted.state_dict())
-    model.load_state_dict(wanted.state_dict(), assign=True)
-    assert torch.equal(empty(X), wanted(X))
-    assert torch.equal(model(X), wanted(X))

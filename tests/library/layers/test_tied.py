@@ -1,7 +1,5 @@
 """Layers whose dendrites share weights: every backend, every tool."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -70,20 +68,6 @@ def test_all_backends_give_the_sums_of_the_untied_gradients(
             torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-8)
 
 
-def test_gradients_are_the_same_bits_on_any_number_of_threads():
-    layer, x, threads = tied_layer(40, (18, 9)), torch.randn(300, 128), torch.get_num_threads()
-    found = []
-    try:
-        for number in (1, 2, 3):
-            torch.set_num_threads(number)
-            found.append(torch.autograd.grad(layer(x).square().sum(), [layer.weight, layer.bias]))
-    finally:
-        torch.set_num_threads(threads)
-    for weight, bias in found[1:]:
-        assert torch.equal(weight, found[0][0])
-        assert torch.equal(bias, found[0][1])
-
-
 def test_shared_weights_are_counted_once():
     layer = tied_layer()
     assert sum(p.numel() for p in layer.parameters()) == 5 * (6 + 4 + 2)
@@ -147,11 +131,6 @@ def test_explanations_add_up(shared_by):
     torch.testing.assert_close(
         found.synapses.sum(-1).sum(), (found.output - found.baseline).sum(), rtol=1e-8, atol=1e-8
     )
-
-
-def test_a_trace_ends_in_the_outputs():
-    layer, x = tied_layer(), torch.randn(4, 128)
-    torch.testing.assert_close(trace(layer, x).values[:, layer.forest.roots.tolist()], layer(x))
 
 
 @pytest.mark.parametrize("budget", [55, 40, 25])
@@ -234,24 +213,9 @@ def test_the_authors_matrices_hold_every_edge_and_cannot_be_loaded():
         load_masked(layer, state)
 
 
-@pytest.mark.parametrize("shared_by", [1, 4])
-def test_compiled_and_copied_layers_agree(shared_by):
-    layer, x = tied_layer(shared_by=shared_by), torch.randn(3, 128)
-    assert torch.equal(copy.deepcopy(layer)(x), layer(x))
-    exported = torch.export.export(layer.eval(), (x,)).module()
-    torch.testing.assert_close(exported(x), layer(x))
-
-
 def test_k_trees_of_tied_branches():
     layer = tied_layer(repeats=2)
     assert layer.forest.weights == 5 * (2 * (6 + 4) + 2)
-    x = torch.randn(3, 128)
-    torch.testing.assert_close(layer(x), untied_twin(layer)(x))
-
-
-def test_k_trees_of_neurons_that_share_them():
-    layer = tied_layer(8, shared_by=4, repeats=2)
-    assert layer.forest.weights == 2 * 2 * (6 + 4) + 8 * 2  # two different neurons of two trees, a soma for each
     x = torch.randn(3, 128)
     torch.testing.assert_close(layer(x), untied_twin(layer)(x))
 

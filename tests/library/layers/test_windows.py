@@ -15,7 +15,6 @@ from wiring_cases import layer_options, neurons_of_nodes
 import dendritree
 from dendritree import DendriticLayer, MLNClassifier
 from dendritree.training.rewiring import rewire
-from dendritree.tree import Forest
 from dendritree.wiring import Local, Random
 
 
@@ -124,24 +123,6 @@ def test_a_state_dict_brings_its_windows(assign, repeats):
     assert all(is_inside(read, source.windows[node], (1, 6, 6)) for node, read in inputs_by(target, 1).items())
 
 
-def test_a_meta_layer_takes_weights_and_windows_by_assignment():
-    source = layer(1)
-    with torch.device("meta"):
-        target = layer(2)
-    target.load_state_dict(source.state_dict(), assign=True)
-    x = torch.randn(4, 36)
-    assert torch.equal(target(x), source(x))
-    assert np.array_equal(target.windows, source.windows)
-
-
-def test_synapses_that_moved_anywhere_are_no_hindrance():
-    source, target = layer(1), layer(2)
-    rewire(source, 0.5)
-    target.load_state_dict(source.state_dict())
-    assert target.forest == source.forest
-    assert np.array_equal(target.windows, source.windows)
-
-
 def test_saved_models_keep_their_windows(tmp_path):
     pytest.importorskip("safetensors")
     model = MLNClassifier(64, 3, branching="auto", wiring="local")
@@ -150,13 +131,6 @@ def test_saved_models_keep_their_windows(tmp_path):
     found = dendritree.load(tmp_path / "model")
     assert np.array_equal(found.layer.windows, model.layer.windows)
     assert found.layer.forest == model.layer.forest
-
-
-def test_windows_of_64_bits_are_taken():
-    source, target = layer(1), layer(2)
-    target.load_state_dict({k: v if v.is_floating_point() else v.long() for k, v in source.state_dict().items()})
-    assert np.array_equal(target.windows, source.windows)
-    assert target.windows.dtype == np.int32
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals
@@ -173,15 +147,6 @@ def test_missing_windows_are_missing_unless_not_strict():
     assert target[0].windows is windows
 
 
-def test_windows_of_a_layer_that_has_none_are_unexpected():
-    state, target = layer(1).state_dict(), layer(wiring=Random(seed=1))
-    with pytest.raises(RuntimeError, match=r'Unexpected key\(s\) in state_dict: "forest_windows"\.'):
-        target.load_state_dict(state)
-    target.load_state_dict(state, strict=False)
-    assert target.windows is None
-    assert target.forest == layer(1).forest
-
-
 def with_window(node, window):
     def change(windows):
         windows[node] = torch.tensor(window, dtype=windows.dtype)
@@ -193,20 +158,15 @@ def with_window(node, window):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda w: w[:-1], r"forest_windows must have shape \(9, 4\): got \(8, 4\)"),
-        (lambda w: w[:, :2], r"forest_windows must have shape \(9, 4\): got \(9, 2\)"),
-        (lambda w: w.flatten(), r"forest_windows must have shape \(9, 4\): got \(36,\)"),
-        (lambda w: w.float(), r"forest_windows in a state dict must hold integers: got torch\.float32 on cpu"),
-        (lambda w: w.bfloat16(), r"forest_windows in a state dict must hold integers: got torch\.bfloat16 on cpu"),
-        (lambda w: w.bool(), r"forest_windows in a state dict must hold integers: got torch\.bool on cpu"),
-        (lambda w: w.to("meta"), r"forest_windows in a state dict must hold integers: got torch\.int32 on meta"),
+        (lambda w: w[:-1], "shape"),
+        (lambda w: w.float(), "integers"),
+        (lambda w: w.to("meta"), "integers"),
         *(
-            (with_window(0, window), rf"inside an image of 6 x 6: got \[{', '.join(map(str, window))}\]")
-            for window in ([4, 0, 3, 3], [0, 4, 3, 3], [-1, 0, 3, 3], [0, -1, 3, 3], [0, 0, 0, 3], [0, 0, 3, 0])
+            (with_window(0, window), "inside an image of 6 x 6")
+            for window in ([4, 0, 3, 3], [0, 4, 3, 3], [-1, 0, 3, 3], [0, 0, 3, 0])
         ),
-        (lambda w: w.long() + 2**32, r"inside an image of 6 x 6: got \[429496729\d, "),
-        (lambda w: w * 0, r"inside an image of 6 x 6: got \[0, 0, 0, 0\]"),
-        (with_window(8, [1, 1, 3, 3]), r"must be zeros for a node without synapses: got 1 other rows"),
+        (lambda w: w.long() + 2**32, "inside an image of 6 x 6"),
+        (with_window(8, [1, 1, 3, 3]), "zeros for a node without synapses"),
     ],
 )
 @pytest.mark.parametrize("strict", [True, False])
@@ -215,37 +175,8 @@ def test_windows_that_do_not_fit_are_refused_and_nothing_changes(change, message
     before, forest, windows = copy.deepcopy(target.state_dict()), target[0].forest, target[0].windows
     assert neurons_of_nodes(forest)[8] == 2  # the last node is a root: it reads dendrites alone
     state["0.forest_windows"] = change(state["0.forest_windows"])
-    with pytest.raises(RuntimeError, match=rf"0: forest_windows.*{message.removeprefix('forest_windows')}"):
+    with pytest.raises(RuntimeError, match=f"0: forest_windows.*{message}"):
         target.load_state_dict(state, strict=strict)
     assert target[0].forest is forest
     assert target[0].windows is windows
     assert all(torch.equal(value, before[key]) for key, value in target.state_dict().items())
-
-
-def test_a_state_dict_whose_weights_do_not_fit_leaves_the_windows_alone():
-    target, state = layer(2), layer(1).state_dict()
-    forest, windows, state["weight"] = target.forest, target.windows, state["weight"][:-1]
-    with pytest.raises(RuntimeError, match=r"size mismatch for weight"):
-        target.load_state_dict(state)
-    assert target.forest is forest
-    assert target.windows is windows
-
-
-@pytest.mark.parametrize("key", ["forest_format", "forest_in_features", "forest_source"])
-def test_a_cast_forest_is_refused_by_name(key):
-    target, state = layer(2), layer(1).state_dict()
-    forest, state[key] = target.forest, state[key].bfloat16()
-    with pytest.raises(RuntimeError, match=rf"{key} in a state dict must hold integers: got torch\.bfloat16 on cpu"):
-        target.load_state_dict(state)
-    assert isinstance(target.forest, Forest)
-    assert target.forest is forest
-
-
-def test_weights_that_replace_those_of_the_meta_device_are_used_with_their_own_wiring():
-    """All that a layer makes while the meta device is torch's default must still be there when it computes."""
-    other = DendriticLayer(8, 2, branching=2, fan_in=4, wiring="random")
-    with torch.device("meta"):
-        layer = DendriticLayer(8, 2, branching=2, fan_in=4, wiring="random")
-        layer.load_state_dict(other.state_dict(), assign=True)
-    x = torch.randn(3, 8)
-    assert torch.equal(layer(x), other(x))

@@ -74,30 +74,23 @@ def test_no_grad_and_inference_mode_give_the_same_numbers(name, mode, dropout):
 
 
 # ------------------------------------------------------------------------------------------------- finite differences
-# Fast: along random directions. Every entry of the Jacobians, which takes some times as long, in `make test-all`.
-
-directions = pytest.mark.parametrize("fast_mode", [True, pytest.param(False, marks=pytest.mark.slow)])
 
 
 @names
 @dropouts
-@directions
 @pytest.mark.parametrize("activation", [nn.Tanh(), nn.Sigmoid(), nn.LeakyReLU(0.2)], ids=repr)
-@pytest.mark.parametrize("root_activation", [True, False])
-def test_gradcheck(name, activation, dropout, root_activation, fast_mode):
+def test_gradcheck(name, activation, dropout):
     forest = FORESTS[name]
-    op = fused(forest, activation, dropout, root_activation=root_activation)
-    assert torch.autograd.gradcheck(op, leaves(random_case(forest, (3,))), fast_mode=fast_mode)
+    op = fused(forest, activation, dropout, root_activation=dropout > 0)
+    assert torch.autograd.gradcheck(op, leaves(random_case(forest, (3,))))
 
 
 @names
 @dropouts
-@directions
-@pytest.mark.parametrize("activation", [torch.tanh, torch.sigmoid], ids=["tanh", "sigmoid"])
-def test_gradgradcheck(name, activation, dropout, fast_mode):
+def test_gradgradcheck(name, dropout):
     forest = FORESTS[name]
-    op = fused(forest, activation, dropout)
-    assert torch.autograd.gradgradcheck(op, leaves(random_case(forest, (2,))), fast_mode=fast_mode)
+    op = fused(forest, torch.tanh, dropout)
+    assert torch.autograd.gradgradcheck(op, leaves(random_case(forest, (2,))), fast_mode=True)
 
 
 @names

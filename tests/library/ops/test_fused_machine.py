@@ -54,8 +54,7 @@ def seeded(forest, case, dropout=0.0, activation=torch.tanh):
 
 @names
 @dropouts
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("samples", [37, 1000])
+@pytest.mark.parametrize(("samples", "dtype"), [(37, torch.float64), (1000, torch.float32)])
 @pytest.mark.usefixtures("both_kinds_of_threads")
 def test_results_are_the_same_bits_for_any_number_of_threads(name, dropout, dtype, samples, set_threads, thread_counts):
     forest = FORESTS[name]

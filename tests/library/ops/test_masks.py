@@ -113,7 +113,7 @@ WIDE = Forest.grow(64, depth=1, neurons=64)  # 4096 synapses
 SEED = 8031924517630571829  # nothing special
 rates = pytest.mark.parametrize("p", RATES)
 few_rates = pytest.mark.parametrize("p", [0.1, 0.5])  # for what takes long
-sizes = pytest.mark.parametrize("samples", [256, pytest.param(1024, marks=pytest.mark.slow)])  # more find more
+SAMPLES = 256
 
 
 def standardized(mask, p):
@@ -122,12 +122,12 @@ def standardized(mask, p):
 
 
 @functools.lru_cache(maxsize=3)
-def silent(seed, p, samples):
+def silent(seed, p, samples=SAMPLES):
     """Which synapses of `WIDE` are silent, standardized."""
     return standardized(mask_of(WIDE, seed, samples, p) == 0, p)
 
 
-def fair(p, samples):
+def fair(p, samples=SAMPLES):
     """The same from torch's own generator."""
     return standardized(torch.rand(samples, WIDE.synapses, generator=torch.Generator().manual_seed(0)) < p, p)
 
@@ -138,17 +138,15 @@ def deviations(mean, draws):
 
 
 @rates
-@sizes
-def test_synapses_are_silent_at_the_rate_and_scaled_up_otherwise(p, samples):
-    mask = mask_of(WIDE, SEED, samples, p)
+def test_synapses_are_silent_at_the_rate_and_scaled_up_otherwise(p):
+    mask = mask_of(WIDE, SEED, SAMPLES, p)
     assert deviations(standardized(mask == 0, p).mean(), mask.numel()) < 5
     assert set(mask.unique().tolist()) == {0.0, factor(p)}
 
 
 @rates
-@sizes
-def test_neighbors_are_independent(p, samples):
-    mask = silent(SEED, p, samples)
+def test_neighbors_are_independent(p):
+    mask = silent(SEED, p)
     neighbors = {
         "synapses of a pair": mask[:, 0::2] * mask[:, 1::2],
         "synapses of two pairs": mask[:, 1:-1:2] * mask[:, 2::2],
@@ -169,9 +167,8 @@ def largest_correlation(mask):
 
 
 @few_rates
-@sizes
-def test_no_two_synapses_and_no_two_samples_go_together(p, samples):
-    mask, random = silent(SEED, p, samples), fair(p, samples)
+def test_no_two_synapses_and_no_two_samples_go_together(p):
+    mask, random = silent(SEED, p), fair(p)
     assert largest_correlation(mask) < 1.4 * largest_correlation(random)
     assert largest_correlation(mask.T) < 1.4 * largest_correlation(random.T)
 
@@ -190,18 +187,17 @@ PAIRS_OF_SEEDS = {
 
 
 @few_rates
-@sizes
 @pytest.mark.parametrize("name", PAIRS_OF_SEEDS)
-def test_two_seeds_give_independent_masks(name, p, samples):
-    one, other = (silent(seed, p, samples) for seed in PAIRS_OF_SEEDS[name])
+def test_two_seeds_give_independent_masks(name, p):
+    one, other = (silent(seed, p) for seed in PAIRS_OF_SEEDS[name])
     products = {
         "same place": one * other,
         "next sample": one[:-1] * other[1:],
         "sample before": one[1:] * other[:-1],
-        "samples swapped": one * other[torch.arange(samples) ^ 1],
+        "samples swapped": one * other[torch.arange(SAMPLES) ^ 1],
         "next pair": one[:, :-2] * other[:, 2:],
         "pair before": one[:, 2:] * other[:, :-2],
-        "pairs turned": one * other.reshape(samples, -1, 2).flip(2).reshape(samples, -1),
+        "pairs turned": one * other.reshape(SAMPLES, -1, 2).flip(2).reshape(SAMPLES, -1),
     }
     found = {key: deviations(product.mean(), product.numel()) for key, product in products.items()}
     assert max(found.values()) < 5, found

@@ -1,11 +1,11 @@
 """Rows of one tree at every level, found with integers alone."""
 
 import pytest
-from dendritree.tree.levels import level_sizes
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import ShapeError
+from dendritree.tree.levels import level_sizes
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wiring_cases import by_dendrite, by_neuron, neurons_of_nodes, seeds
 
-from dendritree import DendriticLayer
-from dendritree.errors import OptionError, ShapeError
+from dendritree.errors import OptionError
 from dendritree.tree import Forest
-from dendritree.wiring import Custom, Local, Random, Rows, Strided
+from dendritree.wiring import Custom, Local, Morton, Random, Strided
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))
 
@@ -97,26 +96,11 @@ def test_whole_windows_hold_every_pixel_of_every_channel():
         assert sorted(inputs) == sorted(c * 64 + y * 8 + x for c, y, x in window)
 
 
-def test_all_channels_and_all_pixels_are_drawn():
-    shape = (3, 5, 4)
-    forest = Forest.grow([3, 2], neurons=200)
-    read = {i for neuron in owners(Local(2, "dendrite", "near", shape, 0), forest) for d in neuron for i in d}
-    assert read == set(range(60))
-
-
 def test_a_window_larger_than_the_image_is_the_whole_of_it():
     (inputs,) = owners(Local(9, "neuron", "near", (1, 2, 5), 0), Forest.grow(10, fan_in=10))[0]
     assert sorted(inputs) == list(range(10))
     assert Local(9, image_shape=(1, 2, 5)).fan_in(10, 3) == 10
     assert Local(3, image_shape=(2, 2, 5)).fan_in(20, 3) == 2 * 2 * 3
-
-
-def test_synapses_at_the_root_have_a_window_too():
-    layer = DendriticLayer(2 * 81, 6, branching=[4, [4], [2, [4]]], wiring=Local(2, "dendrite", "near", (2, 9, 9), 0))
-    dendrites = by_dendrite(layer.forest)
-    assert [len(neuron) for neuron in dendrites] == [4] * 6
-    for inputs in itertools.chain.from_iterable(dendrites):
-        assert all(spread(numbers) < 2 for numbers in places(inputs, (2, 9, 9)))
 
 
 # ------------------------------------------------------------------------------------------------------------ windows
@@ -148,30 +132,13 @@ def test_windows_are_of_the_same_draw_as_the_pixels(forest, shape, window, per, 
         assert all(len(found) == 1 for found in windows_of.values())
 
 
-def test_windows_of_one_draw_come_from_torch_s_generator_once():
-    forest, wiring = Forest.grow([4, 4], neurons=3), Local(window=3, image_shape=(9, 9))
-    torch.manual_seed(1)
-    wiring.index(forest, 81)
-    after_index = torch.get_rng_state()
-    torch.manual_seed(1)
-    wiring.attach(forest, 81)
-    assert torch.equal(torch.get_rng_state(), after_index)
-
-
-@pytest.mark.parametrize("wiring", [Random(seed=1), Rows(), Strided(), Custom([*range(16)])])
+@pytest.mark.parametrize("wiring", [Random(seed=1), Morton(), Strided(), Custom([*range(16)])])
 def test_other_wirings_have_no_windows(wiring):
     forest = Forest.grow(4, fan_in=16)
     attachment = wiring.attach(forest, 16)
     assert attachment.windows is None
     assert wiring.image(16) is None
     assert np.array_equal(attachment.inputs, wiring.index(forest, 16))
-
-
-def test_the_image_that_windows_lie_in():
-    assert Local().image(49) == (1, 7, 7)
-    assert Local(image_shape=(5, 4)).image(20) == (1, 5, 4)
-    with pytest.raises(ShapeError, match=r"^wiring 'local' takes a square image unless image_shape is given: got 20 "):
-        Local().image(20)
 
 
 # ------------------------------------------------------------------------------------------------------ seeds, options
@@ -193,29 +160,9 @@ def test_seeds_govern_the_draw(per, place):
     assert found[0] == found[1] != found[2]
 
 
-def test_the_defaults():
-    assert Local() == Local(window=7, per="dendrite", place="near", image_shape=None, seed=None)
-    layer = DendriticLayer(784, 10, branching="auto", wiring="local")
-    assert layer.fan_in == 49
-    for inputs in itertools.chain.from_iterable(by_dendrite(layer.forest)):
-        assert all(spread(numbers) < 7 for numbers in places(inputs, (1, 28, 28)))
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"window": 0}, r"^window must be an integer of at least 1: got 0$"),
-        ({"window": 7.0}, r"^window must be an integer of at least 1: got 7\.0$"),
-        ({"window": (7, 7)}, r"^window must be an integer of at least 1: got \(7, 7\)$"),
-        (
-            {"per": "dendrites"},
-            r"^per must be one of 'dendrite', 'neuron': got 'dendrites'; did you mean 'dendrite'\?$",
-        ),
-        ({"per": None}, r"^per must be one of 'dendrite', 'neuron': got None$"),
-        ({"place": "far"}, r"^place must be one of 'near', 'free': got 'far'"),
-        ({"seed": -1}, r"^seed must be an integer of at least 0: got -1$"),
-    ],
+    "options", [{"window": 0}, {"window": 7.0}, {"per": "dendrites"}, {"place": "far"}, {"seed": -1}]
 )
-def test_bad_options_are_rejected(options, message):
-    with pytest.raises(OptionError, match=message):
+def test_bad_options_are_rejected(options):
+    with pytest.raises(OptionError, match=next(iter(options))):
         Local(**options)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from wiring_cases import by_dendrite, by_neuron
 
 from dendritree import DendriticLayer
-from dendritree.errors import DendritreeError, OptionError, ShapeError
-from dendritree.tree import Forest
+from dendritree.errors import DendritreeError, OptionError
 from dendritree.wiring import Custom, Strided
 
 
@@ -60,12 +59,6 @@ def test_strided_uses_all_inputs_about_equally_often(in_features, neurons, fan_i
     assert max(counts) - min(counts) <= 1 + neurons * fan_in // in_features
 
 
-def test_with_all_inputs_every_neuron_reads_each_once():
-    layer = DendriticLayer(784, 10, branching=28, wiring="strided")
-    assert layer.coverage().tolist() == [10] * 784
-    assert by_dendrite(layer.forest)[3][2] == list(range(2, 784, 28))
-
-
 def test_neurons_of_a_huge_layer_begin_one_after_the_other():
     layer = DendriticLayer(2_000_000, 1_100, branching=2, fan_in=2, wiring="strided")
     first = [inputs[0] for inputs in by_neuron(layer.forest)]
@@ -80,12 +73,6 @@ def test_custom_inputs_go_neuron_by_neuron_in_the_order_of_the_dendrites(forest,
     given_inputs = [[random.randrange(in_features) for _ in inputs] for inputs in by_neuron(forest)]
     wiring = Custom([i for inputs in given_inputs for i in inputs])
     assert by_neuron(forest.wired(wiring.index(forest, in_features), in_features)) == given_inputs
-
-
-def test_custom_inputs_of_trees_whose_levels_are_mixed():
-    """Edges go level by level through all neurons, so those of a neuron are not contiguous."""
-    layer = DendriticLayer(6, 2, branching=[1, [2]], wiring=Custom([[0, 1, 2], [3, 4, 5]]))
-    assert by_dendrite(layer.forest) == [[[0, 1], [2]], [[3, 4], [5]]]
 
 
 @given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 9), st.integers(2, 4), st.integers(0, 99))
@@ -112,59 +99,24 @@ def test_inputs_come_as_lists_arrays_or_tensors(inputs):
     assert as_lists(DendriticLayer(3, 2, branching=2, wiring=wiring).forest) == [[0, 1], [2, 0]]
 
 
-def test_flat_inputs_are_for_any_number_of_neurons():
-    flat = [0, 1, 2, 0]
-    assert as_lists(DendriticLayer(3, 2, branching=2, wiring=Custom(flat)).forest) == [[0, 1], [2, 0]]
-    assert as_lists(DendriticLayer(3, 1, branching=4, wiring=Custom(torch.tensor(flat))).forest) == [[0, 1, 2, 0]]
-
-
-def test_a_custom_wiring_does_not_follow_its_array():
-    inputs = np.array([0, 1])
-    wiring = Custom(inputs)
-    inputs[:] = 7
-    assert wiring.inputs == (0, 1)
-
-
 @pytest.mark.parametrize(
-    "inputs", [[], [[]], [[[0]]], 3, None, "01", [0.0, 1.0], [True, False], [[0, 1], [2]], [None], {0: 1}]
+    "inputs", [[], [[[0]]], 3, None, "01", [0.0, 1.0], [True, False], [[0, 1], [2]], [0, -1], [0, 2**31]], ids=str
 )
 def test_other_inputs_are_rejected(inputs):
-    with pytest.raises(OptionError, match=r"^inputs must be integers of shape \(neurons, fan_in\): got ") as error:
+    with pytest.raises(OptionError, match="inputs must be"):
         Custom(inputs)
-    assert repr(inputs) in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"wiring": Custom([0, 1, 2])},
-            r"^a custom wiring must give 2 neurons the same number of inputs: got shape \(3,\)$",
-        ),
-        ({"wiring": Custom([0, 4])}, r"^a wiring must name inputs 0 \.\.\. 3: got 0 \.\.\. 4$"),
-        ({"fan_in": 3}, r"^fan_in must be 2, as in the custom wiring: got 3$"),
-        ({"branching": [2, [1]]}, r"^fan_in must be 2, as in the custom wiring: got 3$"),
+        ({"wiring": Custom([0, 1, 2])}, "2 neurons"),
+        ({"wiring": Custom([[0, 1], [2, 3], [0, 1]])}, "2 neurons"),
+        ({"wiring": Custom([0, 4])}, "inputs 0 ... 3"),
+        ({"fan_in": 3}, "6 synapses: got 4"),
+        ({"branching": [2, [1]]}, "6 synapses: got 4"),
     ],
 )
 def test_custom_inputs_that_do_not_fit_the_layer_are_rejected(options, message):
     with pytest.raises(DendritreeError, match=message):
         DendriticLayer(4, 2, **{"branching": 2, "wiring": Custom([[0, 1], [2, 3]]), **options})
-
-
-def test_custom_inputs_that_do_not_fit_the_forest_are_rejected():
-    with pytest.raises(ShapeError, match=r"^a custom wiring must give 4 inputs: got 3$"):
-        Custom([0, 1, 2]).index(Forest.grow(2, fan_in=4), 3)
-
-
-@pytest.mark.parametrize("inputs", [[0, -1], [0, 2**31], [0, 2**40]])
-def test_numbers_that_are_no_inputs_of_any_layer_are_rejected(inputs):
-    rule = rf"^inputs must be indices, 0 \.\.\. 2\*\*31 - 1: got {min(inputs)} \.\.\. {max(inputs)}$"
-    with pytest.raises(OptionError, match=rule):
-        Custom(inputs)
-
-
-def test_a_custom_wiring_for_two_neurons_is_rejected_by_three():
-    with pytest.raises(
-        ShapeError, match=r"^a custom wiring must give 3 neurons the same number of inputs: got shape \(2, 3\)$"
-    ):
-        DendriticLayer(6, 3, branching=2, wiring=Custom([[0, 1, 2], [3, 4, 5]]))

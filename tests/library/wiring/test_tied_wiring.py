@@ -94,15 +94,10 @@ def test_a_single_row_of_neurons_lies_in_the_middle():
 
 
 def test_an_image_must_have_room_for_the_neurons_that_share_a_tree():
-    with pytest.raises(ShapeError, match=r"16 do not fit 3 x 3 places, 9 would"):
+    with pytest.raises(ShapeError, match="at most 3 rows and 3 columns"):
         Tied(2, 2, shared_by=16).attach(Forest.grow([2, 4], neurons=16), 36)
-    with pytest.raises(ShapeError, match=r"5 do not fit 3 x 3 places, 4 would"):
+    with pytest.raises(ShapeError, match="got 5"):
         Tied(2, 2, shared_by=5).attach(Forest.grow([2, 4], neurons=16), 36)
-
-
-def test_pixels_of_a_window_are_drawn_without_repetition():
-    index = Tied(3, 2, (2, 9, 9), seed=1).index(Forest.grow([18, 4], neurons=5), 162)
-    assert all(len(set(dendrite)) == 18 for dendrite in index.reshape(20, 18).tolist())
 
 
 def test_branches_of_any_depth_are_copies():
@@ -131,12 +126,6 @@ def test_places_are_used_about_equally_often():
 def test_branches_must_be_equal_and_roots_without_synapses(tree):
     with pytest.raises(ShapeError, match="equal branches"):
         Tied().attach(Forest.nested(tree), 64)
-
-
-def test_unequal_numbers_of_branches_are_rejected():
-    forest = Forest.join([Forest.grow([2, 2]), Forest.grow([2, 3])])
-    with pytest.raises(ShapeError, match="the same number of equal branches"):
-        Tied().attach(forest, 64)
 
 
 def test_an_image_must_have_room_for_the_windows():
