@@ -17,12 +17,7 @@ from dendritree.errors import DendritreeError
 from dendritree_lab.studies.engine.store import RunStore
 
 ROOT = Path(dendritree.__file__).parents[1]
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONUNBUFFERED": "",
-    "COLUMNS": "80",
-    "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "lab")]),
-}
+LAB = ROOT / "lab"
 MARK = "DENDRITREE_TEST_RUN"
 """A variable that every process of a run inherits."""
 
@@ -61,10 +56,19 @@ def interrupt_when(condition):
         signal.signal(signal.SIGINT, before)
 
 
-def run_process(*arguments, root=ROOT, **options):
-    """`python -m dendritree_lab` to its end; warnings are errors."""
-    options = {"capture_output": True} | options
-    return subprocess.run(command_line(*arguments), env=ENVIRONMENT, text=True, timeout=120, check=False, **options)
+def run_process(*arguments, root=LAB, **options):
+    """`python -m dendritree_lab` of the lab in `root` to its end; warnings are errors."""
+    options = {"capture_output": True, "text": True, "timeout": 120} | options
+    return subprocess.run(command_line(*arguments), env=environment(root), check=False, **options)
+
+
+def environment(root=LAB):
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(root), str(ROOT)]),
+        "PYTHONUNBUFFERED": "",
+        "COLUMNS": "80",
+    }
 
 
 def command_line(*arguments):
@@ -77,16 +81,16 @@ class CommandRun:
     Args:
         folder: of the run.
         arguments: the command line, without `--run`.
-        root: where the package is.
+        root: where the lab's package is.
         options: for `Popen`.
     """
 
-    def __init__(self, folder, *arguments, root=ROOT, **options):
+    def __init__(self, folder, *arguments, root=LAB, **options):
         self.folder, self.mark = folder, uuid.uuid4().hex
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
         self.process = subprocess.Popen(
             command_line(*arguments, "--run", folder),
-            env={**os.environ, "PYTHONPATH": str(root), "COLUMNS": "80", MARK: self.mark},
+            env=environment(root) | {MARK: self.mark},
             cwd=root,
             start_new_session=True,
             **options,

@@ -3,10 +3,8 @@
 import shutil
 from pathlib import Path
 
-import dendritree
-from dendritree_lab.studies.paper.spec import paper_folder, read_specs
-
-PACKAGE = Path(dendritree.__file__).parent
+import dendritree_lab
+from dendritree_lab.studies.paper.spec import read_specs
 
 TREES = """
 table = "binary-dendritic"
@@ -65,12 +63,11 @@ def small_tables(folder):
 
 
 def install(folder):
-    """A copy of the package with the small paper inside; the compiled kernels go with it."""
-    package = folder / "dendritree"
-    shutil.copytree(PACKAGE, package)
-    paper = package / "studies" / "paper" / "published"
-    if paper.is_dir():  # dendritree itself is installed
-        shutil.rmtree(paper)
-    small_tables(paper / "specs")
-    shutil.copytree(paper_folder() / "expected", paper / "expected")
+    """A copy of the lab with the small paper inside."""
+    lab = Path(dendritree_lab.__file__).parent
+    copy = folder / lab.name
+    shutil.copytree(lab, copy)
+    specs = copy / "studies" / "paper" / "specs"
+    shutil.rmtree(specs)
+    small_tables(specs)
     return folder

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from command_runs import ENVIRONMENT, run_process
+from command_runs import environment, run_process
 
 import dendritree
 from dendritree_lab.cli import COMMANDS, main, make_parser
@@ -95,7 +95,7 @@ def test_help_version_and_completion_import_nothing_heavy(asked):
             {"COMP_LINE": "dendritree report --ex", "COMP_POINT": "13"},
         )
     command = [sys.executable, "-X", "importtime", "-m", "dendritree_lab", *words]
-    done = subprocess.run(command, env=ENVIRONMENT | variables, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment() | variables, capture_output=True, text=True)
     assert done.returncode == 0
     assert "dendritree" in done.stdout or done.stdout == "reproduce\nreport\n"  # the cursor stands behind `re`
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}

@@ -45,7 +45,7 @@ MISTAKES = {
         "digits --families tre": "did you mean 'tree'",
         "digits --families dense --budgets 10": "two neurons",
         "digits --seeds -1": "seeds",
-        "digits --hours nan": "hours",
+        "digits --hours soon": "--hours",
         "mnist --families linear --data-dir no/such": "no/such",
         "pest": "did you mean 'pets'",
         "houses.csv": "target",

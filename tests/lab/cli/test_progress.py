@@ -79,5 +79,5 @@ def test_a_bar_ends_with_the_last_part_of_a_note_within_80_columns(monkeypatch):
 def test_ctrl_c_says_what_is_kept_if_anything_is():
     with pytest.raises(KeyboardInterrupt, match="runs/a keeps the finished work"), resumable("runs/a"):
         raise KeyboardInterrupt
-    with pytest.raises(KeyboardInterrupt, match="^$"), resumable("runs/a", kept=lambda: False):
+    with pytest.raises(KeyboardInterrupt, match=r"^$"), resumable("runs/a", kept=lambda: False):
         raise KeyboardInterrupt

@@ -1,27 +1,21 @@
 """`dendritree tune` as people run it: in one process, in two on one study, stopped and resumed."""
 
-import os
 import re
-import signal
 import sqlite3
 import subprocess
 from pathlib import Path
 
 import pytest
-from command_runs import ROOT, command_line, interrupt_when, wait_until
+from command_runs import command_line, environment, interrupt_when
 
 import dendritree
 
-pytest.importorskip("optuna")
 SMALL = ["tune", "digits", "--budget", "1k", "--steps", "20"]
 
 
 def start(*arguments, cwd):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = command_line(*SMALL, *arguments)
-    return subprocess.Popen(
-        command, env=environment, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command_line(*SMALL, *arguments), env=environment(), cwd=cwd, **pipes)
 
 
 def states(database):
@@ -38,8 +32,8 @@ def states(database):
 
 
 def done(database):
-    found = states(database)
-    return found.get("COMPLETE", 0) + found.get("PRUNED", 0)
+    counts = states(database)
+    return counts.get("COMPLETE", 0) + counts.get("PRUNED", 0)
 
 
 def test_a_search_says_what_it_found_and_leaves_model_report_and_study(tmp_path, monkeypatch, call):
@@ -48,15 +42,10 @@ def test_a_search_says_what_it_found_and_leaves_model_report_and_study(tmp_path,
     assert status == 0
     assert re.search(r"accuracy 0\.\d{4} on the test examples, which were not used before", out)
     assert "report: tuned/report.html" in out
-    first, told = progress.splitlines()[0], [line for line in progress.splitlines() if "first trial" not in line]
-    assert re.fullmatch(r"trials 0 of 3: first trial, epoch 1 of \d+: accuracy 0\.\d{4}", first)
-    assert [line.partition(":")[0] for line in told] == [
-        *(f"trials {number} of 3" for number in (1, 2, 3)),
-        "final training",
-    ]
-    assert re.fullmatch(
-        r"trials 3 of 3: accuracy 0\.\d{4}, \d+ parameters(, stopped early)?; best accuracy 0\.\d{4}", told[-2]
-    )
+    *trials, last = [line for line in progress.splitlines() if "first trial" not in line]
+    assert [line.partition(":")[0] for line in trials] == [f"trials {number} of 3" for number in (1, 2, 3)]
+    assert "; best accuracy 0." in trials[-1]
+    assert re.fullmatch(r"final training: \d+ epochs, \d+ s", last)
     assert sum(p.numel() for p in dendritree.load("tuned/model").parameters()) <= 1000
     page = Path("tuned/report.html").read_text(encoding="utf-8")
     assert "Tuned within 1,000 parameters on digits" in page
@@ -81,32 +70,14 @@ def test_two_processes_share_one_study(tmp_path):
     assert all((tmp_path / name / "model" / "config.json").is_file() for name in ("one", "two"))
 
 
-STOPPED = "dendritree: stopped; the study keeps the finished work, and the same command resumes it"
-
-
 def test_ctrl_c_ends_in_a_line_and_the_same_command_resumes(tmp_path, call):
     folder, database = tmp_path / "out", tmp_path / "out" / "study.db"
     with interrupt_when(lambda: done(database) >= 2):
         status, out, errors = call(*SMALL, "--trials", 400, "--out", folder)
-    assert_stopped(folder, status, out, errors)
+    assert (status, out) == (130, ""), errors
+    assert errors.splitlines()[-1].startswith("dendritree: stopped; the study keeps the finished work")
+    assert not (folder / "model").exists()
+    assert states(database).get("RUNNING", 0) == 0
     before = done(database)
     assert call(*SMALL, "--trials", before + 1, "--out", folder)[0] == 0
     assert done(database) == before + 1
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_a_process_too(tmp_path):
-    process = start("--trials", 400, "--out", tmp_path / "out", cwd=tmp_path)
-    wait_until(lambda: done(tmp_path / "out" / "study.db") >= 2 or process.poll() is not None, 300)
-    process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=120)
-    assert_stopped(tmp_path / "out", process.returncode, out, errors)
-
-
-def assert_stopped(folder, status, out, errors):
-    assert (status, out) == (130, ""), errors
-    assert errors.splitlines()[-1] == STOPPED
-    assert "Traceback" not in errors
-    assert not (folder / "model").exists()
-    assert done(folder / "study.db") >= 2
-    assert states(folder / "study.db").get("RUNNING", 0) == 0
