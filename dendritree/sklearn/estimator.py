@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,17 +17,15 @@ from ..errors import OptionError, check_int, check_probability, import_extra
 from ..models.network import Network
 from ..models.sizing import parameters_of, parse_count
 from ..randomness import own_draws
-from ..training import Callback, EarlyStopping, FitConfig, Run, fit, make_optimizer
+from ..training import Callback, EarlyStopping, FitConfig, History, Run, fit, make_optimizer
 from ..training.committee import Committee, draw_members, tree_of_neuron
 from ..training.examples import Examples, Split
 from .estimator_module import CLIP, EstimatorModule
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network, no_leftover
 
 Array = NDArray[Any]
-Rows = Array | slice
+Selection = Array | slice
 PREDICTED_AT_ONCE = 4096
-LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30
-"""Limits of the weight of a row: the loss and its sums are float32, whose range ends at 1e38."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 preprocessing = import_extra("sklearn.preprocessing", extra="sklearn")
 validation = import_extra("sklearn.utils.validation", extra="sklearn")
@@ -126,11 +123,11 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         callbacks: list[Callback] = [_progress(epochs)] if self.verbose else []
         if self.early_stopping:
             callbacks.append(EarlyStopping(patience))
-        train_losses, val_losses = self._train(committee or self.network_, split, config, callbacks=callbacks)
+        curves = self._train(committee or self.network_, split, config, callbacks=callbacks).columns()
         if committee is not None:
             self.network_ = committee.merged()
-        self.n_iter_, self.loss_curve_ = len(train_losses), train_losses
-        self.validation_loss_curve_ = val_losses if len(split.val) else None
+        self.n_iter_, self.loss_curve_ = len(curves["epoch"]), curves["train_loss"]
+        self.validation_loss_curve_ = curves["val_loss"] if len(split.val) else None
 
     def _partial_fit(self, x: Array, y: Array, weights: Array) -> None:
         """Train for one pass over some checked rows, from the current state."""
@@ -151,14 +148,12 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             self._optimizer = make_optimizer(self.network_, config)
         weight = torch.from_numpy(weights.astype(np.float32))
         split = _split(None, self._rows(x, y, None), torch.from_numpy(targets), weight, slice(None), slice(0))
-        train_losses, _ = self._train(self.network_, split, config, optimizer=self._optimizer)
+        history = self._train(self.network_, split, config, optimizer=self._optimizer)
         self.n_iter_ += 1
-        self.loss_curve_ = [*self.loss_curve_, *train_losses]
+        self.loss_curve_ = [*self.loss_curve_, history.epochs[0].train_loss]
 
-    def _train(
-        self, model: nn.Module, split: Split, config: FitConfig, **options: Any
-    ) -> tuple[list[float], list[float]]:
-        """Train the network or its committee; return the training and validation losses of each epoch."""
+    def _train(self, model: nn.Module, split: Split, config: FitConfig, **options: Any) -> History:
+        """Train the network or its committee."""
         with own_draws(config.seed):  # torch's generator is shared by all threads
             history = fit(model, split, config, **options)
         if history.interrupted:
@@ -168,7 +163,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
                 f"training must end with finite weights: got NaN or infinity with lr {self.lr:g}; lower it"
             )
         self.network_.eval()
-        return [epoch.train_loss for epoch in history.epochs], [epoch.val_loss for epoch in history.epochs]
+        return history
 
     def _new_network(self) -> nn.Module:
         """A network with weights from the estimator's seed."""
@@ -198,7 +193,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
     def _config(self, **options: Any) -> FitConfig:
         return FitConfig(loss=self._head()[1], optimizer="adamw", lr=self.lr, weight_decay=self.weight_decay, **options)
 
-    def _parts(self, y: Array) -> tuple[Rows, Rows]:
+    def _parts(self, y: Array) -> tuple[Selection, Selection]:
         """Training rows, which are all rows without early stopping, and validation rows."""
         if not self.early_stopping:
             return slice(None), slice(0)
@@ -272,10 +267,6 @@ def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, A
     if (weights < 0).any():
         raise OptionError(f"sample_weight must not be negative: got {weights.min():g}")
     counts = weights > 0
-    extreme = weights[counts & ((weights < LEAST_WEIGHT) | (weights > MOST_WEIGHT))]
-    if len(extreme):
-        rule = f"the weight of a row must be 0 or from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}"
-        raise OptionError(f"{rule}: got {extreme[0]:g}")
     if counts.sum() < 2:  # batch normalization cannot learn from one
         raise OptionError(f"there must be at least 2 rows with a weight: got n_samples = {counts.sum()}")
     return (x, y, weights) if counts.all() else (x[counts], y[counts], weights[counts])
@@ -286,8 +277,8 @@ def _split(
     x: torch.Tensor,
     y: torch.Tensor,
     weight: torch.Tensor | None,
-    train: Rows,
-    val: Rows,
+    train: Selection,
+    val: Selection,
 ) -> Split:
     """Training and validation rows; for a committee, with a target for each of its predictions."""
 
@@ -298,15 +289,14 @@ def _split(
     return Split(examples(train, training=True), examples(val, training=False), examples(slice(0), training=False))
 
 
-def _progress(epochs: int) -> Callable[[Run], None]:
+def _progress(epochs: int) -> Callback:
     """A callback that writes a line about twenty times per run."""
     every = max(1, epochs // 20)
 
     def tell(run: Run) -> None:
-        last = run.history.epochs[-1]
-        if (last.epoch + 1) % every == 0 or last.epoch + 1 == epochs:
+        last, done = run.history.epochs[-1], len(run.history.epochs)
+        if done % every == 0 or done == epochs:
             val_loss = "" if np.isnan(last.val_loss) else f", validation loss {last.val_loss:.4g}"
-            sys.stdout.write(f"epoch {last.epoch + 1}/{epochs}: loss {last.train_loss:.4g}{val_loss}\n")
-            sys.stdout.flush()
+            print(f"epoch {done}/{epochs}: loss {last.train_loss:.4g}{val_loss}", flush=True)  # noqa: T201 - asked for by `verbose`
 
     return tell

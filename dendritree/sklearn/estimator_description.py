@@ -99,9 +99,7 @@ def _check_learned(config: Mapping[str, Any]) -> None:
 def _classes(config: Mapping[str, Any]) -> Any:
     """Classes in their original type, sorted and unique."""
     kind, values = np.dtype(entry(config, "dtype", str)), entry(config, "values", list)
-    limits = np.iinfo(kind) if kind.kind in "iu" else None  # numpy 1 would wrap integers around, with a warning
-    fits = limits is None or all(limits.min <= each <= limits.max for each in values if isinstance(each, int))
-    classes = np.array(values, dtype=kind) if fits and kind.kind in CLASS_KINDS else np.empty(0)
+    classes = np.array(values, dtype=kind) if kind.kind in CLASS_KINDS else np.empty(0)
     if classes.tolist() != values or len(values) < 2 or len(np.unique(classes)) < len(values):
         raise FormatError(f"classes must be different values of one type, at least two: got {values!r:.60} as {kind}")
     return classes
@@ -135,10 +133,10 @@ def _scaler(part: str, tensors: Mapping[str, Tensor]) -> Any:
     scaler = preprocessing.StandardScaler()
     for name in SCALER:
         values = tensors[f"{part}.{name}"]
-        if not values.isfinite().all() or ((values <= 0).any() and name not in ("mean_", "var_")):
-            raise FormatError(f"{name} of the {part}' scaler must be finite, and positive unless means: got {values}")
+        if not values.isfinite().all():
+            raise FormatError(f"{name} of the scaler of {part} must be finite: got {values}")
         setattr(scaler, name, values.double().numpy())
     if not scaler.mean_.shape == scaler.var_.shape == scaler.scale_.shape == (scaler.mean_.size,):
-        raise FormatError(f"the {part}' scaler must have a mean, a variance and a scale per column")
+        raise FormatError(f"the scaler of {part} must have a mean, a variance and a scale per column")
     scaler.n_features_in_ = scaler.mean_.size
     return scaler

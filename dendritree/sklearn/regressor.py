@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 from ..errors import OptionError, import_extra
 from .estimator import Array, DendriticEstimator, preprocessing, validation
 
-MOST = 1e130
-"""Maximum size of a target: its square, times any weight and any number of rows, stays within the range of floats."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 
 
@@ -56,11 +54,6 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
         if y.ndim == 2 and y.shape[1] == 1:
             y = validation.column_or_1d(y, warn=True)
         columns = y.reshape(len(y), -1).astype(np.float64)
-        largest = columns.flat[np.abs(columns).argmax()]
-        if abs(largest) > MOST:
-            raise OptionError(
-                f"y must be at most {MOST:g} in size, so that squares of it can be summed: got {largest:g}"
-            )
         if first:
             self._one_target = y.ndim == 1
             self._target_scaler = preprocessing.StandardScaler()
