@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.utils import prune
 
 from dendritree import DendriticLayer, MLNBinaryClassifier, MLNClassifier
-from dendritree.errors import DendritreeError, OptionError, ShapeError
+from dendritree.errors import DendritreeError, OptionError
 from dendritree.explanation import explain
 from dendritree.layers import trace
 from dendritree.layers.activation import NAMED_ACTIVATIONS
@@ -68,7 +68,7 @@ def by_recursion(layer, x, reference):
         return rows, sums
 
     (rows, sums), (rows0, sums0) = run(x), run(reference)
-    found = torch.zeros(forest.edges, dtype=torch.float64)
+    contributions = torch.zeros(forest.edges, dtype=torch.float64)
 
     def walk(node, factor):
         if layer.root_activation or node not in roots:
@@ -77,26 +77,26 @@ def by_recursion(layer, x, reference):
         for place, row in enumerate(edges_of(forest, node)):
             edge = forest.offsets[node] + place
             weight = layer.weight[edge]
-            found[edge] = (factor * weight * (rows[row] - rows0[row])).detach()
+            contributions[edge] = (factor * weight * (rows[row] - rows0[row])).detach()
             if row >= forest.in_features:
                 walk(row - forest.in_features, factor * weight)
 
     for root in forest.roots.tolist():
         walk(root, torch.ones((), dtype=torch.float64))
-    return found
+    return contributions
 
 
 @given(forests(), st.sampled_from([a for a in EVERY if a not in ("relu", nn.Hardtanh)]), st.booleans(), seeds)
 def test_contributions_are_products_of_secants_along_the_path(forest, activation, root_activation, seed):
     layer = layer_of(forest, activation, root_activation, seed=seed)
     x, reference = torch.randn(2, forest.in_features, dtype=torch.float64).unbind()
-    found, wanted = explain(layer, x, reference), by_recursion(layer.double(), x, reference)
-    assert torch.allclose(found.synapses, wanted[forest.synapse_edges.tolist()], atol=1e-9)
+    result, wanted = explain(layer, x, reference), by_recursion(layer.double(), x, reference)
+    assert torch.allclose(result.synapses, wanted[forest.synapse_edges.tolist()], atol=1e-9)
     for edge in range(forest.edges):
         if forest.source[edge] >= forest.in_features:
             dendrite = forest.source[edge] - forest.in_features
-            assert found.dendrites[dendrite] == pytest.approx(float(wanted[edge]), abs=1e-9)
-    assert torch.allclose(found.dendrites[forest.roots.tolist()], found.output - found.baseline)
+            assert result.dendrites[dendrite] == pytest.approx(float(wanted[edge]), abs=1e-9)
+    assert torch.allclose(result.dendrites[forest.roots.tolist()], result.output - result.baseline)
 
 
 @given(forests(), st.sampled_from(EVERY), st.booleans(), st.booleans(), seeds, st.sampled_from([(), (3,), (2, 2)]))
@@ -104,75 +104,67 @@ def test_parts_add_up_to_the_output_for_every_activation(forest, activation, roo
     layer = layer_of(forest, activation, root_activation, bias, seed).double()
     x = torch.randn(*leading, forest.in_features, dtype=torch.float64)
     for reference in (0, torch.randn(forest.in_features), x.clone(), x + 1e-13):
-        found = explain(layer, x, reference)
-        assert found.check() < 1e-8
-        assert torch.allclose(found.output, layer(x), atol=1e-10)
+        result = explain(layer, x, reference)
+        assert result.check() < 1e-8
+        assert torch.allclose(result.output, layer(x), atol=1e-10)
         start = torch.as_tensor(reference, dtype=torch.float64).expand_as(x)
-        assert torch.allclose(found.baseline, layer(start), atol=1e-10)
-        sums = found.baseline.clone()
+        assert torch.allclose(result.baseline, layer(start), atol=1e-10)
+        sums = result.baseline.clone()
         for synapse, neuron in enumerate(forest.neuron_of_synapse):
-            sums[..., neuron] += found.synapses[..., synapse]
-        assert torch.allclose(sums, found.output, rtol=0, atol=1e-8)
+            sums[..., neuron] += result.synapses[..., synapse]
+        assert torch.allclose(sums, result.output, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_a_dendrite_contributes_what_the_synapses_above_it_do(name):
     forest = NAMED[name]
-    found = explain(layer_of(forest, "tanh"), torch.randn(forest.in_features))
+    result = explain(layer_of(forest, "tanh"), torch.randn(forest.in_features))
     synapse = {int(edge): number for number, edge in enumerate(forest.synapse_edges)}
 
     def above(node):
         edges = range(forest.offsets[node], forest.offsets[node + 1])
         rows = [(edge, int(forest.source[edge]) - forest.in_features) for edge in edges]
-        return sum(above(row) if row >= 0 else float(found.synapses[synapse[edge]]) for edge, row in rows)
+        return sum(above(row) if row >= 0 else float(result.synapses[synapse[edge]]) for edge, row in rows)
 
     for node in range(forest.nodes):
-        assert float(found.dendrites[node]) == pytest.approx(above(node), abs=1e-12)
+        assert float(result.dendrites[node]) == pytest.approx(above(node), abs=1e-12)
     by_input = torch.zeros(forest.neurons, forest.in_features, dtype=torch.float64)
     for number, (neuron, source) in enumerate(zip(forest.neuron_of_synapse, forest.synapse_inputs, strict=True)):
-        by_input[neuron, source] += found.synapses[number]
-    assert torch.allclose(found.inputs, by_input, atol=1e-12)
+        by_input[neuron, source] += result.synapses[number]
+    assert torch.allclose(result.inputs, by_input, atol=1e-12)
 
 
 def test_where_input_and_reference_coincide_multipliers_are_gradients():
     layer = layer_of(NAMED["unequal"], "tanh")
     x = torch.randn(NAMED["unequal"].in_features, dtype=torch.float64, requires_grad=True)
-    found = explain(layer, x.detach(), x.detach())
+    result = explain(layer, x.detach(), x.detach())
     gradient = torch.autograd.functional.jacobian(layer, x.detach())
     summed = torch.zeros_like(gradient)
     forest = layer.forest
     for number, (neuron, source) in enumerate(zip(forest.neuron_of_synapse, forest.synapse_inputs, strict=True)):
-        summed[neuron, source] += found.multipliers[number]
+        summed[neuron, source] += result.multipliers[number]
     assert torch.allclose(summed, gradient)
-    assert not found.synapses.any()
-
-
-def test_a_linear_tree_is_its_weights_times_what_changed():
-    layer = DendriticLayer(4, 1, branching=2, activation=None, dtype=torch.float64)
-    (a, b, c, d), (left, right) = layer.weight.detach()[:4], layer.weight.detach()[4:]
-    x, reference = torch.tensor([1.0, 2, 3, 4]).double(), torch.tensor([0.5, 0, 0, 1]).double()
-    wanted = torch.stack([left * a * 0.5, left * b * 2, right * c * 3, right * d * 3])
-    assert torch.allclose(explain(layer, x, reference).synapses, wanted)
+    assert not result.synapses.any()
 
 
 def test_a_step_function_is_explained_where_it_jumps():
     layer = DendriticLayer(4, 1, branching=2, activation=Step, dtype=torch.float64)
     torch.nn.init.constant_(layer.weight, 1.0)
-    found = explain(layer, torch.tensor([1.0, 1.0, -1.0, -2.0]).double())
-    assert found.check() < 1e-12
-    assert found.output.item() - found.baseline.item() == 1.0
-    assert torch.allclose(found.synapses, torch.tensor([0.5, 0.5, 0.0, 0.0]).double())
+    result = explain(layer, torch.tensor([1.0, 1.0, -1.0, -2.0]).double())
+    assert result.check() < 1e-12
+    assert result.output.item() - result.baseline.item() == 1.0
+    assert torch.allclose(result.synapses, torch.tensor([0.5, 0.5, 0.0, 0.0]).double())
 
 
 def test_the_layer_is_left_as_it_was_and_is_taken_in_evaluation_mode():
     layer = DendriticLayer(16, 2, branching=[4, 2], wiring="partition", dropout=0.5, backend="eager").train()
     before, x = copy.deepcopy(layer.state_dict()), torch.randn(3, 16)
-    found = explain(layer, x)
+    result = explain(layer, x)
     assert layer.training
     assert layer.weight.dtype == torch.float32
     assert all(torch.equal(value, layer.state_dict()[key]) for key, value in before.items())
-    assert found.output.dtype == torch.float64
-    assert torch.allclose(found.output, layer.eval()(x).double(), atol=1e-5)
+    assert result.output.dtype == torch.float64
+    assert torch.allclose(result.output, layer.eval()(x).double(), atol=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------------------- models
@@ -223,67 +215,62 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("leading", [(), (4,), (2, 3)])
+@pytest.mark.parametrize("leading", [(), (0,), (2, 3)])
 def test_a_model_is_taken_apart_by_inputs_and_at_every_layer(name, leading):
     model = settled(MODELS[name]())
     x = torch.randn(*leading, 16, dtype=torch.float64)
-    for reference in (0.0, torch.randn(16), x.mean(0) if x.dim() > 1 else 0.5):
-        found = explain(model, x, reference)
-        assert found.check() < 1e-8
-        assert torch.allclose(found.output, model(x), atol=1e-10)
+    for reference in (0.0, torch.randn(16), 0.5):
+        result = explain(model, x, reference)
+        assert result.check() < 1e-8
+        assert torch.allclose(result.output, model(x), atol=1e-10)
         start = torch.as_tensor(reference, dtype=torch.float64).expand_as(x)
-        assert torch.allclose(found.baseline, model(start), atol=1e-10)
-        assert torch.allclose(found.baseline + found.inputs.sum(-1), found.output, rtol=0, atol=1e-8)
-        for layer in range(len(found.layers)):
-            for output in range(found.output.shape[-1]):
-                change = (found.output - found.baseline)[..., output]
-                assert torch.allclose(found.synapses(output, layer).sum(-1), change, atol=1e-8)
-                roots = found.layers[layer].forest.roots.tolist()
-                assert torch.allclose(found.dendrites(output, layer)[..., roots].sum(-1), change, atol=1e-8)
+        assert torch.allclose(result.baseline, model(start), atol=1e-10)
+        assert torch.allclose(result.baseline + result.inputs.sum(-1), result.output, rtol=0, atol=1e-8)
+        for layer in range(len(result.layers)):
+            for output in range(result.output.shape[-1]):
+                change = (result.output - result.baseline)[..., output]
+                assert torch.allclose(result.synapses(output, layer).sum(-1), change, atol=1e-8)
+                roots = result.layers[layer].forest.roots.tolist()
+                assert torch.allclose(result.dendrites(output, layer)[..., roots].sum(-1), change, atol=1e-8)
 
 
 def test_probabilities_are_explained_by_their_logits():
     model = MLNClassifier(16, 3, branching=4, output="probabilities")
     x = torch.randn(4, 16)
-    found = explain(model, x)
-    assert torch.allclose(found.output.softmax(-1), model(x).double(), atol=1e-5)
+    result = explain(model, x)
+    assert torch.allclose(result.output.softmax(-1), model(x).double(), atol=1e-5)
 
 
-# ----------------------------------------------------------------------------------------------------------- refusals
+# ------------------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "rule"),
+    ("make", "rule"),
     [
-        (lambda: explain(DendriticLayer(4, 1), 3.0), ShapeError, "x must be a tensor of shape"),
-        (lambda: explain(DendriticLayer(4, 1), torch.ones(3)), ShapeError, "must be in_features 4: got"),
-        (lambda: explain(DendriticLayer(4, 1), torch.ones(4), torch.ones(3)), ShapeError, "reference must be a number"),
-        (lambda: explain(DendriticLayer(4, 1), torch.ones(4), "mean"), ShapeError, "reference must be .*: got 'mean'"),
-        (lambda: explain(nn.Conv2d(1, 1, 1), torch.ones(4)), OptionError, "must be made of .*: got Conv2d"),
-        (lambda: explain(nn.LayerNorm((2, 2)), torch.ones(4)), OptionError, ": got LayerNorm"),
-        (lambda: explain(nn.GroupNorm(2, 4), torch.ones(4)), OptionError, ": got GroupNorm"),
-        (lambda: explain(nn.Softmax(dim=-1), torch.ones(4)), OptionError, r": got Softmax; .* as model\[:-1\]"),
-        (lambda: explain(nn.Flatten(2), torch.ones(2, 2)), OptionError, ": got Flatten from dimension 2 to -1"),
-        (lambda: explain(nn.Flatten(), torch.ones(4)), ShapeError, r"x must have shape \(batch, ...\) for nn.Flatten"),
-        (lambda: explain(nn.Sequential(nn.Linear(4, 2), nn.Flatten()), torch.ones(3, 2, 4)), ShapeError, "for Linear"),
-        (lambda: explain(nn.Linear(3, 1), torch.ones(4)), ShapeError, "Linear rejects shape"),
-        (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).synapses(2), OptionError, "0 ... 1: got 2"),
-        (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).dendrites(0, 1), OptionError, "got 1"),
+        (lambda: explain(DendriticLayer(4, 1), 3.0), "x must be a tensor"),
+        (lambda: explain(DendriticLayer(4, 1), torch.ones(3)), "in_features 4"),
+        (lambda: explain(DendriticLayer(4, 1), torch.ones(4), torch.ones(3)), "reference must be"),
+        (lambda: explain(DendriticLayer(4, 1), torch.ones(4), "mean"), "reference must be"),
+        (lambda: explain(nn.Conv2d(1, 1, 1), torch.ones(4)), "got Conv2d"),
+        (lambda: explain(nn.LayerNorm((2, 2)), torch.ones(4)), "got LayerNorm"),
+        (lambda: explain(nn.Softmax(dim=-1), torch.ones(4)), r"model\[:-1\]"),
+        (lambda: explain(nn.Flatten(2), torch.ones(2, 2)), "got Flatten from dimension 2"),
+        (lambda: explain(nn.Flatten(), torch.ones(4)), r"\(batch, ...\)"),
+        (lambda: explain(nn.Sequential(nn.Linear(4, 2), nn.Flatten()), torch.ones(3, 2, 4)), "for Linear"),
+        (lambda: explain(nn.Linear(3, 1), torch.ones(4)), "Linear rejects shape"),
+        (lambda: explain(nn.BatchNorm1d(4).eval(), torch.ones(5, 3, 4)), "for nn.BatchNorm1d"),
+        (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).synapses(2), "got 2"),
+        (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).dendrites(0, 1), "got 1"),
     ],
 )
-def test_what_cannot_be_explained_is_refused(make, error, rule):
-    with pytest.raises(error, match=rule):
+def test_what_cannot_be_explained_is_rejected(make, rule):
+    with pytest.raises(DendritreeError, match=rule):
         make()
 
 
 class Residual(nn.Sequential):
     def forward(self, x):
         return x + super().forward(x)
-
-
-class Twice(nn.Linear):
-    def forward(self, x):
-        return 2 * super().forward(x)
 
 
 class Bent(DendriticLayer):
@@ -294,11 +281,6 @@ class Bent(DendriticLayer):
 class Halved(MLNClassifier):
     def forward(self, x):
         return super().forward(x) / 2
-
-
-class Shifted(nn.BatchNorm1d):
-    def forward(self, x):
-        return super().forward(x) + 1
 
 
 def patched(module):
@@ -312,39 +294,21 @@ def hooked(module, kind="forward_hook"):
     return module
 
 
-def hooked_inside():
-    model = MLP(4, 2, hidden=3)
-    hooked(model.hidden)
-    return model
-
-
-OWN, HOOKS = "which has its own forward", "which has forward hooks"
-
-
 @pytest.mark.parametrize(
     ("make", "rule"),
     [
-        (
-            lambda: nn.Sequential(Residual(DendriticLayer(4, 4, branching=2, wiring="random")), nn.Linear(4, 2)),
-            f"Residual, {OWN}",
-        ),
-        (lambda: Residual(nn.Linear(4, 4)), f"Residual, {OWN}"),
-        (lambda: nn.Sequential(Twice(4, 2)), f"Twice, {OWN}"),
-        (lambda: Bent(4, 2, branching=2), f"Bent, {OWN}"),
-        (lambda: Halved(4, 2, branching=2), f"Halved, {OWN}"),
-        (lambda: patched(MLNClassifier(4, 2, branching=2)), f"MLNClassifier, {OWN}"),
-        (lambda: hooked(MLNClassifier(4, 2, branching=2)), f"MLNClassifier, {HOOKS}"),
-        (lambda: Shifted(4), f"Shifted, {OWN}"),
-        (lambda: nn.Sequential(nn.Linear(4, 4), patched(nn.ReLU())), f"ReLU, {OWN}"),
-        (lambda: patched(DendriticLayer(4, 2, branching=2)), f"DendriticLayer, {OWN}"),
-        (lambda: hooked(DendriticLayer(4, 2, branching=2)), f"DendriticLayer, {HOOKS}"),
-        (lambda: hooked(nn.Sequential(nn.Linear(4, 2)), "forward_pre_hook"), f"Sequential, {HOOKS}"),
-        (lambda: nn.Sequential(nn.Linear(4, 4), hooked(nn.ReLU())), f"ReLU, {HOOKS}"),
-        (hooked_inside, f"Linear, {HOOKS}"),
+        (lambda: nn.Sequential(Residual(nn.Linear(4, 4)), nn.Linear(4, 2)), "Residual, which has its own forward"),
+        (lambda: Bent(4, 2, branching=2), "Bent, which has its own forward"),
+        (lambda: Halved(4, 2, branching=2), "Halved, which has its own forward"),
+        (lambda: patched(MLNClassifier(4, 2, branching=2)), "MLNClassifier, which has its own forward"),
+        (lambda: nn.Sequential(nn.Linear(4, 4), patched(nn.ReLU())), "ReLU, which has its own forward"),
+        (lambda: hooked(MLNClassifier(4, 2, branching=2)), "MLNClassifier, which has forward hooks"),
+        (lambda: hooked(nn.Sequential(nn.Linear(4, 2)), "forward_pre_hook"), "Sequential, which has forward hooks"),
+        (lambda: nn.Sequential(hooked(nn.Linear(4, 4)), nn.ReLU()), "Linear, which has forward hooks"),
     ],
 )
-def test_a_module_that_may_compute_something_else_than_its_class_is_refused(make, rule):
-    with pytest.raises(OptionError, match=f"must be made of .*: got {rule}"):
+def test_a_module_that_may_compute_something_else_than_its_class_is_rejected(make, rule):
+    with pytest.raises(OptionError, match=rule):
         explain(make(), torch.ones(1, 4))
 
 
@@ -367,15 +331,15 @@ COMPUTED = {
 def test_computed_weights_and_plain_subclasses_are_explained(name):
     model = Named(COMPUTED[name](), nn.Tanh(), Renamed(3, 2, branching=2, fan_in=2, wiring="random")).eval()
     x = torch.randn(4, 16)
-    found = explain(model, x)
-    assert found.check() < 1e-8
-    assert torch.allclose(found.output, model(x).double(), atol=1e-5)
+    result = explain(model, x)
+    assert result.check() < 1e-8
+    assert torch.allclose(result.output, model(x).double(), atol=1e-5)
 
 
 def test_a_sum_that_is_off_is_reported():
-    found = explain(DendriticLayer(4, 1, branching=2), torch.ones(4))
-    wrong = type(found)(found.output + 1e-6, *(getattr(found, name) for name in list(vars(found))[1:]))
-    with pytest.raises(DendritreeError, match=r"add up to the output within 1e-08: off by (9.9|1)"):
+    result = explain(DendriticLayer(4, 1, branching=2), torch.ones(4))
+    wrong = type(result)(result.output + 1e-6, *(getattr(result, name) for name in list(vars(result))[1:]))
+    with pytest.raises(DendritreeError, match="add up to the output"):
         wrong.check()
     assert wrong.check(tolerance=1e-5) == pytest.approx(1e-6, rel=1e-3)
 
@@ -384,12 +348,10 @@ def test_a_sum_that_is_off_is_reported():
 def test_a_trace_ends_in_the_outputs(name):
     layer = layer_of(NAMED[name], "sigmoid", root_activation=False)
     x = torch.randn(2, 3, NAMED[name].in_features, dtype=torch.float64)
-    found = trace(layer, x)
-    assert torch.allclose(found.values[..., NAMED[name].roots.tolist()], layer(x))
+    result = trace(layer, x)
+    assert torch.allclose(result.values[..., NAMED[name].roots.tolist()], layer(x))
     inner = [node for node in range(NAMED[name].nodes) if node not in NAMED[name].roots]
-    assert torch.allclose(found.values[..., inner], found.sums[..., inner].sigmoid())
-    with pytest.raises(ShapeError, match="must be in_features"):
-        trace(layer, x[..., :-1] if NAMED[name].in_features > 1 else torch.ones(3, 2).double())
+    assert torch.allclose(result.values[..., inner], result.sums[..., inner].sigmoid())
 
 
 @pytest.mark.parametrize("root_activation", [True, False])
@@ -405,27 +367,12 @@ def test_activations_that_change_what_they_are_given_are_explained(activation, r
 
     x = torch.randn(7, 16, dtype=torch.float64)
     kept, one, other = x.clone(), network(False), network(True)
-    for found, wanted in ((trace(m[1], x), explain(m, x)) for m in (one, other)):
-        torch.testing.assert_close(found, trace(one[1], kept), rtol=0, atol=0)
+    for result, wanted in ((trace(m[1], x), explain(m, x)) for m in (one, other)):
+        torch.testing.assert_close(result, trace(one[1], kept), rtol=0, atol=0)
         torch.testing.assert_close(wanted.inputs, explain(one, kept).inputs)
         assert wanted.check() < 1e-8
     torch.testing.assert_close(importances(other[1], x), importances(one[1], kept))
     assert torch.equal(x, kept)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_an_empty_batch_has_an_empty_explanation(name):
-    found = explain(settled(MODELS[name]()), torch.zeros(0, 16))
-    assert found.inputs.shape == (0, found.output.shape[-1], 16)
-
-
-def test_plain_batch_norm_takes_the_second_dimension_and_is_explained_for_matrices_alone():
-    model = settled(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2)))
-    explain(model, torch.randn(5, 4))
-    with pytest.raises(
-        ShapeError, match=r"^x must have shape \(batch, in_features\) for nn.BatchNorm1d: got \(5, 3, 4\)$"
-    ):
-        explain(model, torch.randn(5, 3, 4))
 
 
 def test_images_are_explained_in_their_shape_where_the_model_flattens_them():
@@ -433,20 +380,20 @@ def test_images_are_explained_in_their_shape_where_the_model_flattens_them():
     model = settled(nn.Sequential(nn.Hardtanh(), nn.Flatten(), trees, nn.LayerNorm(5), nn.Flatten(), nn.Linear(5, 3)))
     x = torch.randn(4, 2, 3, 4, dtype=torch.float64)
     for reference in (None, 0.5, x.mean(0)):
-        found = explain(model, x, reference)
-        assert found.inputs.shape == (4, 3, 2, 3, 4)
-        assert found.check() < 1e-8
-        assert torch.allclose(found.output, model(x), atol=1e-10)
-        assert torch.allclose(found.baseline + found.inputs.sum((2, 3, 4)), found.output, rtol=0, atol=1e-8)
+        result = explain(model, x, reference)
+        assert result.inputs.shape == (4, 3, 2, 3, 4)
+        assert result.check() < 1e-8
+        assert torch.allclose(result.output, model(x), atol=1e-10)
+        assert torch.allclose(result.baseline + result.inputs.sum((2, 3, 4)), result.output, rtol=0, atol=1e-8)
 
 
 def test_a_norm_passes_on_its_gradient_where_input_and_reference_coincide():
     model = settled(nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 2))).requires_grad_(False)
     x = torch.randn(1, 6, dtype=torch.float64)
     step = 1e-6 * torch.randn(1, 6, dtype=torch.float64)
-    found = explain(model, x + step, x)
+    result = explain(model, x + step, x)
     gradient = torch.autograd.functional.jacobian(model, x)[0, :, 0]  # (outputs, inputs)
-    assert torch.allclose(found.inputs[0], gradient * step, rtol=1e-4, atol=1e-12)
+    assert torch.allclose(result.inputs[0], gradient * step, rtol=1e-4, atol=1e-12)
 
 
 def test_an_unset_epsilon_is_that_of_the_models_own_type():

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-import dendritree
 from dendritree import DendriticLayer, FitConfig, MLNClassifier, Rewiring, create_model, fit, load, save
-from dendritree.errors import FormatError, OptionError, ShapeError
+from dendritree.errors import DendritreeError, ShapeError
 from dendritree.models import DendriticNetwork
 from dendritree.pruning import importances, prune, pruning_curve
 from dendritree.training.examples import Examples, Split
@@ -33,18 +32,18 @@ def size(model):
 
 def path_products(layer):
     """For each edge, the product of the weights from there to the root; by recursion."""
-    forest, found, weights = layer.forest, np.zeros(layer.forest.edges), layer.weight.tolist()
+    forest, products, weights = layer.forest, np.zeros(layer.forest.edges), layer.weight.tolist()
 
     def walk(node, factor):
         for place, row in enumerate(edges_of(forest, node)):
             edge = int(forest.offsets[node]) + place
-            found[edge] = factor * abs(weights[edge])
+            products[edge] = factor * abs(weights[edge])
             if row >= forest.in_features:
-                walk(row - forest.in_features, found[edge])
+                walk(row - forest.in_features, products[edge])
 
     for root in forest.roots.tolist():
         walk(root, 1.0)
-    return found
+    return products
 
 
 # ----------------------------------------------------------------------------------------------------------- equality
@@ -123,11 +122,13 @@ def test_constants_give_biases_to_a_layer_that_had_none():
 @pytest.mark.parametrize("name", NAMED)
 def test_importance_by_weights_is_the_product_along_the_path(name):
     layer = layer_of(NAMED[name])
-    found, wanted = importances(layer).numpy(), path_products(layer)
+    measured, wanted = importances(layer).numpy(), path_products(layer)
     synapses = NAMED[name].synapse_edges
-    np.testing.assert_allclose(found[synapses], wanted[synapses])
+    np.testing.assert_allclose(measured[synapses], wanted[synapses])
     # A branch matters as much as all its synapses together
-    by_root = [found[e] for r in NAMED[name].roots for e in range(NAMED[name].offsets[r], NAMED[name].offsets[r + 1])]
+    by_root = [
+        measured[e] for r in NAMED[name].roots for e in range(NAMED[name].offsets[r], NAMED[name].offsets[r + 1])
+    ]
     assert sum(by_root) == pytest.approx(wanted[synapses].sum())
 
 
@@ -157,10 +158,10 @@ def test_a_budget_is_kept_and_the_weakest_go_first(forest, seed, share):
         assert small.forest == layer.forest
         assert torch.equal(small.weight, layer.weight)
         return
-    found = path_products(layer)[forest.synapse_edges]
-    kept = np.sort(found)[::-1][: small.forest.synapses]
-    inputs = sorted(forest.synapse_inputs[np.argsort(-found, kind="stable")][: len(kept)].tolist())
-    if len(set(found.tolist())) == len(found) and (small.weight != 0).all():  # no ties, nobody silent
+    products = path_products(layer)[forest.synapse_edges]
+    kept = np.sort(products)[::-1][: small.forest.synapses]
+    inputs = sorted(forest.synapse_inputs[np.argsort(-products, kind="stable")][: len(kept)].tolist())
+    if len(set(products.tolist())) == len(products) and (small.weight != 0).all():  # no ties, nobody silent
         assert sorted(small.forest.synapse_inputs.tolist()) == inputs
 
 
@@ -191,35 +192,13 @@ def test_a_pruned_model_is_saved_and_loaded(wiring, data, tmp_path):
     options = {} if wiring == "shared" else {"fan_in": 12}
     net = MLNClassifier(36, 4, branching=6, wiring=wiring, backend="eager", output="logits", **options)
     small = prune(net, budget=size(net) // 2, examples=data.train.x)
-    dendritree.save(small, tmp_path / "small")
-    again = dendritree.load(tmp_path / "small")
+    save(small, tmp_path / "small")
+    again = load(tmp_path / "small")
     assert again.layer.forest == small.layer.forest
     assert torch.equal(again(data.val.x), small.eval()(data.val.x))
     assert "unequal trees" in repr(again)
-    dendritree.save(again, tmp_path / "small")  # and once more
-    assert size(dendritree.load(tmp_path / "small")) == size(small)
     if isinstance(wiring, Local):
         np.testing.assert_array_equal(again.layer.windows, small.layer.windows)
-    other = MLNClassifier(36, 4, branching=6, wiring=wiring, output="logits", **options)
-    with pytest.raises(RuntimeError, match="must be of the same tree and wiring: synapses"):
-        other.load_state_dict(small.state_dict())
-    fresh = DendriticLayer.from_forest(small.layer.forest, backend="eager")
-    if small.layer.windows is None:
-        fresh.load_state_dict(small.layer.state_dict())
-        assert torch.equal(fresh(data.val.x), small(data.val.x))
-
-
-def test_a_file_whose_trees_are_missing_is_rejected(tmp_path):
-    from safetensors.torch import load_file, save_file
-
-    net = prune(MLNClassifier(16, 2, branching=4, backend="eager"), budget=20, examples=torch.rand(9, 16))
-    dendritree.save(net, tmp_path / "net")
-    weights = tmp_path / "net" / "weights.safetensors"
-    state = load_file(weights)
-    del state["layer.forest_roots"]
-    save_file(state, weights)
-    with pytest.raises(FormatError, match="does not hold the weights"):
-        dendritree.load(tmp_path / "net")
 
 
 def test_a_pruned_model_learns_and_its_synapses_move(data):
@@ -256,33 +235,28 @@ LAYER = DendriticLayer(4, 1, branching=2)
 NET = MLNClassifier(4, 2, branching=2)
 SQUARE = DendriticLayer(4, 4, branching=2, wiring="random")
 AGAIN = nn.Sequential(SQUARE, nn.Tanh(), nn.Sequential(SQUARE), nn.Linear(4, 2))
-TWICE = "each dendritic layer once: Sequential uses a DendriticLayer of 4 inputs and 4 neurons 2 times"
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "rule"),
+    ("make", "rule"),
     [
-        (lambda: prune(LAYER), OptionError, "a budget or a threshold: got budget None, threshold None"),
-        (lambda: prune(LAYER, budget=5, threshold=0), OptionError, "a budget or a threshold: got budget 5"),
-        (lambda: prune(LAYER, threshold=-1), OptionError, "threshold must be a number of at least 0: got -1"),
-        (lambda: prune(LAYER, threshold=float("nan")), OptionError, "threshold must be a number"),
-        (lambda: prune(LAYER, budget=0), OptionError, "budget must be an integer of at least 1: got 0"),
-        (lambda: prune(LAYER, budget=1), OptionError, "budget must be at least the 2 parameters .*: got 1"),
-        (lambda: prune(NET, budget=9), OptionError, "a model must be pruned with examples, .*: got none"),
-        (lambda: prune(nn.Linear(4, 1), budget=9), OptionError, "must have dendritic layers: Linear has none"),
-        (lambda: prune(AGAIN, budget=9, examples=torch.ones(2, 4)), OptionError, TWICE),
-        (lambda: prune(AGAIN, threshold=0, examples=torch.ones(2, 4)), OptionError, TWICE),
-        (lambda: prune(AGAIN, budget=9), OptionError, TWICE),
-        (lambda: prune(nn.Conv2d(1, 1, 1), budget=9), OptionError, "must be made of"),
-        (lambda: prune(LAYER, budget=4, examples=torch.ones(4)), ShapeError, r"shape \(n, in_features\): got shape"),
-        (lambda: prune(LAYER, budget=4, examples=torch.ones(2, 3)), ShapeError, "in_features 4"),
-        (lambda: prune(LAYER, budget=4, reference=torch.ones(3)), ShapeError, r"reference must be a number or of"),
-        (lambda: importances(NET), OptionError, "those of a DendriticLayer: got MLNClassifier"),
-        (lambda: LAYER.regrow(NAMED["balanced"]), ShapeError, "its 4 inputs and 1 neurons: got 8 and 1"),
+        (lambda: prune(LAYER), "a budget or a threshold"),
+        (lambda: prune(LAYER, budget=5, threshold=0), "a budget or a threshold"),
+        (lambda: prune(LAYER, threshold=-1), "threshold must be"),
+        (lambda: prune(LAYER, threshold=float("nan")), "threshold must be"),
+        (lambda: prune(LAYER, budget=0), "budget must be"),
+        (lambda: prune(LAYER, budget=1), "at least the 2 parameters"),
+        (lambda: prune(NET, budget=9), "with examples"),
+        (lambda: prune(nn.Linear(4, 1), budget=9), "Linear has none"),
+        (lambda: prune(AGAIN, budget=9), "2 times"),
+        (lambda: prune(LAYER, budget=4, examples=torch.ones(4)), "examples must be"),
+        (lambda: prune(LAYER, budget=4, examples=torch.ones(2, 3)), "in_features 4"),
+        (lambda: prune(LAYER, budget=4, reference=torch.ones(3)), "reference must be"),
+        (lambda: importances(NET), "got MLNClassifier"),
     ],
 )
-def test_what_cannot_be_pruned_is_rejected(make, error, rule):
-    with pytest.raises(error, match=rule):
+def test_what_cannot_be_pruned_is_rejected(make, rule):
+    with pytest.raises(DendritreeError, match=rule):
         make()
 
 
