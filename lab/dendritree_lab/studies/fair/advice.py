@@ -72,7 +72,7 @@ class Answer:
     @property
     def code(self) -> str:
         """The line that builds the model to use."""
-        return f"model = {self.use.choice.code}"
+        return f"model = {self.use.configuration.code}"
 
 
 def _rounded(parameters: float) -> str:
@@ -95,12 +95,12 @@ def answers(comparison: Comparison) -> list[Answer]:
 
 
 def _answer(comparison: Comparison, task: Task) -> Answer | None:
-    found = [r for r in comparison.cells if r.cell.task == task and math.isfinite(r.spread.mean)]
-    if not found:
+    results = [r for r in comparison.cells if r.cell.task == task and math.isfinite(r.spread.mean)]
+    if not results:
         return None
-    best = max(found, key=lambda result: task.goodness(result.spread.mean))
-    certain = min(len(result.scores) for result in found) > 1
-    equal = [r for r in found if r is best or (certain and _within_one_error(best, r))]
+    best = max(results, key=lambda result: task.goodness(result.spread.mean))
+    certain = min(len(result.scores) for result in results) > 1
+    equal = [r for r in results if r is best or (certain and _within_one_error(best, r))]
     score, sizes = _equal_score(comparison, task)
     return Answer(task, score, sizes, best, min(equal, key=lambda r: r.parameters), certain)
 

@@ -9,14 +9,11 @@ from dendritree.errors import FormatError
 
 from ..engine.runner import Observer, Workers, run_rounds, silent
 from ..engine.store import RunStore
-from ..engine.task import Task
-from ..engine.trial import SEARCH, Trial, Value
-from .comparison_plan import ComparisonPlan, draw_choice
-from .comparison_trials import Cell, FairJob, choice_of, read_fair_trial, run_fair_job
+from .comparison_plan import ComparisonCell, ComparisonPlan, FairJob, draw_configuration
+from .comparison_trials import TASKS_FACT, run_fair_job
 
 DATA_FOLDER = "data"
 """Copies of the user's own data, for the processes that train."""
-TASKS_FACT = "tasks"
 
 
 def compare(
@@ -42,7 +39,7 @@ def compare(
     """
     for cell in plan.cells:  # raise for missing data and budgets too small for a model before anything is written
         cell.task.load(data_dir)
-        draw_choice(cell, 0)
+        draw_configuration(cell, 0)
     with RunStore.create_or_open(folder, plan.as_config()) as store:
         rounds = _rounds(plan, store)
         return run_rounds(
@@ -51,9 +48,8 @@ def compare(
 
 
 def _rounds(plan: ComparisonPlan, store: RunStore) -> Iterator[list[FairJob]]:
-    """The missing trials of a store, grouped by comparable cells, after checking that they match what it contains."""
+    """The missing trials of a store, grouped by comparable cells."""
     _check_data(store, plan)
-    _check_choices(trials_in(store, phase=SEARCH), plan)
     for cells in plan.kept_in(store.folder / DATA_FOLDER).rounds():
         while jobs := _missing(store, plan, cells):
             yield jobs
@@ -67,47 +63,19 @@ def _check_data(store: RunStore, plan: ComparisonPlan) -> None:
     for name, fact in new.items():
         before = kept.get(name)
         if before is None and name in begun:
-            raise FormatError(f"a run resumes with the data it was started with: {name!r} was a built-in data set")
+            raise FormatError(f"cannot resume: {name!r} was a built-in data set; use another --run folder")
         if before is not None and before != fact:
             what = [key for key in fact if before.get(key) != fact[key] and key != "digest"]
-            differs = ", ".join(f"{key} {before.get(key)} -> {fact[key]}" for key in what) or "its content"
-            raise FormatError(
-                f"a run resumes with the data it was started with: {name} has changed ({differs}); use another folder"
-            )
+            changed = ", ".join(f"{key} from {before.get(key)} to {fact[key]}" for key in what) or "in content"
+            raise FormatError(f"cannot resume: {name} changed {changed}; use another --run folder")
     if not new.items() <= kept.items():
         store.set_fact(TASKS_FACT, kept | new)
 
 
-def tasks_in(store: RunStore) -> dict[str, Task]:
-    """The tasks of the user's own data in a run, by name, without the data."""
-    return {name: Task.from_fact(name, fact) for name, fact in store.fact(TASKS_FACT, {}).items()}
-
-
-def trials_in(store: RunStore, **key: Value) -> list[Trial]:
-    """The trials of a run whose keys have these values; a trial of another study raises `FormatError`."""
-    tasks = tasks_in(store)
-    return [read_fair_trial(trial, tasks) for trial in store.trials(**key)]
-
-
-def _check_choices(searched: list[Trial], plan: ComparisonPlan) -> None:
-    """Check that the stored choices are those that this version would draw, so that searches are not mixed."""
-    cells = {(cell.task.name, cell.budget, cell.family): cell for cell in plan.cells}
-    for trial in searched:
-        cell = cells.get((str(trial.key["task"]), int(trial.key["budget"]), str(trial.key["family"])))
-        index = int(trial.key["trial"])
-        if cell is not None and index < plan.trials:
-            before, now = choice_of(trial), draw_choice(cell, index)
-            if before != now:
-                raise FormatError(
-                    f"a run resumes as it was started: choice {index} of {cell.family} on {cell.task.name} differs from"
-                    f" this version's in {before.difference(now)}"
-                )
-
-
-def _missing(store: RunStore, plan: ComparisonPlan, cells: list[Cell]) -> list[FairJob]:
+def _missing(store: RunStore, plan: ComparisonPlan, cells: list[ComparisonCell]) -> list[FairJob]:
     """The trials that are known so far and not in the store: searches first."""
     jobs = [job for cell in cells for job in plan.searches(cell) if job not in store]
     if not jobs:
-        trials = trials_in(store, task=cells[0].task.name, budget=cells[0].budget)
+        trials = store.trials(task=cells[0].task.name, budget=cells[0].budget)
         jobs = [job for cell in cells for job in plan.tests(cell, trials) if job not in store]
     return jobs

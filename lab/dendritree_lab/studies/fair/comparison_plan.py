@@ -1,4 +1,4 @@
-"""What a comparison consists of, and which of its trials a store still lacks."""
+"""What a comparison consists of: cells, the configurations that are drawn for each, and the jobs that train them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dendritree.errors import FormatError, OptionError, check_int, check_one_of
+from dendritree.errors import OptionError, check_int, check_one_of
 from dendritree.models.sizing import parse_count
 
 from ...data.naming import is_table
 from ..engine.configuration import Configuration
 from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
-from ..engine.trial import SEARCH, TEST, Trial, seed_of
-from .comparison_trials import Cell, FairJob, choice_of, validation_score
+from ..engine.trial import SEARCH, TEST, Trial, Value, seed_of
 from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS, small_budget
 
 BUDGETS = {
@@ -47,16 +47,79 @@ def default_budgets(task: Task) -> list[int]:
 
 
 @dataclass(frozen=True)
+class ComparisonCell:
+    """A family at a parameter budget on a task: one search, several evaluated models."""
+
+    task: Task
+    budget: int
+    """Number of parameters; 0 for a family that has only one size."""
+    family: str
+
+    @classmethod
+    def of(cls, trial: Trial, tasks: Mapping[str, Task] = MappingProxyType({})) -> ComparisonCell:
+        """The cell that a trial belongs to.
+
+        Args:
+            trial: the trial.
+            tasks: the tasks of the user's own data, by name; others are built-in.
+        """
+        name = str(trial.key["task"])
+        task = tasks[name] if name in tasks else Task.parse(name)
+        return cls(task, int(trial.key["budget"]), check_one_of("family", trial.key["family"], FAMILIES))
+
+    @property
+    def key(self) -> dict[str, Value]:
+        """The part of a trial's key that identifies the cell."""
+        return {"task": self.task.name, "budget": self.budget, "family": self.family}
+
+    @property
+    def name(self) -> str:
+        """The family, short enough for a column."""
+        return FAMILIES[self.family].name
+
+
+@dataclass(frozen=True)
+class FairJob:
+    """A model of a cell to train. It depends only on its own fields."""
+
+    study: ClassVar[str] = "fair"
+    size: ClassVar[int] = 1
+    """Number of its trials."""
+    phase: str
+    cell: ComparisonCell
+    index: int
+    configuration: Configuration
+    steps: int
+
+    @property
+    def key(self) -> dict[str, Value]:
+        """The key of its trial."""
+        return {"phase": self.phase, **self.cell.key, "trial": self.index}
+
+    @property
+    def group(self) -> str:
+        """The jobs that its progress is shown with."""
+        budget = f"{self.cell.budget:,} parameters" if self.cell.budget else "one size"
+        return f"{self.cell.task.name}, {budget}, {self.phase}"
+
+    @property
+    def seed(self) -> int:
+        """The seed for weights, wiring and batches."""
+        cell = self.cell
+        return seed_of("compare", self.phase, cell.task.name, cell.family, cell.budget, self.index)
+
+
+@dataclass(frozen=True)
 class ComparisonPlan:
     """Data sets x budgets x families, and the rule that applies to all of them."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[ComparisonCell, ...]
     trials: int = 16
-    """Number of random choices tried per cell."""
+    """Number of random configurations tried per cell."""
     seeds: int = 5
-    """Number of models of the best choice that are evaluated on the test set."""
+    """Number of models of the best configuration that are evaluated on the test set."""
     steps: int = 1000
-    """Approximate number of training steps of each choice in the search."""
+    """Approximate number of training steps of each configuration in the search."""
     test_steps: int = 4000
     """Approximate number of training steps of the models that are evaluated."""
 
@@ -105,18 +168,18 @@ class ComparisonPlan:
                     f"families that share weights between places need images: {task.name} has none for {sharing[0]!r}"
                 )
             sizes = asked or default_budgets(task)
-            cells += [Cell(task, 0, "linear")] * ("linear" in chosen)
-            cells += [Cell(task, size, family) for size in sizes for family in sized]
+            cells += [ComparisonCell(task, 0, "linear")] * ("linear" in chosen)
+            cells += [ComparisonCell(task, size, family) for size in sizes for family in sized]
             whole = task.name in BUDGETS and task.image_shape and task.out_features == 10 and not asked
             if whole and not task.digest and "dense" in chosen and max(sizes) > 9000:
-                cells += [Cell(task, size, "dense") for size in LARGER_DENSE]
+                cells += [ComparisonCell(task, size, "dense") for size in LARGER_DENSE]
         if len(set(cells)) < len(cells):
             raise OptionError("a comparison must name each budget once")
         return cls(tuple(cells), **options)
 
     def as_config(self) -> dict[str, Any]:
-        """Everything that determines the result of a choice, as JSON values. It leaves out cells, which may be added
-        later, and choices, which trials store."""
+        """Everything that determines the result of a configuration, as JSON values; without cells, which may be added
+        later, and configurations, which trials store."""
         return {
             "comparison": 1,
             "trials": self.trials,
@@ -138,27 +201,27 @@ class ComparisonPlan:
         kept = {task: task.kept_in(folder) for task in self.tasks}
         return replace(self, cells=tuple(replace(cell, task=kept[cell.task]) for cell in self.cells))
 
-    def rounds(self) -> list[list[Cell]]:
+    def rounds(self) -> list[list[ComparisonCell]]:
         """Groups of cells that are run together, so that results are comparable whenever the run stops."""
-        found: dict[tuple[Task, int], list[Cell]] = {}
+        groups: dict[tuple[Task, int], list[ComparisonCell]] = {}
         for cell in self.cells:
-            found.setdefault((cell.task, cell.budget), []).append(cell)
-        return list(found.values())
+            groups.setdefault((cell.task, cell.budget), []).append(cell)
+        return list(groups.values())
 
-    def searches(self, cell: Cell) -> Iterator[FairJob]:
+    def searches(self, cell: ComparisonCell) -> Iterator[FairJob]:
         """The trials by which a cell's model is chosen."""
         for index in range(self.trials):
-            yield FairJob(SEARCH, cell, index, draw_choice(cell, index), self.steps)
+            yield FairJob(SEARCH, cell, index, draw_configuration(cell, index), self.steps)
 
-    def tests(self, cell: Cell, trials: Sequence[Trial]) -> Iterator[FairJob]:
-        """The trials that evaluate a cell's choice; none before its search is complete."""
-        choice = self.chosen(cell, trials)
-        if choice is not None:
+    def tests(self, cell: ComparisonCell, trials: Sequence[Trial]) -> Iterator[FairJob]:
+        """The trials that evaluate a cell's best configuration; none before its search is complete."""
+        best = self.best(cell, trials)
+        if best is not None:
             for index in range(self.seeds):
-                yield FairJob(TEST, cell, index, choice, self.test_steps)
+                yield FairJob(TEST, cell, index, best, self.test_steps)
 
-    def chosen(self, cell: Cell, trials: Sequence[Trial]) -> Configuration | None:
-        """The best choice on validation; None before all have been tried."""
+    def best(self, cell: ComparisonCell, trials: Sequence[Trial]) -> Configuration | None:
+        """The best configuration on validation; None before all have been tried."""
         key = {"phase": SEARCH, **cell.key}
         searched = [trial for trial in trials if trial.key.items() >= key.items()]
         if len(searched) < self.trials:
@@ -167,27 +230,21 @@ class ComparisonPlan:
         def goodness(trial: Trial) -> float:
             return cell.task.goodness(validation_score(cell.task, trial))
 
-        return choice_of(max(sorted(searched, key=lambda trial: trial.key["trial"]), key=goodness))
-
-
-def check_config(config: Mapping[str, Any]) -> None:
-    """Raise unless the config of a stored run has the values of `ComparisonPlan.as_config`.
-
-    >>> check_config(ComparisonPlan(cells=()).as_config())
-    """
-    wanted = ComparisonPlan(cells=()).as_config()
-    for key, value in wanted.items():
-        found = config.get(key)
-        if isinstance(value, int):
-            check_int(f"{key} in the config of a run", found)
-        elif isinstance(value, list) and not (
-            isinstance(found, list) and [type(each) for each in found] == [type(each) for each in value]
-        ):
-            raise FormatError(f"{key} in the config of a run must be as {value}: got {found!r:.60}")
+        return configuration_of(max(sorted(searched, key=lambda trial: trial.key["trial"]), key=goodness))
 
 
 @functools.lru_cache(maxsize=1024)  # called repeatedly to find missing trials; filling a budget builds models
-def draw_choice(cell: Cell, index: int) -> Configuration:
+def draw_configuration(cell: ComparisonCell, index: int) -> Configuration:
     """Configuration number `index` of a cell's search."""
     random = np.random.default_rng(seed_of("choice", cell.task.name, cell.family, cell.budget, index))
-    return FAMILIES[cell.family].choose(random, cell.task, cell.budget)
+    return FAMILIES[cell.family].configure(random, cell.task, cell.budget)
+
+
+def validation_score(task: Task, trial: Trial) -> float:
+    """The score by which configurations are compared."""
+    return task.score(trial.at_best("val_loss"), trial.at_best("val_acc"))
+
+
+def configuration_of(trial: Trial) -> Configuration:
+    """The configuration that a trial was made with."""
+    return Configuration(**trial.config)

@@ -1,6 +1,6 @@
 """The results of a comparison: curves, the parameter-efficiency factor, the tree gain and the wiring gain.
 
-All results come from the test set and from fresh seeds; all choices were made on validation.
+All results come from the test set and from fresh seeds; configurations were selected on validation.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -33,9 +34,8 @@ from ..engine.statistics import (
     welch,
 )
 from ..engine.task import Task
-from ..engine.trial import SEARCH, TEST, Trial
-from .comparison_plan import BUDGETS
-from .comparison_trials import Cell, choice_of, validation_score
+from ..engine.trial import TEST, Trial
+from .comparison_plan import BUDGETS, ComparisonCell, configuration_of, validation_score
 from .families import FAMILIES
 
 RESAMPLES = 2000
@@ -45,15 +45,15 @@ RESAMPLES = 2000
 class CellResult:
     """The models of a cell that were evaluated on the test set."""
 
-    cell: Cell
-    choice: Configuration
+    cell: ComparisonCell
+    configuration: Configuration
     parameters: int
     multiply_adds: int | None
     """Multiply-adds for one example."""
     scores: tuple[float, ...]
     """Scores on the test set, one per seed: accuracy, or RMSE."""
     searched: tuple[float, ...]
-    """The validation scores of the choices that were tried."""
+    """The validation scores of the configurations that were tried."""
     seconds: float
     """Training time per model; several were trained at once on the machine, so compare with care."""
 
@@ -61,8 +61,8 @@ class CellResult:
     def expected_best(self) -> Spread:
         """The best validation score that such a search finds on average, and its standard deviation."""
         sign = self.cell.task.goodness(1.0)
-        found = expected_best([sign * score for score in self.searched])
-        return Spread(sign * found.mean, found.sd)
+        best = expected_best([sign * score for score in self.searched])
+        return Spread(sign * best.mean, best.sd)
 
     @property
     def luck(self) -> list[Luck]:
@@ -85,7 +85,7 @@ class CellResult:
 class Efficiency:
     """How many times more parameters the dense MLP needs for the same score."""
 
-    cell: Cell
+    cell: ComparisonCell
     """The family that is compared with dense MLPs."""
     factor: float
     low: float
@@ -102,7 +102,7 @@ class Gain:
     task: Task
     budget: int
     kind: str
-    """A name in `PAIRS`."""
+    """A name in `GAINS`."""
     test: Difference
     """The difference, with its p value corrected by Holm's method over all gains of this kind."""
     raw_p: float
@@ -140,15 +140,16 @@ class Comparison:
 
     def of(self, task: Task, family: str) -> list[CellResult]:
         """A family's results on a task, small budgets first."""
-        found = [r for r in self.cells if (r.cell.task, r.cell.family) == (task, family)]
-        return sorted(found, key=lambda result: result.parameters)
+        results = [r for r in self.cells if (r.cell.task, r.cell.family) == (task, family)]
+        return sorted(results, key=lambda result: result.parameters)
 
 
-def reading_order(cell: Cell) -> tuple[int, str, int, int, int]:
+def reading_order(cell: ComparisonCell) -> tuple[int, str, int, int, int]:
     """Sort key for display: data sets in the order of `BUDGETS`, each first with all its examples.
 
     >>> names = ["mnist", "digits", "mnist:1000", "mnist:128"]
-    >>> [cell.task.name for cell in sorted((Cell(Task.parse(n), 0, "linear") for n in names), key=reading_order)]
+    >>> cells = [ComparisonCell(Task.parse(name), 0, "linear") for name in names]
+    >>> [cell.task.name for cell in sorted(cells, key=reading_order)]
     ['mnist', 'mnist:128', 'mnist:1000', 'digits']
     """
     task, data_sets = cell.task, [*BUDGETS, cell.task.dataset]
@@ -163,52 +164,51 @@ def summarize(trials: Sequence[Trial], tasks: Mapping[str, Task] = MappingProxyT
         trials: the trials.
         tasks: the tasks of the user's own data, by name.
     """
-    tests: dict[Cell, list[Trial]] = {}
+    tests: dict[ComparisonCell, list[Trial]] = {}
+    searched: dict[ComparisonCell, list[float]] = {}
     for trial in trials:
+        cell = ComparisonCell.of(trial, tasks)
         if trial.key["phase"] == TEST:
-            tests.setdefault(Cell.of(trial, tasks), []).append(trial)
-    searched: dict[Cell, list[float]] = {}
-    for trial in trials:
-        if trial.key["phase"] == SEARCH:
-            cell = Cell.of(trial, tasks)
+            tests.setdefault(cell, []).append(trial)
+        else:
             searched.setdefault(cell, []).append(validation_score(cell.task, trial))
     results = tuple(_result(cell, tests[cell], searched.get(cell, [])) for cell in sorted(tests, key=reading_order))
     return Comparison(results, tuple(_efficiencies(results)), tuple(_gains(results)))
 
 
-def _result(cell: Cell, trials: Sequence[Trial], searched: Sequence[float]) -> CellResult:
+def _result(cell: ComparisonCell, trials: Sequence[Trial], searched: Sequence[float]) -> CellResult:
     trials = sorted(trials, key=lambda trial: trial.key["trial"])
-    choice = choice_of(trials[0])
+    configuration = configuration_of(trials[0])
     return CellResult(
         cell,
-        choice,
+        configuration,
         trials[0].parameters,
-        _multiply_adds(choice),
+        _multiply_adds(configuration),
         tuple(cell.task.score(trial.scores["test_loss"], trial.scores["test_acc"]) for trial in trials),
         tuple(searched),
         float(np.mean([trial.seconds for trial in trials])),
     )
 
 
-def _multiply_adds(choice: Configuration) -> int | None:
+def _multiply_adds(configuration: Configuration) -> int | None:
     try:
         with torch.random.fork_rng(devices=[]):  # reading results must not change later random numbers
-            return count(create_model(choice.network, **choice.arguments)).multiply_adds
+            return count(create_model(configuration.network, **configuration.arguments)).multiply_adds
     except Exception as error:  # the arguments come from a file and may be anything
-        raise FormatError(f"a stored choice must build its model: {choice!r:.200} ({error!s:.200})") from error
+        raise FormatError(f"could not build the model of a trial: {configuration!r:.200} ({error!s:.200})") from error
 
 
 # ------------------------------------------------------------------------------------------------------- efficiency
 
 
 def _efficiencies(results: Sequence[CellResult]) -> list[Efficiency]:
-    found = []
+    efficiencies = []
     for result in results:
         dense = [r for r in results if r.cell.task == result.cell.task and r.cell.family == "dense"]
         dense = [r for r in dense if math.isfinite(r.spread.mean)]  # a diverged MLP says nothing about the size needed
         if result.cell.family not in ("dense", "linear") and len(dense) > 1 and math.isfinite(result.spread.mean):
-            found.append(efficiency(result, dense))
-    return found
+            efficiencies.append(efficiency(result, dense))
+    return efficiencies
 
 
 def efficiency(result: CellResult, dense: Sequence[CellResult]) -> Efficiency:
@@ -257,31 +257,77 @@ def needed_size(target: float, sizes: NDArray[np.float64], curve: NDArray[np.flo
 
 # ------------------------------------------------------------------------------------------------------------ gains
 
-PAIRS = {
-    "tree": ("tree", "sparse"),
-    "wiring": ("sparse", "dense"),
-    "both": ("tree", "dense"),
-    "tied-tree": ("tied", "tied-linear"),
-    "tying": ("tied", "tree"),
-    "tied-sparse": ("tied", "sparse"),
-    "tied-conv": ("tied", "conv"),
-    "tree-conv": ("tree-conv", "conv"),
+
+class GainKind(NamedTuple):
+    """A comparison of two families at the same budget."""
+
+    ahead: str
+    """The family expected to be ahead."""
+    behind: str
+    name: str
+    sentence: str = ""
+    """The start of a sentence in the summary; empty for a gain that is only in the table."""
+
+
+GAINS = {
+    "tree": GainKind(
+        "tree",
+        "sparse",
+        "tree gain: trees over sparse",
+        "Tree gain: compared with sparse perceptrons of the same budget, trees are",
+    ),
+    "wiring": GainKind(
+        "sparse",
+        "dense",
+        "wiring gain: sparse over dense",
+        "Wiring gain: compared with dense MLPs of the same budget, sparse perceptrons are",
+    ),
+    "both": GainKind("tree", "dense", "both: trees over dense"),
+    "tied-tree": GainKind(
+        "tied",
+        "tied-linear",
+        "tree gain of tied dendrites: nonlinear over linear ones",
+        "Tree gain of tied dendrites: compared with linear ones of the same budget, nonlinear ones are",
+    ),
+    "tying": GainKind(
+        "tied",
+        "tree",
+        "tying gain: tied over untied trees",
+        "Tying gain: compared with untied trees of the same budget, trees with tied dendrites are",
+    ),
+    "tied-sparse": GainKind(
+        "tied",
+        "sparse",
+        "tied trees over sparse neurons",
+        "Compared with sparse neurons of the same budget, tied trees are",
+    ),
+    "tied-conv": GainKind(
+        "tied",
+        "conv",
+        "tied trees over a convolution",
+        "Compared with a convolution of the same budget, tied trees are",
+    ),
+    "tree-conv": GainKind(
+        "tree-conv",
+        "conv",
+        "tree gain of convolutions: filters with dendrites over plain ones",
+        "Tree gain of convolutions: compared with plain filters of the same budget, filters with dendrites are",
+    ),
 }
-"""Kinds of gains: the family expected to be ahead, and the one it is compared with."""
 
 
 def _gains(results: Sequence[CellResult]) -> list[Gain]:
     by_cell = {(r.cell.task, r.cell.budget, r.cell.family): r for r in results}
     gains: list[Gain] = []
-    for kind, (ahead, behind) in PAIRS.items():
-        found = []
+    for kind, pair in GAINS.items():
+        own = []
         for (task, budget, family), result in by_cell.items():
-            other = by_cell.get((task, budget, behind))
-            if family == ahead and other is not None:
+            other = by_cell.get((task, budget, pair.behind))
+            if family == pair.ahead and other is not None:
                 sides = (result.scores, other.scores)
                 luck = [*result.luck, *other.luck]
                 test = welch(*(sides if task.metric == "accuracy" else sides[::-1]), luck)
-                found.append(Gain(task, budget, kind, test, test.p, other.spread.mean))
-        tests = corrected(gain.test for gain in found)
-        gains += [replace(gain, test=test) for gain, test in zip(found, tests, strict=True)]
+                own.append(Gain(task, budget, kind, test, test.p, other.spread.mean))
+        tests = corrected(gain.test for gain in own)
+        gains += [replace(gain, test=test) for gain, test in zip(own, tests, strict=True)]
     return gains

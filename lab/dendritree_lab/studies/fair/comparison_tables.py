@@ -1,21 +1,22 @@
-"""The tables of a comparison: an overview, every cell, the efficiency factors, the gains and the choices."""
+"""The tables of a comparison: an overview, every cell, the efficiency factors, the gains and the configurations."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
+
+from dendritree.wiring import Wiring
 
 from ...report.layout import Column, Section
 from ..engine.task import Task
 from ..engine.trial import SEARCH, TEST, Trial
 from .advice import IN_WORDS, Answer
-from .comparison_plan import ComparisonPlan
-from .comparison_results import PAIRS, Comparison, reading_order
-from .comparison_trials import Cell
+from .comparison_plan import ComparisonCell, ComparisonPlan
+from .comparison_results import GAINS, Comparison, reading_order
 from .families import FAMILIES, OURS
 from .score_charts import METRICS, example_charts, size_charts
 
@@ -24,16 +25,6 @@ TASK = Column("task", value="cell.task.name")
 BUDGET = Column("budget", "budget", "count", value=lambda of: of.cell.budget or None)
 NOTHING = "No model has been evaluated on a test set yet."
 NOT_A_TREE_GAIN = "A wiring gain is not a tree gain: it comes without any tree."
-GAIN_NAMES = {
-    "tree": "tree gain: trees over sparse",
-    "wiring": "wiring gain: sparse over dense",
-    "both": "both: trees over dense",
-    "tied-tree": "tree gain of tied dendrites: nonlinear over linear ones",
-    "tying": "tying gain: tied over untied trees",
-    "tied-sparse": "tied trees over sparse neurons",
-    "tied-conv": "tied trees over a convolution",
-    "tree-conv": "tree gain of convolutions: filters with dendrites over plain ones",
-}
 
 
 def _by_task(item: Any) -> tuple[str, str]:
@@ -56,8 +47,8 @@ def overview_section(comparison: Comparison) -> Section:
     for task in comparison.tasks:
         for budget in sorted({cell.budget for cell in means if cell.task == task and cell.budget}) or [0]:
             line: dict[str, Any] = {"task": task.name, "metric": METRICS[task.metric], "budget": budget or None}
-            line |= {f: means.get(Cell(task, 0 if f == "linear" else budget, f)) for f in families}
-            line |= {"factor": factors.get(Cell(task, budget, "tree")), "group": _with_metric(task)}
+            line |= {f: means.get(ComparisonCell(task, 0 if f == "linear" else budget, f)) for f in families}
+            line |= {"factor": factors.get(ComparisonCell(task, budget, "tree")), "group": _with_metric(task)}
             for kind in ("tree", "wiring"):
                 if (gain := gains.get((task, budget, kind))) is not None:
                     line |= {f"{kind}_gain": gain.in_units.mean, f"{kind}_p": gain.test.p}
@@ -66,7 +57,7 @@ def overview_section(comparison: Comparison) -> Section:
         "overview",
         "At a glance",
         "Mean test score of every family at each parameter budget; linear models have one size. Tree gain: trees over"
-        " sparse perceptrons with the same choice of wirings; wiring gain: sparse perceptrons over dense MLPs; in"
+        " sparse perceptrons with the same set of wirings; wiring gain: sparse perceptrons over dense MLPs; in"
         " points of accuracy, or in % of the control's RMSE, and positive where it is better, with p values of Welch's"
         " test after Holm's correction. The factor says how many times the tree's parameters a dense MLP needs for the"
         f" same score. {NOT_A_TREE_GAIN}",
@@ -87,7 +78,7 @@ def overview_section(comparison: Comparison) -> Section:
     )
 
 
-def answers_section(found: Sequence[Answer]) -> Section:
+def answers_section(answers: Sequence[Answer]) -> Section:
     """The recommended model for each data set, and the line of code that builds it."""
 
     def size(family: str) -> Column:
@@ -108,7 +99,7 @@ def answers_section(found: Sequence[Answer]) -> Section:
             Column("parameters", "its parameters", "count", value="use.parameters"),
             Column("code", "line that builds it"),
         ),
-        found,
+        answers,
         empty=NOTHING,
         brief=False,
     )
@@ -122,8 +113,8 @@ def cells_section(comparison: Comparison) -> Section:
         "Mean over fresh seeds on the test set, with a band for its 95% bootstrap interval. Sizes are on a logarithmic"
         " scale; on the accuracy axis, halving the error is the same distance everywhere. Multiply-adds are per"
         " example. Several models were trained at once on the machine, so compare seconds with care. The expected best"
-        " is the validation score that a search of as many choices finds on average, with its standard deviation,"
-        " estimated from all choices that were tried (Dodge et al. 2019).",
+        " is the validation score that a search of as many configurations reaches on average, with its standard"
+        " deviation, estimated from all configurations that were tried (Dodge et al. 2019).",
         (
             FAMILY,
             TASK,
@@ -134,7 +125,7 @@ def cells_section(comparison: Comparison) -> Section:
             Column("interval", "95% interval of the mean", "interval", digits=4),
             Column("multiply_adds", "multiply-adds", "count"),
             Column("seconds", "training, per model", "seconds"),
-            Column("choices", "choices tried", "count", value=lambda of: len(of.searched)),
+            Column("configurations", "configurations tried", "count", value=lambda of: len(of.searched)),
             Column("expected_best", "expected best, validation", "spread", digits=4),
             Column("seeds", "seeds", "count", value=lambda of: len(of.scores)),
         ),
@@ -175,16 +166,16 @@ def efficiency_section(comparison: Comparison) -> Section:
 
 def gains_section(comparison: Comparison) -> Section:
     """What the tree adds and what the wiring adds, whether positive or negative."""
-    kinds, tasks = list(PAIRS), comparison.tasks
+    kinds, tasks = list(GAINS), comparison.tasks
     return Section.of(
         "gains",
         "Tree gain and wiring gain",
         "Differences of mean test scores at the same budget, in points of accuracy or in % of the control's RMSE;"
         " positive is better. p values are Welch's, corrected by Holm's method over all gains of the kind; intervals"
         " are not corrected. Both include the noise of the two searches, the standard deviation of the best of as many"
-        f" choices drawn again from those that were tried. {NOT_A_TREE_GAIN}",
+        f" configurations drawn again from those that were tried. {NOT_A_TREE_GAIN}",
         (
-            Column("what", "gain", value=lambda gain: GAIN_NAMES[gain.kind]),
+            Column("what", "gain", value=lambda gain: GAINS[gain.kind].name),
             Column("task", value="task.name"),
             Column("kind"),
             Column("budget", "budget", "count"),
@@ -206,32 +197,32 @@ def gains_section(comparison: Comparison) -> Section:
 
 FIRST_OPTIONS = ("hidden", "branching", "wiring", "activation", "norm", "readout")
 """Model options in display order; all others follow."""
-NOT_CHOSEN = ("in_features", "out_features", "output", "dropout")
+NOT_SEARCHED = ("in_features", "out_features", "output", "dropout")
 """Arguments of a model that have their own column, or no column because the data determines them."""
 
 
-def choices_section(comparison: Comparison) -> Section:
-    """The choice of each cell's search."""
-    used = {name for result in comparison.cells for name in result.choice.arguments}
+def configurations_section(comparison: Comparison) -> Section:
+    """The best configuration of each cell's search."""
+    used = {name for result in comparison.cells for name in result.configuration.arguments}
     options = [name for name in FIRST_OPTIONS if name in used]
-    options += sorted(used - {*FIRST_OPTIONS, *NOT_CHOSEN})
+    options += sorted(used - {*FIRST_OPTIONS, *NOT_SEARCHED})
 
     def option(name: str) -> Column:
-        return Column(name, name.replace("_", " "), value=lambda of: _shown(of.choice.arguments.get(name)))
+        return Column(name, name.replace("_", " "), value=lambda of: _shown(of.configuration.arguments.get(name)))
 
     return Section.of(
-        "choices",
-        "What was chosen",
-        "The best of the choices that were tried in each cell, by its score on validation.",
+        "configurations",
+        "The best configurations",
+        "The best of the configurations that were tried in each cell, by its score on validation.",
         (
             FAMILY,
             TASK,
             BUDGET,
-            Column("model", value="choice.network"),
-            Column("lr", "learning rate", "number", digits=4, value="choice.lr"),
-            Column("weight_decay", "weight decay", "number", digits=2, value="choice.weight_decay"),
-            Column("rewired", "synapses that move", "number", digits=2, value="choice.rewired"),
-            Column("dropout", "dropout", "number", digits=2, value="choice.dropout"),
+            Column("model", value="configuration.network"),
+            Column("lr", "learning rate", "number", digits=4, value="configuration.lr"),
+            Column("weight_decay", "weight decay", "number", digits=2, value="configuration.weight_decay"),
+            Column("rewired", "synapses that move", "number", digits=2, value="configuration.rewired"),
+            Column("dropout", "dropout", "number", digits=2, value="configuration.dropout"),
             *map(option, options),
         ),
         comparison.cells,
@@ -247,11 +238,9 @@ def _shown(value: Any) -> str | None:
     >>> _shown([25, 2])
     '25, 2'
     """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):  # a wiring
-        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        parts.pop("image_shape", None)  # determined by the data
-        details = ", ".join(f"{key} {part}" for key, part in parts.items() if part is not None)
-        return ": ".join(filter(None, [str(getattr(value, "name", type(value).__name__)), details]))
+    if isinstance(value, Wiring):
+        parts = {name: part for name, part in vars(value).items() if part is not None and name != "image_shape"}
+        return ": ".join(filter(None, [value.name, ", ".join(f"{name} {part}" for name, part in parts.items())]))
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return None if value is None else str(value)
@@ -260,7 +249,7 @@ def _shown(value: Any) -> str | None:
 # --------------------------------------------------------------------------------------------------------- coverage
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Coverage:
     """How much of a task has been done."""
 
@@ -268,29 +257,21 @@ class Coverage:
     cells: int
     """Number of cells: families at budgets."""
     searched: int
-    """Cells with all choices tried."""
+    """Cells with all configurations tried."""
     evaluated: int
-    """Cells whose best choice was evaluated on the test set, with all seeds."""
+    """Cells whose best configuration was evaluated on the test set, with all seeds."""
     trials: int
     """Number of trials so far, of searches and tests."""
-    seeds: tuple[int, int]
-    """The fewest and the most seeds of the cells that have any; zeros if none has."""
 
     @property
     def state(self) -> str:
         """`whole`, `partial` or `not begun`."""
         return "not begun" if not self.trials else "whole" if self.evaluated == self.cells else "partial"
 
-    @property
-    def shown_seeds(self) -> str | None:
-        """The seeds in words; None if there are none."""
-        fewest, most = self.seeds
-        return None if not most else str(most) if fewest == most else f"{fewest} to {most}"
-
 
 def coverage(
     trials: Sequence[Trial],
-    choices: int,
+    searched: int,
     plan: ComparisonPlan | None = None,
     tasks: Mapping[str, Task] = MappingProxyType({}),
 ) -> list[Coverage]:
@@ -298,43 +279,33 @@ def coverage(
 
     Args:
         trials: all trials of the run.
-        choices: the number of choices in a search.
-        tasks: the tasks of the user's own data, by name.
+        searched: the number of configurations in a search.
         plan: what the complete run contains; by default, the cells that were started. Cells outside the plan count too.
             A cell should have as many seeds as the plan says, or as the cell with the most.
+        tasks: the tasks of the user's own data, by name.
     """
-    done = Counter((trial.key["phase"], Cell.of(trial, tasks)) for trial in trials)
+    done = Counter((trial.key["phase"], ComparisonCell.of(trial, tasks)) for trial in trials)
     planned = () if plan is None else plan.cells
     cells = sorted({*planned, *(cell for _, cell in done)}, key=reading_order)
     seeds = max((n for (phase, _), n in done.items() if phase == TEST), default=1) if plan is None else plan.seeds
-    found = []
+    result = []
     for task in dict.fromkeys(cell.task for cell in cells):
-        own = [cell for cell in cells if cell.task == task]
-        searched, tested = ([done[phase, cell] for cell in own] for phase in (SEARCH, TEST))
-        some = [count for count in tested if count] or [0]
-        found.append(
-            Coverage(
-                task,
-                cells=len(own),
-                searched=sum(count >= choices for count in searched),
-                evaluated=sum(count >= seeds for count in tested),
-                trials=sum(searched) + sum(tested),
-                seeds=(min(some), max(some)),
-            )
-        )
-    return found
+        searches, tests = ([done[phase, cell] for cell in cells if cell.task == task] for phase in (SEARCH, TEST))
+        complete = sum(count >= searched for count in searches), sum(count >= seeds for count in tests)
+        result.append(Coverage(task, len(tests), *complete, sum(searches) + sum(tests)))
+    return result
 
 
-def coverage_section(found: Sequence[Coverage], config: Mapping[str, Any]) -> Section:
+def coverage_section(tasks: Sequence[Coverage], config: Mapping[str, Any]) -> Section:
     """The rule by which all families were compared, and how much of the comparison is complete."""
     low, high = config["learning_rates"]
     return Section.of(
         "coverage",
         "How the models were compared, and how much is complete",
         f"A cell is a family of models at a parameter budget on a data set. In every cell {config['trials']} random"
-        f" choices were tried (learning rate from {low:g} to {high:g}, dropout and the whole architecture, as wide as"
-        f" the budget allows), with one optimizer and schedule, batches of {config['batch_size']}, for about"
-        f" {config['steps']:,} steps. The choice that was best on validation was trained again with fresh seeds for"
+        f" configurations were tried (learning rate from {low:g} to {high:g}, dropout and the whole architecture, as"
+        f" wide as the budget allows), with one optimizer and schedule, batches of {config['batch_size']}, for about"
+        f" {config['steps']:,} steps. The one that was best on validation was trained again with fresh seeds for"
         f" about {config['test_steps']:,} steps, and each of these models was evaluated on the test set once.",
         (
             Column("task", "data", value="task.title"),
@@ -342,9 +313,8 @@ def coverage_section(found: Sequence[Coverage], config: Mapping[str, Any]) -> Se
             Column("searched", "searched", "count"),
             Column("evaluated", "evaluated", "count"),
             Column("trials", "trials", "count"),
-            Column("seeds", "seeds", value="shown_seeds"),
             Column("state", "state", "badge"),
         ),
-        found,
+        tasks,
         brief=False,
     )

@@ -45,20 +45,20 @@ class Family:
     """Draws all arguments but the sizes. Among them, `shape` is the share of each hidden layer in the width, `rewired`
     the share of synapses that move."""
 
-    def choose(self, random: np.random.Generator, task: Task, budget: int) -> Configuration:
-        """Draw a choice with as many parameters as the budget allows, never more."""
+    def configure(self, random: np.random.Generator, task: Task, budget: int) -> Configuration:
+        """Draw a configuration with as many parameters as the budget allows, never more."""
         lowest, highest = (math.log(rate) for rate in LEARNING_RATES)
         lr = float(f"{math.exp(random.uniform(lowest, highest)):.2g}")
         weight_decay = float(_pick(random, *WEIGHT_DECAYS))
         sizes: dict[str, Any] = {"in_features": task.in_features, "out_features": task.out_features, "output": "logits"}
         for _ in range(ATTEMPTS):
-            config = sizes | self.draw(random, task)
-            shape, rewired = config.pop("shape", None), config.pop("rewired", 0.0)
+            arguments = sizes | self.draw(random, task)
+            shape, rewired = arguments.pop("shape", None), arguments.pop("rewired", 0.0)
             if shape is None:
-                return Configuration(self.network, config, lr, weight_decay)
-            hidden = fill_budget(self.network, config, shape, budget)
+                return Configuration(self.network, arguments, lr, weight_decay)
+            hidden = fill_budget(self.network, arguments, shape, budget)
             if hidden is not None:
-                return Configuration(self.network, config | {"hidden": hidden}, lr, weight_decay, rewired)
+                return Configuration(self.network, arguments | {"hidden": hidden}, lr, weight_decay, rewired)
         raise OptionError(
             f"a budget must leave room for two neurons: {budget} parameters do not, from {task.in_features} inputs to "
             f"{task.out_features} outputs as {self.title}; {small_budget(task):,} would"

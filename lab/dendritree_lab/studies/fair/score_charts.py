@@ -46,11 +46,9 @@ def example_charts(comparison: Comparison) -> Iterator[Chart]:
             lines = []
             for family in FAMILIES:
                 wanted = 0 if family == "linear" else budget
-                found = [r for task in tasks for r in comparison.of(task, family) if r.cell.budget == wanted]
-                sized = [result.cell.task for result in found]
-                lines += _line(
-                    family, found, [task.examples or task.trained or TRAINING_EXAMPLES[task.dataset] for task in sized]
-                )
+                results = [r for task in tasks for r in comparison.of(task, family) if r.cell.budget == wanted]
+                trained = [r.cell.task.examples or r.cell.task.trained for r in results]
+                lines += _line(family, results, [count or TRAINING_EXAMPLES[dataset] for count in trained])
             if any(len(line.x) > 1 for line in lines if line.family != "linear"):
                 name, heading = f"examples-{dataset}-{budget}", f"{dataset}, {budget:,} parameters"
                 yield from _chart(tasks[0], name, heading, "training examples", lines, "Score against examples")
