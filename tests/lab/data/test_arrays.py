@@ -1,16 +1,13 @@
 """Arrays as users have them, and their files."""
 
-import os
-
 import numpy as np
 import pytest
 import torch
 from own_data import blobs
 
-from dendritree.errors import DendritreeError, FormatError, MissingDataError, OptionError, ShapeError
+from dendritree.errors import FormatError, OptionError, ShapeError
 from dendritree_lab.data import load_dataset
 from dendritree_lab.data.arrays import read_inputs
-from dendritree_lab.data.stored_split import read_split, write_split
 
 SHAPES = {
     (8, 8): (1, 8, 8),
@@ -27,8 +24,8 @@ SHAPES = {
 @pytest.mark.parametrize(("shape", "image_shape"), SHAPES.items())
 def test_images_of_any_layout_become_rows_that_know_their_shape(shape, image_shape):
     x = np.random.default_rng(0).random((5, *shape))
-    rows, found = read_inputs(x)
-    assert found == image_shape
+    rows, result = read_inputs(x)
+    assert result == image_shape
     assert rows.dtype == np.float32
     last = len(shape) == 3 and shape[-1] in (1, 3)
     assert np.allclose(rows, (np.moveaxis(x, -1, 1) if last else x).reshape(5, -1))
@@ -109,7 +106,7 @@ def test_rows_of_a_file_are_an_image_if_it_or_the_user_says_so(tmp_path):
     assert load_dataset(tmp_path / "rows.npz").image_shape is None
     assert load_dataset(tmp_path / "rows.npz", image=(1, 8, 8)).image_shape == (1, 8, 8)
     assert load_dataset(tmp_path / "said.npz").image_shape == (1, 4, 16)
-    with pytest.raises(ShapeError, match=r"as many pixels as an example has numbers: got \(1, 9, 9\)"):
+    with pytest.raises(ShapeError, match=r"as many pixels as an example: got \(1, 9, 9\)"):
         load_dataset(tmp_path / "rows.npz", image=(1, 9, 9))
 
 
@@ -141,58 +138,11 @@ def test_objects_and_cut_files_are_rejected_without_being_run(tmp_path):
     ragged = np.empty(2, dtype=object)
     ragged[:] = [np.zeros(3), np.zeros(4)]
     np.savez(tmp_path / "objects.npz", x=ragged, y=np.arange(2))
-    with pytest.raises(
-        FormatError, match=r"objects\.npz must be a whole file .*: Python objects, such as arrays of several"
-    ):
+    with pytest.raises(FormatError, match=r"objects\.npz must be a file of numpy\.savez"):
         load_dataset(tmp_path / "objects.npz")
     np.savez(tmp_path / "whole.npz", x=np.zeros((50, 9)), y=np.arange(50))
     content = (tmp_path / "whole.npz").read_bytes()
     for size in (0, 10, len(content) // 2, len(content) - 30):
         (tmp_path / "cut.npz").write_bytes(content[:size])
-        with pytest.raises(FormatError, match=r"cut\.npz must be a whole file of numpy\.savez or numpy\.save"):
+        with pytest.raises(FormatError, match=r"cut\.npz must be a file of numpy\.savez"):
             load_dataset(tmp_path / "cut.npz")
-
-
-def test_a_signaling_nan_is_rejected_without_a_warning():
-    """Any warning would be an error here."""
-    x = np.ones((20, 3))
-    x.view(np.uint64)[4, 1] = 0x7FF0_0000_0000_0001
-    with pytest.raises(OptionError, match="x must be finite: example 4 has NaN"):
-        load_dataset((x, np.arange(20) % 2))
-
-
-def test_a_packed_file_with_any_byte_changed_is_rejected_or_read(tmp_path):
-    np.savez_compressed(tmp_path / "whole.npz", x=np.arange(60.0).reshape(20, 3), y=np.arange(20) % 2)
-    content = (tmp_path / "whole.npz").read_bytes()
-    rejected = 0
-    for place in range(len(content)):
-        (tmp_path / "odd.npz").write_bytes(content[:place] + bytes([content[place] ^ 0x15]) + content[place + 1 :])
-        try:
-            load_dataset(tmp_path / "odd.npz")
-        except DendritreeError:
-            rejected += 1
-    assert rejected > len(content) / 2
-
-
-def test_a_path_that_is_no_file_is_rejected_and_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe.npz")
-    with pytest.raises(FormatError, match=r"pipe\.npz must be a whole file of numpy\.savez or numpy\.save: it is not"):
-        load_dataset(tmp_path / "pipe.npz")
-    (tmp_path / "loop.npz").symlink_to("loop.npz")
-    with pytest.raises(MissingDataError, match=r"found no .*loop\.npz"):
-        load_dataset(tmp_path / "loop.npz")
-
-
-@pytest.mark.parametrize("images", [True, False])
-def test_a_kept_split_is_read_back_to_the_same_bits(tmp_path, images):
-    x, y = blobs(40) if images else (np.random.default_rng(0).random((40, 3)), np.random.default_rng(1).random(40))
-    split = load_dataset((x, y))
-    write_split(split, tmp_path / "kept.npz")
-    kept = read_split(tmp_path / "kept.npz")
-    for ours, theirs in zip(split.parts, kept.parts, strict=True):
-        assert torch.equal(ours.x, theirs.x)
-        assert torch.equal(ours.y, theirs.y)
-        assert (ours.x.dtype, ours.y.dtype) == (theirs.x.dtype, theirs.y.dtype)
-    assert (kept.classes, kept.image_shape) == (split.classes, split.image_shape)
-    if images:  # one byte per pixel
-        assert (tmp_path / "kept.npz").stat().st_size < 2 * x.size + 4000

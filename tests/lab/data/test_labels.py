@@ -35,19 +35,13 @@ def test_other_floats_are_a_quantity(y):
 @pytest.mark.parametrize(
     ("y", "names", "error", "message"),
     [
-        (
-            np.eye(3),
-            (),
-            ShapeError,
-            r"one label for each example: got shape \(3, 3\); for one-hot rows, use y\.argmax\(1\)",
-        ),
-        (np.zeros((3, 2)) + 7, (), ShapeError, r"one label for each example: got shape \(3, 2\)$"),
-        (np.array([1j]), (), OptionError, "numbers or strings: got complex128"),
-        (np.array([0, "a"], dtype=object), (), OptionError, "numbers or strings: got object"),
-        (np.array([1.5, np.nan, 2.5]), (), OptionError, r"y must be finite: got nan for example 1$"),
-        (np.array([0, 1, 2]), ("a", "b"), OptionError, r"2 named classes from 0 to 1: got 2$"),
-        (np.array([0, -1]), ("a", "b"), OptionError, r"from 0 to 1: got -1$"),
-        (np.array(["a", "b"]), ("a", "b"), OptionError, r"from 0 to 1: got a$"),
+        (np.eye(3), (), ShapeError, r"\(3, 3\)"),
+        (np.array([1j]), (), OptionError, "complex128"),
+        (np.array([0, "a"], dtype=object), (), OptionError, "object"),
+        (np.array([1.5, np.nan, 2.5]), (), OptionError, "nan for example 1"),
+        (np.array([0, 1, 2]), ("a", "b"), OptionError, "from 0 to 1: got 2"),
+        (np.array([0, -1]), ("a", "b"), OptionError, "got -1"),
+        (np.array(["a", "b"]), ("a", "b"), OptionError, "got a"),
     ],
 )
 def test_labels_that_mean_nothing_are_rejected(y, names, error, message):
@@ -59,17 +53,13 @@ def test_labels_that_mean_nothing_are_rejected(y, names, error, message):
     ("y", "names", "message"),
     [
         (np.zeros(9, int), (), "two classes or more: all examples are '0'"),
-        (np.full(30, 2.5), (), r"y must have different values: it is 2\.5 in every example"),
-        (np.arange(12) % 3, "abcd", "at least 3 examples to train, validate and test with: 'd' has 0"),
-        (np.array([0, 0, 0, 1, 1]), (), r"at least 3 examples .*: '1' has 2$"),
-        (np.array([0, 1]), "abcd", r"more examples than classes: got 2 for 4 classes"),
-        (
-            np.arange(20),
-            (),
-            r"'0' has 1, '1' has 1, '2' has 1 and 17 more classes too few; a quantity must be .* floats$",
-        ),
+        (np.full(30, 2.5), (), r"different values: it is 2\.5"),
+        (np.arange(12) % 3, "abcd", "'d' has 0"),
+        (np.array([0, 0, 0, 1, 1]), (), "at least 3 examples .* '1' has 2$"),
+        (np.arange(20), (), "'2' has 1, ...; a quantity must be given as floats"),
     ],
 )
 def test_labels_that_cannot_be_learned_are_rejected(y, names, message):
+    labels = read_labels(y, tuple(names))
     with pytest.raises(OptionError, match=message):
-        check_labels(read_labels(y, tuple(names)), least=3)
+        check_labels(labels, least=3, trained=labels.y)

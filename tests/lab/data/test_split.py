@@ -1,81 +1,34 @@
-"""Examples and their three parts."""
+"""The three parts of a data set: names and shapes, fewer training examples, scaling, and a copy in a file."""
 
-import dataclasses
 import hashlib
 import itertools
+import json
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from own_data import blobs
 
-from dendritree.errors import ShapeError
-from dendritree.training.examples import Examples, Split, fixed_order
-from dendritree_lab.data import first_examples
-
-
-def make_examples(count, *shape, targets=None):
-    return Examples(torch.zeros(count, *shape), torch.zeros(count if targets is None else targets))
-
-
-@pytest.mark.parametrize("shape", [(), (4,), (1, 8, 8)])
-@pytest.mark.parametrize("count", [0, 1, 5])
-def test_examples_count_their_rows(count, shape):
-    assert len(make_examples(count, *shape)) == count
+from dendritree.errors import DendritreeError, FormatError, ShapeError
+from dendritree.training.examples import Examples, fixed_order
+from dendritree_lab.data import DataSplit, Scaling, first_examples, load_dataset, normalize
+from dendritree_lab.data.inputs import INPUTS_FILE, Inputs
+from dendritree_lab.data.scaling import CLIP
+from dendritree_lab.data.split import read_split, write_split
 
 
-def test_examples_move_inputs_and_targets_together():
-    moved = make_examples(3, 4).to("meta")
-    assert (moved.x.device.type, moved.y.device.type) == ("meta", "meta")
-    assert moved.x.shape == (3, 4)
+def make_examples(count, *shape):
+    return Examples(torch.zeros(count, *shape), torch.zeros(count))
 
 
-def test_parts_may_differ_in_size_and_be_empty():
-    split = Split(make_examples(5, 4), make_examples(0, 4), make_examples(1, 4))
-    assert [len(split.train), len(split.val), len(split.test)] == [5, 0, 1]
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-@pytest.mark.parametrize("targets", [0, 4, 6])
-def test_a_part_with_more_or_fewer_targets_than_inputs_is_rejected_by_name(place, targets):
-    parts = [make_examples(5, 4) for _ in range(3)]
-    parts[place] = make_examples(5, 4, targets=targets)
-    name = ("train", "val", "test")[place]
-    with pytest.raises(ShapeError, match=rf"^{name} must have one y for each x.*got x \(5, 4\), y \({targets},\)"):
-        Split(*parts)
-
-
-@pytest.mark.parametrize("place", [1, 2])
-@pytest.mark.parametrize("shape", [(), (3,), (2, 2), (4, 1)])
-def test_a_part_with_inputs_of_another_shape_is_rejected_by_name(place, shape):
-    parts = [make_examples(5, 4) for _ in range(3)]
-    parts[place] = make_examples(5, *shape)
-    name = ("train", "val", "test")[place]
-    with pytest.raises(ShapeError, match=rf"^{name} must have .* shape of the training inputs: got x \(5,"):
-        Split(*parts)
-
-
-def test_a_split_cannot_be_rearranged():
-    split = Split(*[make_examples(2, 4)] * 3)
-    with pytest.raises(dataclasses.FrozenInstanceError, match="train"):
-        split.train = split.test
-    with pytest.raises(dataclasses.FrozenInstanceError, match="x"):
-        split.train.x = torch.ones(2, 4)
-
-
-def test_features_name_each_column_of_the_inputs_or_none():
+@pytest.mark.parametrize("wrong", [{"features": ("width",)}, {"features": tuple("abc")}, {"image_shape": (1, 2, 2)}])
+def test_names_and_shapes_must_fit_the_inputs(wrong):
     parts = [make_examples(5, 2) for _ in range(3)]
-    assert Split(*parts).features == ()
-    assert Split(*parts, features=("width", "height")).features == ("width", "height")
-
-
-@pytest.mark.parametrize("features", [("width",), ("width", "height", "depth")])
-def test_too_few_or_too_many_names_are_rejected(features):
-    parts = [make_examples(5, 2) for _ in range(3)]
-    message = rf"^features must name each column of x, or none: got {len(features)} names, x \(5, 2\)$"
-    with pytest.raises(ShapeError, match=message):
-        Split(*parts, features=features)
+    assert DataSplit(*parts, features=("width", "height"), image_shape=(1, 1, 2)).image_shape == (1, 1, 2)
+    with pytest.raises(ShapeError, match=next(iter(wrong))):
+        DataSplit(*parts, **wrong)
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 60_000])
@@ -92,13 +45,13 @@ def test_the_fixed_order_is_the_one_that_results_were_published_with():
     assert hashlib.md5(order.astype("<i8").tobytes()).hexdigest() == "32dc5781b001ee68119932d33e217163"
 
 
-# ------------------------------------------------------------------------------------------------- fewer to train on
+# ------------------------------------------------------------------------------------------- fewer training examples
 
 
 def numbered_split(count):
     """Training examples whose input and target both say which one they are."""
     train = Examples(torch.arange(count, dtype=torch.float32)[:, None].repeat(1, 2), torch.arange(count))
-    return Split(train, make_examples(3, 2), make_examples(4, 2), features=("width", "height"))
+    return DataSplit(train, make_examples(3, 2), make_examples(4, 2), features=("width", "height"))
 
 
 @given(data=st.data(), count=st.integers(1, 300))
@@ -114,25 +67,78 @@ def test_fewer_training_examples_are_the_first_in_the_fixed_order(data, count):
 
 def test_a_larger_training_part_holds_the_smaller_ones_and_the_largest_is_the_whole():
     split = numbered_split(1000)
-    chosen = [set(first_examples(split, count).train.y.tolist()) for count in (1, 128, 256, 512, 1000)]
-    assert [len(part) for part in chosen] == [1, 128, 256, 512, 1000]
-    assert all(small < large for small, large in itertools.pairwise(chosen))
-    whole = first_examples(split, 1000).train
-    assert torch.equal(whole.x, split.train.x)
-    assert torch.equal(whole.y, split.train.y)
+    parts = [set(first_examples(split, count).train.y.tolist()) for count in (1, 128, 256, np.int64(512), 1000)]
+    assert [len(part) for part in parts] == [1, 128, 256, 512, 1000]
+    assert all(small < large for small, large in itertools.pairwise(parts))
+    assert torch.equal(first_examples(split, 1000).train.x, split.train.x)
 
 
-def test_fewer_training_examples_come_from_everywhere():
-    chosen = first_examples(numbered_split(10_000), 500).train.y
-    assert torch.bincount(chosen // 2500, minlength=4).min() > 90  # of 125 expected
-
-
-def test_a_count_may_be_one_of_numpys_integers():
-    assert len(first_examples(numbered_split(10), np.int64(4)).train) == 4
-
-
-@pytest.mark.parametrize("count", [0, -1, 11, 10**9, 2.0, 0.5, True, "4", None])
+@pytest.mark.parametrize("count", [0, -1, 11, 2.0, True, "4", None])
 def test_more_examples_than_there_are_or_none_are_rejected(count):
-    with pytest.raises(ShapeError) as caught:
+    with pytest.raises(DendritreeError, match="count"):
         first_examples(numbered_split(10), count)
-    assert str(caught.value) == f"count must be an integer from 1 to the 10 training examples: got {count!r}"
+
+
+# ----------------------------------------------------------------------------------------------------------- scaling
+
+
+def test_channels_of_images_have_mean_0_and_deviation_1():
+    x = torch.rand(50, 2 * 4 * 3) * torch.tensor([1.0, 5.0]).repeat_interleave(12)
+    scaling = Scaling.of(x, (2, 4, 3))
+    assert len(scaling.mean) == 2
+    scaled = scaling(x).reshape(50, 2, 12)
+    assert scaled.mean((0, 2)).abs().max() < 1e-5
+    assert (scaled.std((0, 2)) - 1).abs().max() < 1e-2
+    low, high = scaling.bounds(float(x.min()), float(x.max()))
+    assert low <= scaled.min() + 1e-3
+    assert high >= scaled.max() - 1e-3
+
+
+def test_columns_have_their_own_mean_are_clipped_and_constant_ones_become_0():
+    x = torch.randn(100, 3) * torch.tensor([1.0, 50.0, 0.0]) + torch.tensor([0.0, 7.0, 3.0])
+    x[0, 0] = 1e6
+    scaled = Scaling.of(x)(x)
+    assert scaled.abs().max() <= CLIP
+    assert (scaled[:, 2] == 0).all()
+    assert scaled[:, 1].mean().abs() < 1e-5
+    with pytest.raises(FormatError, match="3 for 4"):
+        Scaling.of(x)(torch.rand(2, 4))
+
+
+def test_a_fixed_scaling_goes_before_that_of_the_examples():
+    digits = load_dataset("digits")
+    assert torch.equal(digits.scaled().test.x, normalize(digits.test.x))
+    own = load_dataset(blobs(40))
+    assert own.scaling is None
+    scaled = own.scaled()
+    assert scaled.scaling == Scaling.of(own.train.x, (1, 8, 8))
+    assert (scaled.image_shape, scaled.classes) == (own.image_shape, own.classes)
+
+
+# ------------------------------------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("images", [True, False])
+def test_a_stored_split_is_read_back_to_the_same_bits(tmp_path, images):
+    x, y = blobs(40) if images else (np.random.default_rng(0).random((40, 3)), np.random.default_rng(1).random(40))
+    split = load_dataset((x, y))
+    write_split(split, tmp_path / "stored.npz")
+    stored = read_split(tmp_path / "stored.npz")
+    for ours, theirs in zip(split.parts, stored.parts, strict=True):
+        assert torch.equal(ours.x, theirs.x)
+        assert torch.equal(ours.y, theirs.y)
+        assert (ours.x.dtype, ours.y.dtype) == (theirs.x.dtype, theirs.y.dtype)
+    assert (stored.classes, stored.image_shape) == (split.classes, split.image_shape)
+    if images:  # one byte per pixel
+        assert (tmp_path / "stored.npz").stat().st_size < 2 * x.size + 4000
+
+
+def test_a_description_of_inputs_is_read_back_to_the_same_bits(tmp_path):
+    inputs = Inputs("houses.csv", "price", features=("a", "b", "c"), scaling=Scaling.of(torch.rand(20, 3)))
+    inputs.write(tmp_path)
+    assert Inputs.read(tmp_path) == inputs
+    values = json.loads((tmp_path / INPUTS_FILE).read_text())
+    for wrong in ({"scaling": {"mean": [1.0]}}, {"classes": 3}, {"image": ["a"]}):
+        (tmp_path / INPUTS_FILE).write_text(json.dumps(values | wrong))
+        with pytest.raises(FormatError, match=INPUTS_FILE):
+            Inputs.read(tmp_path)

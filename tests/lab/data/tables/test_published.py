@@ -1,10 +1,10 @@
-"""Adult and California housing, from small files whose splits can be worked out by hand."""
+"""Adult, California housing and KEEL, from small files whose splits can be worked out by hand."""
 
 import numpy as np
 import pytest
 import torch
 
-from dendritree_lab.data.tables.published import split_adult, split_california
+from dendritree_lab.data.tables.published import adult_frame, california_frame, read_keel, split_adult, split_california
 
 CLASSES = ["Private", "?", "State-gov"]
 
@@ -33,25 +33,10 @@ def adult_people():
 
 
 def test_adult_columns_are_named_in_the_order_of_the_file_with_sorted_categories(adult):
-    assert adult.features == (
-        "age",
-        "workclass=?",
-        "workclass=Private",
-        "workclass=State-gov",
-        "fnlwgt",
-        "education=HS-grad",
-        "education-num",
-        "marital-status=Divorced",
-        "occupation=Sales",
-        "relationship=Wife",
-        "race=White",
-        "sex=Female",
-        "sex=Male",
-        "capital-gain",
-        "capital-loss",
-        "hours-per-week",
-        "native-country=Peru",
-    )
+    numbers = ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
+    assert [name for name in adult.features if "=" not in name] == numbers
+    assert adult.features[:5] == ("age", "workclass=?", "workclass=Private", "workclass=State-gov", "fnlwgt")
+    assert adult.features[-6:] == ("sex=Female", "sex=Male", *numbers[3:], "native-country=Peru")
 
 
 @pytest.mark.parametrize("part", ["train", "val", "test"])
@@ -65,7 +50,7 @@ def test_adult_answers_and_categories_stay_with_their_person(adult, adult_people
 
 @pytest.mark.parametrize("part", ["train", "val", "test"])
 @pytest.mark.parametrize(("column", "value"), [("age", lambda i: 20 + i), ("capital-gain", lambda i: i**2)])
-def test_adult_numbers_are_standardised_by_the_part_that_is_trained_on(adult, adult_people, part, column, value):
+def test_adult_numbers_are_standardized_by_the_part_that_is_trained_on(adult, adult_people, part, column, value):
     trained_on = [value(i) for i in adult_people["train"]]
     mean = sum(trained_on) / len(trained_on)
     sd = (sum((number - mean) ** 2 for number in trained_on) / len(trained_on)) ** 0.5
@@ -75,14 +60,14 @@ def test_adult_numbers_are_standardised_by_the_part_that_is_trained_on(adult, ad
     )
 
 
-def test_a_constant_column_of_adult_is_zero(adult):
-    assert not adult.train.x[:, adult.features.index("hours-per-week")].any()
-
-
-def test_a_category_of_the_test_file_alone_has_its_column():
+def test_a_category_of_the_test_file_alone_has_its_column_and_a_constant_column_is_zero():
     split = split_adult(TRAIN.encode(), TEST.replace("Peru", "Cuba", 1).encode())
     column = split.features.index("native-country=Cuba")
-    assert [part.x[:, column].sum().item() for part in (split.train, split.val, split.test)] == [0, 0, 1]
+    assert [part.x[:, column].sum().item() for part in split.parts] == [0, 0, 1]
+    assert not split.train.x[:, split.features.index("hours-per-week")].any()
+    frame, income = adult_frame(TRAIN.encode(), TEST.encode())
+    assert (frame.shape, set(income)) == ((32, 14), {">50K", "<=50K"})
+    assert frame["workclass"].isna().sum() == sum(CLASSES[i % 3] == "?" for i in [*range(25), *range(100, 107)])
 
 
 # -------------------------------------------------------------------------------------------------------- California
@@ -95,8 +80,17 @@ def test_california_is_cut_in_fifths_with_its_columns_as_they_are():
     split = split_california(text.encode())
     assert split.features == tuple(names)
     order = np.random.default_rng(0).permutation(12).tolist()
-    for part, chosen in (("val", order[:2]), ("test", order[2:4]), ("train", order[4:])):
+    for part, rows_of_part in (("val", order[:2]), ("test", order[2:4]), ("train", order[4:])):
         examples = getattr(split, part)
         assert (examples.x.dtype, examples.y.dtype) == (torch.float32, torch.float32)
-        assert examples.x.tolist() == [rows[i][:8] for i in chosen]  # eighths are exact
-        assert examples.y.tolist() == [i / 2 for i in chosen]
+        assert examples.x.tolist() == [rows[i][:8] for i in rows_of_part]  # eighths are exact
+        assert examples.y.tolist() == [i / 2 for i in rows_of_part]
+    frame, y = california_frame(text.encode())
+    assert (frame.to_numpy().tolist(), y.tolist()) == ([row[:8] for row in rows], [i / 2 for i in range(12)])
+
+
+def test_cells_of_keel_are_numbers_or_categories_and_question_marks_are_missing():
+    frame, classes = read_keel(b"5.1, red, ?, 2\n?, <null>, 7, 1\n4, blue, 8, 2\n")
+    assert frame.dtypes.astype(str).to_dict() == {"a1": "float64", "a2": "category", "a3": "float64"}
+    assert frame.isna().to_numpy().tolist() == [[False, False, True], [True, True, False], [False] * 3]
+    assert classes.tolist() == ["2", "1", "2"]
