@@ -1,92 +1,88 @@
-"""Files that are whole, always the same ones, and replaced in one step."""
+"""Files that are whole and always the same; CSV files that hold every digit."""
 
 import csv
-import os
-import sys
+import io
+import math
 
 import pytest
-from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dendritree.errors import DendritreeError, MissingExtraError
+from dendritree.errors import DendritreeError
 from dendritree_lab.report import write_report
-from dendritree_lab.report.files import own_report_files
-from dendritree_lab.studies.paper.analysis import read_expected
-from dendritree_lab.studies.paper.paper_report import build_report
+from dendritree_lab.report.csvs import csv_files, section_csv
+from dendritree_lab.report.layout import Column, Group, Section
+
+COLUMNS = (
+    Column("name", "name"),
+    Column("hidden"),
+    Column("count", "count", "count"),
+    Column("acc", "acc", "spread"),
+    Column("ends", "ends", "interval"),
+    Column("p", "p", "p"),
+)
+FLOATS = st.floats(allow_nan=True, allow_infinity=True)
+PAIRS = st.none() | st.tuples(FLOATS, FLOATS)
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1)
+ROWS = st.lists(st.tuples(TEXTS, TEXTS, st.integers(), PAIRS, PAIRS, st.none() | FLOATS), max_size=5)
 
 
-def small_report(tables):
-    records = made_up_records(tables, trials=2, epochs=4, dropouts=(0.0, 0.3))
-    return build_report(records, {"torch": "2.6.0"}, read_expected(EXPECTED_FILE), MATCHES)
+def same(text, value):
+    """Bit for bit, so far as Python can tell: signs of zero count, any NaN is NaN."""
+    if value is None or not text:
+        return value is None and not text
+    return math.isnan(float(text)) if math.isnan(value) else repr(float(text)) == repr(value)
+
+
+@given(ROWS, ROWS)
+def test_a_table_reads_back_bit_for_bit(first, second):
+    section = Section("s", "S", "", COLUMNS, (Group("a", "A", tuple(first)), Group("b", "B", tuple(second))))
+    lines = list(csv.reader(io.StringIO(section_csv(section), newline="")))
+    assert lines[0] == ["name", "hidden", "count", "acc", "acc_sd", "ends_low", "ends_high", "p"]
+    assert len(lines) == 1 + len(first) + len(second)
+    for (name, hidden, count, acc, ends, p), line in zip([*first, *second], lines[1:], strict=True):
+        assert (line[0], line[1], int(line[2])) == (name, hidden, count)
+        assert all(map(same, line[3:], [*(acc or (None, None)), *(ends or (None, None)), p]))
+
+
+def test_every_point_of_a_chart_is_in_a_file_of_its_own(report):
+    rows = list(csv.DictReader(io.StringIO(csv_files(report)["chart-points.csv"])))
+    first = [row for row in rows if (row["chart"], row["panel"]) == ("curves", "accuracy")]
+    assert [tuple(row[name] for name in ("model", "curve", "x", "y", "low", "high")) for row in first[2:7]] == [
+        ("dendritic b=32", "", "2.0", "0.8", "0.7", "0.9"),
+        ("MLP h=11, p=0.3", "", "0.0", "0.125", "", ""),
+        ("MLP h=11, p=0.3", "", "1.0", "0.3", "", ""),
+        ("MLP h=11, p=0.3", "", "2.0", "0.375", "", ""),
+        ("MLP h=11, p=0.3", "training", "0.0", "0.3", "", ""),
+    ]
+    assert len(rows) == 3 * 2 * 9
 
 
 def contents(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_report_is_written_whole_and_rewritten_in_its_place(tmp_path):
-    folder = tmp_path / "run" / "report"
-    files = write_report(small_report(()), folder)
-    assert files.markdown == folder / "report.md"
-    assert files.html == folder / "report.html"
-    before = contents(folder)
-    again = write_report(small_report(TABLES[:1]), folder)
-    after = contents(folder)
-    assert again == files
-    assert set(before) == set(after) == {"report.md", "report.html", *(f"csv/{path.name}" for path in files.csvs)}
-    assert before["report.md"] != after["report.md"]
-    with (folder / "csv" / "paper.csv").open(newline="") as file:
-        assert len(list(csv.DictReader(file))) == 34
-    assert files.html.stat().st_mode & 0o777 == 0o666 & ~current_umask()
+def test_a_report_is_written_whole_and_again_with_the_same_bytes(report, tmp_path):
+    files = write_report(report, tmp_path / "run" / "report", pictures=True)
+    before = contents(tmp_path / "run" / "report")
+    assert {name for name in before if "/" not in name} == {"report.md", "report.html"}
+    assert {path.name for path in files.csvs} == {"tables.csv", "charts.csv", "missing.csv", "chart-points.csv"}
+    assert {path.name for path in files.pictures} == {"curves.png", "sweep.png", "points.png"}
+    assert all(path.stat().st_size > 0 for path in (*files.csvs, *files.pictures, files.html, files.markdown))
+    assert "![Accuracy & loss" in files.markdown.read_text(encoding="utf-8")
+    assert write_report(report, tmp_path / "run" / "report", pictures=True) == files
+    assert contents(tmp_path / "run" / "report") == before
 
 
-def current_umask():
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def test_the_same_records_give_the_same_bytes(tmp_path):
-    for name in ("one", "two"):
-        write_report(small_report(TABLES[2:3]), tmp_path / name)
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
-
-
-def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(DendritreeError, match=r"a report must be writable: .*file \(File exists\)"):
-        write_report(small_report(()), tmp_path / "file")
-    assert contents(tmp_path) == {"file": b"mine"}
-
-
-def test_files_of_others_are_never_replaced_but_a_report_of_ours_is(tmp_path):
-    (tmp_path / "report.md").write_text("mine")
-    (tmp_path / "notes.txt").write_text("mine")
-    before = contents(tmp_path)
-    with pytest.raises(
-        DendritreeError, match=r"existing files are never replaced: .*report\.md is in the way; move it"
-    ):
-        write_report(small_report(()), tmp_path)
-    assert contents(tmp_path) == before
+def test_a_page_that_is_not_a_report_is_never_replaced(report, tmp_path):
     (tmp_path / "report.html").write_text("<h1>mine</h1>")
-    with pytest.raises(DendritreeError, match=r"existing files are never replaced"):
-        write_report(small_report(()), tmp_path)
-    (tmp_path / "report.html").unlink()
-    (tmp_path / "report.md").unlink()
-    for tables in ((), TABLES[:1]):
-        files = write_report(small_report(tables), tmp_path)
-        files.html.unlink()  # its Markdown text still says whose it is
-    assert len(files.markdown.read_text().splitlines()) > 20
-    assert contents(tmp_path)["notes.txt"] == b"mine"
+    with pytest.raises(DendritreeError, match="not a report"):
+        write_report(report, tmp_path)
+    assert contents(tmp_path) == {"report.html": b"<h1>mine</h1>"}
 
 
-def test_without_matplotlib_one_line_says_what_to_install_and_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)  # what an absent package looks like to import
-    records = made_up_records(TABLES[:1], trials=1, epochs=3, dropouts=(0.0,))
-    with pytest.raises(MissingExtraError, match=r"matplotlib is needed here .*: pip install 'dendritree\[report\]'$"):
-        write_report(build_report(records, {}, [], MATCHES), tmp_path)
-    assert contents(tmp_path) == {}
-
-
-def test_a_pipe_in_the_folder_of_a_report_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "report.html")
-    assert own_report_files(tmp_path, ["report.html"]) == ()
+def test_a_folder_that_cannot_be_written_is_named(report, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(DendritreeError, match="file"):
+        write_report(report, tmp_path / "file")
+    assert contents(tmp_path) == {"file": b"mine"}

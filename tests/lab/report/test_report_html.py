@@ -3,14 +3,9 @@
 import re
 from html.parser import HTMLParser
 
-import pytest
-from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
-
 from dendritree_lab.report import Report
 from dendritree_lab.report.html import html_page
 from dendritree_lab.report.layout import Column, Group, Section
-from dendritree_lab.studies.paper.analysis import read_expected
-from dendritree_lab.studies.paper.paper_report import build_report
 
 VOID = {"meta", "link", "br", "path", "use", "rect", "circle"}
 
@@ -41,36 +36,18 @@ class Outline(HTMLParser):
             assert self._open.pop() == tag
 
 
-@pytest.fixture(scope="module")
-def report():
-    records = made_up_records(TABLES[2:4], trials=2, epochs=4, dropouts=(0.0, 0.3))
-    return build_report(records, {"torch": "2.6.0"}, read_expected(EXPECTED_FILE), MATCHES)
-
-
-@pytest.fixture(scope="module")
-def page(report):
-    return html_page(report)
-
-
-def test_the_page_is_well_formed_and_ids_are_unique(page):
+def test_the_page_is_well_formed_whole_and_refers_to_nothing_outside(report):
+    page = html_page(report)
     outline = Outline(page)
     assert len(outline.ids) == len(set(outline.ids))
     inner = [link.removeprefix("#") for link in outline.links if link.startswith("#")]
     assert set(inner) <= set(outline.ids)
-
-
-def test_the_page_refers_to_nothing_outside(page):
-    outline = Outline(page)
     assert {link for link in outline.links if not link.startswith("#")} == {"data:,"}
     assert not re.search(r"https?:|@import|url\((?!#)", page)
     assert not {tag for tag, _ in outline.tags} & {"img", "iframe", "object", "embed"}
-
-
-def test_every_table_and_chart_has_an_anchor(report, page):
-    ids = set(Outline(page).ids)
-    for section in report.sections:
+    for section in report.sections:  # an anchor for every table and chart
         names = [section.name, *(group.name for group in section.groups), *(chart.name for chart in section.charts)]
-        assert set(names) <= ids
+        assert set(names) <= set(outline.ids)
 
 
 def test_what_looks_like_html_is_text():
@@ -84,10 +61,10 @@ def test_what_looks_like_html_is_text():
     Outline(page)
 
 
-def test_badges_say_what_they_mean_in_words_and_colour():
+def test_badges_say_what_they_mean_in_words_and_color():
     words = ("holds", "does not hold", "undecided", "not run", None)
     columns = (Column("claim", "claim"), Column("verdict", "verdict", "badge"))
     rows = tuple(("A claim", word) for word in words)
     page = html_page(Report("R", (), (Section("s", "S", "", columns, (Group("g", "", rows),)),)))
-    found = re.findall(r'<span class="badge (\w+)">([^<]+)</span>', page)
-    assert found == [("good", "holds"), ("bad", "does not hold"), ("open", "undecided"), ("plain", "not run")]
+    badges = re.findall(r'<span class="badge (\w+)">([^<]+)</span>', page)
+    assert badges == [("good", "holds"), ("bad", "does not hold"), ("open", "undecided"), ("plain", "not run")]

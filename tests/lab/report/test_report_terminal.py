@@ -1,22 +1,12 @@
 """The report on a terminal, wide or narrow."""
 
 import io
+from dataclasses import replace
 
 import pytest
-from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
 from rich.console import Console
 
 from dendritree_lab.report import print_report
-from dendritree_lab.studies.paper.analysis import read_expected
-from dendritree_lab.studies.paper.paper_report import build_report
-
-ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
-
-
-@pytest.fixture(scope="module")
-def report():
-    records = made_up_records(TABLES[2:4], trials=3, epochs=10)
-    return build_report(records, {"torch": "2.6.0"}, read_expected(EXPECTED_FILE), MATCHES)
 
 
 def printed(report, width, **options):
@@ -26,41 +16,24 @@ def printed(report, width, **options):
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
-def test_no_number_and_no_model_is_cut(report, width):
+def test_no_number_and_no_model_is_cut_and_details_are_shown_where_there_is_room(report, width):
     text = printed(report, width)
-    assert ELLIPSIS not in text
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text
     assert max(map(len, text.splitlines())) <= width
-    for row in report.section("paper").rows:
-        mean, sd = row[4] or row[5]
-        digits = 2 if row[4] else 3
-        lines = [line for line in text.splitlines() if line.split()[:1] and line.strip().startswith(row[0])]
-        assert any(f"{mean:.{digits}f} ± {sd:.{digits}f}" in line for line in lines)
+    for row in report.section("tables").rows:
+        lines = [line for line in text.splitlines() if line.split()[:2] == row[0].split()]
+        assert any(f"{row[3][0]:.3f} ± 0.020" in line for line in lines)
+    assert ("Hedges' g" in text) is (width == 200)
 
 
-def test_details_are_shown_where_there_is_room(report):
-    assert "Hedges' g" in printed(report, 200)
-    assert "Hedges' g" not in printed(report, 80)
-
-
-def test_long_sections_are_printed_when_asked_for(report):
+def test_long_sections_are_printed_when_asked_for_and_what_it_says_comes_last(report):
     brief, whole = printed(report, 100), printed(report, 100, whole=True)
-    assert "Errata" not in brief
-    assert "Errata" in whole
-    assert "torch" in whole
-    assert whole.index("The paper's claims") < whole.index(report.title)
+    assert "Charts" not in brief
+    assert whole.index("Tables") < whole.index("Charts") < whole.index(report.title)
+    assert "Nothing is missing." in brief
+    for text in (brief, whole):
+        assert text.rpartition(report.title)[2].split() == ["•", "First.", "•", "What", "was", "found."]
 
 
-def test_what_it_says_comes_last(report):
-    last = " ".join(printed(report, 100).rpartition(report.title)[2].split())
-    assert last.startswith("• The run is not complete")
-    assert report.summary[-1] in last
-
-
-def test_a_report_of_nothing_is_printed_too():
-    report = build_report([], {}, [], {})
-    assert "No trial has been run yet." in printed(report, 80)
-
-
-def test_brackets_are_text_not_markup():
-    strange = build_report([], {"[bold]key": "[/]value"}, [], {})
-    assert "[bold]key" in printed(strange, 80, whole=True)
+def test_brackets_are_text_not_markup(report):
+    assert "[bold]key[/]" in printed(replace(report, summary=("[bold]key[/]",)), 80)
