@@ -95,11 +95,11 @@ class NeuronLayer(nn.Module):
         for key in self._structure():
             if state_dict.pop(prefix + key, None) is None and strict:
                 missing_keys.append(prefix + key)
-        problems = len(error_msgs) + len(missing_keys)
+        errors = len(error_msgs)
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
-        if adopt is not None and len(error_msgs) + len(missing_keys) == problems:
+        if adopt is not None and len(error_msgs) == errors:
             adopt()
         self._follow_device()  # load_state_dict(assign=True) may have moved the weights
 

@@ -52,7 +52,7 @@ def obstacle(x: Tensor, weight: Tensor, activation: Any) -> str | None:
     if kind_of(activation) is None:
         return f"it knows {', '.join(sorted(set(ACTIVATIONS.values())))} with a positive slope, not {activation}"
     if not HAS_NUMBA:
-        return "it needs numba, which is not installed"
+        return "it needs numba, which is not installed (pip install numba)"
     if torch.compiler.is_compiling():
         return "an export must load without this package" if _is_exporting() else None
     if type(x) not in PLAIN_TENSORS or type(weight) not in PLAIN_TENSORS:
