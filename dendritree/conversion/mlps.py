@@ -39,13 +39,13 @@ BLOCKS: tuple[tuple[str, ...], ...] = (
 TRUSTED = ("torch.nn.modules.transformer", "transformers.", "dendritree.")
 """Packages in which modules with the names in `BLOCKS` are MLPs."""
 
-PASSES = (nn.Dropout, nn.AlphaDropout, nn.Identity)
-ACTIVATIONS = (
-    nn.CELU, nn.ELU, nn.GELU, nn.Hardshrink, nn.Hardsigmoid, nn.Hardswish, nn.Hardtanh, nn.LeakyReLU, nn.LogSigmoid,
-    nn.Mish, nn.ReLU, nn.ReLU6, nn.RReLU, nn.SELU, nn.Sigmoid, nn.SiLU, nn.Softplus, nn.Softshrink, nn.Softsign,
-    nn.Tanh, nn.Tanhshrink, nn.Threshold,
-)  # fmt: skip
-ACTIVATION_NAMES = {kind.__name__.lower() for kind in ACTIVATIONS}
+ACTIVATIONS = {
+    "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leakyrelu", "logsigmoid", "mish",
+    "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softplus", "softshrink", "softsign", "tanh", "tanhshrink",
+    "threshold",
+}  # fmt: skip
+"""Names of modules, functions and methods that act on each number alone, in lower case and without underscores."""
+PASSES = {"alphadropout", "dropout", "identity"}
 
 
 # --------------------------------------------------------------------------------------------------- forward passes
@@ -77,6 +77,10 @@ class Flow:
             while run[-1] in follows:
                 run.append(follows[run[-1]])
             yield run
+
+
+Plain: TypeAlias = bool | int | float | str | None
+"""Types of default arguments with which a forward pass is traced."""
 
 
 class _Tracer(fx.Tracer):
@@ -121,8 +125,7 @@ def trace_forwards(model: nn.Module) -> Flow:
 
 def _record(flow: Flow, name: str, module: nn.Module) -> None:
     """Trace a module and add what its forward pass does."""
-    prefix = f"{name}." if name else ""
-    kind = type(module).__name__
+    prefix, kind = f"{name}." if name else "", type(module).__name__
     try:
         graph = _trace(module)
     except Exception as error:  # forward passes are anybody's code: they may raise anything
@@ -142,9 +145,7 @@ def _trace(module: nn.Module) -> fx.Graph:
     if "forward" in vars(module):
         raise TypeError("it was replaced on the object")
     parameters = inspect.signature(type(module).forward).parameters
-    defaults = {
-        name: p.default for name, p in parameters.items() if isinstance(p.default, bool | int | float | str | None)
-    }
+    defaults = {each.name: each.default for each in parameters.values() if isinstance(each.default, Plain)}
     # A forward pass may draw random numbers, and may set attributes: those of a shallow copy.
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -164,13 +165,10 @@ def _destination(node: fx.Node, module: nn.Module) -> tuple[str | None, str]:
         if isinstance(step, nn.Module) and is_perceptron(step):
             return (str(user.target), "") if activated else (None, "there is no activation between them")
         name = type(step).__name__ if isinstance(step, nn.Module) else str(getattr(step, "__name__", step))
-        if (
-            isinstance(step, ACTIVATIONS)
-            or type(step).__module__ == "transformers.activations"
-            or (not isinstance(step, nn.Module) and name.replace("_", "") in ACTIVATION_NAMES)
-        ):
+        key = name.replace("_", "").lower()
+        if key in ACTIVATIONS or type(step).__module__ == "transformers.activations":
             activated = True
-        elif not isinstance(step, PASSES) and name.rstrip("_") not in ("dropout", "alpha_dropout"):
+        elif key not in PASSES:
             return None, f"{name} between them is not a known activation"
         node = user
 
@@ -219,12 +217,11 @@ def taken_apart(model: nn.Module, blocks: Sequence[Block], flow: Flow) -> tuple[
         widened = hidden == second.in_features and hidden not in (first.in_features, second.out_features)
         if not widened or place != beside or is_plain_sequential(holder):
             continue
-        if uses_hidden_size(holder, [first.module, second.module]):
-            reason, names = f"something else next to them has their hidden size, {hidden}", ()
-        else:
-            unknown = flow.untraced.get(place, "the forward pass calls them in more than one order")
-            reason, names = flow.reasons.get(first.name, unknown), (one, two)
-        pairs.append(TakenApart((first.name, second.name), reason, names))
+        unknown = flow.untraced.get(place, "the forward pass calls them in more than one order")
+        reason = flow.reasons.get(first.name, unknown)
+        if used := uses_hidden_size(holder, [first.module, second.module]):
+            reason = f"something else next to them has their hidden size, {hidden}"
+        pairs.append(TakenApart((first.name, second.name), reason, () if used else (one, two)))
     return tuple(pairs)
 
 

@@ -34,8 +34,7 @@ class Perceptron:
     @property
     def bias(self) -> Tensor | None:
         """Its bias, or None."""
-        bias: Tensor | None = self.module.bias
-        return bias
+        return self.module.bias  # type: ignore[no-any-return]
 
     @property
     def weight(self) -> Tensor:

@@ -130,7 +130,7 @@ class Replacement:
         for perceptron, trees in zip(self.block, self.trees, strict=False):
             norms = perceptron.weight.float().norm(dim=1)
             layer = trees.build(norms.square().mean().sqrt() if self.readout_inputs else norms)
-            if not self.readout_inputs and layer.bias is not None:
+            if not self.readout_inputs and layer.bias is not None and perceptron.bias is not None:
                 layer.bias[index_of(layer.forest.roots, layer.bias)] = perceptron.bias
             modules[perceptron.name] = layer
         if self.readout_inputs:

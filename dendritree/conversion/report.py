@@ -78,7 +78,7 @@ class ConversionReport:
         table += [(name, each[0].before, each[0].after, *_totals(each)) for name, each in groups]
         if len(groups) > 1:
             table.append(("converted, in all", "", "", *_totals(self.changes)))
-        whole = f"{_number(self.parameters_before)} -> {_number(self.parameters_after)}"
+        whole = f"{self.parameters_before:,} -> {self.parameters_after:,}"
         lines = _columns([*table, ("the whole model", "", "", whole, "")])
         left = [((each.module,), each.reason, each.reason) for each in self.left_alone]
         apart = []
@@ -90,16 +90,14 @@ class ConversionReport:
             if entries:
                 lines += ["", title]
             for name, reasons in _grouped(entries):
-                lines += _wrapped(f"{name}: {reasons[0]}", initial_indent="  ", subsequent_indent="    ")
+                lines += textwrap.wrap(
+                    f"  {name}: {reasons[0]}", WIDTH, subsequent_indent="    ", break_on_hyphens=False
+                )
         if self.not_selected:
             lines += ["", f"{self.not_selected} other perceptron layer{'s' * (self.not_selected > 1)} not selected"]
         if self.changes:
-            lines += ["", *_wrapped(TRAIN)]
+            lines += ["", *textwrap.wrap(TRAIN, WIDTH)]
         return "\n".join(lines)
-
-
-def _wrapped(text: str, **indents: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False, **indents)  # type: ignore[arg-type]
 
 
 def _grouped(entries: Sequence[tuple[tuple[str, ...], Hashable, Any]]) -> list[tuple[str, list[Any]]]:
@@ -133,20 +131,8 @@ def _joined(modules: Sequence[str]) -> str:
 def _totals(changes: Sequence[Change]) -> tuple[str, str]:
     """Parameters and multiply-adds of all changes, before and after."""
     rows = [(c.parameters_before, c.parameters_after, c.multiply_adds_before, c.multiply_adds_after) for c in changes]
-    numbers = [_number(sum(column)) for column in zip(*rows, strict=True)]
-    return " -> ".join(numbers[:2]), " -> ".join(numbers[2:])
-
-
-def _number(number: int) -> str:
-    """Format a number: exact below a million, then four digits.
-
-    >>> _number(987654), _number(4722432)
-    ('987,654', '4.722M')
-    """
-    for unit, size in (("G", 10**9), ("M", 10**6)):
-        if number >= size:
-            return f"{number / size:.4g}{unit}"
-    return f"{number:,}"
+    before, after, adds_before, adds_after = (sum(column) for column in zip(*rows, strict=True))
+    return f"{before:,} -> {after:,}", f"{adds_before:,} -> {adds_after:,}"
 
 
 def _columns(table: Sequence[Sequence[str]]) -> list[str]:

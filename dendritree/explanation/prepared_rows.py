@@ -79,8 +79,9 @@ def _of_estimator(estimator: Any, x: Any, reference: Any) -> PreparedRows:
     columns = np.arange(inputs.shape[1])
     names = getattr(estimator, "feature_names_in_", [f"x{number}" for number in columns])
     scale, shift, outputs = estimator.output_units()
-    units = (torch.from_numpy(each).to(inputs.device) for each in (scale, shift))
-    return PreparedRows(estimator.network_, inputs, start, tuple(map(str, names)), columns, *units, tuple(outputs))
+    scale, shift = (torch.from_numpy(each).to(inputs.device) for each in (scale, shift))
+    named = tuple(map(str, names))
+    return PreparedRows(estimator.network_, inputs, start, named, columns, scale, shift, tuple(outputs))
 
 
 # ------------------------------------------------------------------------------------------------------------ pipelines

@@ -108,7 +108,7 @@ def _tied(
     tree = layer.forest.tree_of_neuron
     sharing = np.flatnonzero(tree == tree[neuron]).tolist()
     if len(sharing) > 1:
-        corners = np.stack([windows for other in sharing if (windows := copies_of(layer, other)) is not None])
+        corners = np.stack([copies for other in sharing if (copies := copies_of(layer, other)) is not None])
         top, left = ((corners[..., axis].min(1) + corners[..., axis].max(1)) / 2 for axis in (0, 1))
         axes.plot(left + (width - 1) / 2, top + (height - 1) / 2, ".", color=picture.theme.ink, markersize=3)
         title += f", a tree of {len(sharing)} neurons"
