@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from dendritree import DendriticLayer, MLNClassifier
-from dendritree.errors import FormatError
+from dendritree.errors import FormatError, OptionError
 from dendritree.storage.masked import from_masked, load_masked, to_masked
 
 
@@ -69,7 +69,7 @@ def assert_same_outputs(ours, theirs, in_features):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(
     ("in_features", "out_features", "branching", "depth"),
-    [(16, 1, 2, 4), (64, 1, 8, 2), (125, 1, 5, 3), (10, 5, 2, 1), (243, 3, 3, 4), (1024, 1, 32, 2)],
+    [(16, 1, 2, 4), (125, 1, 5, 3), (10, 5, 2, 1), (243, 3, 3, 4)],
 )
 def test_their_layer_loads_as_a_partition(in_features, out_features, branching, depth, bias):
     theirs = balanced(in_features, out_features, branching, bias=bias)
@@ -80,7 +80,7 @@ def test_their_layer_loads_as_a_partition(in_features, out_features, branching, 
     assert_same_outputs(ours, theirs, in_features)
 
 
-@pytest.mark.parametrize(("in_features", "neurons", "branching"), [(16, 3, 4), (64, 10, 8), (8, 2, 2), (27, 1, 3)])
+@pytest.mark.parametrize(("in_features", "neurons", "branching"), [(16, 3, 4), (27, 1, 3)])
 def test_their_classifier_loads_as_shared(in_features, neurons, branching):
     theirs = balanced(in_features * neurons, neurons, branching, repeat=neurons)
     ours = from_masked(theirs.state_dict(), wiring="shared")
@@ -103,12 +103,6 @@ def test_levels_may_branch_differently():
     assert_same_outputs(ours, theirs, 48)
 
 
-def test_a_checkpoint_file_of_theirs_loads(tmp_path):
-    theirs = balanced(64, 1, 4)
-    torch.save(theirs.state_dict(), tmp_path / "old.pt")
-    assert_same_outputs(from_masked(torch.load(tmp_path / "old.pt", weights_only=True)), theirs, 64)
-
-
 def test_junk_outside_the_masks_is_ignored():
     theirs = balanced(16, 2, 2)
     clean = from_masked(theirs.state_dict())
@@ -124,24 +118,6 @@ def test_options_reach_the_layer():
     ours = from_masked(theirs.state_dict(), activation=nn.LeakyReLU(0.5), dropout=0.3)
     assert ours.dropout == 0.3
     assert_same_outputs(ours.eval(), theirs, 16)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_the_type_of_the_file_is_kept_unless_another_is_asked_for(dtype):
-    state = balanced(16, 1, 4).to(dtype).state_dict()
-    assert from_masked(state).weight.dtype == dtype
-    assert from_masked(state, dtype=torch.float64).bias.dtype == torch.float64
-
-
-def test_the_loaded_layer_owns_its_weights_and_learns():
-    state = balanced(16, 1, 4).state_dict()
-    ours = from_masked(state)
-    before = ours.weight.detach().clone()
-    for tensor in state.values():
-        tensor.fill_(7.0)
-    assert torch.equal(ours.weight, before)
-    ours(torch.randn(4, 16)).sum().backward()
-    assert ours.weight.grad.abs().sum() > 0
 
 
 # --------------------------------------------------------------------------------------------------- to their files
@@ -205,6 +181,66 @@ def test_ragged_layers_export_and_load(neurons, shared):
     assert_same_outputs(layer, other, in_features)
 
 
-def test_ragged_trees_cannot_be_read_off_the_shapes():
-    with pytest.raises(FormatError, match=r"got \[\(4, 10\), \(2, 4\), \(1, 2\)\]"):
-        from_masked(MaskedLayer(RAGGED_10).state_dict())
+# --------------------------------------------------------------------------------------------------- rejections
+
+
+def state_of(shapes):
+    """Dense matrices of these shapes, with biases, under the authors' names."""
+    state = {f"weights.{i}.weight": torch.randn(shape) for i, shape in enumerate(shapes)}
+    return state | {f"weights.{i}.bias": torch.randn(shape[0]) for i, shape in enumerate(shapes)}
+
+
+@pytest.mark.parametrize(("branching", "shapes"), [([[2], 3], [(1, 5), (1, 4)]), ([3, [2]], [(2, 5), (1, 4)])])
+def test_unbalanced_trees_have_no_place_in_their_layout(branching, shapes):
+    layer = DendriticLayer(5, 1, branching=branching)
+    before = layer.weight.detach().clone()
+    with pytest.raises(OptionError, match="balanced"):
+        to_masked(layer)
+    with pytest.raises(OptionError, match="balanced"):
+        load_masked(layer, state_of(shapes))
+    assert torch.equal(layer.weight, before)
+
+
+def changed(**changes):
+    """The state of 16 inputs, one neuron, b = 4, with entries replaced (underscores for dots) or removed."""
+    state = state_of([(4, 16), (1, 4)]) | {key.replace("_", "."): value for key, value in changes.items()}
+    return {key: value for key, value in state.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (changed(weights_0_weight=torch.ones(4, 15)), "weights.0.weight"),
+        (changed(weights_1_bias=torch.ones(2)), "weights.1.bias"),
+        (changed(weights_1_weight=None), "weights.1.weight"),
+        (changed(weights_2_weight=torch.ones(1, 1)), "weights.2.weight"),
+        (changed(masks_0=torch.ones(4, 16)), "masks.0"),
+        (changed(weights_0_bias=None), "weights.0.bias"),
+        ({}, "weights.0"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_rejected_and_nothing_is_copied(state, message):
+    layer = DendriticLayer(16, 1, branching=4)
+    weight, bias = layer.weight.detach().clone(), layer.bias.detach().clone()
+    with pytest.raises(FormatError, match=message):
+        load_masked(layer, state)
+    assert torch.equal(layer.weight, weight)
+    assert torch.equal(layer.bias, bias)
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({}, "chain"),
+        ({"weights.0.weight": torch.ones(4)}, "chain"),
+        ({"weights.0.weight": torch.ones(4, 16), "weights.1.weight": torch.ones(1, 5)}, "chain"),
+        ({"weights.0.weight": torch.ones(3, 16)}, "chain"),
+        (MaskedLayer(RAGGED_10).state_dict(), "chain"),  # ragged trees cannot be read off the shapes
+        (changed() | {"neurons.weights.0.weight": torch.ones(4, 16)}, "one layer"),
+        (changed(weights_1_bias=None), "weights.1.bias"),
+        (changed(sigmoid=torch.ones(2)), "sigmoid"),
+    ],
+)
+def test_no_layer_is_built_from_a_state_that_is_no_tree(state, message):
+    with pytest.raises(FormatError, match=message):
+        from_masked(state)

@@ -1,17 +1,18 @@
-import contextlib
+"""Saved models: what their files hold, and what is read back."""
+
+import hashlib
 import json
 import textwrap
 
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import nn
 from warm import run
 
 from dendritree.errors import OptionError
-from dendritree.models import MLP, ConvMLN, ConvMLP, MLNBinaryClassifier, MLNClassifier
+from dendritree.models import MLP, ConvMLN, MLNClassifier
 from dendritree.storage import load, save
 from dendritree.wiring import Partition, Shared
 
@@ -34,68 +35,48 @@ def round_trip(net, folder):
     return load(folder)
 
 
-def reject_constant(name):
-    raise AssertionError(f"{name} is not JSON")
-
-
 def config_of(folder):
-    return json.loads((folder / "config.json").read_text(encoding="utf-8"), parse_constant=reject_constant)
+    return json.loads((folder / "config.json").read_text(encoding="utf-8"))
 
 
 # ------------------------------------------------------------------------------------------------------ the files
 
 
-def test_config_is_plain_versioned_json(tmp_path):
-    save(small(dropout=0.25, wiring=Shared(), activation=nn.ELU(0.5)), tmp_path / "net")
+def test_a_folder_holds_plain_versioned_json_and_the_whole_state(tmp_path):
+    net = small(dropout=0.25, wiring=Shared(), activation=nn.ELU(0.5))
+    save(net, tmp_path / "net")
     config = config_of(tmp_path / "net")
-    assert (config["format"], config["version"], config["model"], config["dtype"]) == (
-        "dendritree-model",
-        2,
-        "mln",
-        "float32",
-    )
+    assert [config[key] for key in ("format", "version", "model", "dtype")] == ["dendritree-model", 1, "mln", "float32"]
     arguments = config["arguments"]
-    assert {key: arguments[key] for key in ("in_features", "out_features", "branching", "dropout")} == {
-        "in_features": 16,
-        "out_features": 3,
-        "branching": 4,
-        "dropout": 0.25,
-    }
+    assert [arguments[key] for key in ("in_features", "out_features", "branching", "dropout")] == [16, 3, 4, 0.25]
     assert arguments["wiring"]["wiring"] == "shared"
     assert arguments["activation"] == {"torch.nn": "ELU", "alpha": 0.5, "inplace": False}
-
-
-def test_weights_are_a_safetensors_file_of_the_whole_state(tmp_path):
-    net = ConvMLP(3, hidden=4)
-    net.train()(torch.randn(4, 1, 32, 32))  # moves the batch-norm statistics
-    save(net, tmp_path / "net")
-    assert sorted(path.name for path in (tmp_path / "net").iterdir()) == ["config.json", "weights.safetensors"]
-    stored, state = load_file(tmp_path / "net" / "weights.safetensors"), net.state_dict()
+    (weights,) = (tmp_path / "net").glob("*.safetensors")
+    assert weights.name == f"weights-{config['weights_sha256'][:8]}.safetensors"
+    assert hashlib.sha256(weights.read_bytes()).hexdigest() == config["weights_sha256"]
+    stored, state = load_file(weights), net.state_dict()
     assert stored.keys() == state.keys()
     assert all(torch.equal(stored[key], state[key]) for key in state)
+    assert stored["layer.forest_source"][:48].tolist() == list(range(16)) * 3  # the wiring too
 
 
-def test_the_tree_and_its_wiring_are_in_the_weights_file(tmp_path):
-    save(small(), tmp_path / "net")
-    with safe_open(tmp_path / "net" / "weights.safetensors", "pt") as file:
-        source = file.get_tensor("layer.forest_source")
-        assert file.get_tensor("layer.forest_offsets").tolist() == [4 * node for node in range(16)]
-    assert source[:48].tolist() == list(range(16)) * 3
-
-
-def test_names_may_be_strings_paths_and_nested(tmp_path):
-    net, x = small(), torch.randn(2, 16)
-    save(net, str(tmp_path / "deep" / "er" / "net"))
-    assert torch.equal(load(tmp_path / "deep" / "er" / "net")(x), net(x))
-    assert [path.name for path in (tmp_path / "deep" / "er").iterdir()] == ["net"]
-
-
-def test_a_relative_folder_is_saved_in_the_working_directory(tmp_path, monkeypatch):
+def test_a_folder_may_be_nested_relative_or_empty(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
     net, x = small(), torch.randn(2, 16)
-    save(net, "net")
-    assert torch.equal(load("net")(x), net(x))
-    assert [path.name for path in tmp_path.iterdir()] == ["net"]
+    for folder in (str(tmp_path / "deep" / "er"), "net", "empty"):
+        save(net, folder)
+        assert torch.equal(load(folder)(x), net(x))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "empty", "net"]
+
+
+def test_another_model_replaces_the_first_and_leaves_other_files(tmp_path):
+    net, x = MLP(16, 2, hidden=3).eval(), torch.randn(4, 16)
+    save(small(), tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    save(net, tmp_path)
+    assert torch.equal(load(tmp_path)(x), net(x))
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".safetensors", ".txt"]
 
 
 def test_a_model_loads_in_a_fresh_process(tmp_path):
@@ -118,22 +99,15 @@ def test_a_model_loads_in_a_fresh_process(tmp_path):
     "activation",
     [
         None,
-        "leaky_relu",
         "tanh",
-        "gelu",
-        nn.ReLU,
         nn.LeakyReLU,  # PyTorch's own slope 0.01, not the paper's
-        nn.PReLU,
         nn.LeakyReLU(0.3),
-        nn.ELU(0.5),
         nn.GELU(approximate="tanh"),
         nn.Softplus(beta=2.0, threshold=10.0),
         nn.Hardtanh(-2.0, 0.5),
         nn.Threshold(0.1, 0.2),
         nn.PReLU(init=0.7),
         nn.ReLU6(),
-        nn.LogSigmoid(),
-        nn.Tanhshrink(),
     ],
     ids=str,
 )
@@ -180,7 +154,7 @@ def test_dropout_output_and_backend_round_trip(tmp_path):
     assert isinstance(loaded.output, nn.Identity)
 
 
-@pytest.mark.parametrize("name", ["float64", "float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("name", ["float64", "bfloat16"])
 @pytest.mark.parametrize("cast_later", [True, False])
 @pytest.mark.parametrize("build", [small, lambda **o: ConvMLN(3, branching=16, **o).eval()], ids=["mln", "conv-mln"])
 def test_dtype_round_trips(name, cast_later, build, tmp_path):
@@ -195,13 +169,6 @@ def test_dtype_round_trips(name, cast_later, build, tmp_path):
     assert torch.equal(loaded(x), net(x))
 
 
-def test_dtype_of_an_activation_s_own_parameters_round_trips(tmp_path):
-    net = small(activation=nn.PReLU()).double()
-    loaded, x = round_trip(net, tmp_path / "net"), torch.randn(2, 16, dtype=torch.float64)
-    assert loaded.layer.activation.weight.dtype == torch.float64
-    assert torch.equal(loaded(x), net(x))
-
-
 def test_the_default_dtype_does_not_change_what_is_loaded(tmp_path):
     save(small(), tmp_path / "net")
     torch.set_default_dtype(torch.float64)
@@ -211,43 +178,29 @@ def test_the_default_dtype_does_not_change_what_is_loaded(tmp_path):
         torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: MLNBinaryClassifier(np.int64(16), branching=4),
-        lambda: MLNClassifier(16, 3, branching=np.int64(4)),
-        lambda: MLNClassifier(16, 3, branching=[np.int32(4), np.int32(4)]),
-        lambda: MLP(16, 3, hidden=np.int64(4), dropout=np.float32(0.25)),
-    ],
-    ids=["in_features", "branching", "branching by level", "hidden and dropout"],
-)
-def test_numpy_numbers_round_trip(build, tmp_path):
-    net, x = build().eval(), torch.randn(2, 16)
-    assert torch.equal(round_trip(net, tmp_path / "net")(x), net(x))
-    config_of(tmp_path / "net")
+def test_numpy_numbers_round_trip(tmp_path):
+    x = torch.randn(2, 16)
+    for net in (
+        MLNClassifier(16, 3, branching=[np.int32(4)] * 2),
+        MLP(16, 3, hidden=np.int64(4), dropout=np.float32(0.25)),
+    ):
+        assert torch.equal(round_trip(net.eval(), tmp_path / "net")(x), net(x))
 
 
-def test_infinite_numbers_never_reach_the_json(tmp_path):
-    with contextlib.suppress(OptionError):  # rejecting is as good as another spelling
+def test_infinite_numbers_are_not_json(tmp_path):
+    with pytest.raises(OptionError, match="finite"):
         save(small(activation=nn.Hardtanh(0.0, float("inf"))), tmp_path / "net")
-    for path in tmp_path.rglob("config.json"):
-        config_of(path.parent)
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---------------------------------------------------------------------------------------------- what load leaves alone
 
 
-def test_load_leaves_the_random_state_alone(tmp_path):
-    save(ConvMLN(3, branching=16, dropout=0.5), tmp_path / "net")
-    before = torch.get_rng_state()
-    load(tmp_path / "net")
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_save_leaves_the_model_and_the_random_state_alone(tmp_path):
+def test_save_and_load_leave_the_model_and_the_random_state_alone(tmp_path):
     net = ConvMLN(3, branching=16, dropout=0.5).train()
     state, before = {key: value.clone() for key, value in net.state_dict().items()}, torch.get_rng_state()
     save(net, tmp_path / "net")
+    load(tmp_path / "net")
     assert torch.equal(torch.get_rng_state(), before)
     assert all(module.training for module in net.modules())
     assert all(torch.equal(value, state[key]) for key, value in net.state_dict().items())
@@ -268,7 +221,6 @@ def test_load_takes_a_device(tmp_path):
 
 
 @pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_load_to_cuda_and_save_from_it(tmp_path):
     net, x = small(), torch.randn(2, 16)
     save(net.cuda(), tmp_path / "net")

@@ -14,11 +14,8 @@ from warm import run
 from dendritree import DendriticLayer, MLNClassifier, convert, load, prune, save
 from dendritree.errors import FormatError, OptionError
 from dendritree.neurons import DANN, DMNN, KTree
+from dendritree.storage.folders import describe, rebuild
 from dendritree.wiring import Local
-
-
-def config_of(folder):
-    return json.loads((folder / "config.json").read_text(encoding="utf-8"))
 
 
 def rows(model, shape):
@@ -107,25 +104,23 @@ def test_a_pruned_layer_in_a_sequence_is_rebuilt(layer, tmp_path):
     assert torch.equal(again(x), small(x))
 
 
-def test_a_file_names_layers_of_a_fixed_list(tmp_path):
-    save(nn.Sequential(DendriticLayer(4, 2)), tmp_path / "net")
-    config = config_of(tmp_path / "net")
-    for node, message in [
-        ({"os": "system", "arguments": {}}, "one of this library or of torch.nn"),
-        ({"torch.nn": "Module", "arguments": {}}, "one of this library or of torch.nn"),
-        ({"dendritree": "save", "arguments": {}}, "one of this library or of torch.nn"),
-        (
-            {"torch.nn": "Linear", "arguments": {"in_features": 4, "out_features": 2, "device": "meta"}},
-            "must not be device or dtype",
-        ),
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ({"os": "system", "arguments": {}}, "torch.nn"),
+        ({"torch.nn": "Module", "arguments": {}}, "torch.nn"),
+        ({"dendritree": "save", "arguments": {}}, "torch.nn"),
+        ({"torch.nn": "Linear", "arguments": {"in_features": 4, "out_features": 2, "device": "meta"}}, "device"),
         ({"torch.nn": "Linear", "arguments": {"in_featurs": 4}}, "in_featurs"),
-        ({"torch.nn": "Linear", "arguments": {"in_features": 4, "out_features": 2}, "dtype": "int8"}, "floating-point"),
-        ("Linear", "one of this library or of torch.nn"),
-    ]:
-        config["layers"]["modules"]["0"] = node
-        (tmp_path / "net" / "config.json").write_text(json.dumps(config))
-        with pytest.raises(FormatError, match=message):
-            load(tmp_path / "net")
+        ({"torch.nn": "Linear", "arguments": {"in_features": 4, "out_features": 2}, "dtype": "int8"}, "dtype"),
+        ("Linear", "torch.nn"),
+    ],
+)
+def test_a_file_names_layers_of_a_fixed_list(node, message):
+    config, tensors = describe(nn.Sequential(DendriticLayer(4, 2)))
+    config["layers"]["modules"]["0"] = node
+    with pytest.raises(FormatError, match=message):
+        rebuild(config, tensors)
 
 
 # ------------------------------------------------------------------------------------------------ models of one's own
@@ -153,9 +148,7 @@ class Swish(nn.Module):
 def test_a_model_of_ones_own_is_filled_in_place(activation, tmp_path):
     model = Own(activation=activation).eval()
     save(model, tmp_path / "own")
-    with pytest.raises(
-        FormatError, match=r"Own must be built by your own code and filled in: load\(folder, into=model\)"
-    ):
+    with pytest.raises(FormatError, match="into=model"):
         load(tmp_path / "own")
     other = Own(activation=activation)  # another wiring, other weights
     weights = [*other.parameters()]
@@ -175,15 +168,6 @@ def test_a_layer_with_other_options_is_replaced_by_the_saved_one(tmp_path):
     assert torch.equal(other(x), model(x))
 
 
-def test_a_registered_model_with_an_activation_of_ones_own_is_filled(tmp_path):
-    net = MLNClassifier(16, 3, branching=4, activation=Swish()).eval()
-    save(net, tmp_path / "net")
-    with pytest.raises(FormatError, match=r"load\(folder, into=model\).*activation must be a plain value"):
-        load(tmp_path / "net")
-    x = torch.randn(3, 16)
-    assert torch.equal(load(tmp_path / "net", into=MLNClassifier(16, 3, branching=4, activation=Swish()))(x), net(x))
-
-
 def test_what_load_can_build_also_fills_a_model(tmp_path):
     net = nn.Sequential(DendriticLayer(16, 4, wiring="random", fan_in=4), nn.Linear(4, 2)).eval()
     save(net, tmp_path / "net")
@@ -195,11 +179,10 @@ def test_what_load_can_build_also_fills_a_model(tmp_path):
 @pytest.mark.parametrize(
     ("into", "message"),
     [
-        (lambda: Own(hidden=6), r"norm.weight is float32 of shape \(8,\) in the file and float32 of shape \(6,\) here"),
-        (lambda: Own().double(), "norm.weight is float32 .* in the file and float64"),
-        (lambda: nn.Linear(2, 2), "must have a module 'trees': Linear has none"),
-        (lambda: nn.Sequential(dict_of(trees=nn.Bilinear(1, 2, 3))), "trees must be the DendriticLayer that was saved"),
-        (lambda: with_more(Own()), "more.weight is absent in the file"),
+        (lambda: Own(hidden=6), "norm.weight"),
+        (lambda: nn.Linear(2, 2), "trees"),
+        (lambda: nn.Sequential(dict_of(trees=nn.Bilinear(1, 2, 3))), "trees must be the DendriticLayer"),
+        (lambda: with_more(Own()), "more.weight"),
     ],
 )
 def test_a_model_that_does_not_fit_is_rejected_and_left_as_it_was(into, message, tmp_path):
@@ -217,7 +200,7 @@ def with_more(model):
     return model
 
 
-def test_weights_of_a_layer_without_a_description_are_checked_before_any_is_taken(tmp_path):
+def test_trees_without_a_description_must_be_those_of_the_file(tmp_path):
     save(Own(activation=Swish()), tmp_path / "own")
     model = Own(activation=Swish())
     model.trees = DendriticLayer(16, 8, fan_in=8, branching=2, wiring="random", activation=Swish())
@@ -230,12 +213,9 @@ def test_weights_of_a_layer_without_a_description_are_checked_before_any_is_take
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda: nn.TransformerEncoderLayer(8, 2, 16),
-            r"must hold layers of this library.*safetensors\.torch\.save_model",
-        ),
-        (lambda: 3, "save takes a network"),
-        (lambda: with_extra_state(), "a state dict of tensors: _extra_state"),
+        (lambda: nn.TransformerEncoderLayer(8, 2, 16), "save_model"),
+        (lambda: 3, "save takes"),
+        (lambda: with_extra_state(), "_extra_state"),
     ],
 )
 def test_what_cannot_be_saved_is_told_the_way_that_can(make, message, tmp_path):
@@ -284,15 +264,6 @@ def test_the_original_of_a_conversion_is_converted_and_filled(tmp_path):
     assert sum(isinstance(module, DendriticLayer) for module in into.modules()) == 2
 
 
-def test_a_converted_model_of_ours_is_filled_too(tmp_path):
-    original = MLNClassifier(16, 4, branching=4)
-    model = nn.Sequential(nn.Linear(8, 16), original)
-    converted, _ = convert(model, where="0", budget=0.6)
-    save(converted.eval(), tmp_path / "net")
-    x = torch.randn(2, 8)
-    assert torch.equal(load(tmp_path / "net", into=copy.deepcopy(model))(x), converted(x))
-
-
 VIT = """
 import sys, warnings, torch
 warnings.simplefilter("ignore")
@@ -303,32 +274,6 @@ def vit():
     sizes = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64)
     return ViTForImageClassification(ViTConfig(**sizes, image_size=8, patch_size=4, num_labels=5))
 """
-
-
-ENCODER = """
-import sys, torch
-from torch import nn
-
-def encoder():
-    return nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 64, batch_first=True), 2)
-"""
-
-
-def test_a_converted_encoder_is_reopened_in_a_new_process(tmp_path):
-    space = {}
-    exec(ENCODER, space)
-    converted, _ = convert(space["encoder"](), where="*.linear?", budget=0.4)
-    save(converted.eval(), tmp_path / "encoder")
-    script = ENCODER + textwrap.dedent("""
-        from dendritree import load
-        torch.manual_seed(7)
-        model = load(sys.argv[1], into=encoder())
-        print(model(torch.linspace(-1, 1, 160).reshape(2, 5, 16)).tolist())
-    """)
-    status, out, errors = run(script, tmp_path / "encoder")
-    assert (status, errors) == (0, "")
-    x = torch.linspace(-1, 1, 160).reshape(2, 5, 16)
-    torch.testing.assert_close(torch.tensor(json.loads(out)), converted(x).detach(), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.slow  # transformers takes five seconds to import
