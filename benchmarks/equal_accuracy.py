@@ -23,8 +23,8 @@ from dendritree.models.sizing import fill_budget
 from dendritree.training import LOSSES
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.engine.task import BATCH_SIZE, Task
-from dendritree_lab.studies.fair import CellResult, Comparison, summarize
-from dendritree_lab.studies.fair.comparison import tasks_in, trials_in
+from dendritree_lab.studies.fair.comparison_results import CellResult, Comparison, summarize
+from dendritree_lab.studies.fair.comparison_trials import tasks_in
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -50,9 +50,9 @@ def dense_of_equal_accuracy(comparison: Comparison, tree: CellResult) -> dict[st
         return None
     size = round(found[0].factor * tree.parameters)
     nearest = min(comparison.of(tree.cell.task, "dense"), key=lambda r: abs(math.log(r.parameters / size)))
-    config = dict(nearest.choice.arguments)
+    config = dict(nearest.configuration.arguments)
     hidden = config.pop("hidden")
-    wide = fill_budget(nearest.choice.network, config, [width / hidden[0] for width in hidden], size)
+    wide = fill_budget(nearest.configuration.network, config, [width / hidden[0] for width in hidden], size)
     return None if wide is None else config | {"hidden": wide}
 
 
@@ -64,16 +64,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "equal_accuracy.csv", help="where the CSV goes")
     options = parser.parse_args()
     with RunStore.open_for_reading(options.run) as store:
-        comparison = summarize(trials_in(store), tasks_in(store))
+        comparison = summarize(store.trials(), tasks_in(store))
     rows: list[dict[str, object]] = []
     for tree in (r for r in comparison.cells if r.cell.family == "tree"):
         dense_config = dense_of_equal_accuracy(comparison, tree)
         if dense_config is None:
             continue
-        task, inputs = tree.cell.task, int(tree.choice.arguments["in_features"])
+        task, inputs = tree.cell.task, int(tree.configuration.arguments["in_features"])
         torch.manual_seed(0)
         models = {
-            "tree": create_model(tree.choice.network, **tree.choice.arguments),
+            "tree": create_model(tree.configuration.network, **tree.configuration.arguments),
             "dense": create_model("dense-network", **dense_config),
         }
         figures = timed({name: stepper(model, task, inputs) for name, model in models.items()}, seconds=options.seconds)

@@ -44,7 +44,7 @@ TUNED = Path(__file__).parent.parent / "docs" / "comparison" / "cells.csv"
 STEPS, RATES, SEEDS, WEIGHT_DECAY = 2000, (0.01, 0.03), 3, 0.05
 
 
-def choices(task: Task, budget: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def configurations(task: Task, budget: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(kind, network, arguments) of the networks that are compared at a size."""
     preset = preset_options(task.in_features, task.out_features, budget=budget, image_shape=task.image_shape)
     yield "tree", "dendritic-network", preset
@@ -83,12 +83,12 @@ def main() -> None:
     task = Task.parse(arguments.task)
     out = arguments.out or RESULTS / f"shared_trees_{arguments.task}.csv"
     rows: list[dict[str, Any]] = read(out) if out.exists() else []
-    found = {(row["kind"], int(row["budget"])): row for row in rows}
+    earlier = {(row["kind"], int(row["budget"])): row for row in rows}
     split = task.load()
     epochs = epochs_for(len(split.train), STEPS)
     for budget in (parse_count("size", size) for size in arguments.sizes):
-        for kind, network, options in choices(task, budget):
-            row = found.get((kind, budget), {})
+        for kind, network, options in configurations(task, budget):
+            row = earlier.get((kind, budget), {})
             scores = row.get("test", "").split()
             if kind not in arguments.kinds or len(scores) >= arguments.seeds:
                 continue
@@ -96,21 +96,22 @@ def main() -> None:
                 if not row:
                     tried = {}
                     for lr in RATES:
-                        choice = Configuration(network, options, lr, WEIGHT_DECAY)
-                        tried[lr] = train(choice, task, split, epochs=epochs, seed=0)[1].best.val_acc
+                        configuration = Configuration(network, options, lr, WEIGHT_DECAY)
+                        tried[lr] = train(configuration, task, split, epochs=epochs, seed=0)[1].best.val_acc
                     lr = max(tried, key=tried.__getitem__)
                     row = {"task": task.name, "kind": kind, "budget": budget, "parameters": 0, "lr": lr}
                     row["validation"] = round(tried[lr], 4)
                     rows.append(row)
-                choice, start = Configuration(network, options, float(row["lr"]), WEIGHT_DECAY), time.thread_time()
+                configuration = Configuration(network, options, float(row["lr"]), WEIGHT_DECAY)
+                start = time.thread_time()
                 fresh = range(len(scores) + 1, arguments.seeds + 1)
                 for seed in fresh:
-                    model = train(choice, task, split, epochs=epochs, seed=seed)[0]
+                    model = train(configuration, task, split, epochs=epochs, seed=seed)[0]
                     scores.append(f"{evaluate(model, split.test, task.loss)[1]:.4f}")
                 steps = len(fresh) * epochs * math.ceil(len(split.train) / BATCH_SIZE)
                 milliseconds = 1000 * (time.thread_time() - start) / steps
             row |= {"parameters": parameters_of(model), "test": " ".join(scores)}
-            row |= {"step_ms": round(milliseconds, 1), "code": choice.code}
+            row |= {"step_ms": round(milliseconds, 1), "code": configuration.code}
             print(*list(row.values())[:-1], flush=True)
             write_csv(out, rows)
     if arguments.png is not None:

@@ -25,7 +25,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas
 import sklearn.datasets
-from dendritree_lab.data.fetch import obtain
 from scipy import stats
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -40,6 +39,7 @@ from threadpoolctl import threadpool_limits
 
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
 from dendritree_lab.data.catalog import FILE_SETS
+from dendritree_lab.data.fetch import obtain
 from dendritree_lab.data.tables.published import adult_frame, california_frame, read_keel
 from dendritree_lab.studies.engine.runner import Workers, alone_on_one_thread, run_jobs
 from dendritree_lab.studies.engine.statistics import SIGNIFICANT, paired_mean
@@ -101,7 +101,7 @@ def with_noise(signal: Any, random: np.random.Generator) -> Any:
 
 def keel_table(name: str, data_dir: str | None) -> tuple[Any, Any]:
     """A table of the KEEL repository."""
-    return read_keel(obtain(FILE_SETS["keel"], data_dir=data_dir)[f"{name}.dat"])
+    return read_keel(*obtain(FILE_SETS["keel"], data_dir=data_dir).values(), name)
 
 
 def generated_table(name: str, **options: Any) -> tuple[Any, Any]:

@@ -26,7 +26,8 @@ from dendritree.training.examples import Examples, Split
 from dendritree.wiring import Local
 from dendritree_lab.data import load_dataset, normalize
 from dendritree_lab.report.chart import Chart, Line, Panel
-from dendritree_lab.studies.fair.size_figures import plot_comparison, plot_efficiency
+from dendritree_lab.report.chart_images import draw_png
+from dendritree_lab.report.looks import looks
 from dendritree_lab.view import demo_gallery
 
 DOCS = Path(__file__).parent
@@ -126,8 +127,8 @@ def main() -> None:
     out = arguments.folder
     draw_gallery(out)
     charts = comparison_charts()
-    plot_efficiency(charts, "mnist", path=out / "efficiency.png")
-    plot_comparison(charts, path=out / "comparison.png")
+    mnist = next(chart for chart in charts if chart.name == "sizes-mnist")
+    (out / "efficiency.png").write_bytes(draw_png(mnist, looks(charts)))
     if arguments.gallery:
         return
     digits, digits_split = trained("digits")
