@@ -185,9 +185,9 @@ class FusedDendrites(torch.autograd.Function):
         if not torch.is_grad_enabled() and not is_transformed(gy):
             # Hooks on saved tensors may have changed their memory layout.
             tensors = _readable(x), _contiguous(weight), _contiguous(bias), kept.contiguous()
-            found = run_backward(_readable(gy), *tensors, plan.program, seed, options, needed[0], grid=patches)
-            if found is not None:
-                gx, gw, gb = found
+            gradients = run_backward(_readable(gy), *tensors, plan.program, seed, options, needed[0], grid=patches)
+            if gradients is not None:
+                gx, gw, gb = gradients
                 return gx, gw if needed[1] else None, gb if needed[2] else None, *[None] * 5
         samples = len(x) if patches is None else len(x) * gy.shape[-2:].numel()
         scale = synapse_scale(seed, samples, plan.pairs, options.dropout, x.dtype) if options.dropout else None
@@ -210,8 +210,8 @@ def _gradients_by_operations(
             y = eager.dendritic(rows, weight, bias, *arguments)
             y = y if patches is None else patches.arranged(y, x)
         wanted = [tensor for tensor, need in zip(tensors, needed, strict=True) if need and tensor is not None]
-        found = iter(torch.autograd.grad(y, wanted, gy, create_graph=again))
-    return [next(found) if need else None for need in needed]
+        gradients = iter(torch.autograd.grad(y, wanted, gy, create_graph=again))
+    return [next(gradients) if need else None for need in needed]
 
 
 # ------------------------------------------------------------------------------------- the op that compilers can trace
@@ -246,9 +246,9 @@ def _forward_op(
 def _checked_program(x: Tensor, weight: Tensor, bias: Tensor | None, tables: Tensor, sizes: Sequence[int]) -> Program:
     """Check the sizes: anyone can call a registered op, and the kernels do not check their arguments."""
     program = Program(tables, Sizes(*sizes))
-    wanted, found = (program.sizes.features, program.sizes.edges), (x.shape[-1], weight.shape[0])
-    if x.dim() != 2 or wanted != found or (bias is not None and bias.shape[0] != program.sizes.nodes):
-        raise ShapeError(f"x and weight must have (inputs, edges) {wanted}: got {found}")
+    expected, given = (program.sizes.features, program.sizes.edges), (x.shape[-1], weight.shape[0])
+    if x.dim() != 2 or expected != given or (bias is not None and bias.shape[0] != program.sizes.nodes):
+        raise ShapeError(f"x and weight must have (inputs, edges) {expected}: got {given}")
     return program
 
 
@@ -273,8 +273,8 @@ def _backward_op(
     *chosen, need_gx = rest
     program, options = _checked_program(x, weight, bias, tables, sizes), Options(*chosen)
     tensors = _contiguous(x), _contiguous(weight), _contiguous(bias)
-    found = run_backward(_contiguous(gy), *tensors, kept.contiguous(), program, seed, options, need_gx, LANES)
-    gradients = found or _gradients_in_a_thread(gy, tensors, program, seed, options, need_gx)
+    fused = run_backward(_contiguous(gy), *tensors, kept.contiguous(), program, seed, options, need_gx, LANES)
+    gradients = fused or _gradients_in_a_thread(gy, tensors, program, seed, options, need_gx)
     return tuple(gy.new_empty(0) if gradient is None else gradient.clone() for gradient in gradients)  # no views
 
 
@@ -290,7 +290,7 @@ def _gradients_in_a_thread(
     disables autograd in the thread that runs an op."""
     activations = {"LeakyReLU": nn.LeakyReLU(options.slope), "Tanh": nn.Tanh(), "Sigmoid": nn.Sigmoid()}
     activation = {**activations, "ReLU": nn.ReLU(), "Identity": nn.Identity()}[options.activation]
-    forest, found = program.forest(), list[Tensor | None]()
+    forest, gradients = program.forest(), list[Tensor | None]()
 
     def work() -> None:
         leaves = [None if tensor is None else tensor.detach().requires_grad_() for tensor in tensors]
@@ -302,12 +302,12 @@ def _gradients_in_a_thread(
         arguments = (eager.make_layout(forest), activation, options.root_activation, scale)
         needed = (need_gx, True, bias is not None)
         with torch.no_grad():
-            found.extend(_gradients_by_operations(gy.detach(), (x, weight, bias), needed, arguments))
+            gradients.extend(_gradients_by_operations(gy.detach(), (x, weight, bias), needed, arguments))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    return found
+    return gradients
 
 
 @_forward_op.register_fake

@@ -65,7 +65,7 @@ class Options(NamedTuple):
     dropout: float
 
 
-class Layout(NamedTuple):
+class Tiling(NamedTuple):
     """How a batch is divided into tiles, and the layout of the memory that is saved for the backward pass."""
 
     lanes: int
@@ -83,7 +83,7 @@ class Layout(NamedTuple):
 class Recipe(NamedTuple):
     """Everything about a call that does not depend on its tensors: made once per batch size."""
 
-    layout: Layout
+    tiling: Tiling
     entry: Entry
     settings: bytes
     workers: int
@@ -115,7 +115,7 @@ def kept_bytes_of_a_tile(sizes: Sizes, dtype: torch.dtype, activation: str, drop
     return trace + (sizes.edges * lanes // 8 if dropout else 0)
 
 
-def _layout(batch: int | Images, sizes: Sizes, dtype: torch.dtype, options: Options, lanes: int | None) -> Layout:
+def _tiling(batch: int | Images, sizes: Sizes, dtype: torch.dtype, options: Options, lanes: int | None) -> Tiling:
     """The layout of a batch. With `lanes`, tiles have that length and inputs are not saved."""
     item, keeps_inputs, sheet, tiles_of_block = ITEM_SIZES[dtype], False, None, 1
     if isinstance(batch, Images):
@@ -131,7 +131,7 @@ def _layout(batch: int | Images, sizes: Sizes, dtype: torch.dtype, options: Opti
     trace_at, tiles = blocks * input_bytes if keeps_inputs else 0, blocks * tiles_of_block
     silent_at = trace_at + tiles * kept_bytes_of_a_tile(sizes, dtype, activation, 0.0, lanes)
     kept_bytes = trace_at + tiles * kept_bytes_of_a_tile(sizes, dtype, activation, dropout, lanes)
-    return Layout(lanes, blocks, tiles_of_block, input_bytes, sheet, keeps_inputs, trace_at, silent_at, kept_bytes)
+    return Tiling(lanes, blocks, tiles_of_block, input_bytes, sheet, keeps_inputs, trace_at, silent_at, kept_bytes)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -145,24 +145,24 @@ def _recipe(
     is_backward: bool = False,
     need_gx: bool = False,
 ) -> Recipe:
-    layout, item = _layout(batch, sizes, dtype, options, lanes), ITEM_SIZES[dtype]
-    work_bytes, common_bytes = (sizes.slots + sizes.widest + FOUR) * layout.lanes * item, 0
+    tiling, item = _tiling(batch, sizes, dtype, options, lanes), ITEM_SIZES[dtype]
+    work_bytes, common_bytes = (sizes.slots + sizes.widest + FOUR) * tiling.lanes * item, 0
     if is_backward:
-        parts, shares_inputs = min(layout.blocks, 8), layout.keeps_inputs or layout.sheet is not None
+        parts, shares_inputs = min(tiling.blocks, 8), tiling.keeps_inputs or tiling.sheet is not None
         groups = min(sizes.chunks, max(1, (4 if need_gx else 16) // parts)) if shares_inputs else 1
-        work_bytes += ((not layout.keeps_inputs) + need_gx) * layout.input_bytes
+        work_bytes += ((not tiling.keeps_inputs) + need_gx) * tiling.input_bytes
         common_bytes = 2 * sizes.nodes * item
     else:
-        parts, groups = 1, 1 if layout.blocks >= 4 * workers else sizes.chunks
-        work_bytes += layout.input_bytes + 4 * layout.lanes
+        parts, groups = 1, 1 if tiling.blocks >= 4 * workers else sizes.chunks
+        work_bytes += tiling.input_bytes + 4 * tiling.lanes
     work_bytes, common_bytes = (-(-size // 64) * 64 for size in (work_bytes, common_bytes))
     limit, scale = limit_and_scale(options.dropout) if options.dropout else (0, 1.0)
     settings = Settings(
         batch=batch.batch if isinstance(batch, Images) else batch,
-        blocks=layout.blocks,
-        block_tiles=layout.block_tiles,
-        input_bytes=layout.input_bytes,
-        row_bytes=layout.lanes * item if layout.sheet is None else item,
+        blocks=tiling.blocks,
+        block_tiles=tiling.block_tiles,
+        input_bytes=tiling.input_bytes,
+        row_bytes=tiling.lanes * item if tiling.sheet is None else item,
         kind=KINDS[options.activation],
         root_linear=not options.root_activation,
         slope=1.0 if options.activation == "Identity" else options.slope,
@@ -173,8 +173,8 @@ def _recipe(
         parts=parts,
     )
     return Recipe(
-        layout,
-        entry("backward" if is_backward else "forward", dtype, layout.lanes),
+        tiling,
+        entry("backward" if is_backward else "forward", dtype, tiling.lanes),
         pack_settings(settings),
         workers,
         common_bytes + workers * work_bytes,
@@ -207,7 +207,7 @@ def run_forward(
     if not x.shape[0]:
         return y, _empty(0)
     recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(sizes.edges * x.shape[0] * positions))
-    kept, item = _empty(recipe.layout.kept_bytes), ITEM_SIZES[dtype]
+    kept, item = _empty(recipe.tiling.kept_bytes), ITEM_SIZES[dtype]
     strides = sizes.neurons * positions * item, positions * item
     _run(recipe, x, weight, bias, kept, program, seed, y, *strides, grid)
     return y, kept
@@ -274,15 +274,15 @@ def _run(
     gb: Tensor | None = None,
 ) -> bool:
     """Run a kernel on memory that must outlive it, `y` with these strides in bytes; return whether it failed."""
-    layout, item, at = recipe.layout, weight.itemsize, kept.data_ptr()
+    tiling, item, at = recipe.tiling, weight.itemsize, kept.data_ptr()
     # Working memory is kept for the thread's next call; an interrupted call does not return it.
     work: Tensor | None = vars(_local).pop("work", None)
     if work is None or work.shape[0] < recipe.work_bytes:
         work = _empty(recipe.work_bytes)
     work_at, tables = work.data_ptr(), program.tables.data_ptr()
     rows_at, sheet_at, shifted = tables + program.sizes.rows_at, 0, None
-    if grid is not None and layout.sheet is not None:
-        shifted = program.shifted(grid, layout.sheet)
+    if grid is not None and tiling.sheet is not None:
+        shifted = program.shifted(grid, tiling.sheet)
         rows_at, sheet_at = (tensor.data_ptr() for tensor in shifted)
     addresses = Addresses(
         tables=tables,
@@ -298,9 +298,9 @@ def _run(
         y=y.data_ptr(),
         y_sample=y_sample,
         y_feature=y_feature,
-        inputs=at if layout.keeps_inputs else 0,
-        trace=at + layout.trace_at,
-        silent=at + layout.silent_at,
+        inputs=at if tiling.keeps_inputs else 0,
+        trace=at + tiling.trace_at,
+        silent=at + tiling.silent_at,
         work=work_at + recipe.common_bytes,
         products=work_at,
         gx=0 if gx is None else gx.data_ptr(),

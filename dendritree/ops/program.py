@@ -54,16 +54,16 @@ class Program:
 
     def shifted(self, grid: PatchGrid, sheet: Sheet) -> tuple[Tensor, Tensor]:
         """The tables for images: `rows` as distances of inputs in planes, and the sheet as the kernels read it."""
-        found = self._shifted.get((grid, sheet))
-        if found is None:
+        tables = self._shifted.get((grid, sheet))
+        if tables is None:
             rows = self.tables.numpy()[self.sizes.rows_at // 4 :][: self.sizes.edges].copy()
             synapse = rows >= 0
             rows[synapse] = row_shifts(grid, sheet)[rows[synapse]]
-            found = torch.from_numpy(rows), torch.tensor(sheet)
+            tables = torch.from_numpy(rows), torch.tensor(sheet)
             if len(self._shifted) >= SHEETS:
                 self._shifted.clear()
-            self._shifted[grid, sheet] = found
-        return found
+            self._shifted[grid, sheet] = tables
+        return tables
 
     @cached_property
     def _shifted(self) -> dict[tuple[PatchGrid, Sheet], tuple[Tensor, Tensor]]:

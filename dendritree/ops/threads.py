@@ -106,8 +106,8 @@ def _openmp() -> Callable[[int, int, int, int], None] | None:
     except (OSError, AttributeError):
         return None
     parallel.argtypes, parallel.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint], None
-    found: Callable[[int, int, int, int], None] = parallel
-    return found
+    function: Callable[[int, int, int, int], None] = parallel
+    return function
 
 
 def run_together(entry: Entry, header: int, threads: int, memory: object) -> None:

@@ -13,7 +13,7 @@ STEPS = 5
 
 
 def run_two(folder):
-    """What both processes found, by rank. The port is chosen by a store that both find in a file."""
+    """What both processes report, by rank. The port is chosen by a store that both find in a file."""
     code = f"import pathlib, distributed_cases as cases; cases.main(%d, pathlib.Path({str(folder)!r}))"
     with WarmProcess(code % 0) as first, WarmProcess(code % 1) as second:
         ends = [process.communicate(timeout=300)[1] for process in (first, second)]
@@ -58,15 +58,15 @@ def main(rank, folder):
     half = slice(rank, None, 2)
     alone = train(make(), x, y)
     together = train(nn.parallel.DistributedDataParallel(make()), x[half], y[half])
-    found = {"moved": furthest(alone.parameters(), make().parameters())}
-    found["ddp"] = furthest(together.module.parameters(), alone.parameters())
+    results = {"moved": furthest(alone.parameters(), make().parameters())}
+    results["ddp"] = furthest(together.module.parameters(), alone.parameters())
 
     mine = make(seed=rank + 1)  # as a program that seeds each process by its rank
     before = mine.hidden[0].forest.source.tolist()
     share_wiring(mine)
     shared = train(nn.parallel.DistributedDataParallel(mine), x[half], y[half])
-    found["wiring"] = [before, mine.hidden[0].forest.source.tolist()]
-    found["shared"] = furthest(shared.module.parameters(), train(make(seed=1), x, y).parameters())
+    results["wiring"] = [before, mine.hidden[0].forest.source.tolist()]
+    results["shared"] = furthest(shared.module.parameters(), train(make(seed=1), x, y).parameters())
 
     mesh, sharded = init_device_mesh("cpu", (2,)), make()
     for layer in [*sharded.modules()]:
@@ -75,8 +75,8 @@ def main(rank, folder):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
         train(fully_shard(sharded, mesh=mesh), x[half], y[half])
-    found["fsdp"] = furthest([p.full_tensor() for p in sharded.parameters()], alone.parameters())
-    found["local sizes"] = [p.to_local().numel() for p in sharded.parameters()]
-    found["sizes"] = [p.numel() for p in alone.parameters()]
-    (folder / f"{rank}.json").write_text(json.dumps(found))
+    results["fsdp"] = furthest([p.full_tensor() for p in sharded.parameters()], alone.parameters())
+    results["local sizes"] = [p.to_local().numel() for p in sharded.parameters()]
+    results["sizes"] = [p.numel() for p in alone.parameters()]
+    (folder / f"{rank}.json").write_text(json.dumps(results))
     dist.destroy_process_group()

@@ -156,28 +156,28 @@ def run(function, case):
     x, weight, bias = (None if t is None else t.clone().requires_grad_() for t in case[:3])
     output = function(x, weight, bias)
     output.backward(case.cotangent)
-    found = {"output": output.detach(), "gradient of x": x.grad, "gradient of weight": weight.grad}
-    return found if bias is None else {**found, "gradient of bias": bias.grad}
+    actual = {"output": output.detach(), "gradient of x": x.grad, "gradient of weight": weight.grad}
+    return actual if bias is None else {**actual, "gradient of bias": bias.grad}
 
 
-def assert_same(found, wanted, *, rtol=1e-9, atol=1e-9):
+def assert_same(actual, expected, *, rtol=1e-9, atol=1e-9):
     """Both runs have the same names and shapes, and numbers that are close; types may differ."""
-    assert found.keys() == wanted.keys()
-    for name in wanted:
-        assert found[name] is not None, f"there is no {name}"
+    assert actual.keys() == expected.keys()
+    for name in expected:
+        assert actual[name] is not None, f"there is no {name}"
         torch.testing.assert_close(
-            found[name].double(),
-            wanted[name].double(),
+            actual[name].double(),
+            expected[name].double(),
             rtol=rtol,
             atol=atol,
             msg=lambda text, name=name: f"{name}: {text}",
         )
 
 
-def assert_same_bits(found, wanted, about=""):
+def assert_same_bits(actual, expected, about=""):
     """Both runs have the very same numbers."""
-    for key in wanted:
-        assert torch.equal(found[key], wanted[key]), f"{key} differs {about}"
+    for key in expected:
+        assert torch.equal(actual[key], expected[key]), f"{key} differs {about}"
 
 
 # -------------------------------------------------------------------------------------------------------- strategies

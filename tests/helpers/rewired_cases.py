@@ -41,17 +41,17 @@ def synapses(layer):
     """(neuron, dendrite, edge, input) of every synapse, found by going down from each root."""
     forest = layer.forest
     source, offsets = forest.source.tolist(), forest.offsets.tolist()
-    found = []
+    actual = []
     for neuron, root in enumerate(forest.roots.tolist()):
         pending = [root]
         while pending:
             node = pending.pop()
             for edge in range(offsets[node], offsets[node + 1]):
                 if source[edge] < forest.in_features:
-                    found.append((neuron, node, edge, source[edge]))
+                    actual.append((neuron, node, edge, source[edge]))
                 else:
                     pending.append(source[edge] - forest.in_features)
-    return sorted(found)
+    return sorted(actual)
 
 
 def inputs_by(layer, place):

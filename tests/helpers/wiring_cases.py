@@ -22,13 +22,13 @@ def neurons_of_nodes(forest):
 
 def by_dendrite(forest):
     """For each neuron, for each of its dendrites with synapses, the inputs they read."""
-    found = [[] for _ in forest.roots]
+    actual = [[] for _ in forest.roots]
     for node, neuron in enumerate(neurons_of_nodes(forest)):
         rows = forest.source[forest.offsets[node] : forest.offsets[node + 1]].tolist()
         inputs = [row for row in rows if row < forest.in_features]
         if inputs:
-            found[neuron].append(inputs)
-    return found
+            actual[neuron].append(inputs)
+    return actual
 
 
 def by_neuron(forest):

@@ -58,7 +58,7 @@ def test_dropout_is_torchs_to_the_last_bit(p, shape):
 
 def test_a_block_in_a_thread_draws_what_it_draws_alone():
     """Two blocks of two seeds take turns, one draw each: neither sees the other's generator."""
-    names, turns, found = [*MAKERS], threading.Barrier(2), {}
+    names, turns, actual = [*MAKERS], threading.Barrier(2), {}
 
     def alone(seed, wait=lambda: None):
         drawn = []
@@ -66,7 +66,7 @@ def test_a_block_in_a_thread_draws_what_it_draws_alone():
             for name in names:
                 wait()
                 drawn.append(MAKERS[name]().state_dict())
-        found[seed, wait.__name__] = drawn
+        actual[seed, wait.__name__] = drawn
 
     alone(3)
     alone(4)
@@ -76,7 +76,7 @@ def test_a_block_in_a_thread_draws_what_it_draws_alone():
     for thread in threads:
         thread.join(60)
     for seed in (3, 4):
-        for ours, expected in zip(found[seed, "wait"], found[seed, "<lambda>"], strict=True):
+        for ours, expected in zip(actual[seed, "wait"], actual[seed, "<lambda>"], strict=True):
             assert all(ours[key].is_meta or ours[key].equal(value) for key, value in expected.items())
 
 

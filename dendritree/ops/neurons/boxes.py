@@ -54,8 +54,8 @@ def _nearest(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     if dense.can_run(x, low, high):
         return dense.depths(x, low, high)
     points = (some.unsqueeze(1) for some in chunks(x, low.numel()))
-    found = [torch.minimum(point - low, high - point).min(-1) for point in points]
-    return join([each.values for each in found]), join([each.indices for each in found])
+    least = [torch.minimum(point - low, high - point).min(-1) for point in points]
+    return join([each.values for each in least]), join([each.indices for each in least])
 
 
 # ---------------------------------------------------------------------------------------------- the smooth minimum

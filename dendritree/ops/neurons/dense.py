@@ -113,25 +113,25 @@ def smooth_depths_backward(
 Tensors = tuple[Tensor, ...]
 
 
-def _by_samples(name: str, given: Tensors, found: Tensors, scratch: tuple[torch.dtype, ...], *numbers: float) -> None:
+def _by_samples(name: str, given: Tensors, results: Tensors, scratch: tuple[torch.dtype, ...], *numbers: float) -> None:
     """Run a kernel that fills tensors, with the samples divided among threads."""
     x, weight = given[:2]
-    _run(name, given, found, scratch, (x.shape[1], len(weight)), len(x), 1, *numbers)
+    _run(name, given, results, scratch, (x.shape[1], len(weight)), len(x), 1, *numbers)
 
 
 def _by_inputs(name: str, given: Tensors, *numbers: float) -> Tensors:
     """The gradients of the first three tensors, from a kernel that adds to them, with the tiles of inputs divided among
     threads."""
     x, weight = given[:2]
-    found = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in given[:3])
-    _run(name, given, found, (x.dtype,), (x.shape[1], len(weight), len(x)), x.shape[1], TILE, *numbers)
-    return found
+    results = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in given[:3])
+    _run(name, given, results, (x.dtype,), (x.shape[1], len(weight), len(x)), x.shape[1], TILE, *numbers)
+    return results
 
 
 def _run(
     name: str,
     given: Tensors,
-    found: Tensors,
+    results: Tensors,
     scratch: tuple[torch.dtype, ...],
     sizes: tuple[int, ...],
     total: int,
@@ -140,7 +140,7 @@ def _run(
 ) -> None:
     """Process `0 ... total - 1`, in whole tiles per thread if threads are worth waking, each with its own memory."""
     x, weight = given[:2]
-    run, item, tensors = kernel(name, x.dtype), ITEM_SIZES[x.dtype], (*(each.contiguous() for each in given), *found)
+    run, item, tensors = kernel(name, x.dtype), ITEM_SIZES[x.dtype], (*(each.contiguous() for each in given), *results)
 
     def some(first: int, last: int) -> None:
         own = [torch.empty(SCRATCH, dtype=dtype) for dtype in scratch]

@@ -30,10 +30,6 @@ def test_without_out_features_it_is_the_papers_layer():
     assert DendriticLayer(16, branching=[4, 2]).out_features == 2
 
 
-def test_one_neuron_has_one_forest_whatever_the_wiring():
-    assert DendriticLayer(1024, 1, branching=32).forest == DendriticLayer(1024, branching=32, depth=2).forest
-
-
 @pytest.mark.parametrize(
     ("arguments", "out_features", "depth", "parameters"),
     [
@@ -225,16 +221,6 @@ def test_ragged_nodes_start_by_their_own_number_of_children():
     for children in (2, 3):
         weights = layer.weight.detach()[torch.as_tensor(fan_ins == children)]
         assert weights.var() == pytest.approx(2 / children, rel=5 * (2 / len(weights)) ** 0.5)
-
-
-def test_init_is_governed_by_torchs_seed_and_leaves_numpys_alone():
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    weights = []
-    for _ in range(2):
-        torch.manual_seed(7)
-        weights.append(DendriticLayer(64, 4).weight)
-    assert torch.equal(*weights)
-    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
 
 
 # ----------------------------------------------------------------------------------------------------- dropout

@@ -57,16 +57,16 @@ def shapes(**options):
 
 @given(st.integers(1, 50), st.integers(1, 4), st.integers(1, 60), st.integers(2, 9))
 def test_one_number_for_all_levels(inputs, neurons, fan_in, branching):
-    found = shapes(in_features=inputs, out_features=neurons, fan_in=fan_in, branching=branching)
-    assert found == [tree_by_number(fan_in, branching)] * neurons
+    actual = shapes(in_features=inputs, out_features=neurons, fan_in=fan_in, branching=branching)
+    assert actual == [tree_by_number(fan_in, branching)] * neurons
 
 
 @given(st.integers(1, 50), st.integers(1, 4), st.lists(st.integers(2, 5), min_size=1, max_size=3), st.data())
 def test_one_number_a_level_leaf_level_first(inputs, neurons, branching, data):
     most = math.prod(branching)
     fan_in = data.draw(st.none() | st.integers(1, most))
-    found = shapes(in_features=inputs, out_features=neurons, fan_in=fan_in, branching=branching)
-    assert found == [tree_by_levels(fan_in or most, branching)] * neurons
+    actual = shapes(in_features=inputs, out_features=neurons, fan_in=fan_in, branching=branching)
+    assert actual == [tree_by_levels(fan_in or most, branching)] * neurons
 
 
 @given(st.integers(1, 50), st.integers(1, 4), st.integers(1, 200))

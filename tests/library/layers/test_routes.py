@@ -6,9 +6,8 @@ from neuron_cases import NEURONS
 from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 from torch.nn import functional as F
 
-from dendritree import DendriticLayer
 from dendritree.models import DendriticNetwork
-from dendritree.neurons import DMNN, KTree
+from dendritree.neurons import DMNN
 
 safetensors = pytest.importorskip("safetensors.torch")
 deprecated = pytest.mark.filterwarnings("ignore:.*(torch.jit|quantization|deprecated).*:DeprecationWarning")
@@ -61,21 +60,6 @@ LAYERS = {**NEURONS, "smooth dmnn": lambda: DMNN(16, 3, dendrites=2, temperature
 neurons = pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
 
 
-@neurons
-@deprecated
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-def test_neurons_of_other_authors_are_exported_and_traced_for_any_batch(make, tmp_path):
-    torch.manual_seed(0)
-    layer = make()
-    torch.export.save(
-        torch.export.export(layer, (X,), dynamic_shapes=({0: torch.export.Dim("batch")},)), tmp_path / "model.pt2"
-    )
-    torch.jit.save(torch.jit.trace(layer, X), tmp_path / "model.pt")
-    for loaded in (torch.export.load(tmp_path / "model.pt2").module(), torch.jit.load(tmp_path / "model.pt")):
-        for x in (X, X[:1], torch.randn(40, 16)):
-            torch.testing.assert_close(loaded(x), layer(x))
-
-
 # ------------------------------------------------------------------------------------------------- files and precision
 
 
@@ -88,11 +72,11 @@ def test_autocast_trains_in_bfloat16_around_trees_that_compute_in_float32():
         with torch.autocast("cpu", dtype=torch.bfloat16):
             return model(x)
 
-    found, wanted = gradients(model, call), gradients(model)
+    actual, expected = gradients(model, call), gradients(model)
     assert (seen[0], call(X).dtype) == (torch.float32, torch.bfloat16)
-    assert {g.dtype for g in found.values()} == {torch.float32}
-    largest = max(g.abs().max() for g in wanted.values())
-    torch.testing.assert_close(found, wanted, rtol=0.1, atol=0.02 * largest.item())
+    assert {g.dtype for g in actual.values()} == {torch.float32}
+    largest = max(g.abs().max() for g in expected.values())
+    torch.testing.assert_close(actual, expected, rtol=0.1, atol=0.02 * largest.item())
 
 
 # ---------------------------------------------------------------------------------------------------------- torch.func
@@ -107,8 +91,8 @@ def test_an_ensemble_runs_under_vmap():
             for parameter in model.parameters():
                 parameter.add_(number)
     parameters, buffers = stack_module_state(models)
-    found = vmap(lambda p, b: functional_call(models[0], (p, b), (X,)))(parameters, buffers)
-    torch.testing.assert_close(found, torch.stack([model(X) for model in models]))
+    actual = vmap(lambda p, b: functional_call(models[0], (p, b), (X,)))(parameters, buffers)
+    torch.testing.assert_close(actual, torch.stack([model(X) for model in models]))
 
 
 def test_grad_and_jacrev_are_those_of_autograd():
@@ -125,23 +109,3 @@ def test_grad_and_jacrev_are_those_of_autograd():
         model(X)[sample, output].backward()
         for name, p in model.named_parameters():
             torch.testing.assert_close(per_sample[name][sample, output], p.grad)
-
-
-TREES = {
-    "layer": lambda: DendriticLayer(16, 3, branching=4, wiring="shared"),
-    "network": network,
-    "k-trees": lambda: KTree(16, 3),
-}
-
-
-@deprecated
-@pytest.mark.parametrize("make", [*LAYERS.values(), *TREES.values()], ids=[*LAYERS, *TREES])
-def test_jacobians_and_hessians_of_every_mode(make):
-    torch.manual_seed(0)
-    model, x = make(), torch.rand(2, 16)
-    right = torch.autograd.functional.jacobian(model, x)
-    torch.testing.assert_close(torch.autograd.functional.jacobian(model, x, vectorize=True), right)
-    torch.testing.assert_close(torch.func.jacfwd(model)(x), right)
-    curvature = torch.func.hessian(lambda x: model(x).square().sum())(x)
-    wanted = torch.autograd.functional.hessian(lambda x: model(x).square().sum(), x)
-    torch.testing.assert_close(curvature, wanted, rtol=1e-4, atol=1e-4)

@@ -128,9 +128,9 @@ def test_saved_models_keep_their_windows(tmp_path):
     model = MLNClassifier(64, 3, branching="auto", wiring="local")
     rewire(model.layer, 0.4, where="window")
     dendritree.save(model, tmp_path / "model")
-    found = dendritree.load(tmp_path / "model")
-    assert np.array_equal(found.layer.windows, model.layer.windows)
-    assert found.layer.forest == model.layer.forest
+    actual = dendritree.load(tmp_path / "model")
+    assert np.array_equal(actual.layer.windows, model.layer.windows)
+    assert actual.layer.forest == model.layer.forest
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals

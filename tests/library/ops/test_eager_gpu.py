@@ -65,8 +65,8 @@ class Operations(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         given, kwargs = torch.utils._pytree.tree_leaves((args, kwargs)), kwargs or {}
         result = func(*args, **kwargs)
-        found = torch.utils._pytree.tree_leaves(result)
-        devices = {each.device.type for each in (*given, *found) if isinstance(each, torch.Tensor)}
+        actual = torch.utils._pytree.tree_leaves(result)
+        devices = {each.device.type for each in (*given, *actual) if isinstance(each, torch.Tensor)}
         assert len(devices) <= 1, f"{func} is given or gives tensors on {devices}"
         self.names.append(func.overloadpacket.__name__)
         return result
@@ -173,10 +173,10 @@ def test_layers_compile_as_one_graph(name):
     x = torch.randn_like(inputs_of(layer, 5)).requires_grad_()
     torch._dynamo.reset()
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    found = []
+    actual = []
     for run in (layer, compiled):
         torch.manual_seed(0)
         y = run(x)
-        found.append([y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])])
-    for ours, theirs in zip(*found, strict=True):
+        actual.append([y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])])
+    for ours, theirs in zip(*actual, strict=True):
         torch.testing.assert_close(ours, theirs)

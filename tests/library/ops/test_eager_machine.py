@@ -42,8 +42,8 @@ def test_other_devices_give_the_numbers_of_the_loop(name, device):
     case, scale = random_case(forest, dtype=torch.float32), random_scale(forest, dtype=torch.float32)
     layout = make_layout(forest, device)
     there = type(case)(*(tensor.to(device) for tensor in case))
-    found = run(lambda *tensors: eager.dendritic(*tensors, layout, torch.tanh, False, scale.to(device)), there)
-    assert {tensor.device.type for tensor in found.values()} == {device}
+    actual = run(lambda *tensors: eager.dendritic(*tensors, layout, torch.tanh, False, scale.to(device)), there)
+    assert {tensor.device.type for tensor in actual.values()} == {device}
     exact = case.to(torch.float64)
-    wanted = run(lambda *tensors: loop(*tensors, forest, torch.tanh, False, scale.double()), exact)
-    assert_same({name: tensor.cpu() for name, tensor in found.items()}, wanted, rtol=1e-4, atol=1e-4)
+    expected = run(lambda *tensors: loop(*tensors, forest, torch.tanh, False, scale.double()), exact)
+    assert_same({name: tensor.cpu() for name, tensor in actual.items()}, expected, rtol=1e-4, atol=1e-4)

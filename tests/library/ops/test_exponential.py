@@ -29,11 +29,11 @@ LOG_2_OFF = {np.float32: 2e-9, np.float64: 3e-17}
 )
 def test_the_relative_error_is_a_few_units(ours, exact, real):
     v = grid(real, 80)
-    found = njit(lambda v: np.array([ours(each) for each in v]))(v)
-    assert found.dtype == real
+    actual = njit(lambda v: np.array([ours(each) for each in v]))(v)
+    assert actual.dtype == real
     true = exact(v.astype(np.longdouble))
     most = 4 * np.finfo(real).eps + LOG_2_OFF[real] * np.abs(v / np.log(2))
-    assert (np.abs(found - true) <= most * np.abs(true)).all()
+    assert (np.abs(actual - true) <= most * np.abs(true)).all()
 
 
 @pytest.mark.parametrize("real", REALS)

@@ -43,10 +43,10 @@ def fused(forest, activation, **options):
 def check(forest, case, activation, root_activation=True):
     """Fused outputs and gradients in the type of the case against the loop in float64."""
     close = CLOSE[case.x.dtype]
-    found = run(fused(forest, activation, root_activation=root_activation), case)
-    assert {tensor.dtype for tensor in found.values()} == {case.x.dtype}
-    wanted = run(lambda *t: loop(*t, forest, activation, root_activation), case.to(torch.float64))
-    assert_same(found, wanted, rtol=close, atol=close)
+    actual = run(fused(forest, activation, root_activation=root_activation), case)
+    assert {tensor.dtype for tensor in actual.values()} == {case.x.dtype}
+    expected = run(lambda *t: loop(*t, forest, activation, root_activation), case.to(torch.float64))
+    assert_same(actual, expected, rtol=close, atol=close)
 
 
 # ------------------------------------------------------------------------------------------------- numbers, any forest
@@ -171,18 +171,18 @@ LAYOUTS = {
 def test_any_memory_layout_of_x(layout, name):
     forest = {"shared by three": SHARED["two levels"], **NAMED}[name]
     x, weight, bias, _ = random_case(forest, (6,))
-    given_x, found, wanted = LAYOUTS[layout](x), {}, {}
+    given_x, actual, expected = LAYOUTS[layout](x), {}, {}
     cotangent = torch.randn(*given_x.shape[:-1], forest.neurons, dtype=torch.float64)
     for result, function in (
-        (found, fused(forest, torch.tanh)),
-        (wanted, lambda *t: loop(*t, forest, torch.tanh)),
+        (actual, fused(forest, torch.tanh)),
+        (expected, lambda *t: loop(*t, forest, torch.tanh)),
     ):
         base = x.clone().requires_grad_()
         w, b = weight.clone().requires_grad_(), bias.clone().requires_grad_()
         result["output"] = function(LAYOUTS[layout](base), w, b)
         result["output"].backward(cotangent)
         result |= {"x": base.grad, "weight": w.grad, "bias": b.grad}
-    assert_same(found, wanted)
+    assert_same(actual, expected)
 
 
 @pytest.mark.parametrize("name", ["shared by three", "unequal"])
@@ -192,13 +192,13 @@ def test_any_memory_layout_of_weight_bias_and_cotangent(name, samples):
     case = random_case(forest, (samples,))
     spread = [torch.stack([t, t + 1], -1)[..., 0] for t in case]
     assert not any(t.is_contiguous() for t in spread)
-    found = [t.detach().requires_grad_() for t in spread[:3]]
-    wanted = [t.clone().requires_grad_() for t in case[:3]]
-    output, exact = fused(forest, torch.tanh)(*found), loop(*wanted, forest, torch.tanh)
+    actual = [t.detach().requires_grad_() for t in spread[:3]]
+    expected = [t.clone().requires_grad_() for t in case[:3]]
+    output, exact = fused(forest, torch.tanh)(*actual), loop(*expected, forest, torch.tanh)
     output.backward(spread[3])
     exact.backward(case.cotangent)
     torch.testing.assert_close(output, exact)
-    for tensor, other in zip(found, wanted, strict=True):
+    for tensor, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(tensor.grad, other.grad)
 
 
@@ -226,12 +226,12 @@ def test_nan_and_infinity_go_where_the_loop_takes_them(name, activation, where):
     act = ACTIVATIONS[activation]
     for seed in range(4):
         case = spoil(random_case(forest, (9,), seed=seed), where, seed)
-        found = run(fused(forest, act), case)
-        wanted = run(lambda *t: loop(*t, forest, act), case)
-        for key in wanted:
+        actual = run(fused(forest, act), case)
+        expected = run(lambda *t: loop(*t, forest, act), case)
+        for key in expected:
             torch.testing.assert_close(
-                found[key],
-                wanted[key],
+                actual[key],
+                expected[key],
                 equal_nan=True,
                 msg=lambda text, key=key, seed=seed: f"{key}, seed {seed}: {text}",
             )
@@ -251,11 +251,11 @@ def test_weights_whose_product_overflows_give_the_inputs_no_nan(activation, drop
         case.x.abs_()
     else:
         case.x.mul_(1e3)
-    found = {}
+    actual = {}
     for backend in ("fused", "eager"):
         torch.manual_seed(0)
         op = partial(dendritic, plan=make_plan(forest), activation=activation, dropout=dropout, backend=backend)
-        found[backend] = run(op, case)
-    assert found["eager"]["gradient of x"].isfinite().all()
-    for name, wanted in found["eager"].items():
-        torch.testing.assert_close(found["fused"][name], wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()))
+        actual[backend] = run(op, case)
+    assert actual["eager"]["gradient of x"].isfinite().all()
+    for name, expected in actual["eager"].items():
+        torch.testing.assert_close(actual["fused"][name], expected, rtol=1e-4, atol=1e-4 * float(expected.abs().max()))

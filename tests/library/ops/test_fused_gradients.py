@@ -68,9 +68,9 @@ def test_no_grad_and_inference_mode_give_the_same_numbers(name, mode, dropout):
     case, op = random_case(forest, (5,)), fused(forest, dropout=dropout)
     tensors = leaves(case)
     with mode():
-        found = op(*tensors)
-    assert not found.requires_grad
-    torch.testing.assert_close(found.clone(), op(*tensors).detach(), rtol=0, atol=0)
+        actual = op(*tensors)
+    assert not actual.requires_grad
+    torch.testing.assert_close(actual.clone(), op(*tensors).detach(), rtol=0, atol=0)
 
 
 # ------------------------------------------------------------------------------------------------- finite differences
@@ -96,13 +96,13 @@ def test_gradgradcheck(name, dropout):
 @names
 def test_a_gradient_penalty_trains_the_weights(name):
     forest = FORESTS[name]
-    case, found = random_case(forest, (4,)), []
+    case, actual = random_case(forest, (4,)), []
     for op in (fused(forest), lambda *t: loop(*t, forest, torch.tanh)):
         x, weight, bias = leaves(case)
         (slope,) = torch.autograd.grad(op(x, weight, bias).sum(), x, create_graph=True)
         (slope**2).sum().backward()
-        found.append({"slope": slope.detach(), "weight": weight.grad, "bias": bias.grad})
-    assert_same(*found)
+        actual.append({"slope": slope.detach(), "weight": weight.grad, "bias": bias.grad})
+    assert_same(*actual)
 
 
 # -------------------------------------------------------------------------------------------- the graph between passes
@@ -142,8 +142,8 @@ def test_outputs_may_be_changed_in_place(name, leading):
     """As those of nn.Linear: an in-place ReLU after a layer, a sum into it."""
     forest = FORESTS[name]
     case, op = random_case(forest, leading), fused(forest)
-    found = run(lambda *t: op(*t).mul_(2).relu_(), case)
-    assert_same(found, run(lambda *t: (loop(*t, forest, torch.tanh) * 2).relu(), case))
+    actual = run(lambda *t: op(*t).mul_(2).relu_(), case)
+    assert_same(actual, run(lambda *t: (loop(*t, forest, torch.tanh) * 2).relu(), case))
 
 
 @dropouts
@@ -159,8 +159,8 @@ def test_checkpointing_gives_the_same_gradients(name, dropout):
         torch.manual_seed(0)
         return run(function, case)
 
-    found = seeded(lambda *tensors: checkpoint(op, *tensors, use_reentrant=False))
-    assert_same(found, seeded(op), rtol=0, atol=0)
+    actual = seeded(lambda *tensors: checkpoint(op, *tensors, use_reentrant=False))
+    assert_same(actual, seeded(op), rtol=0, atol=0)
 
 
 # --------------------------------------------------------------------------------------------------- the registered op
@@ -177,8 +177,8 @@ def op_arguments(forest, dropout, bias=True, grad=True):
 @pytest.mark.parametrize("bias", [True, False])
 def test_torch_finds_nothing_wrong_with_the_forward_op(dropout, bias):
     arguments = op_arguments(FORESTS["shared"], dropout, bias)
-    found = torch.library.opcheck(torch.ops.dendritree.forward.default, arguments)
-    assert set(found.values()) == {"SUCCESS"}
+    actual = torch.library.opcheck(torch.ops.dendritree.forward.default, arguments)
+    assert set(actual.values()) == {"SUCCESS"}
 
 
 @dropouts
@@ -189,8 +189,8 @@ def test_torch_finds_nothing_wrong_with_the_backward_op(dropout, need_gx):
     y, kept = torch.ops.dendritree.forward(*arguments)
     x, weight, bias, *rest = arguments
     arguments = (torch.ones_like(y), x, weight, bias, kept, *rest, need_gx)
-    found = torch.library.opcheck(torch.ops.dendritree.backward.default, arguments)
-    assert set(found.values()) == {"SUCCESS"}
+    actual = torch.library.opcheck(torch.ops.dendritree.backward.default, arguments)
+    assert set(actual.values()) == {"SUCCESS"}
 
 
 def test_the_op_rejects_tensors_of_other_sizes():
@@ -208,5 +208,5 @@ def test_the_op_and_eager_mode_agree(neurons):
     torch.ops.dendritree.forward(x, weight, bias, *rest)[0].backward(cotangent)
     tensors = [t.detach().clone().requires_grad_() for t in (x, weight, bias)]
     loop(*tensors, forest, torch.tanh).backward(cotangent)
-    for found, wanted in zip((x.grad, weight.grad, bias.grad), [t.grad for t in tensors], strict=True):
-        torch.testing.assert_close(found, wanted)
+    for actual, expected in zip((x.grad, weight.grad, bias.grad), [t.grad for t in tensors], strict=True):
+        torch.testing.assert_close(actual, expected)

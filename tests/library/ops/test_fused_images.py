@@ -29,15 +29,20 @@ def numbers(forest, grid, x, backend, *, activation=nn.LeakyReLU(0.1), dropout=0
     options = {"backend": backend, "dropout": dropout, "patches": grid}
     y = dendritic(x, weight, b, make_plan(forest), activation, **options)
     y.backward(torch.randn(y.shape, generator=random, dtype=x.dtype))
-    found = {"y": y.detach(), "x": x.grad, "weight": weight.grad, "bias": b.grad if bias else None}
-    return {name: value for name, value in found.items() if value is not None}
+    actual = {"y": y.detach(), "x": x.grad, "weight": weight.grad, "bias": b.grad if bias else None}
+    return {name: value for name, value in actual.items() if value is not None}
 
 
-def assert_close(found, wanted, tolerance=1e-9):
-    assert found.keys() == wanted.keys()
-    for name in wanted:
+def assert_close(actual, expected, tolerance=1e-9):
+    assert actual.keys() == expected.keys()
+    for name in expected:
         torch.testing.assert_close(
-            found[name], wanted[name], rtol=tolerance, atol=tolerance, equal_nan=True, msg=lambda m, n=name: f"{n}: {m}"
+            actual[name],
+            expected[name],
+            rtol=tolerance,
+            atol=tolerance,
+            equal_nan=True,
+            msg=lambda m, n=name: f"{n}: {m}",
         )
 
 
@@ -90,12 +95,12 @@ def test_pixels_that_no_patch_reads_change_nothing(kernel, stride, side):
     grid = PatchGrid(3, (kernel, kernel), (stride, stride))
     forest = shared(3, 4, grid.features)
     x = torch.randn(32, 3, side, side, dtype=torch.float64)
-    found = numbers(forest, grid, x, "fused")
-    assert_close(found, numbers(forest, grid, x, "eager"))
+    actual = numbers(forest, grid, x, "fused")
+    assert_close(actual, numbers(forest, grid, x, "eager"))
     read = (side - kernel) // stride * stride + kernel
     assert read < side
-    assert (found["x"][..., read:, :] == 0).all()
-    assert (found["x"][..., read:] == 0).all()
+    assert (actual["x"][..., read:, :] == 0).all()
+    assert (actual["x"][..., read:] == 0).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -103,15 +108,15 @@ def test_rows_of_any_length_are_copied_whole(dtype):
     forest = shared(3, 5, 27)
     for width in (*range(1, 36), 47, 48, 49, 63, 64, 65):  # in pieces of 4, 8 or 16 numbers that overlap
         x = torch.randn(2, 3, 2, width, dtype=dtype)
-        found, wanted = (numbers(forest, SAME, x, backend) for backend in ("fused", "eager"))
-        assert_close(found, wanted, 1e-9 if dtype is torch.float64 else 1e-4)
+        actual, expected = (numbers(forest, SAME, x, backend) for backend in ("fused", "eager"))
+        assert_close(actual, expected, 1e-9 if dtype is torch.float64 else 1e-4)
 
 
 def test_no_patch_is_copied(monkeypatch):
     monkeypatch.setattr(PatchGrid, "copied", lambda *_: pytest.fail("a patch was copied"))
-    found = numbers(shared([9, 3], 5, 27), SAME, torch.randn(2, 3, 8, 8), "auto")
-    assert found["y"].shape == (2, 5, 8, 8)
-    assert found["y"].is_contiguous()
+    actual = numbers(shared([9, 3], 5, 27), SAME, torch.randn(2, 3, 8, 8), "auto")
+    assert actual["y"].shape == (2, 5, 8, 8)
+    assert actual["y"].is_contiguous()
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
@@ -139,32 +144,32 @@ def test_numbers_that_are_not_finite_give_what_the_eager_backend_gives(odd, at):
         reached[4, 1:4, 2:5] = True
         assert torch.equal(~y.isfinite().all(1), reached)  # its patches and no others
         return
-    found = {}
+    actual = {}
     for backend in ("fused", "eager"):
         weight = torch.ones(forest.edges, dtype=torch.float64)
         weight[7] = odd
         weight.requires_grad_()
         y = dendritic(x, weight, None, make_plan(forest), nn.LeakyReLU(0.1), backend=backend, patches=SAME)
         y.sum().backward()
-        found[backend] = {"y": y.detach(), "weight": weight.grad}
-    assert_close(found["fused"], found["eager"])
+        actual[backend] = {"y": y.detach(), "weight": weight.grad}
+    assert_close(actual["fused"], actual["eager"])
 
 
 def test_single_precision_is_as_good_as_that_of_the_eager_backend():
     forest, x = shared([24, 6], 8, 144), torch.randn(5, 16, 12, 13)
     grid = PatchGrid(16, (3, 3), padding=(1, 1, 1, 1))
-    wanted = numbers(forest, grid, x.double(), "eager")
-    found, yardstick = (numbers(forest, grid, x, backend) for backend in ("fused", "eager"))
-    for name in wanted:
-        error, allowed = ((each[name] - wanted[name]).abs().max() for each in (found, yardstick))
+    expected = numbers(forest, grid, x.double(), "eager")
+    actual, yardstick = (numbers(forest, grid, x, backend) for backend in ("fused", "eager"))
+    for name in expected:
+        error, allowed = ((each[name] - expected[name]).abs().max() for each in (actual, yardstick))
         assert error <= 2 * allowed + 1e-6, name
 
 
 def test_no_images_and_no_batch():
     forest, plan = shared(3, 4, 27), make_plan(shared(3, 4, 27))
-    found = numbers(forest, SAME, torch.randn(0, 3, 5, 6), "fused")
-    assert (found["y"].shape, found["x"].shape) == ((0, 4, 5, 6), (0, 3, 5, 6))
-    assert not found["weight"].any()
+    actual = numbers(forest, SAME, torch.randn(0, 3, 5, 6), "fused")
+    assert (actual["y"].shape, actual["x"].shape) == ((0, 4, 5, 6), (0, 3, 5, 6))
+    assert not actual["weight"].any()
     x, weight = torch.randn(2, 2, 3, 5, 6), torch.randn(forest.edges)
     y = dendritic(x, weight, None, plan, nn.ReLU(), patches=SAME)
     assert torch.equal(dendritic(x[1, 0], weight, None, plan, nn.ReLU(), patches=SAME), y[1, 0])

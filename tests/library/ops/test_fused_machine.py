@@ -97,14 +97,14 @@ def test_small_work_stays_in_the_calling_thread_and_large_work_takes_all_that_to
 
 def test_four_threads_may_call_at_once(set_threads, thread_counts):
     set_threads(2)
-    names_, found, barrier = ["one neuron", "forty", "unequal", "shared"], {}, threading.Barrier(4)
+    names_, actual, barrier = ["one neuron", "forty", "unequal", "shared"], {}, threading.Barrier(4)
     cases = {name: random_case(FORESTS[name], (400,)) for name in names_}
     plans = {name: make_plan(FORESTS[name]) for name in names_}
 
     def work(name):
         barrier.wait()
         op = partial(dendritic, plan=plans[name], activation=torch.tanh, backend="fused")
-        found[name] = [run(op, cases[name]) for _ in range(10)]
+        actual[name] = [run(op, cases[name]) for _ in range(10)]
 
     callers = [threading.Thread(target=work, args=(name,)) for name in names_]
     for caller in callers:
@@ -114,9 +114,9 @@ def test_four_threads_may_call_at_once(set_threads, thread_counts):
     assert not any(caller.is_alive() for caller in callers)
     assert 2 in thread_counts
     for name in names_:
-        wanted = seeded(FORESTS[name], cases[name])
-        for result in found[name]:
-            assert_same_bits(result, wanted, name)
+        expected = seeded(FORESTS[name], cases[name])
+        for result in actual[name]:
+            assert_same_bits(result, expected, name)
 
 
 # --------------------------------------------------------------------------------------------------- forked children
@@ -144,14 +144,14 @@ def test_a_forked_child_computes_after_its_parent_did(name, dropout, set_threads
     set_threads(2)
     forest = FORESTS[name]
     case = random_case(forest, (FEW,))
-    wanted = seeded(forest, case, dropout)
+    expected = seeded(forest, case, dropout)
     assert 2 in thread_counts
 
     def child():
-        assert_same_bits(seeded(forest, case, dropout), wanted)
+        assert_same_bits(seeded(forest, case, dropout), expected)
 
     assert in_child(child) == 0
-    assert_same_bits(seeded(forest, case, dropout), wanted)
+    assert_same_bits(seeded(forest, case, dropout), expected)
 
 
 class Features(Dataset):
@@ -178,5 +178,5 @@ def test_forked_workers_of_a_data_loader_compute_after_their_parent_did(name, se
     seeded(forest, case)
     data = Features(forest, *case[:3])
     loader = DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="fork", timeout=60)
-    found = torch.cat(list(loader))
-    torch.testing.assert_close(found, loop(*case[:3], forest, torch.tanh))
+    actual = torch.cat(list(loader))
+    torch.testing.assert_close(actual, loop(*case[:3], forest, torch.tanh))

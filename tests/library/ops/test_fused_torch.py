@@ -73,12 +73,12 @@ def test_a_compiled_op_takes_any_batch():
 def test_inductor_gives_the_numbers_of_the_loop(dropout):
     function, case = op(FOREST, dropout), random_case(FOREST, (6,))
     compiled = torch.compile(function, fullgraph=True)
-    found = seeded(compiled, case)
+    actual = seeded(compiled, case)
     if dropout:  # inductor has a generator of its own: as often silent, but other synapses
-        assert all(tensor.isfinite().all() for tensor in found.values())
-        assert_same(seeded(compiled, case), found, rtol=0, atol=0)
+        assert all(tensor.isfinite().all() for tensor in actual.values())
+        assert_same(seeded(compiled, case), actual, rtol=0, atol=0)
     else:
-        assert_same(found, run(lambda *t: loop(*t, FOREST, torch.tanh), case))
+        assert_same(actual, run(lambda *t: loop(*t, FOREST, torch.tanh), case))
 
 
 @pytest.mark.parametrize("needs", [(True, False, False), (False, True, False), (False, False, True)], ids=str)
@@ -87,11 +87,11 @@ def test_compiled_gradients_of_one_argument_alone(needs):
     compiled = torch.compile(op(FOREST), fullgraph=True, backend="aot_eager")
     tensors = [t.clone().requires_grad_(need) for t, need in zip(case[:3], needs, strict=True)]
     compiled(*tensors).backward(case.cotangent)
-    wanted = run(lambda *t: loop(*t, FOREST, torch.tanh), case)
+    expected = run(lambda *t: loop(*t, FOREST, torch.tanh), case)
     for tensor, need, key in zip(tensors, needs, ("x", "weight", "bias"), strict=True):
         assert (tensor.grad is not None) == need
         if need:
-            torch.testing.assert_close(tensor.grad, wanted[f"gradient of {key}"])
+            torch.testing.assert_close(tensor.grad, expected[f"gradient of {key}"])
 
 
 # -------------------------------------------------------------------------------------------------------------- export
@@ -160,8 +160,8 @@ def test_torch_func_takes_derivatives_of_auto(name):
 def test_functional_call_uses_the_given_weights():
     model, x = layer(backend="fused"), torch.randn(3, 16)
     given = {name: torch.randn_like(p) for name, p in model.named_parameters()}
-    found = functional_call(model, given, (x,))
-    torch.testing.assert_close(found, loop(x, given["weight"], given["bias"], model.forest, torch.tanh))
+    actual = functional_call(model, given, (x,))
+    torch.testing.assert_close(actual, loop(x, given["weight"], given["bias"], model.forest, torch.tanh))
 
 
 # ----------------------------------------------------------------------------------------------- autocast and refusals
@@ -176,9 +176,9 @@ def test_autocast_computes_in_the_type_of_the_weights(name):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             return op(forest)(*tensors)
 
-    found, wanted = run(under_autocast, case), run(op(forest), case)
-    assert found["output"].dtype == torch.float32
-    assert_same(found, wanted, rtol=0, atol=0)
+    actual, expected = run(under_autocast, case), run(op(forest), case)
+    assert actual["output"].dtype == torch.float32
+    assert_same(actual, expected, rtol=0, atol=0)
 
 
 class Subclass(torch.Tensor):
@@ -211,12 +211,12 @@ def test_what_the_fused_backend_cannot_do_is_refused_with_the_reason_and_done_by
     plan = make_plan(FOREST, tensors[0].device)
     with pytest.raises(OptionError, match=f"backend 'fused' cannot do this: .*{message}.*'auto' or 'eager' can"):
         dendritic(*tensors, plan, activation, backend="fused")
-    found = dendritic(*tensors, plan, activation)
-    assert found.shape == (4, FOREST.neurons)
-    if not found.is_meta:
-        wanted = loop(*case[:3], FOREST, activation)
+    actual = dendritic(*tensors, plan, activation)
+    assert actual.shape == (4, FOREST.neurons)
+    if not actual.is_meta:
+        expected = loop(*case[:3], FOREST, activation)
         close = 1e-5 if tensors[0].dtype == torch.float32 else 0.2
-        torch.testing.assert_close(torch.Tensor(found.float()), wanted, rtol=close, atol=close)
+        torch.testing.assert_close(torch.Tensor(actual.float()), expected, rtol=close, atol=close)
 
 
 def refusal(function, message):

@@ -75,20 +75,20 @@ def factors_in_backward(forest, seed, samples, p, dtype=torch.float64):
 @pytest.mark.parametrize("name", FORESTS)
 def test_kernels_and_pytorch_make_the_very_same_mask(name, samples):
     forest, p, seed = FORESTS[name], 0.4, -987654321987654321
-    wanted = mask_of(forest, seed, samples, p)
-    assert torch.equal(kept_in_forward(forest, seed, samples, p), (wanted > 0).long())
-    torch.testing.assert_close(factors_in_backward(forest, seed, samples, p), wanted, rtol=1e-12, atol=0)
+    expected = mask_of(forest, seed, samples, p)
+    assert torch.equal(kept_in_forward(forest, seed, samples, p), (expected > 0).long())
+    torch.testing.assert_close(factors_in_backward(forest, seed, samples, p), expected, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("p", RATES)
 def test_they_agree_for_any_seed_rate_and_number_type(seed, p):
     forest = FORESTS["odd and even nodes"]
-    wanted = mask_of(forest, seed, 300, p)
+    expected = mask_of(forest, seed, 300, p)
     for dtype in (torch.float32, torch.float64):
-        assert torch.equal(kept_in_forward(forest, seed, 300, p, dtype), (wanted > 0).long())
-        found = factors_in_backward(forest, seed, 300, p, dtype).double()
-        torch.testing.assert_close(found, wanted, rtol=1e-6, atol=0)
+        assert torch.equal(kept_in_forward(forest, seed, 300, p, dtype), (expected > 0).long())
+        actual = factors_in_backward(forest, seed, 300, p, dtype).double()
+        torch.testing.assert_close(actual, expected, rtol=1e-6, atol=0)
 
 
 def test_the_mask_of_a_sample_does_not_depend_on_the_size_of_the_batch():
@@ -155,8 +155,8 @@ def test_neighbors_are_independent(p):
         "samples": mask[:-1] * mask[1:],
         "a pair in the next sample": mask[:-1, 0::2] * mask[1:, 1::2],
     }
-    found = {name: deviations(product.mean(), product.numel()) for name, product in neighbors.items()}
-    assert max(found.values()) < 5, found
+    actual = {name: deviations(product.mean(), product.numel()) for name, product in neighbors.items()}
+    assert max(actual.values()) < 5, actual
 
 
 def largest_correlation(mask):
@@ -199,8 +199,8 @@ def test_two_seeds_give_independent_masks(name, p):
         "pair before": one[:, 2:] * other[:, :-2],
         "pairs turned": one * other.reshape(SAMPLES, -1, 2).flip(2).reshape(SAMPLES, -1),
     }
-    found = {key: deviations(product.mean(), product.numel()) for key, product in products.items()}
-    assert max(found.values()) < 5, found
+    actual = {key: deviations(product.mean(), product.numel()) for key, product in products.items()}
+    assert max(actual.values()) < 5, actual
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

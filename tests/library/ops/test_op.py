@@ -41,8 +41,8 @@ def test_every_backend_gives_the_outputs_and_gradients_of_the_loop(
     backend, forest, leading, activation, root_activation, bias, seed
 ):
     case, act, plan = random_case(forest, leading, bias=bias, seed=seed), ACTIVATIONS[activation], make_plan(forest)
-    found = run(lambda *t: dendritic(*t, plan, act, root_activation=root_activation, backend=backend), case)
-    assert_same(found, run(lambda *t: loop(*t, forest, act, root_activation), case))
+    actual = run(lambda *t: dendritic(*t, plan, act, root_activation=root_activation, backend=backend), case)
+    assert_same(actual, run(lambda *t: loop(*t, forest, act, root_activation), case))
 
 
 class HalfInPlace(nn.Module):
@@ -67,8 +67,8 @@ IN_PLACE = {
 def test_an_activation_may_change_what_it_is_given(backend, activation, root_activation, name):
     (in_place, function), forest = IN_PLACE[activation], NAMED[name]
     case, plan = random_case(forest, (7,)), make_plan(forest)
-    found = run(lambda *t: dendritic(*t, plan, in_place, root_activation=root_activation, backend=backend), case)
-    assert_same(found, run(lambda *t: loop(*t, forest, function, root_activation), case))
+    actual = run(lambda *t: dendritic(*t, plan, in_place, root_activation=root_activation, backend=backend), case)
+    assert_same(actual, run(lambda *t: loop(*t, forest, function, root_activation), case))
 
 
 # ---------------------------------------------------------------------------------------------------------- refusals
@@ -124,9 +124,9 @@ def test_trees_compute_in_the_type_of_their_weights_under_autocast(name, backend
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
             return dendritic(*tensors, plan, torch.tanh, backend=backend)
 
-    found, wanted = (run(partial(op, autocast=autocast), case) for autocast in (True, False))
-    assert found["output"].dtype == torch.float32
-    assert all(torch.equal(found[key], wanted[key]) for key in wanted)
+    actual, expected = (run(partial(op, autocast=autocast), case) for autocast in (True, False))
+    assert actual["output"].dtype == torch.float32
+    assert all(torch.equal(actual[key], expected[key]) for key in expected)
 
 
 @backends
@@ -134,9 +134,9 @@ def test_autocast_hands_a_layer_inputs_of_low_precision(backend):
     case = random_case(FOREST, dtype=torch.float32)
     low = case.x.bfloat16().requires_grad_()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = dendritic(low, case.weight, case.bias, PLAN, torch.tanh, backend=backend)
-    torch.testing.assert_close(found, loop(low.float(), case.weight, case.bias, FOREST, torch.tanh))
-    found.sum().backward()
+        actual = dendritic(low, case.weight, case.bias, PLAN, torch.tanh, backend=backend)
+    torch.testing.assert_close(actual, loop(low.float(), case.weight, case.bias, FOREST, torch.tanh))
+    actual.sum().backward()
     assert low.grad.dtype == torch.bfloat16
 
 

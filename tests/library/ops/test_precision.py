@@ -51,9 +51,9 @@ def test_outputs_of_leaky_relu_in_bfloat16(name):
 @given(forests(), seeds)
 def test_float32_is_close_to_the_loop_in_float64(forest, seed):
     case, layout = random_case(forest, dtype=torch.float32, seed=seed), make_layout(forest)
-    found = run(lambda *tensors: eager.dendritic(*tensors, layout, torch.tanh), case)
-    wanted = run(lambda *tensors: loop(*tensors, forest, torch.tanh), case.to(torch.float64))
-    assert_same(found, wanted, rtol=1e-4, atol=1e-5)
+    actual = run(lambda *tensors: eager.dendritic(*tensors, layout, torch.tanh), case)
+    expected = run(lambda *tensors: loop(*tensors, forest, torch.tanh), case.to(torch.float64))
+    assert_same(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
@@ -61,7 +61,7 @@ def test_float32_is_close_to_the_loop_in_float64(forest, seed):
 def test_outputs_and_gradients_keep_the_type(name, dtype):
     forest = NAMED[name]
     layout = make_layout(forest)
-    found = run(
+    actual = run(
         lambda *t: eager.dendritic(*t, layout, ACTIVATIONS["leaky_relu"], False), random_case(forest, dtype=dtype)
     )
-    assert {tensor.dtype for tensor in found.values()} == {dtype}
+    assert {tensor.dtype for tensor in actual.values()} == {dtype}

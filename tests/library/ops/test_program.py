@@ -41,10 +41,10 @@ WIDE = {
 many = pytest.mark.parametrize("forest", [*NAMED.values(), *WIDE.values()], ids=[*NAMED, *WIDE])
 
 
-def assert_quarters_read_the_same(forest, found):
+def assert_quarters_read_the_same(forest, tables):
     """Places are marked in fours, in a row within a chunk; of each four all read the same inputs, no dendrite."""
-    for first, beyond in zip(found.chunks, found.chunks[1:], strict=False):
-        lines = found.places[first[0] : beyond[0]]
+    for first, beyond in zip(tables.chunks, tables.chunks[1:], strict=False):
+        lines = tables.places[first[0] : beyond[0]]
         place = 0
         while place < len(lines):
             if not lines["is_quarter"][place]:
@@ -59,61 +59,61 @@ def assert_quarters_read_the_same(forest, found):
 
 
 def assert_sound(forest):
-    found = Read(forest)
-    assert_quarters_read_the_same(forest, found)
-    sizes = found.sizes
+    tables = Read(forest)
+    assert_quarters_read_the_same(forest, tables)
+    sizes = tables.sizes
     assert (sizes.nodes, sizes.neurons, sizes.edges) == (forest.nodes, forest.neurons, forest.edges)
-    assert sorted(found.place) == list(range(forest.nodes))  # a permutation
-    for node, place in found.place.items():
-        rows, line = edges_of(forest, node), found.places[place]
+    assert sorted(tables.place) == list(range(forest.nodes))  # a permutation
+    for node, place in tables.place.items():
+        rows, line = edges_of(forest, node), tables.places[place]
         assert (line["first"], line["fan_in"]) == (forest.offsets[node], len(rows))
         assert line["root"] == (forest.roots.tolist().index(node) if node in forest.roots else -1)
         is_dendrite = [row >= forest.in_features for row in rows]
         assert line["synapses"] == (is_dendrite.index(True) if any(is_dendrite) else len(rows))
         for edge, row in enumerate(rows, start=line["first"]):
-            child = found.place.get(row - forest.in_features)
+            child = tables.place.get(row - forest.in_features)
             if child is None:
-                assert found.rows[edge] == row
+                assert tables.rows[edge] == row
                 continue
-            below = found.places[child]
+            below = tables.places[child]
             assert child < place  # children before parents
-            assert found.rows[edge] == -1 - below["slot"]
+            assert tables.rows[edge] == -1 - below["slot"]
             assert (below["parent"], below["edge"]) == (place, edge)
             assert below["parent_slot"] == line["slot"]
-    assert_chunks(forest, found)
-    assert_slots(forest, found)
+    assert_chunks(forest, tables)
+    assert_slots(forest, tables)
 
 
-def assert_chunks(forest, found):
+def assert_chunks(forest, tables):
     """They cover all places and neurons, in order, and no tree lies in two."""
-    assert found.chunks[0] == [0, 0]
-    assert found.chunks[-1] == [forest.nodes, forest.neurons]
-    assert len(found.chunks) == found.sizes.chunks + 1
-    steps = list(zip(found.chunks[:-1], found.chunks[1:], strict=True))
+    assert tables.chunks[0] == [0, 0]
+    assert tables.chunks[-1] == [forest.nodes, forest.neurons]
+    assert len(tables.chunks) == tables.sizes.chunks + 1
+    steps = list(zip(tables.chunks[:-1], tables.chunks[1:], strict=True))
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in steps)
-    assert max(b[1] - a[1] for a, b in steps) == found.sizes.widest
+    assert max(b[1] - a[1] for a, b in steps) == tables.sizes.widest
     for (place, neuron), (last_place, last_neuron) in steps:
-        nodes = found.places[place:last_place]["node"]
+        nodes = tables.places[place:last_place]["node"]
         assert set(forest.neuron_of_node[nodes].tolist()) == set(range(neuron, last_neuron))
 
 
-def assert_slots(forest, found):
+def assert_slots(forest, tables):
     """Walk forwards and backwards as the kernels do: what stands in a slot is always the value that is looked for."""
-    for (begin, _), (end, _) in zip(found.chunks[:-1], found.chunks[1:], strict=True):
-        lines = found.places[begin:end]
+    for (begin, _), (end, _) in zip(tables.chunks[:-1], tables.chunks[1:], strict=True):
+        lines = tables.places[begin:end]
         values, gradients = {}, {}
         for line in lines:
             node = int(line["node"])
             for child in children(forest, node):
-                assert values[found.places[found.place[child]]["slot"]] == child
+                assert values[tables.places[tables.place[child]]["slot"]] == child
             values[line["slot"]] = node
         for line in reversed(lines):
             node = int(line["node"])
             if line["parent"] >= 0:
-                assert gradients[line["parent_slot"]] == found.places[line["parent"]]["node"]
+                assert gradients[line["parent_slot"]] == tables.places[line["parent"]]["node"]
             if children(forest, node):
                 gradients[line["slot"]] = node
-        assert 0 <= lines["slot"].min() <= lines["slot"].max() < found.sizes.slots
+        assert 0 <= lines["slot"].min() <= lines["slot"].max() < tables.sizes.slots
 
 
 @many

@@ -93,8 +93,8 @@ def test_one_neuron_by_hand(root_activation, bias, output):
     x, weight = torch.tensor([1.0, 2.0, -1.0, -2.0]), torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     bias = None if bias is None else torch.tensor(bias)
     forest, activation = Forest.grow(2, fan_in=4), ACTIVATIONS["leaky_relu"]
-    found = reference.dendritic(x, weight, bias, forest, activation, root_activation)
-    torch.testing.assert_close(found, torch.tensor(output))
+    actual = reference.dendritic(x, weight, bias, forest, activation, root_activation)
+    torch.testing.assert_close(actual, torch.tensor(output))
 
 
 @pytest.mark.parametrize(("branching", "depth", "neurons"), [(2, 3, 1), (3, 2, 4), (5, 1, 3), (2, 1, 1)])
@@ -107,8 +107,8 @@ def test_balanced_trees_are_a_stack_of_block_diagonal_matrices(branching, depth,
         blocks = case.weight[edge : edge + rows * branching].reshape(rows, 1, branching)
         z = torch.tanh(z @ torch.block_diag(*blocks).T + case.bias[node : node + rows])
         edge, node = edge + rows * branching, node + rows
-    found = reference.dendritic(case.x, case.weight, case.bias, forest, torch.tanh)
-    torch.testing.assert_close(found, z)
+    actual = reference.dendritic(case.x, case.weight, case.bias, forest, torch.tanh)
+    torch.testing.assert_close(actual, z)
 
 
 @given(
@@ -125,16 +125,16 @@ def test_outputs_and_gradients_are_those_of_a_loop_over_the_edges(
 ):
     case = random_case(forest, leading, bias=bias, seed=seed)
     options = forest, ACTIVATIONS[activation], root_activation, random_scale(forest, leading) if dropped else None
-    found = run(lambda *tensors: reference.dendritic(*tensors, *options), case)
-    assert found["output"].shape == (*leading, forest.neurons)
-    assert_same(found, run(lambda *tensors: loop(*tensors, *options), case))
+    actual = run(lambda *tensors: reference.dendritic(*tensors, *options), case)
+    assert actual["output"].shape == (*leading, forest.neurons)
+    assert_same(actual, run(lambda *tensors: loop(*tensors, *options), case))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_the_type_is_kept(dtype):
     forest = NAMED["unequal"]
-    found = run(lambda *tensors: reference.dendritic(*tensors, forest, torch.tanh), random_case(forest, dtype=dtype))
-    assert {tensor.dtype for tensor in found.values()} == {dtype}
+    actual = run(lambda *tensors: reference.dendritic(*tensors, forest, torch.tanh), random_case(forest, dtype=dtype))
+    assert {tensor.dtype for tensor in actual.values()} == {dtype}
 
 
 @pytest.mark.parametrize("name", ["ragged, shared", "unequal", "any order"])

@@ -11,7 +11,6 @@ from forests import (
     forests,
     longest_path,
     nested_lists,
-    unwired_forests,
     wired_forests,
 )
 from hypothesis import given
@@ -85,19 +84,6 @@ def test_built_forests_have_one_level_per_height(forest):
     assert sorted(forest.height_of_node) == forest.height_of_node.tolist()
 
 
-def test_levels_of_a_forest_in_another_order_may_be_more_than_its_depth():
-    forest = Forest(2, [0, 2, 1, 4, 3, 5], [0, 1, 2, 3, 4, 6], [4])  # two dendrites in a row, twice, then the root
-    assert as_lists(forest) == [[[[0]], [[1]]]]
-    assert forest.depth == 3
-    assert len(forest.levels) == 4
-
-
-@given(unwired_forests)
-def test_in_a_new_forest_synapse_s_reads_row_s(forest):
-    assert forest.in_features == forest.synapses
-    assert forest.synapse_inputs.tolist() == list(range(forest.synapses))
-
-
 def test_arrays_are_copied_in_and_cannot_be_changed():
     source = np.arange(2, dtype=np.int32)
     forest = Forest(2, source, np.array([0, 2], dtype=np.int32), np.array([0], dtype=np.int32))
@@ -151,11 +137,6 @@ def test_join_of_equal_trees_is_what_grow_gives():
     tree = Forest.grow(3, fan_in=10, ragged=True)
     assert Forest.join([tree, tree, tree]) == Forest.grow(3, fan_in=10, neurons=3, ragged=True)
     assert Forest.join([tree]) == tree
-
-
-def test_join_computes_a_level_of_all_trees_in_one_step():
-    forest = Forest.join([Forest.grow(2, fan_in=8), Forest.grow(2, fan_in=4), Forest.nested([1, [[2]]])])
-    assert [level.stop - level.start for level in forest.levels] == [4 + 2 + 1, 2 + 1 + 1, 1 + 0 + 1]
 
 
 # ------------------------------------------------------------------------------------------------------------ wired

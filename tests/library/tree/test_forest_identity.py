@@ -61,13 +61,6 @@ def test_difference_names_the_first_difference_with_both_values(one, other, diff
     assert one != other
 
 
-def test_difference_calls_another_order_of_dendrites_another_tree():
-    # Same sizes and same inputs, but the root reads the dendrite of three synapses first.
-    one = Forest(5, [0, 1, 2, 3, 4, 5, 6], [0, 2, 5, 7], [2])
-    other = Forest(5, [0, 1, 2, 3, 4, 6, 5], [0, 2, 5, 7], [2])
-    assert one.difference(other) == "tree: source[5] is 5 against 6"
-
-
 # -------------------------------------------------------------------------------------------------------- describe
 
 

@@ -69,13 +69,13 @@ def test_a_seed_gives_the_same_wiring_and_leaves_torch_alone():
 
 
 def test_without_a_seed_torch_governs():
-    forest, found = Forest.grow(4, fan_in=16, neurons=3), []
+    forest, actual = Forest.grow(4, fan_in=16, neurons=3), []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        found.append([Random().index(forest, 100).tolist() for _ in range(2)])
-    assert found[0] == found[1]
-    assert found[0] != found[2]
-    assert found[0][0] != found[0][1]  # two layers of one model differ
+        actual.append([Random().index(forest, 100).tolist() for _ in range(2)])
+    assert actual[0] == actual[1]
+    assert actual[0] != actual[2]
+    assert actual[0][0] != actual[0][1]  # two layers of one model differ
 
 
 # -------------------------------------------------------------------------------------------------------------- deal
