@@ -2,7 +2,7 @@
 
 import os
 
-from dendritree.files import Lock
+from filelock import FileLock
 
 
 def made_once(tmp_path_factory, name, make):
@@ -11,7 +11,7 @@ def made_once(tmp_path_factory, name, make):
     if "PYTEST_XDIST_WORKER" in os.environ:
         place = place.parent  # each worker has a folder of its own in the one of the run
     folder, scratch = place / name, place / f"{name}.{os.getpid()}"
-    with Lock(place / f"{name}.lock", on_wait=lambda _: None):
+    with FileLock(place / f"{name}.lock"):
         if not folder.exists():
             scratch.mkdir(exist_ok=True)
             make(scratch)
