@@ -45,7 +45,8 @@ class Checkpoint:
         self.path, self.run, self.scheduler, self.order = Path(path), run, scheduler, order
         self.started_with = {
             "config": asdict(run.history.config),
-            "model": {name: type(module).__name__ for name, module in run.model.named_modules()},
+            "model": {name: type(module).__name__ for name, module in run.model.named_modules()}
+            | {name: f"{value.dtype} {tuple(value.shape)}" for name, value in run.model.named_parameters()},
             "data": [_digest(part) for examples in (split.train, split.val) for part in vars(examples).values()],
         }
 

@@ -6,7 +6,6 @@ from torch import nn
 from training_cases import figures, make_split, same_state
 
 from dendritree import FitConfig, Rewiring, fit
-from dendritree.errors import FormatError
 from dendritree.models import DendriticNetwork
 from dendritree.wiring import Local, Random
 
@@ -19,6 +18,7 @@ MODELS = {
     "rewired": {"wiring": "random", "norm": "batch", "synapse_dropout": 0.1},
     "rewired windows": {"wiring": Local(window=3, per="neuron")},
     "rewired by torch's chance": {"wiring": "random"},
+    "wider": {"wiring": Random(seed=1), "hidden": [9]},
 }
 
 
@@ -76,11 +76,6 @@ def assert_same(one, other):
     assert same_state(one[1], other[1])
 
 
-def names_in(folder):
-    """What a folder holds, hidden files too."""
-    return sorted(path.name for path in folder.iterdir())
-
-
 THREE_EPOCHS = FitConfig(epochs=3)
 
 
@@ -89,14 +84,3 @@ def bytes_after_two_epochs(path):
     with pytest.raises(Stopped):
         fit(make_network("plain"), make_split(), THREE_EPOCHS, callbacks=[stop_by(Stopped, 3)], checkpoint=path)
     return path.read_bytes()
-
-
-def rejected(path, message, *, model=None, split=None, config=THREE_EPOCHS, error=FormatError):
-    """Resuming from a file fails with the message, and neither the model nor the file changes."""
-    model = model or make_network("plain", 5)
-    before = {key: value.clone() for key, value in model.state_dict().items()}
-    written = path.read_bytes() if path.is_file() else None
-    with pytest.raises(error, match=message):
-        fit(model, split or make_split(), config, checkpoint=path)
-    assert same_state(model.state_dict(), before)
-    assert written == (path.read_bytes() if path.is_file() else None)

@@ -217,7 +217,7 @@ def test_the_layer_s_own_rewire_takes_the_same_trees_alone():
 # ------------------------------------------------------------------------------------------------------------ errors
 
 
-@pytest.mark.parametrize("wiring", ["shared", "partition", "strided", "rows", "morton"])
+@pytest.mark.parametrize("wiring", ["shared", "partition", "strided", "morton"])
 def test_a_wiring_with_a_rule_cannot_be_rewired(wiring):
     layer = DendriticLayer(16, 1, branching=4, wiring=wiring)
     before, weight = layer.forest, layer.weight.detach().clone()
