@@ -54,8 +54,8 @@ def _verify(names: list[str], data_dir: str | None) -> int:
     from ..data.fetch import verify
 
     rows = verify(names, data_dir)
-    print_columns(("name", "file", "state", "where"), [(row.data_set, row.file, row.state, row.where) for row in rows])
-    return int(any(row.state == "corrupt" for row in rows))
+    print_columns(("name", "file", "state", "where"), rows)
+    return int(any(state == "corrupt" for _, _, state, _ in rows))
 
 
 OPTIONS = [

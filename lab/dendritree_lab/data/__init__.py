@@ -5,8 +5,7 @@ from dendritree.training.examples import Examples
 from .builtin import DATASETS, DataSet
 from .images import ImageArrays, normalize, read_images, upsample
 from .naming import load_dataset
-from .scaling import Scaling
-from .split import DataSplit, first_examples
+from .split import DataSplit, Scaling, first_examples
 
 __all__ = [
     "DATASETS",

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+import torch
+
+from dendritree.training.examples import Examples
+
 from .catalog import FILE_SETS
 from .fetch import obtain
 from .images import MEAN, SD, load_digits, split_cifar, split_four_nine, split_mnist, split_pairs
-from .scaling import Scaling
-from .split import DataSplit
+from .split import DataSplit, Scaling
 from .tables.published import split_adult, split_california
-from .text import CONTEXT, SHAKESPEARE_CHARACTERS, split_text
 
 PAPER = Scaling((MEAN,), (SD,))
 """MNIST's mean and standard deviation, as in the paper; used for all gray data sets in our published comparisons."""
@@ -22,6 +26,9 @@ CLOTHES = (
     *("sandal", "shirt", "trainer", "bag", "ankle boot"),
 )
 CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CONTEXT = 32
+SHAKESPEARE_CHARACTERS = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+"""All characters that occur in it; a character's number is its index here."""
 SQUARE, PAIR = (1, 28, 28), (1, 28, 56)
 
 
@@ -52,6 +59,30 @@ class DataSet:
     def scaling(self) -> Scaling | None:
         """How studies scale x, if that does not depend on the training examples."""
         return PAPER if self.image_shape is not None and self.image_shape[0] == 1 else None
+
+
+def split_text(content: bytes, characters: str = SHAKESPEARE_CHARACTERS, context: int = CONTEXT) -> DataSplit:
+    """The numbers of `context` consecutive characters in x, and that of the next one in y; one example per character.
+
+    The last tenth of the text is for the test, the tenth before it for validation. Rows are views of one array, so a
+    million of them take no additional memory.
+
+    >>> split = split_text(b"abcabcabcabcabcabcab", "abc", context=2)
+    >>> split.train.x[:2].tolist(), split.train.y[:2].tolist(), [len(part) for part in split.parts]
+    ([[0, 1], [1, 2]], [2, 0], [14, 0, 0])
+    """
+    table = np.full(256, -1, np.int64)
+    table[np.frombuffer(characters.encode("ascii"), np.uint8)] = np.arange(len(characters))
+    numbers = torch.from_numpy(table[np.frombuffer(content, np.uint8)])
+    tenth = len(numbers) // 10
+    ends = [0, len(numbers) - 2 * tenth, len(numbers) - tenth, len(numbers)]
+    return DataSplit(*(_next_characters(numbers[start:end], context) for start, end in itertools.pairwise(ends)))
+
+
+def _next_characters(numbers: torch.Tensor, context: int) -> Examples:
+    if len(numbers) <= context:
+        return Examples(numbers[:0].reshape(0, context), numbers[:0])
+    return Examples(numbers.unfold(0, context, 1)[:-1], numbers[context:])
 
 
 DATASETS: dict[str, DataSet] = {

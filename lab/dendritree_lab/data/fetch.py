@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from filelock import FileLock
 
@@ -17,6 +16,7 @@ from dendritree.files import write_whole
 from .catalog import FILE_SETS, FileSet
 from .sources import DataFile, unpack
 
+Folder = str | os.PathLike[str] | None
 SYSTEM_FOLDER = Path("/usr/share/datasets")
 """Where Debian packages install data sets."""
 
@@ -43,7 +43,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dendritree"
 
 
-def data_folders(data_dir: str | os.PathLike[str] | None = None) -> list[DataFolder]:
+def data_folders(data_dir: Folder = None) -> list[DataFolder]:
     """The folders to search on this machine, in order.
 
     >>> [folder.origin for folder in data_folders(".")]
@@ -65,9 +65,7 @@ def read_verified(file: DataFile, path: Path) -> bytes:
     return file.check(unpack(path, "gzip" if path.suffix == ".gz" else "plain"), path)
 
 
-def obtain(
-    file_set: FileSet, *, data_dir: str | os.PathLike[str] | None = None, download: bool = True
-) -> dict[str, bytes]:
+def obtain(file_set: FileSet, *, data_dir: Folder = None, download: bool = True) -> dict[str, bytes]:
     """The content of every file of a set by name: from this machine, or downloaded and cached.
 
     Raises:
@@ -136,25 +134,14 @@ def _download(file_set: FileSet, contents: dict[str, bytes]) -> list[str]:
 # -------------------------------------------------------------------------------------------------- what is here
 
 
-@dataclass(frozen=True)
-class CheckedFile:
-    """One copy of a file, or its absence."""
-
-    data_set: str
-    file: str
-    state: Literal["ok", "corrupt", "absent"]
-    where: str
-    """Its path; for a corrupt file, the error message, which includes the path."""
-
-
-def _copies(file_set: FileSet, data_dir: str | os.PathLike[str] | None) -> dict[DataFile, list[Path]]:
+def _copies(file_set: FileSet, data_dir: Folder) -> dict[DataFile, list[Path]]:
     """The paths of each file on this machine; the first one is used."""
     folders = data_folders(data_dir)
     paths = {file: [folder.find(file_set.name, file) for folder in folders] for file in file_set.files}
     return {file: [*dict.fromkeys(filter(None, copies))] for file, copies in paths.items()}
 
 
-def whereabouts(name: str, data_dir: str | os.PathLike[str] | None = None) -> str:
+def whereabouts(name: str, data_dir: Folder = None) -> str:
     """The folder that contains a data set, or `not here`; files are not read."""
     if name not in FILE_SETS:
         return "in scikit-learn"
@@ -165,19 +152,20 @@ def whereabouts(name: str, data_dir: str | os.PathLike[str] | None = None) -> st
     return ", ".join(folders) + partly if folders else "not here"
 
 
-def verify(names: Iterable[str], data_dir: str | os.PathLike[str] | None = None) -> list[CheckedFile]:
-    """Read and check every copy of the files of some data sets; files that several of them share are read once."""
-    results = []
+def verify(names: Iterable[str], data_dir: Folder = None) -> list[tuple[str, str, str, str]]:
+    """Read every copy of the files of some data sets; files that several of them share are read once.
+
+    Returns:
+        For each copy, the data set, the file, `ok`, `corrupt` or `absent`, and the path or what is wrong with it.
+    """
+    rows = []
     for file_set in dict.fromkeys(FILE_SETS[name] for name in names if name in FILE_SETS):
         for file, paths in _copies(file_set, data_dir).items():
-            results += [_verify(file_set.name, file, path) for path in paths]
-            results += [] if paths else [CheckedFile(file_set.name, file.name, "absent", "")]
-    return results
-
-
-def _verify(data_set: str, file: DataFile, path: Path) -> CheckedFile:
-    try:
-        read_verified(file, path)
-    except FormatError as error:
-        return CheckedFile(data_set, file.name, "corrupt", str(error))
-    return CheckedFile(data_set, file.name, "ok", str(path))
+            rows += [] if paths else [(file_set.name, file.name, "absent", "")]
+            for path in paths:
+                try:
+                    read_verified(file, path)
+                    rows.append((file_set.name, file.name, "ok", str(path)))
+                except FormatError as error:
+                    rows.append((file_set.name, file.name, "corrupt", str(error)))
+    return rows

@@ -10,7 +10,7 @@ from typing import Any
 from dendritree.errors import FormatError
 from dendritree.files import write_whole
 
-from .scaling import Scaling
+from .split import Scaling
 
 INPUTS_FILE = "inputs.json"
 

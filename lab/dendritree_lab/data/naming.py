@@ -19,7 +19,7 @@ from .builtin import DATASETS, load_builtin
 from .image_folder import has_images, split_image_folder
 from .split import DataSplit
 from .tables.reading import PARQUET_ENDINGS, TEXT_ENDINGS, read_table
-from .tables.table_split import split_table
+from .tables.target import split_table
 
 SHOWN_CLASSES = 10
 ARRAY_ENDINGS = (".npz", ".npy")
@@ -55,7 +55,7 @@ def load_dataset(
 
     | data | x | y |
     |---|---|---|
-    | a name in `DATASETS`, such as `"mnist"` | pixels in [0, 1], or columns | see below |
+    | a name in `DATASETS`, such as `"mnist"` | pixels in [0, 1], or columns | class or quantity |
     | a `.npz` file with x, y, optionally x_test, y_test, class_names | rows of numbers, or images | labels |
     | `x.npy`, with `y.npy` (and `x_test.npy`, `y_test.npy`) next to it | the same | the same |
     | a folder of PNG and JPEG images, one per class, optionally in `train`, `test` | pixels in [0, 1] | class |
@@ -67,22 +67,9 @@ def load_dataset(
     or integers are classes; floats are a quantity to predict. Parts that are not given are split off the training
     examples at random, a fifth of each class for each part, with `seed`; `notes` of the split describes how.
 
-    The built-in data sets:
-
-    | name | x | y | train, val, test |
-    |---|---|---|---|
-    | mnist, fashion-mnist | 784 pixels in [0, 1] | class 0 ... 9 | 50,000, 10,000, 10,000 |
-    | mnist-4-9 | 784 pixels in [0, 1] | 0 for a four, 1 for a nine | those of mnist's parts |
-    | mnist-pairs, fashion-pairs | 28 x 56 pixels in [0, 1] | 10 * left + right class | 50,000, 10,000, 10,000 |
-    | cifar10 | 3 x 32 x 32 pixels in [0, 1] | class 0 ... 9 | 40,000, 10,000, 10,000 |
-    | digits | 64 pixels in [0, 1] | class 0 ... 9 | 1,197, 300, 300 |
-    | adult | 6 standardized numbers, 102 categories as 0 or 1 | 1 for over 50,000 dollars | 26,049, 6,512, 16,281 |
-    | california-housing | 8 columns as they are | median value / 100,000 dollars, a float | 12,384, 4,128, 4,128 |
-    | tinyshakespeare | numbers of 32 characters | number of the next one | 892,284, 111,507, 111,507 |
-
-    Parts without an official split are made by one fixed permutation (`data.split.fixed_order`, seed 0), regardless of
-    `seed`; those of the text are its beginning, middle and end. Pairs are made of images of the same part, every image
-    once on the left and once on the right (`data.pairs.pair_images`).
+    `DATASETS` describes the built-in data sets: mnist, mnist-4-9, mnist-pairs, fashion-mnist, fashion-pairs, cifar10,
+    digits, adult, california-housing, tinyshakespeare. Their parts do not depend on `seed`: test parts are the official
+    ones, and the others are split by one fixed permutation (`fixed_order`).
 
     Args:
         data: the data.

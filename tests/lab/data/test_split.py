@@ -15,8 +15,7 @@ from dendritree.errors import DendritreeError, FormatError, ShapeError
 from dendritree.training.examples import Examples, fixed_order
 from dendritree_lab.data import DataSplit, Scaling, first_examples, load_dataset, normalize
 from dendritree_lab.data.inputs import INPUTS_FILE, Inputs
-from dendritree_lab.data.scaling import CLIP
-from dendritree_lab.data.split import read_split, write_split
+from dendritree_lab.data.split import CLIP, read_split, write_split
 
 
 def make_examples(count, *shape):

