@@ -56,7 +56,8 @@ def convert(
         budget: parameters of the new modules: a share in (0, 1] of those they replace, as a float, or a number for
             all of them together (`9000`, `"9k"`), in proportion to what they have now. Never exceeded.
         wiring: which inputs a tree reads, as in `DendriticLayer`; by default dealt from shuffled decks, so that all
-            inputs are read about equally often. Second hidden layers are always wired at random. Not `Tied`.
+            inputs are read about equally often; or `"strided"` or `"local"`. Second hidden layers are always wired at
+            random.
         branching: of the trees, as in `DendriticLayer`; `"auto"` has four dendrites of eight synapses for the hidden
             neurons of an MLP, and two levels near the square root of the fan-in for single layers.
         blocks: names of the layers of an MLP, relative to the module that holds them, such as `[("up", "down")]`, where
@@ -77,10 +78,10 @@ def convert(
     """
     check_module(model)
     allowed, resolved, branching = check_budget(budget), resolve_wiring(wiring), check_shape(branching)
-    if isinstance(resolved, Tied):
+    if isinstance(resolved, Tied) or not resolved.any_fan_in:
         raise OptionError(
-            f"convert gives each neuron dendrites of its own: wiring cannot be {resolved}; 'local' reads such windows "
-            "too, and create_model('dendritic', image_shape=...) builds tied trees"
+            "wiring must let each neuron read any number of inputs with weights of its own, as 'random', 'strided' and "
+            f"'local' do; got {resolved}"
         )
     flow = trace_forwards(model)
     perceptrons, reasons = find_perceptrons(model, flow.readers, convolutions=convolutions)

@@ -94,13 +94,13 @@ def find_perceptrons(
     for name, module in model.named_modules(remove_duplicate=False):
         names[id(module)].append(name)
     for name, parameter in model.named_parameters(remove_duplicate=False):
-        owners[_memory(parameter)].add(name)
+        owners[id(parameter)].add(name)
     for name, module in model.named_modules():
         if not is_perceptron(module, convolutions=convolutions):
             continue
         twins = names[id(module)]
         own = {f"{each}.{kind}".lstrip(".") for each in twins for kind in ("weight", "bias")}
-        others = {owner for p in module.parameters(recurse=False) for owner in owners[_memory(p)]} - own
+        others = {owner for p in module.parameters(recurse=False) for owner in owners[id(p)]} - own
         if reason := _unfit(module):
             reasons[name] = reason
         elif len(twins) > 1:
@@ -139,10 +139,3 @@ def _unfit(module: nn.Module) -> str | None:
     if any(getattr(module, f"_{kind}_hooks") for kind in ("forward", "forward_pre", "backward", "backward_pre")):
         return "it has hooks, which a new module would lose"
     return None
-
-
-def _memory(parameter: Tensor) -> tuple[str, int]:
-    """A key that is equal for tensors that share memory; for tensors without memory, their identity."""
-    if parameter.is_meta or is_lazy(parameter) or not parameter.numel():
-        return "object", id(parameter)
-    return "memory", parameter.untyped_storage().data_ptr()

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import DendritreeError, OptionError, ShapeError
+from ..errors import DendritreeError, OptionError
 from ..layers.forest_layer import ForestLayer
 from ..layers.linear import Linear
 from ..layers.neuron_layer import index_of
@@ -207,16 +207,13 @@ def _fit(block: Block, allowance: int, wiring: Wiring, branching: Branching) -> 
     low = min(2, inputs) if single else 2
     high = 2 * low
     if single:
-        high = (inputs if _fan_in_is_free(wiring, branching) else low) + 1
+        high = (inputs if _fan_in_is_free(branching) else low) + 1
     smallest = _replacement(block, wiring, branching, low)
     if smallest.parameters > allowance:
         raise OptionError(f"trees here have at least {smallest.parameters:,} parameters: its budget is {allowance:,}")
 
     def fits(size: int) -> bool:
-        try:
-            return _replacement(block, wiring, branching, size).parameters <= allowance
-        except ShapeError:  # with `partition`, the number of neurons must divide the inputs
-            return False
+        return _replacement(block, wiring, branching, size).parameters <= allowance
 
     while not single and fits(high):
         low, high = high, 2 * high
@@ -230,26 +227,22 @@ def _replacement(block: Block, wiring: Wiring, branching: Branching, size: int) 
     """A replacement of a given size: the fan-in of a single layer, or the hidden width of an MLP."""
     inputs = block[0].in_features
     if len(block) == 1:
-        fan_in = size if _fan_in_is_free(wiring, branching) else None
+        fan_in = size if _fan_in_is_free(branching) else None
         return Replacement(block, (_trees(block[0], inputs, block[0].out_features, branching, fan_in, wiring),))
     trees: list[Trees] = []
     widest = max(perceptron.out_features for perceptron in block[:-1])
     for perceptron in block[:-1]:
-        # An image, or any order of the inputs, exists only for the first layer.
-        each = Random() if trees else wiring
         neurons = max(1, round(perceptron.out_features / widest * size))
-        shape, fan_in = branching, None
-        if branching == AUTO and each.any_fan_in:
-            shape = (max(2, min(inputs, SYNAPSES)), DENDRITES)
-        elif _fan_in_is_free(each, branching):
-            fan_in = min(inputs, SYNAPSES * DENDRITES)
-        trees.append(_trees(perceptron, inputs, neurons, shape, fan_in, each))
+        shape = (max(2, min(inputs, SYNAPSES)), DENDRITES) if branching == AUTO else branching
+        fan_in = min(inputs, SYNAPSES * DENDRITES) if isinstance(branching, int) else None
+        # An image, or any order of the inputs, exists only for the first layer.
+        trees.append(_trees(perceptron, inputs, neurons, shape, fan_in, Random() if trees else wiring))
         inputs = neurons
     return Replacement(block, tuple(trees))
 
 
-def _fan_in_is_free(wiring: Wiring, branching: Branching) -> bool:
-    return wiring.any_fan_in and (branching == AUTO or isinstance(branching, int))
+def _fan_in_is_free(branching: Branching) -> bool:
+    return branching == AUTO or isinstance(branching, int)
 
 
 def _trees(like: Perceptron, ins: int, outs: int, branching: Any, fan_in: int | None, wiring: Wiring) -> Trees:
@@ -258,15 +251,11 @@ def _trees(like: Perceptron, ins: int, outs: int, branching: Any, fan_in: int | 
         image_of(wiring.image_shape or like.patch, ins, wiring.name)
     if is_nested(branching):
         tree = Forest.nested(branching)
-        return Trees(like, ins, outs, branching, fan_in, wiring, str(branching), outs * tree.edges, outs * tree.nodes)
-    synapses = fan_in
-    if synapses is None:
-        by_shape = wiring.any_fan_in and not isinstance(branching, int | str)
-        synapses = level_sizes(branching)[0] if by_shape else wiring.fan_in(ins, outs)
-    if synapses < min(2, ins):
-        raise ShapeError(f"a tree must have two synapses or more: {outs} neurons leave {synapses} of {ins} inputs")
-    levels = level_sizes(auto_branching(synapses) if branching == AUTO else branching, fan_in=synapses, ragged=True)
-    by_level = [-(-below // above) for below, above in itertools.pairwise(levels)]
-    shape = f"b={branching}" if isinstance(branching, int) else str(by_level)
-    edges, nodes = sum(levels[:-1]), sum(levels[1:])
+        shape, edges, nodes = str(branching), tree.edges, tree.nodes
+    else:
+        synapses = level_sizes(branching)[0] if fan_in is None else fan_in
+        levels = level_sizes(auto_branching(synapses) if branching == AUTO else branching, fan_in=synapses, ragged=True)
+        by_level = [-(-below // above) for below, above in itertools.pairwise(levels)]
+        shape = f"b={branching}" if isinstance(branching, int) else str(by_level)
+        edges, nodes = sum(levels[:-1]), sum(levels[1:])
     return Trees(like, ins, outs, branching, fan_in, wiring, shape, outs * edges, outs * nodes)

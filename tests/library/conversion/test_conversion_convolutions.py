@@ -6,7 +6,6 @@ from torch import nn
 
 from dendritree import DendriticConv1d, DendriticConv2d, DendriticLayer, FitConfig, convert, count, distill, load, save
 from dendritree.errors import OptionError
-from dendritree.wiring import Tied
 
 
 def network():
@@ -114,9 +113,3 @@ def test_a_layer_whose_inputs_are_no_image_is_left_alone_with_the_reason():
         assert [(each.module, "takes a square image" in each.reason) for each in report.left_alone] == [("2", True)]
     assert isinstance(converted[0], DendriticConv2d)
     assert isinstance(converted[2], nn.Linear)
-
-
-def test_trees_that_are_tied_are_rejected():
-    for dry_run in (True, False):
-        with pytest.raises(OptionError, match="wiring cannot be Tied"):
-            convert(nn.Linear(784, 64), wiring=Tied(window=5), branching=[9, 4], dry_run=dry_run)

@@ -90,15 +90,6 @@ def test_an_image_is_wired_locally_in_the_first_layer_only():
     assert converted[0].windows is not None
 
 
-@pytest.mark.parametrize("wiring", ["shared", "partition"])
-def test_wirings_that_say_the_fan_in_themselves(wiring):
-    converted, report = convert(
-        nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 4)), wiring=wiring, budget=1.0
-    )
-    assert total(converted) == report.parameters_after <= report.parameters_before
-    assert converted(torch.randn(2, 64)).shape == (2, 4)
-
-
 # --------------------------------------------------------------------------------------------------------- interface
 
 
