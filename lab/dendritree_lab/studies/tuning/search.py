@@ -8,14 +8,16 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import optuna
 import torch
+from filelock import FileLock, Timeout
 
-from dendritree.errors import DendritreeError, FormatError, OptionError, check_int, import_extra
+from dendritree.errors import DendritreeError, OptionError, check_int
 from dendritree.models.sizing import parameters_of, parse_count
 from dendritree.storage import save
 from dendritree.training import Callback, Run, evaluate
@@ -28,16 +30,16 @@ from ..engine.runner import Observer, silent
 from ..engine.task import Task, digest, epochs_for
 from .search_result import TrialResult, Tuned
 from .space import Space
-from .study import counted, fail_left_trials, give_up, open_study, quiet, results, whole_database
+from .study import counted, fail_left_trials, give_up, open_study, results
 
-MODEL_FOLDER, DATABASE = "model", "study.db"
+MODEL_FOLDER, DATABASE, LOCK = "model", "study.db", "study.lock"
 LONGER = 4
-"""How many times longer than a trial the best choice is trained."""
+"""How many times longer than a trial the best configuration is trained."""
 FEWEST_FOR_IMPORTANCE = 8
 FEWEST_RIVALS = 4
 """Minimum number of completed trials before a trial is stopped for being worse than most."""
 FINAL = "final training"
-"""The step in which the best choice is trained again; an observer is notified of its epochs."""
+"""The step in which the best configuration is trained again; an observer is notified of its epochs."""
 TESTED = "dendritree judged"
 
 
@@ -65,8 +67,6 @@ class TuningPlan:
             "image shape": None if shape is None else list(shape),
             "steps": self.steps,
             "seed": self.seed,
-            # studies of images that were begun by older versions know fewer wirings
-            **({} if shape is None else {"wirings": list(self.space.wirings)}),
         }
 
 
@@ -85,18 +85,18 @@ def tune(
     name: str = "tune",
     observer: Observer = silent,
 ) -> Tuned:
-    """Search for the best dendritic network within a parameter budget. Needs the extra `tune`.
+    """Search for the best dendritic network within a parameter budget.
 
     Trials see only training and validation examples; bad ones are stopped early (the median rule). Then the best
-    choice is trained again, four times as long with a fresh seed, and tested once. In one process the result depends
-    only on the data, the seed and the other arguments, even if the search was stopped in between: after Ctrl-C, and in
-    its own folder also after a kill, the same call resumes.
+    configuration is trained again, four times as long with a fresh seed, and tested once. In one process the result
+    depends only on the data, the seed and the other arguments, even if the search was stopped in between: after Ctrl-C,
+    and in its own folder also after a kill, the same call resumes.
 
     Args:
         data: a `DataSplit`, used as it is: classes if `y` holds integers from 0, a quantity if it holds floats. Or a
             `Task`, or anything that `load_dataset` accepts, scaled as by `load_dataset(...).scaled()`.
         budget: the most parameters that a model may have, such as 9000 or `"9k"`.
-        trials: how many choices are tried, including those of earlier calls and of other processes.
+        trials: how many configurations are tried, including those of earlier calls and of other processes.
         image_shape: (channels, height, width) of inputs that are pixels, if the data does not state it; then neurons
             may be wired locally. Images of a folder are resized to it.
         target: the column of a table to predict.
@@ -113,8 +113,8 @@ def tune(
 
     Example:
         >>> from dendritree_lab.data import load_dataset
-        >>> found = tune(load_dataset("digits"), budget="1k", trials=2, steps=20, image_shape=(1, 8, 8))
-        >>> found.parameters <= 1000, len(found.trials)
+        >>> result = tune(load_dataset("digits"), budget="1k", trials=2, steps=20, image_shape=(1, 8, 8))
+        >>> result.parameters <= 1000, len(result.trials)
         (True, 2)
     """
     trials = check_int("trials", trials)
@@ -123,33 +123,49 @@ def tune(
     task = Task.of(split, inputs.image_shape)
     space = Space(task.in_features, task.out_features, parse_count("budget", budget), task.image_shape)
     with torch.random.fork_rng(devices=[]):
-        if space.choice(space.cheapest()) is None:
+        if space.configuration(space.cheapest()) is None:
             raise OptionError(
                 f"budget must leave room for two neurons: {space.budget:,} parameters do not, from {space.in_features} "
                 f"inputs to {space.out_features} outputs"
             )
     plan = TuningPlan(split, task, space, check_int("steps", steps), seed)
-    import_extra("sklearn", extra="tune")  # needed for the importances: fail now, not after the search
-    folder = None if out is None else _folder(out)
-    own = folder if storage is None else None
-    if own is not None:
-        storage = f"sqlite:///{(own / DATABASE).resolve()}"
-    with quiet() as optuna, whole_database(), torch.random.fork_rng(devices=[]), contextlib.ExitStack() as stack:
+    folder = None if out is None else Path(out)
+    with torch.random.fork_rng(devices=[]), contextlib.ExitStack() as stack:
+        alone = folder is not None and storage is None
+        if folder is not None and storage is None:
+            stack.enter_context(_locked(folder))
+            storage = f"sqlite:///{(folder / DATABASE).resolve()}"
         direction = "maximize" if task.metric == "accuracy" else "minimize"
         study = stack.enter_context(open_study(storage, name, direction, plan.settings()))
-        if own is not None:
-            stack.enter_context(present(own, lambda: fail_left_trials(study)))
+        if alone:
+            fail_left_trials(study)
         study.enqueue_trial(space.default(), skip_if_exists=True)
         done = {trial.number: trial for trial in results(study)}
         observer("trials", len(done), max(trials, len(done)))
         while len(done) < trials:
-            number = _run_trial(optuna, study, plan, _first_epochs(task, trials, observer) if not done else [])
+            number = _run_trial(study, plan, _first_epochs(task, trials, observer) if not done else [])
             done = {trial.number: trial for trial in results(study)}
             observer("trials", len(done), max(trials, len(done)), _note(task, done, number))
-        found = _test(optuna, study, plan, folder, observer)
+        result = _test(study, plan, folder, observer)
     if folder is not None:
         inputs.write(folder)
-    return found
+    return result
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """The folder of a search, which only one process may use at a time."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK).acquire(blocking=False)
+    except Timeout:
+        raise DendritreeError(
+            f"another process searches in {folder}; to share the trials, give both the same --storage"
+        ) from None
+    except OSError as error:
+        raise DendritreeError(f"cannot write to {folder}: {error.strerror}") from None
+    with lock:
+        yield
 
 
 def _examples(
@@ -186,15 +202,6 @@ def _note(task: Task, done: dict[int, TrialResult], number: int) -> str:
     size = "" if trial.parameters is None else f", {trial.parameters:,} parameters"
     best = f"; best {task.metric} {max(scores, key=task.goodness):.4f}" if scores else ""
     return f"{shown}{size}{'' if trial.whole else ', stopped early'}{best}"
-
-
-def _folder(out: str | os.PathLike[str]) -> Path:
-    folder = Path(out)
-    try:
-        Path(folder).resolve().mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DendritreeError(f"out must be a folder that can be written: {folder} ({error.strerror})") from None
-    return folder
 
 
 def _seed(plan: TuningPlan, what: str, index: int) -> int:
@@ -239,29 +246,24 @@ class Pruning:
         return self.best < statistics.median(reached)
 
 
-def _run_trial(optuna: Any, study: Any, plan: TuningPlan, callbacks: Sequence[Callback]) -> int:
+def _run_trial(study: Any, plan: TuningPlan, callbacks: Sequence[Callback]) -> int:
     """Choose, train and report to the study; return the trial's number.
 
-    A trial's seeds depend on its position among those that did not fail: an interrupted search makes the same choices
-    as one that was not interrupted.
+    A trial's seeds depend on its position among those that did not fail: an interrupted search tries the same
+    configurations as one that was not interrupted.
     """
-    trial: Any = None
-    chosen: dict[str, Any] = {}
+    trial, chosen = study.ask(), dict[str, Any]()
     try:
-        trial = study.ask()
         index = _place(study, trial.number)
         study.sampler = optuna.samplers.TPESampler(seed=_seed(plan, "choice", index))
         chosen = plan.space.suggest(trial)
         state, score = _train(trial, chosen, plan, _seed(plan, "trial", index), callbacks)
         study.tell(trial, score, state=getattr(optuna.trial.TrialState, state))
-    except BaseException as error:
-        if trial is None:
-            raise
-        # Even after an unexpected error, no trial may be left in the running state.
-        if isinstance(error, KeyboardInterrupt):
-            give_up(study, trial.number, chosen)
-        else:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
+    except KeyboardInterrupt:
+        give_up(study, trial.number, chosen)
+        raise
+    except Exception:  # no trial may be left in the running state
+        study.tell(trial, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
         raise
     return int(trial.number)
 
@@ -276,12 +278,13 @@ def _train(
     trial: Any, chosen: dict[str, Any], plan: TuningPlan, seed: int, callbacks: Sequence[Callback]
 ) -> tuple[str, float | None]:
     """The final state of the trial, and its score."""
-    choice = plan.space.choice(chosen)
-    if choice is None:
+    configuration = plan.space.configuration(chosen)
+    if configuration is None:
         return "PRUNED", None  # too expensive for the share of the budget that it chose
     start, pruning = time.perf_counter(), Pruning(trial, plan.task, plan.epochs)
-    told: list[Callback] = [pruning, *callbacks]
-    model, history = train(choice, plan.task, plan.split, epochs=plan.epochs, seed=seed, callbacks=told)
+    model, history = train(
+        configuration, plan.task, plan.split, epochs=plan.epochs, seed=seed, callbacks=[pruning, *callbacks]
+    )
     trial.set_user_attr("parameters", parameters_of(model))
     trial.set_user_attr("epochs", len(history.epochs))
     trial.set_user_attr("seconds", time.perf_counter() - start)
@@ -292,16 +295,15 @@ def _train(
 # -------------------------------------------------------------------------------------------------------------- verdict
 
 
-def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None, observer: Observer) -> Tuned:
-    """Train the best choice again and evaluate it on the test examples."""
-    found = results(study)
-    whole = {trial.number: trial for trial in found if trial.whole}
+def _test(study: Any, plan: TuningPlan, folder: Path | None, observer: Observer) -> Tuned:
+    """Train the best configuration again and evaluate it on the test examples."""
+    trials = results(study)
+    whole = {trial.number: trial for trial in trials if trial.whole}
     if not whole:
-        raise OptionError(f"a search must have at least one completed trial: none of {len(found)} is; try more trials")
+        raise OptionError(f"none of {len(trials)} trials was completed; try more trials")
     best = whole[study.best_trial.number]
-    choice = plan.space.choice(best.chosen)
-    if choice is None:
-        raise FormatError(f"a completed trial must fit its budget: trial {best.number} does not: {dict(best.chosen)}")
+    configuration = plan.space.configuration(best.chosen)
+    assert configuration is not None  # it was trained
     epochs = epochs_for(len(plan.split.train), LONGER * plan.steps)
     seed = _seed(plan, "best", _place(study, best.number))
 
@@ -309,11 +311,8 @@ def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None, observ
         observer(FINAL, len(run.history.epochs), epochs)
 
     observer(FINAL, 0, epochs)
-    model, history = train(choice, plan.task, plan.split, epochs=epochs, seed=seed, callbacks=[tell])
-    before = study.user_attrs.get(TESTED, [])
-    if not isinstance(before, list):
-        raise FormatError(f"the choices that were evaluated must be a list of trials: got {before!r:.60}")
-    tested = [number for number in before if number != best.number] + [best.number]
+    model, history = train(configuration, plan.task, plan.split, epochs=epochs, seed=seed, callbacks=[tell])
+    tested = sorted({*study.user_attrs.get(TESTED, []), best.number})
     study.set_user_attr(TESTED, tested)
     if folder is not None:
         save(model, folder / MODEL_FOLDER)
@@ -325,7 +324,7 @@ def _test(optuna: Any, study: Any, plan: TuningPlan, folder: Path | None, observ
         name=study.study_name,
         task=plan.task,
         budget=plan.space.budget,
-        trials=found,
+        trials=trials,
         best=best,
         preset=next((trial for trial in whole.values() if trial.chosen == plan.space.default()), None),
         importance=importance,

@@ -19,7 +19,7 @@ from .space import PARAMETERS
 
 @dataclass(frozen=True)
 class TrialResult:
-    """One choice, and how good it was on the validation examples."""
+    """One configuration, and how good it was on the validation examples."""
 
     number: int
     whole: bool
@@ -48,18 +48,18 @@ class Tuned:
     trials: tuple[TrialResult, ...]
     best: TrialResult
     preset: TrialResult | None
-    """The trial of the choice that our comparison found; None if it was stopped early."""
+    """The trial of the configuration that our comparison recommends; None if it was stopped early."""
     importance: Mapping[str, float]
     """Share of each parameter in the differences between trials; empty if there are too few trials."""
     model: nn.Module = field(repr=False)
-    """The best choice, trained again and longer with a fresh seed; in evaluation mode, with logits as outputs."""
+    """The best configuration, trained again and longer with a fresh seed; in evaluation mode, returns logits."""
     epochs: int
     """Epochs of that training."""
     val_score: float
     test_score: float
     val_examples: int
     test_looks: int
-    """How often this study has evaluated a best choice on the test set, including this time."""
+    """How often this study has evaluated a best configuration on the test set, including this time."""
 
     @property
     def metric(self) -> str:
@@ -101,14 +101,14 @@ class Tuned:
             f"{self.budget:,}) and {self.metric} {self._show(self.test_score)} on the test examples, {looks}.",
         ]
         if self.preset is self.best:
-            sentences.append("No choice was better than the first one tried, the best of our comparison.")
+            sentences.append("No configuration was better than the first one tried, the best of our comparison.")
         elif self.preset is not None:
-            start = "Over the first choice tried, the best of our comparison, the search gains"
+            start = "Over the first configuration tried, the best of our comparison, the search gains"
             sentences.append(self._compare(start, self.preset))
         bare = [trial for trial in self.whole if not trial.has_dendrites]
         trees = [trial for trial in self.whole if trial.has_dendrites]
         if bare and trees:
-            tops = [max(found, key=self._goodness) for found in (trees, bare)]
+            tops = [max(each, key=self._goodness) for each in (trees, bare)]
             better, other = sorted(tops, key=self._goodness, reverse=True)
             words = {True: "neurons with dendrites", False: "neurons without dendrites (depth 1)"}
             start = f"The best {words[better.has_dendrites]} are ahead of the best {words[other.has_dendrites]} by"

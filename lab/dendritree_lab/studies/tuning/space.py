@@ -1,4 +1,4 @@
-"""The search space, and the model that a choice describes. The width is not searched: it follows from the budget."""
+"""The search space, and the model that a point in it describes. The width is not searched: the budget gives it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OF_IMAGES, OF_COPIES = ("window",), ("copies", "stride", "shared_by")
 
 @dataclass(frozen=True)
 class Space:
-    """All choices for given sizes and a budget."""
+    """All configurations for given sizes and a budget."""
 
     in_features: int
     out_features: int
@@ -77,7 +77,7 @@ class Space:
         }
 
     def default(self) -> dict[str, Any]:
-        """The first choice to try: near the preset, which comes from our comparison.
+        """The first values to try: near the preset, which comes from our comparison.
 
         >>> Space(64, 10, 2000).default()["branching"], Space(784, 10, 2000, (1, 28, 28)).default()["wiring"]
         (4, 'tied')
@@ -106,7 +106,7 @@ class Space:
         return chosen | {"copies": copies, "stride": wiring.stride, "shared_by": wiring.shared_by}
 
     def cheapest(self) -> dict[str, Any]:
-        """The choice with the fewest parameters: bare neurons with few synapses."""
+        """The values with the fewest parameters: bare neurons with few synapses."""
         return self.default() | {"depth": 1, "fan_in": self._fan_ins()[0], "wiring": "random"}
 
     @property
@@ -117,16 +117,16 @@ class Space:
         tied = ("tied",) if min(self.image_shape[1:]) >= LEAST_TIED else ()
         return (*tied, "local", "random", "strided")
 
-    def choice(self, chosen: Mapping[str, Any]) -> Configuration | None:
+    def configuration(self, chosen: Mapping[str, Any]) -> Configuration | None:
         """The widest model that the chosen share of the budget allows; None if it does not even allow two neurons.
 
         >>> space = Space(64, 10, 2000)
-        >>> choice = space.choice(space.default())
-        >>> choice.arguments["branching"], choice.arguments["hidden"]
+        >>> configuration = space.configuration(space.default())
+        >>> configuration.arguments["branching"], configuration.arguments["hidden"]
         ([8, 4], [37])
         """
         tree, wiring = self._tree(chosen)
-        config = {
+        arguments = {
             "in_features": self.in_features,
             "out_features": self.out_features,
             "branching": tree,
@@ -136,12 +136,12 @@ class Space:
             "dropout": round(float(chosen["dropout"]), 4),
             "output": "logits",
         }
-        hidden = fill_budget(NETWORK, config, (1.0,), int(self.budget * chosen["share"]))
+        hidden = fill_budget(NETWORK, arguments, (1.0,), int(self.budget * chosen["share"]))
         if hidden is None:
             return None
         moving = float(chosen["moving"]) if wiring.drawn else 0.0
         lr, weight_decay = float(chosen["lr"]), float(chosen["weight_decay"])
-        return Configuration(NETWORK, config | {"hidden": hidden}, lr, weight_decay, moving)
+        return Configuration(NETWORK, arguments | {"hidden": hidden}, lr, weight_decay, moving)
 
     def _tree(self, chosen: Mapping[str, Any]) -> tuple[list[int], Wiring]:
         """The branching of every level, leaf level first, near the chosen fan-in, and the wiring.
