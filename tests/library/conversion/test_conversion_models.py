@@ -27,10 +27,6 @@ class Network(nn.Module):
         return self.fc3(torch.relu(self.fc2(torch.relu(self.fc1(x)))))
 
 
-def plain():
-    return nn.Sequential(nn.Linear(20, 60), nn.ReLU(), nn.Linear(60, 6)), torch.randn(4, 20)
-
-
 class Conv1D(nn.Module):
     """A stand-in for the one of GPT-2, whose weights are those of `nn.Linear` transposed."""
 
@@ -91,8 +87,8 @@ MLPS = {
     "bert": ["*.intermediate.*", "bert.encoder.layer.?.output"],
     "gpt2": "*.mlp.*",
 }
-MODELS = {function.__name__: function for function in (plain, transposed, cnn, encoder, vit, bert, gpt2)}
-PARTS = {"plain": 1, "transposed": 1, "cnn": 1, "encoder": 2, "vit": 2 * 5 + 1, "bert": 2 * 5 + 2, "gpt2": 2 * 3}
+MODELS = {function.__name__: function for function in (transposed, cnn, encoder, vit, bert, gpt2)}
+PARTS = {"transposed": 1, "cnn": 1, "encoder": 2, "vit": 2 * 5 + 1, "bert": 2 * 5 + 2, "gpt2": 2 * 3}
 LEFT = {"encoder": 2, "gpt2": 1}
 
 
