@@ -17,7 +17,8 @@ from ..errors import OptionError, check_int, check_one_of
 from ..layers.activation import Activation
 from ..layers.dendritic import DendriticLayer
 from ..layers.linear import Linear
-from ..layers.neuron_layer import NeuronLayer, check_dense
+from ..layers.neuron_layer import NeuronLayer
+from ..ops import check_dense
 from ..randomness import generator_on
 from ..tree import Forest, IntArray
 from ..tree.levels import Branching

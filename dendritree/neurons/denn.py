@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from .. import ops
 from ..errors import FormatError, OptionError, check_int, check_one_of
-from ..layers.neuron_layer import PlannedLayer, check_dense
+from ..layers.neuron_layer import PlannedLayer
 from ..layers.state import integers
 from ..randomness import generator_on
 from ..tree import Forest, IntArray
@@ -124,7 +124,6 @@ class DENN(PlannedLayer):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
-        check_dense(x)
         # A forest of one-level trees, one per branch: memory is linear in the weights. The alternative is a masked
         # dense matrix with `branches` times the weights. CPU time, 784 inputs, 64 neurons, batch 256, forward +
         # backward: 2, 4, 8, 28 branches take 3.5, 3.3, 4.2, 7.4 ms as a forest and 1.6, 3.7, 6.6, 20.8 ms masked

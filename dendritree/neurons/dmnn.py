@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import OptionError, ShapeError, check_int, check_one_of
-from ..layers.neuron_layer import NeuronLayer, as_rows, check_number
+from ..errors import OptionError, ShapeError, check_int, check_number, check_one_of
+from ..layers.neuron_layer import NeuronLayer, as_rows
 from ..ops.neurons.boxes import box_depths, soft_minimum
 from ..randomness import generator_on
 from .families import register_neuron

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import check_int, check_one_of
-from ..layers.neuron_layer import NeuronLayer, as_rows, check_number
+from ..errors import check_int, check_number, check_one_of
+from ..layers.neuron_layer import NeuronLayer, as_rows
 from ..ops.neurons.products import log_sigmoid_products
 from ..randomness import generator_on
 from .families import register_neuron
