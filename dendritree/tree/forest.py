@@ -126,7 +126,8 @@ class Forest(EdgeList):
         edges = np.repeat(offsets_of(fan_ins)[order] - offsets[:-1], fan_ins[order]) + np.arange(offsets[-1])
         child = np.concatenate(children)[edges]
         source = np.where(child < 0, np.cumsum(child < 0) - 1, synapses + number[child])
-        return cls(synapses, source, offsets, number[np.concatenate(roots)], _templates(np.concatenate(ties)[order]))
+        template = _templates(np.concatenate(ties)[order])
+        return cls(synapses, source, offsets, number[np.concatenate(roots)], template)  # type: ignore[arg-type]
 
     def wired(self, index: npt.ArrayLike, in_features: int) -> Forest:
         """Attach the synapses, in edge order, to the inputs `index` of a layer of `in_features` inputs.

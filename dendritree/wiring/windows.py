@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -92,17 +93,19 @@ class Local(Windows):
         >>> Local(window=9, seed=0).attach(Forest.grow([4, 2]), 16).windows.tolist()  # two dendrites and the root
         [[0, 0, 4, 4], [0, 0, 4, 4], [0, 0, 0, 0]]
         """
-        channels, height, width = self.image(in_features)
-        random, side = generator(self.seed), (min(self.window, height), min(self.window, width))
+        image, random = self.image(in_features), generator(self.seed)
+        side = np.minimum(self.window, image[1:])
         unit = dendrite_of_synapse(forest) if self.per == "dendrite" else forest.neuron_of_synapse
         owners, owner = np.unique(unit, return_inverse=True)  # owners of windows: units with synapses, renumbered
-        places = (height - side[0] + 1, width - side[1] + 1)
+        places = image[1:] - side + 1
         if self.per == "dendrite" and self.place == "near":
-            top, left = _near(forest.neuron_of_node[owners], forest.neurons, places, side, random)
+            corner = _deal_corners(forest.neurons, places, random)[forest.neuron_of_node[owners]]
+            shift = [random.integers(-(length // 2), length // 2 + 1, len(owners)) for length in side]
+            corner = np.clip(corner + np.stack(shift, axis=1), 0, places - 1)
         else:
-            top, left = _deal_corners(len(owners), places, random)
-        pixel = ungrouped(owner, _deal_hands(np.bincount(owner), channels * side[0] * side[1], random))
-        return _read_windows(forest, (channels, height, width), side, (top[owner], left[owner]), pixel)
+            corner = _deal_corners(len(owners), places, random)
+        pixel = ungrouped(owner, _deal_hands(np.bincount(owner), image[0] * side.prod(), random))
+        return _read_windows(forest, image, side, corner[owner], pixel)
 
 
 @dataclass(frozen=True)
@@ -183,50 +186,43 @@ class Tied(Windows):
         """
         image, random = self.image(in_features), generator(self.seed)
         copy, template = _copies(forest, self.shared_by)
-        side, stride, (rows, columns) = self._grid(int(copy.max()) + 1, image)
-        free = (image[1] - side[0] - (rows - 1) * stride[0] + 1, image[2] - side[1] - (columns - 1) * stride[1] + 1)
-        top, left = (corner[forest.neuron_of_node] for corner in self._corners(forest.neurons, free, random))
-        top, left = top + copy // columns * stride[0], left + copy % columns * stride[1]
+        side, stride, counts = self._grid(int(copy.max()) + 1, image)
+        corner = self._corners(forest.neurons, image[1:] - side - (counts - 1) * stride + 1, random)
+        rank: Integers = np.stack(np.divmod(copy, counts[1]), axis=1)  # row and column of each node's copy
+        corner = corner[forest.neuron_of_node] + rank * stride
 
         # Pixels of a window are drawn for templates; their copies read the same pixels of their own, edge by edge.
         node, neuron = dendrite_of_synapse(forest), forest.neuron_of_synapse // self.shared_by
         first, pixel = template[node] == node, np.zeros(forest.edges, dtype=np.int64)
-        hands = _deal_hands(np.bincount(neuron[first]), image[0] * side[0] * side[1], random)
+        hands = _deal_hands(np.bincount(neuron[first]), image[0] * side.prod(), random)
         pixel[forest.synapse_edges[first]] = ungrouped(neuron[first], hands)
         pixel = pixel[forest.synapse_edges + (forest.offsets[template] - forest.offsets[:-1])[node]]
-        return _read_windows(forest, image, side, (top[node], left[node]), pixel, template)
+        return _read_windows(forest, image, side, corner[node], pixel, template)
 
-    def _corners(self, neurons: int, places: tuple[int, int], random: np.random.Generator) -> tuple[Integers, Integers]:
+    def _corners(self, neurons: int, places: Integers, random: np.random.Generator) -> Integers:
         """Upper left corners of the neurons' grids: drawn, or spread evenly for the neurons that share a tree."""
         if self.shared_by == 1:
             return _deal_corners(neurons, places, random)
-        counts = _rows_and_columns(self.shared_by, places)
-        ranks = np.divmod(np.arange(neurons) % self.shared_by, counts[1])
-        spread = []
-        for rank, count, place in zip(ranks, counts, places, strict=True):
-            share = rank / (count - 1) if count > 1 else np.full(neurons, 0.5)  # of the way from edge to edge
-            spread.append(np.rint((place - 1) * share).astype(np.int64))
-        return spread[0], spread[1]
+        counts = np.array(_rows_and_columns(self.shared_by, places))
+        rank = np.stack(np.divmod(np.arange(neurons) % self.shared_by, counts[1]), axis=1)
+        share = np.where(counts > 1, rank / np.maximum(1, counts - 1), 0.5)  # of the way from edge to edge
+        return np.rint((places - 1) * share).astype(np.int64)
 
-    def _grid(
-        self, copies: int, image: tuple[int, int, int]
-    ) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    def _grid(self, copies: int, image: tuple[int, int, int]) -> tuple[Integers, Integers, Integers]:
         """The sides of a window, the strides, and the rows and columns of the grid, as square as possible."""
         _, height, width = image
         columns = copies if height == 1 else 1 if width == 1 else math.isqrt(copies - 1) + 1
-        counts = (-(-copies // columns), columns)
-        sides = (min(self.window, height), min(self.window, width))
-        rooms = (height - sides[0], width - sides[1])
-        strides = [min(self.stride, room // max(1, count - 1)) for room, count in zip(rooms, counts, strict=True)]
-        if any(count > 1 and stride < 1 for count, stride in zip(counts, strides, strict=True)):
+        counts, side = np.array([-(-copies // columns), columns]), np.minimum(self.window, image[1:])
+        stride = np.minimum(self.stride, (image[1:] - side) // np.maximum(1, counts - 1))
+        if ((counts > 1) & (stride < 1)).any():
             raise ShapeError(
-                f"wiring 'tied' needs room for {copies} windows of {sides[0]} x {sides[1]}, each at its own place: "
+                f"wiring 'tied' needs room for {copies} windows of {side[0]} x {side[1]}, each at its own place: "
                 f"got an image of {height} x {width}"
             )
-        return sides, (strides[0], strides[1]), counts
+        return side, stride, counts
 
 
-def _rows_and_columns(count: int, places: tuple[int, int]) -> tuple[int, int]:
+def _rows_and_columns(count: int, places: Sequence[int] | Integers) -> tuple[int, int]:
     """The rows and columns of a grid of `count` corners whose shape is closest to that of the area they may lie in.
 
     >>> _rows_and_columns(16, (20, 20)), _rows_and_columns(32, (16, 44)), _rows_and_columns(3, (1, 9))
@@ -282,32 +278,22 @@ def _copies(forest: Forest, shared_by: int) -> tuple[IntArray, IntArray]:
 def _read_windows(
     forest: Forest,
     image: tuple[int, int, int],
-    side: tuple[int, int],
-    corner: tuple[Integers, Integers],
+    side: Integers,
+    corner: Integers,
     pixel: Integers,
     template: IntArray | None = None,
 ) -> Attachment:
     """The attachment of synapses that read these pixels of windows with these upper left corners, one per synapse."""
     node, windows = dendrite_of_synapse(forest), np.zeros((forest.nodes, 4), dtype=np.int32)
-    windows[node, 0], windows[node, 1], windows[node, 2:] = *corner, side
-    channel, rest = np.divmod(pixel.astype(np.int64), side[0] * side[1])
-    y, x = corner[0] + rest // side[1], corner[1] + rest % side[1]
+    windows[node, :2], windows[node, 2:] = corner, side
+    channel, rest = np.divmod(pixel.astype(np.int64), side.prod())
+    y, x = corner[:, 0] + rest // side[1], corner[:, 1] + rest % side[1]
     return Attachment(((channel * image[1] + y) * image[2] + x).astype(np.int32), windows, template)
 
 
-def _deal_corners(count: int, places: tuple[int, int], random: np.random.Generator) -> tuple[Integers, Integers]:
-    """Draw upper left corners, every place about equally often."""
-    return np.divmod(deal(np.ones(count, dtype=np.int64), places[0] * places[1], random), places[1])
-
-
-def _near(
-    neuron: IntArray, neurons: int, places: tuple[int, int], side: tuple[int, int], random: np.random.Generator
-) -> list[Integers]:
-    """Corners inside the image, at most half a window from one that is drawn for the neuron."""
-    return [
-        np.clip(corner[neuron] + random.integers(-(length // 2), length // 2 + 1, len(neuron)), 0, count - 1)
-        for corner, count, length in zip(_deal_corners(neurons, places, random), places, side, strict=True)
-    ]
+def _deal_corners(count: int, places: Integers, random: np.random.Generator) -> Integers:
+    """Draw upper left corners, shape (count, 2), every place about equally often."""
+    return np.stack(np.divmod(deal(np.ones(count, dtype=np.int64), places.prod(), random), places[1]), axis=1)
 
 
 def _deal_hands(sizes: Integers, cards: int, random: np.random.Generator) -> Integers:
