@@ -8,8 +8,8 @@ from torch.nn import functional as F
 
 from dendritree.ops import launch
 from dendritree.ops.neurons import dense
-from dendritree.ops.neurons.boxes import box_depths
-from dendritree.ops.neurons.products import log_sigmoid_products
+from dendritree.ops.neurons.box_depths import box_depths
+from dendritree.ops.neurons.log_products import log_sigmoid_products
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch warns of what it uses itself
 DTYPES = (torch.float32, torch.float64)
