@@ -1,4 +1,4 @@
-"""Arrays as users have them, and their files."""
+"""Arrays as users have them, what their labels mean, and their files."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from own_data import blobs
 from dendritree.errors import FormatError, OptionError, ShapeError
 from dendritree_lab.data import load_dataset
 from dendritree_lab.data.arrays import read_inputs
+from dendritree_lab.data.labels import check_labels, read_labels
 
 SHAPES = {
     (8, 8): (1, 8, 8),
@@ -42,17 +43,78 @@ def test_pixels_in_bytes_become_0_to_1_and_columns_stay_as_they_are(dtype, full)
 @pytest.mark.parametrize(
     ("x", "error", "message"),
     [
-        (np.array([["a"], ["b"]]), OptionError, "x must be numbers: got <U1"),
-        (np.zeros(5), ShapeError, r"one per row: got shape \(5,\)"),
-        (np.zeros((0, 3)), ShapeError, r"one per row: got shape \(0, 3\)"),
-        (np.zeros((2, 5, 5, 5)), ShapeError, r"1, 3 or 4 channels first or last: got shape \(5, 5, 5\)"),
-        (np.array([[1.0], [np.nan], [np.inf]]), OptionError, r"example 1 has NaN, .* \(2 of 3 have\)"),
+        (np.array([["a"], ["b"]]), OptionError, "<U1"),
+        (np.zeros(5), ShapeError, r"\(5,\)"),
+        (np.zeros((0, 3)), ShapeError, r"\(0, 3\)"),
+        (np.zeros((2, 5, 5, 5)), ShapeError, r"\(5, 5, 5\)"),
+        (np.array([[1.0], [np.nan], [np.inf]]), OptionError, r"example 1 .* \(2 of 3 have\)"),
         (np.array([[1e300], [0.0]]), OptionError, "beyond float32"),
     ],
 )
 def test_inputs_that_are_not_numbers_in_one_shape_are_rejected(x, error, message):
     with pytest.raises(error, match=message):
         read_inputs(x)
+
+
+# ------------------------------------------------------------------------------------------------------------- labels
+
+
+@pytest.mark.parametrize(
+    ("y", "codes", "classes"),
+    [
+        (np.array(["dog", "cat", "dog"]), [1, 0, 1], ("cat", "dog")),
+        (np.array(["dog", "cat"], dtype=object), [1, 0], ("cat", "dog")),
+        (np.array([True, False]), [1, 0], ("False", "True")),
+        (np.array([7, 3, 7], np.uint8), [1, 0, 1], ("3", "7")),
+        (np.array([1.0, 0.0, 1.0]), [1, 0, 1], ("0", "1")),
+        (np.array([[2], [5]]), [0, 1], ("2", "5")),
+    ],
+)
+def test_texts_truth_values_and_whole_numbers_are_classes(y, codes, classes):
+    labels = read_labels(y)
+    assert labels.y.dtype == np.int64
+    assert (labels.y.tolist(), labels.classes) == (codes, classes)
+
+
+@pytest.mark.parametrize("y", [np.array([0.5, 1.0]), np.arange(30.0)])
+def test_other_floats_are_a_quantity(y):
+    labels = read_labels(y)
+    assert labels.y.dtype == np.float32
+    assert (labels.y == y).all()
+    assert labels.classes == ()
+
+
+@pytest.mark.parametrize(
+    ("y", "names", "error", "message"),
+    [
+        (np.eye(3), (), ShapeError, r"\(3, 3\)"),
+        (np.array([1j]), (), OptionError, "complex128"),
+        (np.array([0, "a"], dtype=object), (), OptionError, "object"),
+        (np.array([1.5, np.nan, 2.5]), (), OptionError, "nan for example 1"),
+        (np.array([0, 1, 2]), ("a", "b"), OptionError, "from 0 to 1: got 2"),
+        (np.array([0, -1]), ("a", "b"), OptionError, "got -1"),
+        (np.array(["a", "b"]), ("a", "b"), OptionError, "got a"),
+    ],
+)
+def test_labels_that_mean_nothing_are_rejected(y, names, error, message):
+    with pytest.raises(error, match=message):
+        read_labels(y, names)
+
+
+@pytest.mark.parametrize(
+    ("y", "names", "message"),
+    [
+        (np.zeros(9, int), (), "two classes or more: all examples are '0'"),
+        (np.full(30, 2.5), (), r"different values: it is 2\.5"),
+        (np.arange(12) % 3, "abcd", "'d' has 0"),
+        (np.array([0, 0, 0, 1, 1]), (), "at least 3 examples .* '1' has 2$"),
+        (np.arange(20), (), "'2' has 1, ...; a quantity must be given as floats"),
+    ],
+)
+def test_labels_that_cannot_be_learned_are_rejected(y, names, message):
+    labels = read_labels(y, tuple(names))
+    with pytest.raises(OptionError, match=message):
+        check_labels(labels, least=3, trained=labels.y)
 
 
 # -------------------------------------------------------------------------------------------------------------- files
@@ -110,20 +172,17 @@ def test_rows_of_a_file_are_an_image_if_it_or_the_user_says_so(tmp_path):
         load_dataset(tmp_path / "rows.npz", image=(1, 9, 9))
 
 
+NAMES, THREE = ("x", "y", "x_test", "y_test"), np.arange(9) % 3
+
+
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
         ({"a": np.zeros(3), "y": np.zeros(3)}, r"named x and y, .*: bad\.npz lacks x of train, it has a, y$"),
         ({"pixels": np.zeros(3)}, "lacks x and y, it has pixels"),
         ({"x": np.zeros((4, 2)), "y": np.zeros(3)}, r"one y for each x: got x \(4, 2\), y \(3,\)"),
-        (
-            {"x": np.zeros((9, 4, 4)), "y": np.arange(9) % 3, "x_test": np.zeros((3, 5, 5)), "y_test": np.arange(3)},
-            r"one shape: got train \(1, 4, 4\), test \(1, 5, 5\)",
-        ),
-        (
-            {"x": np.eye(9, 4), "y": np.arange(9) % 2, "x_test": np.zeros((3, 4)), "y_test": np.arange(3)},
-            "each class must have at least 2 examples .*: '2' has 0",
-        ),
+        (dict(zip(NAMES, (np.zeros((9, 4, 4)), THREE, np.zeros((3, 5, 5)), THREE[:3]), strict=True)), "one shape"),
+        (dict(zip(NAMES, (np.eye(9, 4), THREE // 2, np.zeros((3, 4)), THREE[:3]), strict=True)), "'2' has 0"),
         ({"x": np.zeros((4, 2)), "y": np.zeros(4), "image_shape": (2,)}, "image_shape must be channels, height and w"),
     ],
 )

@@ -29,22 +29,15 @@ pytestmark = [
 # ----------------------------------------------------------------------------------------------------------- folders
 
 
-def test_the_cache_follows_the_desktop_standard(monkeypatch, tmp_path):
-    assert cache_folder() == tmp_path / "cache" / "dendritree"
+def test_the_named_folder_goes_first_and_the_argument_before_the_environment(bare_machine, monkeypatch, tmp_path):
+    others = [bare_machine, tmp_path / "system"]
+    assert [folder.path for folder in data_folders()] == others
+    monkeypatch.setenv("DENDRITREE_DATA", str(tmp_path))
+    assert [folder.path for folder in data_folders()] == [tmp_path, *others]
+    assert [folder.path for folder in data_folders(tmp_path.parent)] == [tmp_path.parent, *others]
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache_folder() == tmp_path / ".cache" / "dendritree"
-
-
-def test_the_named_folder_goes_first_and_the_argument_before_the_environment(bare_machine, monkeypatch, tmp_path):
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    second.mkdir()
-    others = [bare_machine, tmp_path / "system"]
-    assert [folder.path for folder in data_folders()] == others
-    monkeypatch.setenv("DENDRITREE_DATA", str(second))
-    assert [folder.path for folder in data_folders()] == [second, *others]
-    assert [folder.path for folder in data_folders(first)] == [first, *others]
 
 
 @pytest.mark.parametrize("named", ["", "nowhere", "file"])
@@ -79,9 +72,7 @@ def test_each_folder_is_searched_before_the_next(bare_machine, tmp_path, packed)
 
 
 @pytest.mark.parametrize("wrong", [CONTENTS[NAMES[0]][:-1], CONTENTS[NAMES[2]], b""])
-def test_a_wrong_file_is_an_error_where_the_user_named_the_folder_and_replaced_in_the_cache(
-    bare_machine, tmp_path, wrong
-):
+def test_a_wrong_file_is_an_error_in_a_named_folder_and_replaced_in_the_cache(bare_machine, tmp_path, wrong):
     for folder in (tmp_path / "named", bare_machine / NAME):
         write_files(folder, {**CONTENTS, NAMES[0]: wrong})
     with serve(CONTENTS) as server:
@@ -139,15 +130,12 @@ def test_if_everything_fails_one_line_lists_what_was_tried_in_order(bare_machine
     assert positions == sorted(positions)
 
 
-def test_without_download_no_mirror_is_asked(bare_machine):
+def test_without_download_no_mirror_is_asked_and_a_cache_that_cannot_be_created_is_an_error(bare_machine):
     with serve(CONTENTS) as server:
         with pytest.raises(MissingDataError, match="download=False"):
             obtain(make_file_set(server.mirror()), download=False)
         assert not server.asked
     assert not bare_machine.exists()
-
-
-def test_a_cache_that_cannot_be_created_is_an_error(bare_machine):
     bare_machine.parent.write_text("a file in its place")
     with pytest.raises(DendritreeError, match="could not create the cache"):
         obtain(make_file_set(closed_mirror()))
@@ -210,17 +198,19 @@ print(hashlib.sha256(b"".join(obtain(file_set).values())).hexdigest())
 
 @pytest.fixture
 def start():
-    """Start processes that wait, after their imports, for a line on standard input; end those that are left."""
+    """A function that starts processes at once, after their imports; those that are left are ended."""
     with contextlib.ExitStack() as started:
-        yield lambda *arguments: started.enter_context(WarmProcess(OBTAIN, *arguments))
 
+        def start(url, count):
+            processes = [started.enter_context(WarmProcess(OBTAIN, url)) for _ in range(count)]
+            for process in processes:
+                assert process.stdout.readline() == "ready\n", process.communicate()[1]
+            for process in processes:
+                process.stdin.write("go\n")
+                process.stdin.flush()
+            return processes
 
-def go(*processes):
-    for process in processes:
-        assert process.stdout.readline() == "ready\n", process.communicate()[1]
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
+        yield start
 
 
 def wait_for(condition):
@@ -233,8 +223,7 @@ def wait_for(condition):
 def test_of_two_processes_one_downloads_each_file_and_both_get_all(start):
     with serve(CONTENTS) as server:
         server.hold.clear()  # no answer until both are at work
-        processes = [start(server.url) for _ in range(2)]
-        go(*processes)
+        processes = start(server.url, 2)
         wait_for(lambda: server.asked)
         time.sleep(0.3)  # long enough for the other to come to the lock; if it does not, it finds the cache
         server.hold.set()
@@ -246,8 +235,7 @@ def test_of_two_processes_one_downloads_each_file_and_both_get_all(start):
 
 def test_after_a_killed_download_the_next_one_continues_with_whole_files(start, bare_machine):
     with serve(CONTENTS, t10k_images="hang") as server:
-        process = start(server.url)
-        go(process)
+        (process,) = start(server.url, 1)
         wait_for(lambda: server.asked[NAMES[2]])
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=60)

