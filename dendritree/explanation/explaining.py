@@ -72,12 +72,7 @@ def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExp
         raise ShapeError(f"x must be a tensor of shape (..., in_features): got {x!r:.60}")
     leading, features = split_shape(steps, x)
     at = x.double().reshape(leading.numel(), features.numel())  # -1 is ambiguous for an empty batch
-    start = 0.0 if reference is None else reference
-    try:
-        base = torch.as_tensor(start, device=x.device).double().expand_as(x).reshape(at.shape)
-    except (RuntimeError, TypeError, ValueError):
-        got = tuple(reference.shape) if isinstance(reference, Tensor) else repr(reference)
-        raise ShapeError(f"reference must be a number or broadcast to x of shape {tuple(x.shape)}: got {got}") from None
+    base = expand_reference(0.0 if reference is None else reference, x).reshape(at.shape)
     if isinstance(model, DendriticLayer):
         return explain_layer(steps[0], at, base, leading)  # type: ignore[arg-type]
     return explain_chain(steps, at, base, leading, features)
@@ -98,6 +93,15 @@ def _explain_rows(rows: PreparedRows) -> ModelExplanation:
         names=rows.names,
         outputs=rows.outputs,
     )
+
+
+def expand_reference(reference: Any, x: Tensor) -> Tensor:
+    """A reference input in float64, in the shape of x."""
+    try:
+        return torch.as_tensor(reference, device=x.device).double().expand_as(x)
+    except (RuntimeError, TypeError, ValueError):
+        got = tuple(reference.shape) if isinstance(reference, Tensor) else repr(reference)
+        raise ShapeError(f"reference must be a number or broadcast to shape {tuple(x.shape)}: got {got}") from None
 
 
 def in_float64(model: nn.Module) -> nn.Module:

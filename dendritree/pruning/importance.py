@@ -9,7 +9,6 @@ to the output. Removing an edge of importance 0 changes nothing: for any input, 
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError
-from ..explanation.explaining import NEAR, explain_chain, in_float64, secant
+from ..explanation.explaining import NEAR, expand_reference, explain_chain, in_float64, secant
 from ..layers import DendriticLayer, trace
 from ..models.chain import chain_of, run_chain, split_shape
 
@@ -63,25 +62,22 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
     layers = [step for step in chain_of(model) if isinstance(step, DendriticLayer)]
     if not layers:
         raise OptionError(f"a model to be pruned must have dendritic layers: {type(model).__name__} has none")
-    layer, times = Counter(layers).most_common(1)[0]
-    if times > 1:
-        raise OptionError(
-            f"a model to be pruned must use each dendritic layer once: {type(model).__name__} uses a"
-            f" {type(layer).__name__} of {layer.in_features} inputs and {layer.out_features} neurons {times} times"
-        )
+    if len(set(layers)) < len(layers):
+        raise OptionError(f"a model to be pruned must use each dendritic layer once: {type(model).__name__} does not")
     if examples is None:
         if not isinstance(model, DendriticLayer):
             raise OptionError("a model must be pruned with examples, which measure its synapses: got none")
         whole = copy.deepcopy(model).double().eval()
-        start = _reference(0.0 if reference is None else reference, model.in_features, model.weight)
+        start = _reference(0.0 if reference is None else reference, model.weight.new_zeros(1, model.in_features))
         ones = np.ones(whole.forest.nodes), np.ones(whole.forest.neurons)
         return [_measured(model, whole, start, _moved_at_most(whole), *ones)]
     steps = chain_of(in_float64(model))
     fits = isinstance(examples, Tensor) and examples.dim() >= 2 and len(examples)
     if not fits or len(split_shape(steps, examples)[0]) != 1:
-        raise ShapeError(f"examples must be a tensor of shape (n, in_features): got {_shape(examples)}")
+        got = f"shape {tuple(examples.shape)}" if isinstance(examples, Tensor) else repr(examples)
+        raise ShapeError(f"examples must be a tensor of shape (n, in_features): got {got}")
     x = examples.to(layers[0].weight.device).double().flatten(1)
-    base = _reference(x.mean(0) if reference is None else reference, x.shape[-1], x)
+    base = _reference(x.mean(0) if reference is None else reference, x[:1])
     effects: Sequence[Tensor] = [torch.ones(1, 1, layers[0].out_features)]
     if not isinstance(model, DendriticLayer):
         effects = explain_chain(steps, x, base.expand_as(x), x.shape[:1], x.shape[1:]).effects
@@ -123,18 +119,9 @@ def _measured(
     return Measured(layer, edges, synapses, rows, at.sums[0].cpu().numpy())
 
 
-def _reference(reference: Any, in_features: int, like: Tensor) -> Tensor:
-    if isinstance(reference, Tensor) and reference.numel() == in_features:
-        reference = reference.flatten()
-    try:
-        value = torch.as_tensor(reference, device=like.device).double().expand(in_features)
-    except (RuntimeError, TypeError, ValueError):
-        raise ShapeError(f"reference must be a number or of shape ({in_features},): got {_shape(reference)}") from None
-    return value.reshape(1, in_features)
-
-
-def _shape(value: Any) -> str:
-    return f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
+def _reference(reference: Any, row: Tensor) -> Tensor:
+    is_image = isinstance(reference, Tensor) and reference.numel() == row.numel()
+    return expand_reference(reference.flatten() if is_image else reference, row)
 
 
 def _moved_at_most(layer: DendriticLayer) -> Floats:

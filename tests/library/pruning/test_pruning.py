@@ -248,7 +248,7 @@ AGAIN = nn.Sequential(SQUARE, nn.Tanh(), nn.Sequential(SQUARE), nn.Linear(4, 2))
         (lambda: prune(LAYER, budget=1), "at least the 2 parameters"),
         (lambda: prune(NET, budget=9), "with examples"),
         (lambda: prune(nn.Linear(4, 1), budget=9), "Linear has none"),
-        (lambda: prune(AGAIN, budget=9), "2 times"),
+        (lambda: prune(AGAIN, budget=9), "layer once"),
         (lambda: prune(LAYER, budget=4, examples=torch.ones(4)), "examples must be"),
         (lambda: prune(LAYER, budget=4, examples=torch.ones(2, 3)), "in_features 4"),
         (lambda: prune(LAYER, budget=4, reference=torch.ones(3)), "reference must be"),
