@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError, check_int, check_number, check_one_of
 from ..layers.neuron_layer import NeuronLayer, as_rows
-from ..ops.neurons.boxes import box_depths, soft_minimum
+from ..ops.neurons.box_depths import box_depths, soft_minimum
 from ..randomness import generator_on
 from .families import register_neuron
 

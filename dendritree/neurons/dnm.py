@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..errors import check_int, check_number, check_one_of
 from ..layers.neuron_layer import NeuronLayer, as_rows
-from ..ops.neurons.products import log_sigmoid_products
+from ..ops.neurons.log_products import log_sigmoid_products
 from ..randomness import generator_on
 from .families import register_neuron
 

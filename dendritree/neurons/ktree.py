@@ -142,7 +142,7 @@ def hidden_trees(
     dtype: torch.dtype | None = None,
 ) -> DendriticLayer:
     """The trees of k-trees as a hidden layer: a linear read-out is then their soma, one per output."""
-    order = input_order(wiring)
+    order = KTREE_WIRINGS[check_one_of("wiring", wiring, KTREE_WIRINGS)]()
     size: Any = {"fan_in": in_features} if order.any_fan_in else {"ragged": True}
     return DendriticLayer(
         in_features,

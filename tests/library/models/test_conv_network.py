@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from dendritree import DendriticConv2d, create_model, load, save
-from dendritree.errors import OptionError, ShapeError
+from dendritree import DendriticConv2d
+from dendritree.errors import DendritreeError, ShapeError
 from dendritree.layers.activation import make_activation
 from dendritree.models import ConvNetwork
 
@@ -61,39 +61,6 @@ def test_dropout_and_norm_are_there_if_asked_for():
     ]  # fmt: skip
 
 
-def test_a_seed_decides_its_weights():
-    first, second = (create_model("conv-network", in_features=64, hidden=[3], out_features=2) for _ in range(2))
-    assert not torch.equal(first.hidden[1].weight, second.hidden[1].weight)
-    torch.manual_seed(3)
-    third = ConvNetwork(64, [3], 2)
-    torch.manual_seed(3)
-    assert torch.equal(ConvNetwork(64, [3], 2).hidden[1].weight, third.hidden[1].weight)
-    assert (third.hidden[1].bias == 0).all()
-
-
-def test_save_and_load(tmp_path):
-    net, x = ConvNetwork(48, [3], 2, image_shape=(3, 4, 4), kernel_size=3, pool=2), torch.randn(2, 48)
-    save(net, tmp_path / "net")
-    assert torch.equal(load(tmp_path / "net")(x), net(x))
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"hidden": [3, 4]}, OptionError, "the number of filters: got"),
-        ({"pool": 9}, ShapeError, "at most the 8 places of a filter along a side: got 9"),
-        ({"stride": 4, "pool": 3}, ShapeError, "at most the 2 places"),
-        ({"norm": "layer"}, OptionError, "batch"),
-        ({"fan_in": 5}, OptionError, "fan_in is for filters with a branching: got fan_in 5"),
-        ({"image_shape": (2, 8, 8)}, ShapeError, "must hold all inputs"),
-        ({"kernel_size": 0}, OptionError, "kernel_size"),
-    ],
-)
-def test_wrong_options_are_rejected(options, error, message):
-    with pytest.raises(error, match=message):
-        ConvNetwork(64, **{"hidden": [3], "out_features": 2, **options})
-
-
 def test_filters_may_have_dendrites():
     net = ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), kernel_size=3, fan_in=12, branching=[4, 3], pool=2)
     layer = net.hidden[1]
@@ -118,8 +85,18 @@ def test_any_leading_dimensions(branching):
         net(x[..., 1:])
 
 
-def test_inputs_that_are_no_square_image_are_rejected():
-    with pytest.raises(
-        ShapeError, match="model 'conv-network' takes a square image unless image_shape is given: got 65"
-    ):
-        ConvNetwork(65, [4])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden": [3, 4]}, "the number of filters"),
+        ({"stride": 4, "pool": 3}, "at most the 2 places"),
+        ({"norm": "layer"}, "batch"),
+        ({"fan_in": 5}, "branching"),
+        ({"image_shape": (2, 8, 8)}, "must hold all inputs"),
+        ({"kernel_size": 0}, "kernel_size"),
+        ({"in_features": 65}, "square image"),
+    ],
+)
+def test_invalid_options_are_rejected(options, message):
+    with pytest.raises(DendritreeError, match=message):
+        ConvNetwork(**{"in_features": 64, "hidden": [3], "out_features": 2, **options})

@@ -1,14 +1,15 @@
+"""The models of the paper: neurons computed by hand, the CNN of the appendix, dropout of single synapses."""
+
 import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from dendritree.errors import OptionError, ShapeError
-from dendritree.models import ConvMLN, MLNBinaryClassifier, MLNClassifier
+from dendritree import count
+from dendritree.errors import OptionError
+from dendritree.models import ConvDNM, ConvMLN, MLNBinaryClassifier, MLNClassifier
 
 
 @pytest.fixture(autouse=True)
@@ -40,13 +41,6 @@ def randomize(model):
     return model
 
 
-def make_pair(build):
-    """The same weights twice: one model that returns probabilities, one that returns logits."""
-    probabilities, logits = build("probabilities"), build("logits")
-    logits.load_state_dict(randomize(probabilities).state_dict())
-    return probabilities.eval(), logits.eval()
-
-
 # ------------------------------------------------------------------------------------------------------ the neurons
 
 
@@ -73,72 +67,6 @@ def test_every_class_neuron_reads_all_inputs_through_its_own_tree():
     torch.testing.assert_close(net(x), torch.tensor(expected, dtype=torch.float64))
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda output: MLNBinaryClassifier(16, branching=4, output=output),
-        lambda output: MLNClassifier(16, 1, branching=4, output=output),
-    ],
-    ids=["mln-binary", "mln of one class"],
-)
-def test_binary_probability_is_the_sigmoid_of_the_logit(build):
-    probabilities, logits = make_pair(build)
-    x = torch.randn(50, 16)
-    expected = [[1 / (1 + math.exp(-logit))] for (logit,) in logits(x).tolist()]
-    torch.testing.assert_close(probabilities(x), torch.tensor(expected))
-
-
-@pytest.mark.parametrize(
-    ("build", "shape"),
-    [
-        (lambda output: MLNClassifier(16, 3, branching=4, output=output), (16,)),
-        (lambda output: ConvMLN(3, branching=16, output=output), (1, 32, 32)),
-    ],
-    ids=["mln", "conv-mln"],
-)
-def test_class_probabilities_are_the_softmax_of_the_logits(build, shape):
-    probabilities, logits = make_pair(build)
-    x = torch.randn(10, *shape)
-    y = probabilities(x)
-    assert ((y > 0.01) & (y < 0.99)).any()  # not all saturated
-    torch.testing.assert_close(y, torch.tensor([softmax(row) for row in logits(x).tolist()]))
-
-
-def test_probabilities_are_those_of_classes():
-    y = MLNBinaryClassifier(16, branching=4, output="probabilities")(torch.randn(200, 16) * 100)
-    assert 0 <= y.min() < 0.4 < 0.6 < y.max() <= 1
-    y = MLNClassifier(16, 3, branching=4, output="probabilities")(torch.randn(200, 16))
-    torch.testing.assert_close(y.sum(-1), torch.ones(200))
-
-
-@pytest.mark.parametrize("build", [lambda **o: MLNBinaryClassifier(16, **o), lambda **o: MLNClassifier(16, 3, **o)])
-def test_unknown_output_is_refused_with_a_near_match(build):
-    with pytest.raises(OptionError, match=r"output must be one of .*: got 'logit'; did you mean 'logits'"):
-        build(branching=4, output="logit")
-
-
-@given(leading=st.lists(st.integers(0, 3), max_size=3))
-def test_any_leading_dimensions(leading):
-    x = torch.randn(*leading, 16)
-    binary, classes = MLNBinaryClassifier(16, branching=4), MLNClassifier(16, 3, branching=4)
-    assert binary(x).shape == (*leading, 1)
-    assert classes(x).shape == (*leading, 3)
-    for sample, y in zip(x.reshape(-1, 16), classes(x).reshape(-1, 3), strict=True):
-        torch.testing.assert_close(classes(sample), y)
-
-
-@pytest.mark.parametrize("build", [lambda **o: MLNBinaryClassifier(15, **o), lambda **o: MLNClassifier(15, 3, **o)])
-def test_sizes_that_do_not_fit_are_refused_unless_ragged(build):
-    with pytest.raises(ShapeError, match=r"fan_in 15.* branching 4.*4 or 16 would fit, or ragged=True"):
-        build(branching=4)
-    assert build(branching=4, ragged=True)(torch.randn(2, 15)).shape[0] == 2
-
-
-def test_wrong_input_width_is_refused():
-    with pytest.raises(ShapeError, match=r"in_features 16: got \(2, 17\)"):
-        MLNClassifier(16, 3, branching=4)(torch.randn(2, 17))
-
-
 def test_layer_options_reach_the_layer():
     net = MLNClassifier(
         32, 2, branching=4, wiring="partition", bias=False, dropout=0.25, dropout_per="input", activation="tanh"
@@ -163,16 +91,6 @@ def test_cnn_is_the_appendix_cnn_step_by_step():
     for pool in steps[1:12:4]:
         assert (pool.kernel_size, pool.stride, pool.padding) == (2, 2, 0)
     assert [norm.num_features for norm in steps[2:12:4]] == [4, 8, 16]
-
-
-def test_every_set_of_the_cnn_halves_the_image():
-    cnn, z, sides = ConvMLN(branching=16).cnn, torch.randn(2, 1, 32, 32), []
-    for step in cnn:
-        z = step(z)
-        if isinstance(step, nn.ReLU):
-            sides.append(tuple(z.shape[1:]))
-    assert sides == [(4, 16, 16), (8, 8, 8), (16, 4, 4)]
-    assert z.shape == (2, 256)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -229,24 +147,33 @@ def test_conv_mln_dropout_silences_single_synapses_on_the_features(summing_net):
     assert all((kept[i, 0] != kept[0, 0]).any() for i in range(1, 8))  # each sample too
 
 
-def test_conv_mln_dropout_per_input_silences_a_feature_for_all_neurons():
-    net = ConvMLN(branching=16, dropout=0.25, dropout_per="input", activation=None, output="logits")
-    with torch.no_grad():
-        net.head.layer.weight.fill_(1.0)
-    kept = synapse_gains(net.train(), torch.rand(8, 256)) != 0
-    assert (kept == kept[:, :1]).all()
-    assert kept.float().mean().item() == pytest.approx(0.75, abs=0.06)
-
-
-def test_conv_mln_drops_nothing_before_the_features(summing_net):
+def test_conv_mln_drops_nothing_before_the_features_and_nothing_in_evaluation(summing_net):
     x = torch.randn(4, 1, 32, 32)
     summing_net.train()
     assert torch.equal(summing_net.cnn(x), summing_net.cnn(x))
     assert not torch.equal(summing_net(x), summing_net(x))
+    assert (synapse_gains(summing_net.eval(), torch.rand(8, 256)) == 1).all()
 
 
-def test_conv_mln_drops_nothing_in_evaluation(summing_net):
-    summing_net.eval()
-    assert (synapse_gains(summing_net, torch.rand(8, 256)) == 1).all()
-    x = torch.randn(4, 1, 32, 32)
-    assert torch.equal(summing_net(x), summing_net(x))
+# ------------------------------------------------------------------------------------------------------------- ConvDNM
+
+
+def test_conv_dnm_has_the_cnn_of_the_paper_and_dnm_neurons():
+    net = ConvDNM(dendrites=3)
+    assert repr(net.cnn) == repr(ConvMLN().cnn)
+    assert net.head.weight.shape == (10, 3, 256)
+    cnn = count(net.cnn, (1, 32, 32))
+    assert count(net).total == cnn.total + 2 * 10 * 3 * 256
+    assert count(net).multiply_adds == cnn.multiply_adds + net.head.multiply_adds
+
+
+def test_the_softmax_of_log_somata_is_v_over_the_sum_of_all_v():
+    net, x = ConvDNM(4, soma="log", output="probabilities").eval(), torch.randn(3, 1, 32, 32)
+    v = net.head.soma_threshold * net.head(net.cnn(x)).exp()
+    torch.testing.assert_close(net(x), v / v.sum(-1, keepdim=True))
+
+
+@pytest.mark.parametrize("options", [{"soma": "sigmoid"}, {"dendrites": 0}, {"dropout": 1.0}, {"soma_threshold": 0.0}])
+def test_invalid_options_of_conv_dnm_are_rejected(options):
+    with pytest.raises(OptionError, match=next(iter(options))):
+        ConvDNM(**options)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from dendritree import count
 from dendritree.errors import DendritreeError
 from dendritree.neurons import DMNN
-from dendritree.ops.neurons import products
+from dendritree.ops.neurons import log_products
 
 XOR = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), torch.tensor([0, 1, 1, 0])
 
@@ -63,7 +63,7 @@ def test_it_computes_the_equations(inputs, neurons, dendrites, leading, reduce, 
     )
     x = 2 * torch.randn(*leading, inputs, dtype=torch.float64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "CHUNK", chunk)
+        patch.setattr(log_products, "CHUNK", chunk)
         y = layer(x)
     assert y.shape == (*leading, neurons)
     torch.testing.assert_close(y, loop_by_loop(layer, x))
@@ -73,7 +73,7 @@ def test_it_computes_the_equations(inputs, neurons, dendrites, leading, reduce, 
 @pytest.mark.parametrize("reduce", ["max", "min"])
 @pytest.mark.parametrize("chunk", [10, 1 << 18])
 def test_gradients_are_those_of_the_function(temperature, reduce, chunk, monkeypatch):
-    monkeypatch.setattr(products, "CHUNK", chunk)
+    monkeypatch.setattr(log_products, "CHUNK", chunk)
     torch.manual_seed(0)
     layer = DMNN(3, 2, dendrites=3, reduce=reduce, temperature=temperature, signs=[1, -1, 1], dtype=torch.float64)
     x = torch.rand(4, 3, dtype=torch.float64, requires_grad=True)

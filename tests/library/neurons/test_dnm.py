@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from dendritree import count
 from dendritree.errors import OptionError
 from dendritree.neurons import DNM
-from dendritree.ops.neurons import products
+from dendritree.ops.neurons import log_products
 
 XOR = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0], [1.0], [1.0], [0.0]])
 
@@ -51,7 +51,7 @@ def test_it_computes_the_equations(inputs, neurons, dendrites, leading, soma, k,
     layer = DNM(inputs, neurons, dendrites=dendrites, k=k, soma_k=3, soma_threshold=0.3, soma=soma, dtype=torch.float64)
     x = 2 * torch.randn(*leading, inputs, dtype=torch.float64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "CHUNK", chunk)
+        patch.setattr(log_products, "CHUNK", chunk)
         y = layer(x)
     assert y.shape == (*leading, neurons)
     torch.testing.assert_close(y, loop_by_loop(layer, x))
@@ -60,7 +60,7 @@ def test_it_computes_the_equations(inputs, neurons, dendrites, leading, soma, k,
 @pytest.mark.parametrize("soma", ["sigmoid", "logit", "log"])
 @pytest.mark.parametrize("chunk", [10, 1 << 18])
 def test_gradients_and_second_gradients_are_those_of_the_function(soma, chunk, monkeypatch):
-    monkeypatch.setattr(products, "CHUNK", chunk)
+    monkeypatch.setattr(log_products, "CHUNK", chunk)
     torch.manual_seed(0)
     layer = DNM(3, 2, dendrites=2, soma=soma, dtype=torch.float64)
     x = torch.rand(4, 3, dtype=torch.float64, requires_grad=True)
