@@ -1,20 +1,20 @@
-"""Small real jobs, and what their records must be."""
+"""Small real jobs, and what their trials must be."""
 
 import dataclasses
 
 from effort import thorough
 
-from dendritree_lab.studies.paper.paper_trials import Job, run_job
-from dendritree_lab.studies.paper.protocol import PAPER
-from dendritree_lab.studies.paper.records import Row
+from dendritree_lab.studies.engine.runner import run_jobs
+from dendritree_lab.studies.paper.paper_trials import PaperJob, run_job
+from dendritree_lab.studies.paper.spec import PAPER, TableRow
 
 PROTOCOL = dataclasses.replace(PAPER, epochs=thorough(20, 100))
 DROPOUTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 
 
 def tree_job(dropout, first=0, *, size=32, count=2, protocol=PROTOCOL):
-    row = Row("binary-dendritic", "binary", "mln-binary", size, dropout)
-    return Job(protocol, row, "mnist-4-9", 1, first, count, 0.05)
+    row = TableRow("binary-dendritic", "binary", "mln-binary", size, dropout)
+    return PaperJob(protocol, row, "mnist-4-9", 1, first, count, count, 0.05)
 
 
 def some_jobs(count):
@@ -27,9 +27,9 @@ def impossible_job():
     return tree_job(0.0, size=3)
 
 
-def contents(records):
-    """Records without the time they took, which no two runs share."""
-    return [dataclasses.replace(record, seconds=0.0) for record in records]
+def contents(trials):
+    """Trials without the time they took, which no two runs share."""
+    return [dataclasses.replace(trial, seconds=0.0) for trial in trials]
 
 
 def alone(jobs):
@@ -37,18 +37,11 @@ def alone(jobs):
     return {job: contents(run_job(job)) for job in jobs}
 
 
-class Collected:
-    """What a run hands over; `on_count` is called at each number of jobs done."""
-
-    def __init__(self, on_count=None):
-        self.calls, self.on_count = [], on_count
-
-    def __call__(self, job, records):
-        self.calls.append((job, contents(records)))
-        if self.on_count:
-            self.on_count(len(self.calls))
-
-    def must_be(self, expected):
-        """Each job once, with the records it has alone, bit for bit."""
-        assert len(self.calls) == len(expected)
-        assert dict(self.calls) == expected
+def collect(jobs, pool, on_count=None):
+    """Run jobs; return (job, trials) in the order of their results. `on_count` gets each number of jobs done."""
+    results = []
+    for job, trials in run_jobs(jobs, pool, run_job):
+        results.append((job, contents(trials)))
+        if on_count:
+            on_count(len(results))
+    return results

@@ -1,4 +1,4 @@
-"""A choice: a model and how it is trained; and the training of a choice, the same for every study that searches."""
+"""A configuration: a model and how it is trained, and its training, the same for every study that searches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Configuration:
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, str) or not isinstance(self.arguments, Mapping):
-            raise OptionError(f"a choice must have a network and its arguments: got {self!r:.160}")
+            raise OptionError(f"a configuration must have a network and its arguments; got {self!r:.160}")
         for name in ("lr", "weight_decay", "rewired"):
             check_number(name, getattr(self, name), positive=name == "lr")
 
@@ -49,27 +49,16 @@ class Configuration:
     def code(self) -> str:
         """The line of code that builds the model.
 
-        >>> from dendritree import Local
-        >>> Configuration("dendritic-network", {"in_features": 64, "wiring": Local(window=5), "output": "logits"}, 0.01).code
-        'create_model("dendritic-network", in_features=64, wiring=Local(window=5))'
+        >>> from dendritree.wiring import Local
+        >>> Configuration("dendritic-network", {"wiring": Local(window=5), "output": "logits"}, 0.01).code
+        'create_model("dendritic-network", wiring=Local(window=5))'
         """
         shown = [f"{name}={_code(value)}" for name, value in self.arguments.items() if (name, value) not in UNSAID]
         return ", ".join([f'create_model("{self.network}"', *shown]) + ")"
 
-    def difference(self, other: Configuration) -> str:
-        """How another choice differs from this one.
-
-        >>> Configuration("mlp", {"hidden": 4, "dropout": 0.1}, 0.01).difference(Configuration("mlp", {"hidden": 5}, 0.01))
-        'dropout: 0.1 -> nothing; hidden: 4 -> 5'
-        """
-        ours, theirs = ({**vars(of), **of.arguments} for of in (self, other))
-        names = sorted(name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name))
-        shown = [f"{name}: {ours.get(name, 'nothing')} -> {theirs.get(name, 'nothing')}" for name in names]
-        return "; ".join(each for each in shown if not each.startswith("arguments: "))
-
 
 UNSAID = [("output", "logits"), ("dropout", 0.0), ("norm", None)]
-"""Arguments that are the default of every model that a search may choose."""
+"""Arguments that are the default of every model that a search may select."""
 
 
 def _code(value: Any) -> str:
@@ -94,19 +83,27 @@ def fit_through(model: nn.Module, split: DataSplit, config: FitConfig, callbacks
 
 
 def train(
-    choice: Configuration, task: Task, split: DataSplit, *, epochs: int, seed: int, callbacks: Sequence[Callback] = ()
+    configuration: Configuration,
+    task: Task,
+    split: DataSplit,
+    *,
+    epochs: int,
+    seed: int,
+    callbacks: Sequence[Callback] = (),
 ) -> tuple[nn.Module, History]:
-    """Train a choice, with all randomness derived from the seed. Ctrl-C raises.
+    """Train a configuration, with all randomness derived from the seed. Ctrl-C raises.
 
     Quantities are standardized for training, and callbacks see losses of those; the model that is returned, and its
     history, are in the units of the data.
     """
     torch.manual_seed(seed)
-    model = create_model(choice.network, **choice.arguments)
+    model = create_model(configuration.network, **configuration.arguments)
     sizes: dict[str, Any] = {"epochs": epochs, "batch_size": BATCH_SIZE}
-    config = FitConfig(task.loss, lr=choice.lr, weight_decay=choice.weight_decay, seed=seed, **sizes, **ONE_CYCLE)
-    where = "window" if hasattr(choice.arguments.get("wiring"), "window") else "anywhere"
-    moves = [Rewiring(choice.rewired, where=where, seed=seed)] if choice.rewired else []
+    config = FitConfig(
+        task.loss, lr=configuration.lr, weight_decay=configuration.weight_decay, seed=seed, **sizes, **ONE_CYCLE
+    )
+    where = "window" if hasattr(configuration.arguments.get("wiring"), "window") else "anywhere"
+    moves = [Rewiring(configuration.rewired, where=where, seed=seed)] if configuration.rewired else []
     if task.metric != "rmse":
         history = fit_through(model, split, config, [*moves, *callbacks])
         return model.eval(), history

@@ -1,7 +1,7 @@
 """Run the jobs of a study in other processes, on this machine or on a Dask cluster, and store their trials.
 
-A job whose worker died is run again; a job that raises is a bug of ours, and the error propagates. Only the process that
-started the study writes to its store.
+A job whose worker died is run again; a job that raises is a bug of ours, and the error propagates. Only the process
+that started the study writes to its store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from pathlib import Path
@@ -141,7 +141,7 @@ class _Progress:
 
 
 class Workers:
-    """Where jobs run. A context manager; `executor()` returns a live executor, a new one after workers were lost.
+    """Where jobs run. A context manager, which ends the workers.
 
     Args:
         backend: one of `BACKENDS`.
@@ -161,11 +161,16 @@ class Workers:
         self._executor: Executor | None = None
         self._silent_since: float | None = None
 
-    def executor(self) -> Executor:
-        """The executor in use."""
+    def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Run a function in a worker; the first call starts the workers."""
         if self._executor is None:
             self._executor = self._start_loky() if self.backend == "loky" else self._start_dask()
-        return self._executor
+        try:
+            return self._executor.submit(work, *arguments)
+        except (BrokenExecutor, RuntimeError) as error:  # broken since the last call
+            future: Future[Result] = Future()
+            future.set_exception(BrokenExecutor(str(error)))
+            return future
 
     def _start_loky(self) -> Executor:
         import loky
@@ -253,55 +258,32 @@ def run_jobs(
             if stop is None or not stop():
                 yield job, work(job, data_dir)
         return
-    waiting, losses = list(jobs), 0
-    while waiting:
-        unfinished: list[AnyJob] = []
-        for job, future in _submitted(waiting, workers, work, data_dir, stop):
-            try:
-                result = future.result()
-            except _lost_errors() as error:
-                unfinished.append(job)
-                last_loss = error
-            else:
-                losses = 0
-                yield job, result
-        if unfinished:
-            losses += 1
-            if losses >= LOSSES_IN_A_ROW:
-                raise DendritreeError(f"workers died {losses} times in a row: {last_loss}") from None
-            workers.lost()
-        waiting = unfinished
-
-
-def _submitted(
-    jobs: Sequence[AnyJob],
-    workers: Workers,
-    work: Callable[[AnyJob, str | None], Any],
-    data_dir: str | None,
-    stop: Callable[[], bool] | None,
-) -> Iterator[tuple[AnyJob, Future[Any]]]:
-    """Submit jobs, a few ahead of the workers, and yield each as it finishes; a broken executor fails them all."""
-    executor, queue = workers.executor(), list(reversed(jobs))
-    pending: dict[Future[Any], AnyJob] = {}
-    # Enough that no worker has to wait; but with `stop`, no more, since queued jobs cannot be recalled.
-    ahead = 4 * workers.cores if stop is None else workers.cores
+    queue, losses = deque(jobs), 0
+    pending: dict[Future[Result], AnyJob] = {}
     while queue or pending:
-        if queue and stop is not None and stop():
-            queue.clear()
-            continue
+        # Enough jobs that no worker has to wait; but with `stop`, no more, since queued jobs cannot be recalled.
+        ahead = 4 * workers.cores if stop is None else workers.cores
         while queue and len(pending) < ahead:
-            job = queue.pop()
-            future: Future[Any]
-            try:
-                future = executor.submit(work, job, data_dir)
-            except (BrokenExecutor, RuntimeError) as error:  # broken since the last one
-                future = Future()
-                future.set_exception(BrokenExecutor(str(error)))
-            pending[future] = job
+            if stop is not None and stop():
+                queue.clear()
+                break
+            job = queue.popleft()
+            pending[workers.submit(work, job, data_dir)] = job
         done, _ = wait(pending, timeout=2.0, return_when=FIRST_COMPLETED)
         workers.check_alive()
-        for future in sorted(done, key=lambda f: jobs.index(pending[f])):
-            yield pending.pop(future), future
+        for future in [future for future in pending if future in done]:
+            try:
+                result = future.result()
+            except _lost_errors() as error:  # whatever else is pending is lost too, or may be run again
+                losses += 1
+                if losses >= LOSSES_IN_A_ROW:
+                    raise DendritreeError(f"workers died {losses} times in a row: {error}") from None
+                queue.extendleft(reversed(pending.values()))
+                pending.clear()
+                workers.lost()
+                break
+            losses = 0
+            yield pending.pop(future), result
 
 
 def _lost_errors() -> tuple[type[BaseException], ...]:

@@ -1,21 +1,18 @@
-"""Statistics and verdicts of a few trials: numbers in, numbers out. Needs the extra `experiments` (scipy).
+"""Statistics and verdicts of a few trials: numbers in, numbers out.
 
 Anything that cannot be determined, such as the spread of a single number, is NaN; there are no warnings.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dendritree.errors import import_extra
 
 CONFIDENCE = 0.95
 """Confidence level of all intervals."""
@@ -95,14 +92,14 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def expected_best(scores: Sequence[float]) -> Spread:
-    """Mean and standard deviation of the best score of a search, if it drew equally often from the scores it found.
+    """Mean and standard deviation of the best score of a search, if it drew equally often from its scores.
 
     Dodge et al. (2019), "Show your work": the best of n draws from n scores is at most the i-th in ascending order with
     probability (i / n)^n. The standard deviation measures the noise of the search. Scores that are not finite count as
     the worst.
 
-    >>> found = expected_best([0.1, 0.2, 0.3])
-    >>> round(found.mean, 4), round(found.sd, 4)
+    >>> best = expected_best([0.1, 0.2, 0.3])
+    >>> round(best.mean, 4), round(best.sd, 4)
     (0.2667, 0.0544)
     """
     array = np.sort(np.asarray(scores, dtype=np.float64))
@@ -148,34 +145,24 @@ def welch(first: Sequence[float], second: Sequence[float], luck: Sequence[Luck] 
     if sd_1 == sd_2 == 0.0:
         statistic = math.copysign(math.inf, mean) if mean else 0.0
         return Difference(mean, mean, mean, 0.0 if mean else 1.0, statistic)
+    from scipy import stats
+
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # about nearly equal values
-        test = _scipy_stats().ttest_ind(first, second, equal_var=False)
+        test = stats.ttest_ind(first, second, equal_var=False)
         low, high = test.confidence_interval(CONFIDENCE)
     return Difference(mean, float(low), float(high), float(test.pvalue), float(test.statistic), float(test.df))
 
 
 def _t_test(mean: float, variances: Sequence[tuple[float, float]]) -> Difference:
     """A difference whose variance is a sum of estimates, each with its degrees of freedom."""
-    special = import_extra("scipy.special", extra="experiments")
+    from scipy import special
+
     total = sum(variance for variance, _ in variances)
     df = total**2 / sum(variance**2 / df for variance, df in variances if variance)
     statistic, half = mean / math.sqrt(total), float(special.stdtrit(df, (1 + CONFIDENCE) / 2)) * math.sqrt(total)
     p = 2 * float(special.stdtr(df, -abs(statistic)))
     return Difference(mean, mean - half, mean + half, p, statistic, df)
-
-
-def welch_of(first: Spread, second: Spread, counts: tuple[int, int]) -> Difference:
-    """Welch's test of two means, given only the standard deviations and the sample sizes.
-
-    >>> result = welch_of(Spread(0.82, 0.02), Spread(0.74, 0.04), (3, 3))
-    >>> round(result.mean, 3), round(result.df, 2), round(result.p, 4)
-    (0.08, 2.94, 0.0548)
-    """
-    mean = first.mean - second.mean
-    if first.sd == second.sd == 0.0:
-        return Difference(mean, mean, mean, 0.0 if mean else 1.0)
-    return _t_test(mean, [(each.sd**2 / n, n - 1) for each, n in zip((first, second), counts, strict=True)])
 
 
 def one_more(values: Sequence[float], value: float) -> Difference:
@@ -206,7 +193,8 @@ def paired_difference(
     count = len(first)
     if count < 2:
         return Difference(mean, -most, most)
-    special = import_extra("scipy.special", extra="experiments")
+    from scipy import special
+
     half = float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * deviation
     return Difference(mean, max(mean - half, -most), min(mean + half, most))
 
@@ -260,6 +248,8 @@ def hedges_g(first: Sequence[float], second: Sequence[float]) -> EffectSize:
     >>> round(effect.g, 3), round(effect.low, 3), round(effect.high, 3)
     (2.019, 0.052, 3.985)
     """
+    from scipy import special
+
     (mean_1, sd_1), (mean_2, sd_2) = spread(first), spread(second)
     n_1, n_2 = len(first), len(second)
     if math.isnan(sd_1) or math.isnan(sd_2) or sd_1 == sd_2 == 0.0:
@@ -268,8 +258,9 @@ def hedges_g(first: Sequence[float], second: Sequence[float]) -> EffectSize:
     pooled = math.sqrt(((n_1 - 1) * sd_1**2 + (n_2 - 1) * sd_2**2) / df)
     unbias = math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2)
     g = unbias * (mean_1 - mean_2) / pooled if pooled else math.nan
-    quantile = float(import_extra("scipy.special", extra="experiments").ndtri((1 + CONFIDENCE) / 2))
-    margin = quantile * math.sqrt((n_1 + n_2) / (n_1 * n_2) + g**2 / (2 * (n_1 + n_2)))
+    margin = float(special.ndtri((1 + CONFIDENCE) / 2)) * math.sqrt(
+        (n_1 + n_2) / (n_1 * n_2) + g**2 / (2 * (n_1 + n_2))
+    )
     return EffectSize(g, g - margin, g + margin)
 
 
@@ -280,25 +271,16 @@ def bootstrap_mean(values: Sequence[float]) -> tuple[float, float]:
     >>> bool(0.70 < low < 0.7583 < high < 0.80)
     True
     """
+    from scipy import stats
+
     array = np.asarray(values, dtype=np.float64)
     if array.size < 2 or not np.isfinite(array).all():
         return math.nan, math.nan
-    return _bootstrap_mean(tuple(array.tolist()))
-
-
-@functools.lru_cache(maxsize=4096)  # a report is rewritten after every table, and most of its rows do not change
-def _bootstrap_mean(values: tuple[float, ...]) -> tuple[float, float]:
+    options = {"n_resamples": RESAMPLES, "confidence_level": CONFIDENCE, "rng": np.random.default_rng(BOOTSTRAP_SEED)}
     with np.errstate(over="ignore"):
-        found = _scipy_stats().bootstrap(
-            (np.array(values),),
-            np.mean,
-            n_resamples=RESAMPLES,
-            confidence_level=CONFIDENCE,
-            method="percentile",
-            rng=np.random.default_rng(BOOTSTRAP_SEED),
-        )
+        result = stats.bootstrap((array,), np.mean, method="percentile", **options)
     # Rounding may put the mean of equal values slightly outside their range.
-    low, high = np.clip(found.confidence_interval, min(values), max(values))
+    low, high = np.clip(result.confidence_interval, array.min(), array.max())
     return float(low), float(high)
 
 
@@ -317,7 +299,3 @@ def resampled_means(values: Sequence[float], count: int, random: np.random.Gener
     """Means of `count` resamples of the values."""
     array = np.asarray(values)
     return array[random.integers(0, len(array), (count, len(array)))].mean(1)  # type: ignore[no-any-return]
-
-
-def _scipy_stats() -> Any:
-    return import_extra("scipy.stats", extra="experiments")

@@ -20,7 +20,7 @@ from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
@@ -64,16 +64,6 @@ CREATE TABLE score (
 CREATE TABLE weights (trial INTEGER PRIMARY KEY REFERENCES trial (id), safetensors BLOB NOT NULL);
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);  -- what a study keeps besides its trials, as JSON
 """
-
-
-class Keyed(Protocol):
-    """A trial, or a job that makes one."""
-
-    @property
-    def study(self) -> str: ...
-
-    @property
-    def key(self) -> Mapping[str, Value]: ...
 
 
 class RunStore:
@@ -121,27 +111,17 @@ class RunStore:
         dendritree.errors.FormatError: cannot resume: trials changed from 10 to 3; use another --run folder
         """
         folder, text = Path(folder), _json(config)
+        lock = _lock(folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(folder / LOCK_FILE)
-            lock.acquire(blocking=False)
-        except Timeout:
-            raise DendritreeError(
-                f"another process is writing to {folder}; wait for it, or use another folder"
-            ) from None
-        except OSError as error:
-            raise DendritreeError(f"cannot write to {folder}: {error.strerror}") from None
-        with contextlib.ExitStack() as opened:
-            opened.callback(lock.release)
-            store = cls(folder, opened.enter_context(contextlib.closing(_connect(folder / STORE_FILE, "rwc"))), lock)
-            with store._transaction() as connection:
-                new = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-                if new and not connection.execute("PRAGMA application_id").fetchone()[0]:
-                    connection.executescript(SCHEMA)
-                    connection.execute("INSERT INTO run VALUES (?, ?)", (text, _now()))
-            store._check_format()
-            store._begin(json.loads(text), current_environment(), advice)
-            opened.pop_all()
+            store = cls(folder, _connect(folder / STORE_FILE, text), lock)
+        except BaseException:
+            lock.release()
+            raise
+        try:
+            store._resume(json.loads(text), current_environment(), advice)
+        except BaseException:
+            store.close()
+            raise
         return store
 
     @classmethod
@@ -155,14 +135,7 @@ class RunStore:
         folder = Path(folder)
         if not (folder / STORE_FILE).is_file():
             raise FormatError(f"{folder} is not a run folder: it has no {STORE_FILE}")
-        # Not mode=ro: SQLite must be able to undo what a killed process left unfinished.
-        store = cls(folder, _connect(folder / STORE_FILE, "rw"))
-        try:
-            store._check_format()
-        except BaseException:
-            store.close()
-            raise
-        return store
+        return cls(folder, _connect(folder / STORE_FILE))
 
     # ------------------------------------------------------------------------------------------------------- writing
 
@@ -171,9 +144,10 @@ class RunStore:
         created, known = _now(), self._trials
         with self._transaction() as connection:
             for trial in trials:
-                if trial in self:
-                    raise OptionError(f"a trial is stored once: {self.folder} already has {key_text(trial.key)}")
-                _insert(connection, trial, self._environment, created)
+                try:
+                    _insert(connection, trial, self._environment, created)
+                except sqlite3.IntegrityError:
+                    raise OptionError(f"{self.folder} already has the trial {key_text(trial.key)}") from None
         known.update({(trial.study, key_text(trial.key)): replace(trial, weights=None) for trial in trials})
 
     def set_fact(self, name: str, value: Any) -> None:
@@ -196,8 +170,8 @@ class RunStore:
         """Whether the trial with this key is stored."""
         return (study, key_text(key)) in self._trials
 
-    def __contains__(self, job: Keyed) -> bool:
-        """Whether a trial, or the trial that a job makes, is stored."""
+    def __contains__(self, job: Any) -> bool:
+        """Whether a trial, or the trial of a job with a `study` and a `key`, is stored."""
         return self.has(job.study, job.key)
 
     @cached_property
@@ -279,44 +253,29 @@ class RunStore:
         """A transaction: after an error, nothing of it is stored."""
         if kind == "IMMEDIATE" and self._lock is None:
             raise OptionError(f"{self.folder} is open for reading; open it with RunStore.create_or_open to write")
-        try:
+        with _readable_errors(self.folder / STORE_FILE):
             self._connection.execute(f"BEGIN {kind}")
-            yield self._connection
-            if self._connection.in_transaction:
+            try:
+                yield self._connection
                 self._connection.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            raise DendritreeError(f"cannot read or write {self.folder / STORE_FILE}: {error}") from None
-        except sqlite3.Error as error:
-            raise FormatError(f"{self.folder / STORE_FILE} is not a run: {error}") from None
-        finally:
-            with contextlib.suppress(sqlite3.Error):
+            finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
-    def _check_format(self) -> None:
-        with self._transaction("DEFERRED") as connection:
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-        path = self.folder / STORE_FILE
-        if application != APPLICATION_ID:
-            raise FormatError(f"{path} is not a run: dendritree did not write it")
-        if version != FORMAT_VERSION:
-            raise FormatError(f"{path} has format {version}; this version of dendritree reads format {FORMAT_VERSION}")
-
-    def _begin(self, config: dict[str, Any], environment: Environment, advice: str) -> None:
+    def _resume(self, config: dict[str, Any], environment: Environment, advice: str) -> None:
         """Check that nothing changed since the run was started, and remember this environment."""
-        changed = changes(self.config, config)
-        if before := self.environments[:1]:
-            versions = [{name: getattr(of, name) for name in ("dendritree", "torch")} for of in (*before, environment)]
-            changed += changes(*versions)
+        changed, known = changes(self.config, config), self.environments
+        if known:
+            was, now = ({name: getattr(of, name) for name in ("dendritree", "torch")} for of in (known[0], environment))
+            changed += changes(was, now)
         if changed:
             more = [f"and {len(changed) - SHOWN_CHANGES} more"] if len(changed) > SHOWN_CHANGES else []
             raise FormatError(f"cannot resume: {', '.join(changed[:SHOWN_CHANGES] + more)}; {advice}")
-        columns = asdict(environment) | {"machine": environment.machine}
-        names, marks = ", ".join(f'"{name}"' for name in columns), ", ".join("?" * len(columns))
-        if environment not in self.environments:
+        if environment not in known:
+            values = asdict(environment) | {"machine": environment.machine}
+            names, marks = ", ".join(f'"{name}"' for name in values), ", ".join("?" * len(values))
             with self._transaction() as connection:
-                connection.execute(f"INSERT INTO environment ({names}) VALUES ({marks})", tuple(columns.values()))
+                connection.execute(f"INSERT INTO environment ({names}) VALUES ({marks})", tuple(values.values()))
         self._environment = self.environments.index(environment) + 1  # ids count from 1
 
     def close(self) -> None:
@@ -359,12 +318,47 @@ def _insert(connection: sqlite3.Connection, trial: Trial, environment: int, crea
         connection.execute("INSERT INTO weights VALUES (?, ?)", (row, trial.weights))
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    """A connection that waits up to a minute for other processes; transactions begin explicitly."""
+def _lock(folder: Path) -> FileLock:
+    """Create the folder if necessary, and lock it for this process."""
     try:
-        return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=60.0, isolation_level=None)
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK_FILE)
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise DendritreeError(f"another process is writing to {folder}; wait for it, or use another folder") from None
+    except OSError as error:
+        raise DendritreeError(f"cannot write to {folder}: {error.strerror}") from None
+    return lock
+
+
+def _connect(path: Path, config: str | None = None) -> sqlite3.Connection:
+    """Open a run's file; with a config, create it if necessary."""
+    # Readers do not open it read-only: SQLite must be able to undo what a killed process left unfinished.
+    name = f"{path.resolve().as_uri()}?mode={'rw' if config is None else 'rwc'}"
+    with _readable_errors(path), contextlib.ExitStack() as opened:
+        connection = sqlite3.connect(name, uri=True, timeout=60.0, isolation_level=None)
+        opened.callback(connection.close)
+        if config is not None and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            connection.executescript(SCHEMA)
+            connection.execute("INSERT INTO run VALUES (?, ?)", (config, _now()))
+            connection.execute("COMMIT")
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise FormatError(f"{path} is not a run: dendritree did not write it")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != FORMAT_VERSION:
+            raise FormatError(f"{path} has format {version}; this version of dendritree reads format {FORMAT_VERSION}")
+        opened.pop_all()
+    return connection
+
+
+@contextlib.contextmanager
+def _readable_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise DendritreeError(f"cannot read or write {path}: {error}") from None
     except sqlite3.Error as error:
-        raise DendritreeError(f"cannot open {path}: {error}") from None
+        raise FormatError(f"{path} is not a run: {error}") from None
 
 
 def _mapping(text: str) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""Training of a choice: the user's own units, whatever they are."""
+"""Training of a configuration: the user's own units, whatever they are."""
 
 import numpy as np
 import pytest
 
 from dendritree.training import evaluate
-from dendritree_lab.studies.engine.configuration import Choice, train
+from dendritree_lab.studies.engine.configuration import Configuration, train
 from dendritree_lab.studies.engine.task import Task
 
 
@@ -21,9 +21,11 @@ def test_quantities_may_have_any_unit(network, make):
     task = make(houses())
     hidden = {} if network == "perceptrons" else {"hidden": [8], "norm": "batch"}
     fan_in = {"fan_in": 4} if network == "dendritic-network" else {}
-    choice = Choice(network, {"in_features": 4, "out_features": 1, "output": "logits"} | hidden | fan_in, 0.05)
+    configuration = Configuration(
+        network, {"in_features": 4, "out_features": 1, "output": "logits"} | hidden | fan_in, 0.05
+    )
     split = Task.named(houses()).load()
-    model, history = train(choice, task, split, epochs=60, seed=0)
+    model, history = train(configuration, task, split, epochs=60, seed=0)
     guessed = split.test.y.double().std().item()
     rmse = task.score(*evaluate(model, split.test, task.loss))
     assert rmse < 0.3 * guessed
