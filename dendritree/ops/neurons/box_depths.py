@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from . import dense
-from .products import chunks, join, widen
+from .log_products import chunks, join, widen
 
 __all__ = ["box_depths", "soft_minimum"]
 
