@@ -1,11 +1,13 @@
 """Small data and models that the training tests share."""
 
 import copy
+import functools
 
 import torch
+from sklearn.datasets import load_digits
 
 from dendritree import MLNClassifier
-from dendritree.training.examples import Examples, Split
+from dendritree.training.examples import Examples, Split, cut
 
 
 def make_examples(count, seed, dtype=torch.float64):
@@ -17,6 +19,14 @@ def make_examples(count, seed, dtype=torch.float64):
 
 def make_split(train=20, val=10):
     return Split(make_examples(train, 1), make_examples(val, 2), make_examples(5, 3))
+
+
+@functools.cache
+def digits():
+    """scikit-learn's images of digits, scaled to [0, 1]; a fifth for validation and another for the test."""
+    x, y = load_digits(return_X_y=True)
+    examples = Examples(torch.from_numpy(x / 16).float(), torch.from_numpy(y))
+    return Split(*(examples.select(torch.from_numpy(rows)) for rows in cut(y)))
 
 
 def make_model(dropout=0.0):

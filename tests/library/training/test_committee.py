@@ -1,3 +1,5 @@
+"""Committees: members predict from their own neurons, learn from their own rows, and merge into one network."""
+
 import copy
 
 import numpy as np
@@ -44,7 +46,7 @@ def test_neurons_that_share_a_tree_belong_to_one_member():
     member, roots = committee.own.argmax(0).numpy(), network.hidden[0].forest.template[network.hidden[0].forest.roots]
     assert all(len(set(member[roots == root])) == 1 for root in set(roots.tolist()))
     assert np.bincount(member).tolist() == [16, 12, 9]  # of ten trees
-    with pytest.raises(OptionError, match="got 11 for 37 neurons that share 10 trees"):
+    with pytest.raises(OptionError, match="share 10 trees"):
         Committee(network, 11)
 
 
@@ -110,14 +112,10 @@ def test_every_member_leaves_out_its_share_of_each_class():
 @pytest.mark.parametrize(
     ("network", "members", "message"),
     [
-        (lambda: make_network(), 1, "members must be an integer of at least 2: got 1"),
-        (lambda: make_network(), 11, "members must be at most one per hidden neuron: got 11 for 10 neurons"),
-        (lambda: make_network(readout="dendritic"), 2, "a linear read-out: got 1 and DendriticLayer"),
-        (
-            lambda: create_model("dense-network", in_features=6, hidden=[4, 4], out_features=2),
-            2,
-            "one hidden layer and a linear read-out: got 2 and Linear",
-        ),
+        (make_network, 1, "members"),
+        (make_network, 11, "at most one per hidden neuron"),
+        (lambda: make_network(readout="dendritic"), 2, "linear read-out"),
+        (lambda: create_model("dense-network", in_features=6, hidden=[4, 4], out_features=2), 2, "one hidden layer"),
     ],
 )
 def test_a_committee_needs_one_hidden_layer_with_enough_neurons(network, members, message):

@@ -70,61 +70,50 @@ def test_every_optimizer_that_knows_a_moved_synapse_forgets_it(net):
     assert (state["exp_avg"] != 0).any()
 
 
-@pytest.fixture(params=["stand-in", pytest.param("transformers", marks=pytest.mark.slow)])
-def trainer_callback(request, monkeypatch):
-    """The class that callbacks of transformers extend: importing the package takes five seconds."""
-    if request.param == "stand-in":
-        package = types.ModuleType("transformers")
-        package.TrainerCallback = type("TrainerCallback", (), {})
-        monkeypatch.setitem(sys.modules, "transformers", package)
-    from transformers import TrainerCallback
-
-    return TrainerCallback
-
-
-def test_the_callback_of_transformers_moves_what_a_loop_does(net, trainer_callback):
-    other = copy.deepcopy(net)
-    trained(other, lambda optimizer, epoch: Rewiring(0.3).after_epoch(other, [optimizer], epoch, EPOCHS))
-    callback = Rewiring(0.3).for_transformers()
-    assert isinstance(callback, trainer_callback)
-
-    def after_epoch(optimizer, epoch):
-        state = types.SimpleNamespace(epoch=epoch + 1.0, num_train_epochs=EPOCHS)
-        wrapped = types.SimpleNamespace(optimizer=optimizer)  # as accelerate does
-        callback.on_epoch_end(None, state, None, model=net, optimizer=wrapped)
-
-    trained(net, after_epoch)
-    assert np.array_equal(wiring(net), wiring(other))
-
-
-@pytest.fixture
-def lightning(monkeypatch):
-    """A stand-in: importing the package takes seconds, and the example does."""
-    package = types.ModuleType("pytorch_lightning")
-    package.Callback = type("Callback", (), {})
-    monkeypatch.setitem(sys.modules, "pytorch_lightning", package)
+def stand_in(monkeypatch, name, base):
+    """A package with this class alone: importing the real one takes seconds, and the example does."""
+    package = types.ModuleType(name)
+    setattr(package, base, type(base, (), {}))
+    monkeypatch.setitem(sys.modules, name, package)
     monkeypatch.delitem(sys.modules, "lightning.pytorch", raising=False)  # another test may have imported it
-    return package
+    return getattr(package, base)
 
 
-def test_the_callback_of_lightning_is_of_the_package_in_use(net, lightning):
-    callback = Rewiring(0.3).for_lightning()
-    assert isinstance(callback, lightning.Callback)
+def call_transformers(callback, net, optimizer, epoch):
+    state = types.SimpleNamespace(epoch=epoch + 1.0, num_train_epochs=EPOCHS)
+    wrapped = types.SimpleNamespace(optimizer=optimizer)  # as accelerate does
+    callback.on_epoch_end(None, state, None, model=net, optimizer=wrapped)
+
+
+def call_lightning(callback, net, optimizer, epoch):
+    trainer = types.SimpleNamespace(max_epochs=EPOCHS, current_epoch=epoch, optimizers=[optimizer])
+    callback.on_train_epoch_end(trainer, net)
+
+
+@pytest.mark.parametrize(
+    ("package", "base", "make", "call"),
+    [
+        ("transformers", "TrainerCallback", Rewiring.for_transformers, call_transformers),
+        ("pytorch_lightning", "Callback", Rewiring.for_lightning, call_lightning),
+    ],
+)
+def test_callbacks_of_other_packages_move_what_a_loop_does(package, base, make, call, net, monkeypatch):
+    base = stand_in(monkeypatch, package, base)
     other = copy.deepcopy(net)
     trained(other, lambda optimizer, epoch: Rewiring(0.3).after_epoch(other, [optimizer], epoch, EPOCHS))
-
-    def after_epoch(optimizer, epoch):
-        trainer = types.SimpleNamespace(max_epochs=EPOCHS, current_epoch=epoch, optimizers=[optimizer])
-        callback.on_train_epoch_end(trainer, net)
-
-    trained(net, after_epoch)
+    callback = make(Rewiring(0.3))
+    assert isinstance(callback, base)
+    trained(net, lambda optimizer, epoch: call(callback, net, optimizer, epoch))
     assert np.array_equal(wiring(net), wiring(other))
-    for unknown in (None, -1):
-        with pytest.raises(OptionError, match="max_epochs of the Trainer must be a number of epochs"):
-            callback.on_train_epoch_end(types.SimpleNamespace(max_epochs=unknown), net)
+
+
+def test_lightning_must_know_the_number_of_epochs(net, monkeypatch):
+    stand_in(monkeypatch, "pytorch_lightning", "Callback")
+    with pytest.raises(OptionError, match="max_epochs"):
+        Rewiring().for_lightning().on_train_epoch_end(types.SimpleNamespace(max_epochs=-1), net)
 
 
 def test_a_package_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(rewiring.importlib, "import_module", lambda _: __import__("no_such_package"))
-    with pytest.raises(MissingExtraError, match=r"lightning is needed for its callback .*: pip install lightning"):
+    with pytest.raises(MissingExtraError, match="pip install lightning"):
         Rewiring().for_lightning()

@@ -5,13 +5,23 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import Dataset, TensorDataset
 
 from dendritree import FitConfig, MLNBinaryClassifier, MLNClassifier, fit
 from dendritree.errors import OptionError, ShapeError
-from dendritree.training import evaluate
 from dendritree.training.examples import Examples, Split
 
 X, CLASSES = torch.randn(12, 16), torch.arange(12) % 3
+
+
+class Ragged(Dataset):
+    """Items of different lengths."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, place):
+        return torch.ones(place), 0
 
 
 def split_of(y, x=X):
@@ -21,16 +31,16 @@ def split_of(y, x=X):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (7, r"^examples must be a pair \(x, y\), a Dataset or a DataLoader: got int$"),
-        ((X, CLASSES[:-1]), r"^there must be one y for each x: got x \(\d+, \d+\), y \(\d+,\)$"),
-        (X, r"got Tensor$"),
-        (
-            split_of(nn.functional.one_hot(CLASSES)),
-            r"^y must be one class number .* got torch.int64 of shape \(12, 3\) for outputs of shape \(12, 3\)$",
-        ),
-        (split_of(CLASSES.float()), r"got torch\.float32 of shape \(12,\)$"),
-        (split_of(CLASSES - 1), r"^train\.y must be class numbers from 0 for cross-entropy: got -1$"),
-        (split_of(CLASSES + 1), r"^the model must have an output for each class: it has 3, and there is class 3$"),
+        (7, "got int"),
+        ((X, CLASSES[:-1]), "one y for each x"),
+        (X, "got Tensor"),
+        (split_of(nn.functional.one_hot(CLASSES)), "one class number"),
+        (split_of(CLASSES.float()), "float32"),
+        (split_of(CLASSES - 1), "got -1"),
+        (split_of(CLASSES + 1), "output for each class"),
+        ({"val": (X, CLASSES)}, "train"),
+        (TensorDataset(X[:0], CLASSES[:0]), "items"),
+        (Ragged(), "one shape"),
     ],
 )
 def test_data_that_does_not_fit_is_rejected_and_the_model_stays(data, message):
@@ -41,18 +51,17 @@ def test_data_that_does_not_fit_is_rejected_and_the_model_stays(data, message):
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
-@pytest.mark.parametrize("y", [CLASSES, -CLASSES])
-@pytest.mark.parametrize("loss", ["binary-logits", "binary-probabilities"])
-def test_yes_or_no_has_no_third_answer(loss, y):
-    with pytest.raises(OptionError, match=rf"^train\.y must be 0 or 1 for {loss}: got {y.min()} to {y.max()}$"):
+@pytest.mark.parametrize(
+    ("loss", "y"),
+    [
+        ("binary-logits", CLASSES),
+        ("binary-probabilities", -CLASSES),
+        ("squared-error", torch.where(CLASSES == 1, torch.inf, CLASSES.float())),
+    ],
+)
+def test_targets_that_do_not_fit_the_loss_are_rejected(loss, y):
+    with pytest.raises(OptionError, match=rf"^train\.y must be .* for {loss}"):
         fit(nn.Sequential(nn.Linear(16, 1), nn.Sigmoid()), split_of(y), FitConfig(loss, epochs=1))
-
-
-@pytest.mark.parametrize("value", [float("inf"), float("nan")])
-def test_targets_that_are_not_finite_are_rejected(value):
-    y = torch.where(CLASSES == 1, value, CLASSES.float())
-    with pytest.raises(OptionError, match=rf"^train\.y must be finite for squared-error: got {value}$"):
-        fit(nn.Linear(16, 1), split_of(y), FitConfig("squared-error", epochs=1))
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
@@ -64,25 +73,17 @@ def test_classes_may_be_any_whole_numbers(dtype):
 def test_probabilities_are_no_logits():
     yes = (CLASSES > 0).float()
     for given, wanted in (("probabilities", "logits"), ("logits", "probabilities")):
-        net, config = MLNBinaryClassifier(16, branching=4, output=given), FitConfig(f"binary-{wanted}", epochs=1)
-        rule = f"binary-{wanted} takes {wanted}, and MLNBinaryClassifier gives {given}"
-        with pytest.raises(OptionError, match=f"^{rule}: build it with output='{wanted}', or .* 'binary-{given}'$"):
-            fit(net, split_of(yes), config)
+        net = MLNBinaryClassifier(16, branching=4, output=given)
+        with pytest.raises(OptionError, match=f"output='{wanted}'"):
+            fit(net, split_of(yes), FitConfig(f"binary-{wanted}", epochs=1))
         fit(net, split_of(yes), FitConfig(f"binary-{given}", epochs=1))
     fit(nn.Sequential(nn.Linear(16, 1), nn.Sigmoid()), split_of(yes), FitConfig("binary-probabilities", epochs=1))
-    with pytest.warns(UserWarning, match=r"^cross-entropy takes logits, and MLNClassifier gives probabilities"):
+    with pytest.warns(UserWarning, match="second softmax"):
         fit(MLNClassifier(16, 3, branching=4, output="probabilities"), split_of(CLASSES), FitConfig(epochs=1))
-
-
-def test_evaluate_says_the_same_of_targets():
-    with pytest.raises(OptionError, match=r"^y must be one class number for each example, or"):
-        evaluate(nn.Linear(16, 3), Examples(X, nn.functional.one_hot(CLASSES)))
-    with pytest.raises(OptionError, match=r"^the model must have an output for each class: it has 2"):
-        evaluate(nn.Linear(16, 2), Examples(X, CLASSES))
 
 
 @pytest.mark.parametrize("name", ["x", "y", "weight"])
 def test_examples_are_tensors(name):
     parts = {"x": X, "y": CLASSES, "weight": torch.ones(12)} | {name: CLASSES.numpy()}
-    with pytest.raises(OptionError, match=rf"^{name} of Examples must be a tensor: got ndarray$"):
+    with pytest.raises(OptionError, match=f"^{name} of Examples"):
         Examples(**parts)

@@ -2,17 +2,15 @@
 
 import copy
 import math
-import random
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
-from training_cases import figures, make_examples, make_model, make_split, same_state
+from training_cases import digits, figures, make_examples, make_model, make_split, same_state
 
 from dendritree import DendriticLayer, FitConfig, MLNClassifier, fit
 from dendritree.training.examples import Examples, Split
-from dendritree_lab.data import load_dataset
 
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
 
@@ -36,7 +34,7 @@ def watch_batches(model, split):
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("batch_size", [None, 23, 5, 1], ids=lambda size: f"batch_size={size}")
+@pytest.mark.parametrize("batch_size", [None, 23, 5])
 def test_history_and_weights_are_those_of_a_loop_written_out_in_plain_pytorch(optimizer, batch_size):
     split, model = make_split(23, 11), make_model()
     twin = copy.deepcopy(model)
@@ -74,7 +72,7 @@ def test_history_and_weights_are_those_of_a_loop_written_out_in_plain_pytorch(op
         torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("batch_size", [1, 4, 7, 22, 23, 100])
+@pytest.mark.parametrize("batch_size", [1, 7, 22, 23, 100])
 def test_an_epoch_visits_every_training_example_once_in_a_new_order(batch_size):
     split, model = make_split(23, 11), make_model()
     seen, hook = watch_batches(model, split)
@@ -132,40 +130,28 @@ def test_another_seed_gives_another_order_and_other_dropped_synapses(dropout, ba
     assert not same_state(first.state_dict(), second.state_dict())
 
 
-def test_the_result_does_not_depend_on_global_random_state():
-    split, config = make_split(), FitConfig(epochs=2, batch_size=6)
-    models = [make_model(dropout=0.3) for _ in range(2)]
-    histories = []
+def test_the_result_does_not_depend_on_the_global_random_state_and_leaves_it():
+    models, histories = [make_model(dropout=0.3) for _ in range(2)], []
     for model, seed in zip(models, (11, 12), strict=True):
         torch.manual_seed(seed)
         np.random.seed(seed)  # noqa: NPY002  the global generator is the point
-        random.seed(seed)
-        histories.append(fit(model, split, config))
+        before = torch.get_rng_state(), str(np.random.get_state())  # noqa: NPY002
+        histories.append(fit(model, make_split(), FitConfig(epochs=2, batch_size=6)))
+        assert torch.equal(torch.get_rng_state(), before[0])
+        assert str(np.random.get_state()) == before[1]  # noqa: NPY002
     assert figures(histories[0]) == figures(histories[1])
     assert same_state(models[0].state_dict(), models[1].state_dict())
 
 
-def test_global_random_state_is_left_as_it_was():
-    model = make_model(dropout=0.3)
-    before = torch.get_rng_state(), str(np.random.get_state()), random.getstate()  # noqa: NPY002
-    fit(model, make_split(), FitConfig(epochs=2, batch_size=6, seed=5))
-    assert torch.equal(torch.get_rng_state(), before[0])
-    assert (str(np.random.get_state()), random.getstate()) == before[1:]  # noqa: NPY002
-
-
-NAN_TEST = Examples(torch.full((5, 16), math.nan, dtype=torch.float64), torch.full((5,), -1))
-META_TEST = Examples(torch.empty(5, 16, device="meta"), torch.empty(5, device="meta"))  # has no values to read
-
-
-@pytest.mark.parametrize("test", [NAN_TEST, META_TEST], ids=["NaN and class -1", "no values at all"])
-def test_the_test_part_is_never_looked_at(test):
-    plain = make_split()
-    first, second = make_model(), make_model()
-    config = FitConfig(epochs=3, batch_size=6)
-    clean = fit(first, plain, config)
-    spoiled = fit(second, Split(plain.train, plain.val, test), config)
+def test_the_test_part_is_never_looked_at():
+    test = Examples(torch.empty(5, 16, device="meta"), torch.empty(5, device="meta"))  # has no values to read
+    plain, models, config = make_split(), [make_model(), make_model()], FitConfig(epochs=3, batch_size=6)
+    clean, spoiled = (
+        fit(model, split, config)
+        for model, split in zip(models, (plain, Split(plain.train, plain.val, test)), strict=True)
+    )
     assert figures(clean) == figures(spoiled)
-    assert same_state(first.state_dict(), second.state_dict())
+    assert same_state(models[0].state_dict(), models[1].state_dict())
 
 
 def test_the_validation_part_is_not_trained_on():
@@ -197,5 +183,5 @@ def test_a_layer_alone_and_a_foreign_module_can_be_trained():
 def test_a_dendritic_model_learns_the_digits():
     torch.manual_seed(0)
     model = MLNClassifier(64, 10, branching=8, output="logits")
-    history = fit(model, load_dataset("digits"), FitConfig(epochs=10, batch_size=128, lr=0.03))
+    history = fit(model, digits(), FitConfig(epochs=10, batch_size=128, lr=0.03))
     assert history.best.val_acc > 0.85

