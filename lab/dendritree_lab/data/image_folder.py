@@ -101,8 +101,9 @@ def _common_size(paths: list[Path]) -> tuple[tuple[int, int], str]:
     """Height and width for all images, and how they were determined, in words."""
 
     def upright(image: Any) -> tuple[int, int]:
+        width, height = image.size
         on_its_side = image.getexif().get(0x0112) in (5, 6, 7, 8)  # the orientation, which `_pixels` respects
-        return image.size if on_its_side else image.size[::-1]
+        return (width, height) if on_its_side else (height, width)
 
     sizes = sorted({_read(path, upright) for path in paths}, key=lambda size: (size[0] * size[1], size))
     if len(sizes) == 1 and max(sizes[0]) <= LONGEST_SIDE:

