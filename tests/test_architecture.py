@@ -190,7 +190,7 @@ def test_ops_work_on_plain_tensors():
                  and any(ast.unparse(base).rpartition(".")[2] == "Module" for base in node.bases)]
         for module in MODULES
     }  # fmt: skip
-    assert sum(map(len, classes.values())) > 10
+    assert sum(map(len, classes.values())) > 5
     assert [names for module, names in classes.items() if unit_of(module) == "dendritree.ops" and names] == []
 
 
