@@ -344,16 +344,6 @@ def test_a_sum_that_is_off_is_reported():
     assert wrong.check(tolerance=1e-5) == pytest.approx(1e-6, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_a_trace_ends_in_the_outputs(name):
-    layer = layer_of(NAMED[name], "sigmoid", root_activation=False)
-    x = torch.randn(2, 3, NAMED[name].in_features, dtype=torch.float64)
-    result = trace(layer, x)
-    assert torch.allclose(result.values[..., NAMED[name].roots.tolist()], layer(x))
-    inner = [node for node in range(NAMED[name].nodes) if node not in NAMED[name].roots]
-    assert torch.allclose(result.values[..., inner], result.sums[..., inner].sigmoid())
-
-
 @pytest.mark.parametrize("root_activation", [True, False])
 @pytest.mark.parametrize("activation", [nn.SiLU, nn.ReLU, nn.ELU])
 def test_activations_that_change_what_they_are_given_are_explained(activation, root_activation):
