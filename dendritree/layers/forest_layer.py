@@ -240,7 +240,6 @@ def share_wiring(model: nn.Module, *, source: int = 0) -> None:
             entries = forest_state(layer.forest, layer.windows)
             device = layer.weight.device if dist.get_backend() == "nccl" else torch.device("cpu")
             for key, value in entries.items():
-                entries[key] = value.to(device)
-                dist.broadcast(entries[key], source)
-            entries = {key: value.cpu() for key, value in entries.items()}
+                dist.broadcast(shared := value.to(device), source)
+                entries[key] = shared.cpu()
             layer.rewire(read_forest(entries), entries[WINDOWS_KEY].numpy() if WINDOWS_KEY in entries else None)

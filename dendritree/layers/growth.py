@@ -64,16 +64,13 @@ class Growth:
     def _neurons(self, out_features: int | None) -> int:
         """The number of neurons: as given, or from the paper's formula for `partition`."""
         numbers = not isinstance(self.branching, str) and not is_nested(self.branching)
-        if out_features is None and not isinstance(self.wirings[0], Partition):
-            raise OptionError(f"out_features is required for wiring {self.wirings[0].name!r}: got None")
-        if out_features is None and not numbers:
-            raise OptionError(
-                f"out_features must be given for branching {self.branching!r}: got None; the number of neurons follows "
-                "only from numbers: branching and depth, or one branching per level"
-            )
-        if isinstance(self.wirings[0], Partition) and numbers:
+        if numbers and isinstance(self.wirings[0], Partition):
             return self._neurons_by_law(out_features)
-        assert out_features is not None
+        if out_features is None:
+            raise OptionError(
+                "out_features must be given unless the wiring is 'partition' and branching is numbers: got wiring "
+                f"{self.wirings[0].name!r}, branching {self.branching!r}"
+            )
         return out_features
 
     def _neurons_by_law(self, out_features: int | None) -> int:

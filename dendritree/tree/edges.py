@@ -32,9 +32,7 @@ class EdgeList:
 
     def __post_init__(self) -> None:
         check_int("in_features", self.in_features)
-        for name in ARRAYS:
-            if name == "template" and self.template is None:  # no node is tied
-                continue
+        for name in ARRAYS if self.template is not None else ARRAYS[:-1]:
             given = np.asarray(getattr(self, name))
             if given.ndim != 1 or (given.size and (given.dtype.kind not in "iu" or abs(given).max() > MAX_ROWS)):
                 raise ShapeError(f"{name} must be 1-D integers below 2**31: got {given.dtype} {_brief(given)}")

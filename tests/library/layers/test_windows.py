@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rewired_cases import inputs_by
 from torch import nn
-from wiring_cases import layer_options, neurons_of_nodes
+from wiring_cases import layer_options
 
 import dendritree
 from dendritree import DendriticLayer, MLNClassifier
@@ -166,14 +166,12 @@ def with_window(node, window):
             for window in ([4, 0, 3, 3], [0, 4, 3, 3], [-1, 0, 3, 3], [0, 0, 3, 0])
         ),
         (lambda w: w.long() + 2**32, "inside an image of 6 x 6"),
-        (with_window(8, [1, 1, 3, 3]), "zeros for a node without synapses"),
     ],
 )
 @pytest.mark.parametrize("strict", [True, False])
 def test_windows_that_do_not_fit_are_refused_and_nothing_changes(change, message, strict):
     target, state = nn.Sequential(layer(2)), nn.Sequential(layer(1)).state_dict()
     before, forest, windows = copy.deepcopy(target.state_dict()), target[0].forest, target[0].windows
-    assert neurons_of_nodes(forest)[8] == 2  # the last node is a root: it reads dendrites alone
     state["0.forest_windows"] = change(state["0.forest_windows"])
     with pytest.raises(RuntimeError, match=f"0: forest_windows.*{message}"):
         target.load_state_dict(state, strict=strict)
