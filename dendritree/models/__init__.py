@@ -1,6 +1,6 @@
 """Whole networks by name: the paper's models, their controls, presets."""
 
-from .cnn import ConvDNM, ConvMLN, ConvMLP, ConvPerceptrons
+from .cnn import ConvMLN, ConvMLP, ConvPerceptrons
 from .conv_network import ConvNetwork
 from .network import DendriticNetwork, DenseNetwork
 from .neuron_network import NeuronNetwork
@@ -10,7 +10,6 @@ from .registry import create_model, list_models
 
 __all__ = [
     "MLP",
-    "ConvDNM",
     "ConvMLN",
     "ConvMLP",
     "ConvNetwork",

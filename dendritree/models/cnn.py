@@ -1,4 +1,4 @@
-"""The CNN of the paper's appendix, followed by a classifier: dendritic neurons, their controls, or DNM neurons."""
+"""The CNN of the paper's appendix, followed by a classifier: dendritic neurons or their controls."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from typing import Any, TypedDict, Unpack
 import torch
 from torch import nn
 
-from ..errors import check_one_of, check_probability
 from ..layers.dendritic import LayerOptions
 from ..layers.growth import Wirings
-from ..layers.linear import Dropout
-from ..neurons import DNM
 from ..tree.levels import Branching
 from ..wiring import with_image
-from .chain import Chain, make_output
+from .chain import Chain
 from .paper import MLP, MLNClassifier, Perceptrons
 from .registry import register
 
@@ -162,55 +159,3 @@ class ConvPerceptrons(ConvClassifier):
 
     def __init__(self, out_features: int = 10, **options: Unpack[HeadOptions]) -> None:
         super().__init__(Perceptrons, out_features, **options)
-
-
-@register("conv-dnm", example={"dendrites": 2})
-class ConvDNM(ConvClassifier):
-    """The appendix CNN with DNM neurons as its classifier.
-
-    After the hybrid of a CNN and the dendritic neuron model (DNM-CNN) of Wang et al. (2022), which the paper cites; the
-    CNN here is the paper's own, so that only the classifiers differ.
-
-    Args:
-        out_features: number of classes, one neuron each, reading all 256 features.
-        dendrites: dendrites of a neuron.
-        k: steepness of the synapses.
-        soma_k: steepness of the soma.
-        soma_threshold: threshold of the soma.
-        soma: `"log"` takes k_s (log V - log theta_s) as logits, `"logit"` k_s (V - theta_s). The softmax of `"log"`
-            with `soma_k=1` is V over the sum of all neurons' V.
-        dropout, output, device, dtype: as in `ConvMLP`.
-
-    Example:
-        >>> net = ConvDNM(dendrites=2)
-        >>> net(torch.randn(2, 1, 32, 32)).shape
-        torch.Size([2, 10])
-        >>> sum(p.numel() for p in net.head.parameters())
-        10240
-    """
-
-    head: DNM
-
-    def __init__(
-        self,
-        out_features: int = 10,
-        *,
-        dendrites: int = 2,
-        k: float = 5.0,
-        soma_k: float = 1.0,
-        soma_threshold: float = 0.5,
-        soma: str = "log",
-        dropout: float = 0.0,
-        output: str = "logits",
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        check_one_of("soma", soma, ("log", "logit"))
-        somas = {"k": k, "soma_k": soma_k, "soma_threshold": soma_threshold, "soma": soma}
-        super().__init__(DNM, out_features, dendrites=dendrites, **somas, device=device, dtype=dtype)
-        self.dropout = Dropout(check_probability("dropout", dropout))
-        self.output = make_output(output, out_features)
-
-    def chain(self) -> list[nn.Module]:
-        """The modules up to the logits."""
-        return [self.cnn, self.dropout, self.head]

@@ -135,6 +135,6 @@ def list_models(pattern: str = "*") -> list[str]:
     """Names of all models that match a shell pattern, neurons of installed packages included.
 
     >>> list_models("conv-*")
-    ['conv-dnm', 'conv-mln', 'conv-mlp', 'conv-network', 'conv-perceptrons']
+    ['conv-mln', 'conv-mlp', 'conv-network', 'conv-perceptrons']
     """
     return sorted(fnmatch.filter({*_ENTRIES, *neuron_names()}, pattern))

@@ -16,6 +16,7 @@ from dendritree import (
 )
 from dendritree.errors import FormatError, MissingDataError, OptionError, ShapeError
 from dendritree.models.registry import model_entry
+from dendritree.neurons import DNM
 from dendritree.training import FitConfig, fit
 from dendritree.training.examples import Split
 from dendritree_lab.data import load_dataset, normalize
@@ -30,11 +31,11 @@ from dendritree_lab.view.page_examples import exhibit_of
 
 
 def test_a_model_without_trees_or_linear_layers_is_rejected():
-    with pytest.raises(OptionError, match="a model must have dendritic or linear layers to be shown: got ConvDNM"):
-        exhibit_of("conv-dnm", create_model("conv-dnm", **model_entry("conv-dnm").example))
+    with pytest.raises(OptionError, match="a model must have dendritic or linear layers to be shown: got DNM"):
+        exhibit_of("dnm", DNM(16, 3, dendrites=2))
 
 
-@pytest.mark.parametrize("name", [name for name in list_models() if name != "conv-dnm"])
+@pytest.mark.parametrize("name", list_models())
 def test_every_registered_model_can_be_shown(name):
     torch.manual_seed(0)
     model = create_model(name, **model_entry(name).example)

@@ -7,9 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from dendritree import count
-from dendritree.errors import OptionError
-from dendritree.models import ConvDNM, ConvMLN, MLNBinaryClassifier, MLNClassifier
+from dendritree.models import ConvMLN, MLNBinaryClassifier, MLNClassifier
 
 
 @pytest.fixture(autouse=True)
@@ -153,27 +151,3 @@ def test_conv_mln_drops_nothing_before_the_features_and_nothing_in_evaluation(su
     assert torch.equal(summing_net.cnn(x), summing_net.cnn(x))
     assert not torch.equal(summing_net(x), summing_net(x))
     assert (synapse_gains(summing_net.eval(), torch.rand(8, 256)) == 1).all()
-
-
-# ------------------------------------------------------------------------------------------------------------- ConvDNM
-
-
-def test_conv_dnm_has_the_cnn_of_the_paper_and_dnm_neurons():
-    net = ConvDNM(dendrites=3)
-    assert repr(net.cnn) == repr(ConvMLN().cnn)
-    assert net.head.weight.shape == (10, 3, 256)
-    cnn = count(net.cnn, (1, 32, 32))
-    assert count(net).total == cnn.total + 2 * 10 * 3 * 256
-    assert count(net).multiply_adds == cnn.multiply_adds + net.head.multiply_adds
-
-
-def test_the_softmax_of_log_somata_is_v_over_the_sum_of_all_v():
-    net, x = ConvDNM(4, soma="log", output="probabilities").eval(), torch.randn(3, 1, 32, 32)
-    v = net.head.soma_threshold * net.head(net.cnn(x)).exp()
-    torch.testing.assert_close(net(x), v / v.sum(-1, keepdim=True))
-
-
-@pytest.mark.parametrize("options", [{"soma": "sigmoid"}, {"dendrites": 0}, {"dropout": 1.0}, {"soma_threshold": 0.0}])
-def test_invalid_options_of_conv_dnm_are_rejected(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        ConvDNM(**options)
