@@ -17,15 +17,16 @@ from dendritree.wiring.image_orders import check_image_shape
 from .arrays import ImageShape, read_array_file, split_named_arrays, split_object
 from .builtin import DATASETS, load_builtin
 from .image_folder import has_images, split_image_folder
-from .split import DataSplit
+from .split import DataSplit, first_examples
 from .tables.reading import PARQUET_ENDINGS, TEXT_ENDINGS, read_table
 from .tables.target import split_table
 
 SHOWN_CLASSES = 10
 ARRAY_ENDINGS = (".npz", ".npy")
 FORMS = (
-    "a built-in name (dendritree data list), a .npz file with x and y, x.npy with y.npy next to it, a folder of PNG or"
-    " JPEG images with one folder per class, or a CSV or Parquet table with a target"
+    "a built-in name (dendritree data list), also as mnist:128 for 128 training examples, a .npz file with x and y,"
+    " x.npy with y.npy next to it, a folder of PNG or JPEG images with one folder per class, or a CSV or Parquet table"
+    " with a target"
 )
 """The supported kinds of data, for messages."""
 
@@ -55,7 +56,7 @@ def load_dataset(
 
     | data | x | y |
     |---|---|---|
-    | a name in `DATASETS`, such as `"mnist"` | pixels in [0, 1], or columns | class or quantity |
+    | a name in `DATASETS`, such as `"mnist"`, or `"mnist:128"` for 128 training examples | pixels in [0, 1], or columns | class or quantity |
     | a `.npz` file with x, y, optionally x_test, y_test, class_names | rows of numbers, or images | labels |
     | `x.npy`, with `y.npy` (and `x_test.npy`, `y_test.npy`) next to it | the same | the same |
     | a folder of PNG and JPEG images, one per class, optionally in `train`, `test` | pixels in [0, 1] | class |
@@ -94,8 +95,10 @@ def load_dataset(
         raise OptionError(f"target must name a column of a table: {data!r:.60} is not a table")
     if isinstance(data, DataSplit):
         return data if shape is None else replace(data, image_shape=shape)
-    if isinstance(data, str) and data in DATASETS:
-        return load_builtin(data, data_dir=data_dir, download=download)
+    name, colon, count = data.partition(":") if isinstance(data, str) else ("", "", "")
+    if name in DATASETS and (count.isdecimal() or not colon):
+        split = load_builtin(name, data_dir=data_dir, download=download)
+        return first_examples(split, int(count)) if colon else split
     if isinstance(data, str | os.PathLike) and os.fspath(data):
         return _load_path(Path(data).expanduser(), target, shape, seed)
     if is_table(data):

@@ -9,7 +9,7 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from dendritree.errors import DendritreeError, MissingDataError, OptionError, ShapeError
-from dendritree_lab.data import DATASETS, Scaling, load_dataset
+from dendritree_lab.data import DATASETS, Scaling, first_examples, load_dataset
 
 
 class Pets(Dataset):
@@ -56,6 +56,9 @@ def test_python_objects_give_the_same_split(form):
 def test_a_built_in_name_brings_its_shape_its_classes_and_its_scaling_and_a_split_is_used_as_it_is():
     split = load_dataset("digits")
     assert load_dataset(split) is split
+    few = load_dataset("digits:128")
+    assert [len(part) for part in few.parts] == [128, 300, 300]
+    assert torch.equal(few.train.x, first_examples(split, 128).train.x)
     assert load_dataset(split, image=(1, 4, 16)).image_shape == (1, 4, 16)
     assert (split.name, split.image_shape, split.classes) == ("digits", (1, 8, 8), tuple("0123456789"))
     assert split.scaling == Scaling((0.1307,), (0.3081,))
@@ -98,6 +101,7 @@ def test_columns_are_learned_from_the_training_rows():
     [
         ("digts", r"there is no 'digts'; did you mean 'digits'\?"),
         ("mne.npz", r"did you mean 'mine.npz'\?"),
+        ("digits:x", "there is no 'digits:x'; did you mean 'digits'"),
         ("pets/", "there is no 'pets'"),
         ("notes.json", "a built-in name .* got 'notes.json'"),
         ("empty", "a built-in name .* got 'empty'"),

@@ -62,7 +62,7 @@ def test_data_that_is_gone_leaves_its_names_and_its_scaling(tuned, tmp_path):
     exhibit = open_gallery(tmp_path)[0]
     assert (exhibit.class_names, list(exhibit.samples)) == (["cat", "dog"], [])
     assert exhibit.pixels.scaling is not None
-    assert exhibit.notes[0].startswith("No samples of its data: data must be a built-in name")
+    assert exhibit.notes[0].startswith("No samples of its data: there is no ")
     (tmp_path / INPUTS_FILE).write_text("{}", encoding="utf-8")
     with pytest.raises(FormatError, match=r"inputs\.json must be a file that `dendritree tune` wrote"):
         open_gallery(tmp_path)[0]

@@ -127,7 +127,8 @@ def check_table(frame: Any) -> Any:
     import pandas
 
     if not isinstance(frame, pandas.DataFrame):
-        raise OptionError(f"a table must be a pandas data frame: got {type(frame).__module__}.{type(frame).__name__}")
+        kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
+        raise OptionError(f"a table must be a pandas data frame: got {kind}")
     named = frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
     twice = named.columns[named.columns.duplicated()]
     if len(twice):
