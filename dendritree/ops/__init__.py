@@ -1,4 +1,4 @@
-"""Tree arithmetic on plain tensors: the one public op, and the only place that chooses a backend."""
+"""Tree arithmetic on plain tensors: the one public op, and the only place that selects a backend."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What tests of tree arithmetic share: random forests, a judge that computes them edge by edge, comparison.
+"""What tests of tree arithmetic share: random forests, a loop that computes them edge by edge, comparison.
 
-The judge and the walkers read nothing but the raw edge list of a forest (`in_features`, `source`, `offsets`,
+The loop and the walkers read nothing but the raw edge list of a forest (`in_features`, `source`, `offsets`,
 `roots`), one Python step per edge, so that they can be trusted by reading them.
 """
 
@@ -17,7 +17,7 @@ from dendritree.tree import Forest
 
 ACTIVATIONS = {"leaky_relu": nn.LeakyReLU(0.1), "tanh": torch.tanh, "none": nn.Identity()}
 
-# ------------------------------------------------------------------------------------------------------------ judges
+# ------------------------------------------------------------------------------------------------------------ loops
 
 
 def edges_of(forest, node):

@@ -36,7 +36,7 @@ def test_holds_weights_forest_and_format():
         ({"bias": False}, r"Missing key\(s\) in state_dict: \"bias\""),
     ],
 )
-def test_refuses_another_tree_with_the_difference_named(other, message):
+def test_rejects_another_tree_with_the_difference_named(other, message):
     target = layer()
     before = target.weight.detach().clone()
     with pytest.raises(RuntimeError, match=message):
@@ -45,7 +45,7 @@ def test_refuses_another_tree_with_the_difference_named(other, message):
         assert torch.equal(target.weight, before)
 
 
-def test_refuses_another_wiring_of_the_same_tree_even_when_not_strict():
+def test_rejects_another_wiring_of_the_same_tree_even_when_not_strict():
     target, state = layer(), layer().state_dict()
     state["forest_source"] = state["forest_source"].clone()
     state["forest_source"][3] = 7
@@ -55,14 +55,14 @@ def test_refuses_another_wiring_of_the_same_tree_even_when_not_strict():
     assert torch.equal(target.weight, before)
 
 
-def test_refuses_a_broken_forest():
+def test_rejects_a_broken_forest():
     state = layer().state_dict()
     state["forest_source"] = state["forest_source"] + 1000
     with pytest.raises(RuntimeError, match=r"DendriticLayer: .*source must name one of 16 inputs or an earlier node"):
         layer().load_state_dict(state)
 
 
-def test_refuses_a_later_format():
+def test_rejects_a_later_format():
     state = layer().state_dict()
     state["forest_format"] = torch.tensor(2)
     with pytest.raises(RuntimeError, match=r"forest format 1: got 2"):

@@ -31,7 +31,7 @@ def run_layer(layer, case):
 
 
 @given(layer_options(), st.sampled_from(sorted(ACTIVATIONS)), st.sampled_from([(3,), (), (2, 2), (0,)]))
-def test_outputs_and_all_gradients_of_every_backend_equal_the_judge(options, activation, leading):
+def test_outputs_and_all_gradients_of_every_backend_equal_the_loop(options, activation, leading):
     layer = DendriticLayer(**options, activation=activation, dtype=torch.float64)
     case = random_case(layer.forest, leading, bias=options["bias"])
     with_soma = options["repeats"] is not None

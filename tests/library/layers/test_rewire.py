@@ -65,7 +65,7 @@ def test_what_was_computed_before_is_not_remembered(draw, assign, backend):
 @pytest.mark.parametrize(
     "other", [{"branching": 5}, {"branching": [2, [3]]}, {"repeats": 1}, {"bias": False, "branching": 2}]
 )
-def test_another_tree_is_refused_and_nothing_changes(draw, other):
+def test_another_tree_is_rejected_and_nothing_changes(draw, other):
     target = layer(draw(1))
     forest, state = target.forest, copy.deepcopy(target.state_dict())
     with pytest.raises(RuntimeError, match=r"the state dict must be of the same tree and wiring: "):

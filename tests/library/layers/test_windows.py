@@ -133,7 +133,7 @@ def test_saved_models_keep_their_windows(tmp_path):
     assert actual.layer.forest == model.layer.forest
 
 
-# ------------------------------------------------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------------------------------------------------ rejections
 
 
 def test_missing_windows_are_missing_unless_not_strict():
@@ -169,7 +169,7 @@ def with_window(node, window):
     ],
 )
 @pytest.mark.parametrize("strict", [True, False])
-def test_windows_that_do_not_fit_are_refused_and_nothing_changes(change, message, strict):
+def test_windows_that_do_not_fit_are_rejected_and_nothing_changes(change, message, strict):
     target, state = nn.Sequential(layer(2)), nn.Sequential(layer(1)).state_dict()
     before, forest, windows = copy.deepcopy(target.state_dict()), target[0].forest, target[0].windows
     state["0.forest_windows"] = change(state["0.forest_windows"])

@@ -164,7 +164,7 @@ def test_functional_call_uses_the_given_weights():
     torch.testing.assert_close(actual, loop(x, given["weight"], given["bias"], model.forest, torch.tanh))
 
 
-# ----------------------------------------------------------------------------------------------- autocast and refusals
+# ----------------------------------------------------------------------------------------------- autocast and rejections
 
 
 @names
@@ -192,7 +192,7 @@ def hooked():
 
 
 KNOWN = "Identity, LeakyReLU, ReLU, Sigmoid, Tanh with a positive slope, not "
-REFUSED = {
+REJECTED = {
     "bfloat16": (lambda t: t.bfloat16(), torch.tanh, "computes in float32 and float64, the weights are torch.bfloat16"),
     "gelu": (lambda t: t, nn.GELU(), KNOWN + "GELU"),
     "negative slope": (lambda t: t, nn.LeakyReLU(-0.1), KNOWN + r"LeakyReLU\(negative_slope=-0.1\)"),
@@ -203,9 +203,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("reason", REFUSED)
-def test_what_the_fused_backend_cannot_do_is_refused_with_the_reason_and_done_by_auto(reason):
-    change, activation, message = REFUSED[reason]
+@pytest.mark.parametrize("reason", REJECTED)
+def test_what_the_fused_backend_cannot_do_is_rejected_with_the_reason_and_done_by_auto(reason):
+    change, activation, message = REJECTED[reason]
     case = random_case(FOREST, (4,), torch.float32)
     tensors = [change(t) for t in case[:3]]
     plan = make_plan(FOREST, tensors[0].device)
@@ -219,22 +219,24 @@ def test_what_the_fused_backend_cannot_do_is_refused_with_the_reason_and_done_by
         torch.testing.assert_close(torch.Tensor(actual.float()), expected, rtol=close, atol=close)
 
 
-def refusal(function, message):
+def assert_rejected(function, message):
     with pytest.raises(Exception, match=f"backend 'fused' cannot do this: .*{message}"):
         function()
 
 
-def test_fused_alone_is_refused_where_nobody_can_look_into_it():
+def test_fused_alone_is_rejected_where_nobody_can_look_into_it():
     fused, (x, weight, bias, _) = op(FOREST), random_case(FOREST, (4,))
-    refusal(partial(vmap(fused, (0, None, None)), x, weight, bias), "torch.func transforms")
-    refusal(partial(jacrev(fused), x, weight, bias), "torch.func transforms")
+    assert_rejected(partial(vmap(fused, (0, None, None)), x, weight, bias), "torch.func transforms")
+    assert_rejected(partial(jacrev(fused), x, weight, bias), "torch.func transforms")
     with forward_ad.dual_level():
-        refusal(lambda: fused(forward_ad.make_dual(x, x), weight, bias), "forward-mode gradients")
+        assert_rejected(lambda: fused(forward_ad.make_dual(x, x), weight, bias), "forward-mode gradients")
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 @pytest.mark.parametrize(
     "export", [torch.jit.trace, partial(torch.export.export, strict=False)], ids=["trace", "export"]
 )
-def test_fused_alone_is_refused_in_an_export(export):
-    refusal(lambda: export(layer(backend="fused"), (torch.randn(3, 16),)), "an export must load without this package")
+def test_fused_alone_is_rejected_in_an_export(export):
+    assert_rejected(
+        lambda: export(layer(backend="fused"), (torch.randn(3, 16),)), "an export must load without this package"
+    )

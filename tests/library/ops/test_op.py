@@ -71,7 +71,7 @@ def test_an_activation_may_change_what_it_is_given(backend, activation, root_act
     assert_same(actual, run(lambda *t: loop(*t, forest, function, root_activation), case))
 
 
-# ---------------------------------------------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------------------------------------------- rejections
 
 
 @backends
