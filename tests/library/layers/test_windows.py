@@ -133,7 +133,7 @@ def test_saved_models_keep_their_windows(tmp_path):
     assert actual.layer.forest == model.layer.forest
 
 
-# ------------------------------------------------------------------------------------------------------------ rejections
+# ---------------------------------------------------------------------------------------------------------- rejections
 
 
 def test_missing_windows_are_missing_unless_not_strict():

@@ -164,7 +164,7 @@ def test_functional_call_uses_the_given_weights():
     torch.testing.assert_close(actual, loop(x, given["weight"], given["bias"], model.forest, torch.tanh))
 
 
-# ----------------------------------------------------------------------------------------------- autocast and rejections
+# --------------------------------------------------------------------------------------------- autocast and rejections
 
 
 @names
