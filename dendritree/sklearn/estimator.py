@@ -238,7 +238,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return self._standardized(self._valid(X, reset=False))
 
     def _standardized(self, x: Array) -> Array:
-        return np.clip(self._scaler.transform(x), -CLIP, CLIP)
+        return np.asarray(np.clip(self._scaler.transform(x), -CLIP, CLIP))
 
     def output_units(self) -> tuple[Array, Array, list[str]]:
         """Scale and shift that convert the network's outputs to the units of the target, and the outputs' names."""

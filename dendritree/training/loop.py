@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import time
@@ -79,6 +80,7 @@ def fit(
     run = Run(model, optimizer, history)
     order = torch.Generator().manual_seed(config.seed)
     saver = None if checkpoint is None else Checkpoint(checkpoint, run, scheduler, order, split)
+    after_epoch: Sequence[Callback] = callbacks if saver is None else [*callbacks, saver]
     with modes_kept(model), seeded(config.seed, device):
         if saver is not None:
             saver.resume()
@@ -93,7 +95,7 @@ def fit(
                 if best is None or epoch.better_than(best):
                     best = epoch
                     history.best_state = {key: value.detach().clone() for key, value in model.state_dict().items()}
-                for callback in (*callbacks, saver) if saver else callbacks:
+                for callback in after_epoch:
                     callback(run)
                 if run.stop:
                     break
@@ -123,14 +125,14 @@ def _train_epoch(
     sums = _Sums(loss)
     parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
     # Divided by the mean of all weights, not of the batch's, so that an example counts the same in any batch.
-    mean_weight = None if train.weight is None else train.weight.mean()
+    mean_weight = 1.0 if train.weight is None else train.weight.mean()
     for batch in _batches(train, run.history.config.batch_size, order):
         for parameter in parameters:  # `zero_grad` takes ten times as long
             parameter.grad = None
         out = run.model(batch.x)
         per_example = loss.per_example(out, batch.y)
         weighted = per_example if batch.weight is None else per_example * batch.weight / mean_weight
-        weighted.mean().backward()
+        weighted.mean().backward()  # type: ignore[no-untyped-call]
         run.optimizer.step()
         if scheduler is not None:
             scheduler.step()
@@ -183,10 +185,8 @@ def _batches(examples: Examples, batch_size: int | None, order: torch.Generator 
     shuffled = None if order is None else torch.randperm(total, generator=order).to(examples.x.device)
     for start in range(0, total, step):
         rows = slice(start, start + step) if shuffled is None else shuffled[start : start + step]
-        x, y, weight = (None if part is None else part[rows].split(batch_size) for part in parts)
-        assert x is not None
-        assert y is not None
-        yield from map(_Batch, x, y, weight or (None,) * len(x))
+        x, y, weight = (None if part is None else torch.split(part[rows], batch_size) for part in parts)
+        yield from map(_Batch, x or (), y or (), weight or itertools.repeat(None))
 
 
 class _Sums:
