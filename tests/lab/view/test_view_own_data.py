@@ -64,7 +64,7 @@ def test_data_that_is_gone_leaves_its_names_and_its_scaling(tuned, tmp_path):
     assert exhibit.pixels.scaling is not None
     assert exhibit.notes[0].startswith("No samples of its data: there is no ")
     (tmp_path / INPUTS_FILE).write_text("{}", encoding="utf-8")
-    with pytest.raises(FormatError, match=r"inputs\.json must be a file that `dendritree tune` wrote"):
+    with pytest.raises(FormatError, match="dendritree tune"):
         open_gallery(tmp_path)[0]
     built_in = Inputs("digits", image_shape=(1, 8, 8), scaling=Scaling((0.1307,), (0.3081,)))
     digits = exhibit_of("net", MLNClassifier(64, 10, branching=8), inputs=built_in)
@@ -85,10 +85,10 @@ def test_whether_a_model_reads_scaled_pixels_is_measured_on_the_data(tuned, scal
 
 
 def test_data_of_other_sizes_is_rejected(tuned):
-    with pytest.raises(ShapeError, match="pets has 64 inputs and 2 classes, the model 64 inputs and 10 outputs"):
+    with pytest.raises(ShapeError, match=r"2 classes.*10 outputs"):
         exhibit_of("net", MLNClassifier(64, 10, branching=8), data=tuned / "pets")
     model = create_model("perceptrons", in_features=9, out_features=1)
-    with pytest.raises(ShapeError, match=r"houses\.csv has 5 inputs and a quantity, the model 9 inputs and 1 outputs"):
+    with pytest.raises(ShapeError, match=r"5 inputs.*9 inputs"):
         exhibit_of("net", model, data=tuned / "houses.csv", target="price")
 
 

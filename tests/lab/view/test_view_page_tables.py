@@ -124,15 +124,14 @@ def test_a_row_is_encoded_as_the_model_encodes_it(port, models):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"[1", "a row must be a list of cells in JSON: got b'[1'"),
-        (b"{}", "a row must be a list of at most 4 cells: got {}"),
-        (b"[1, 2, 3, 4, 5]", "a row must be a list of at most 4 cells"),
-        (b'["x"]', "a cell of column 'rooms' must be a finite number: got 'x'"),
-        (b"[NaN]", "a cell of column 'rooms' must be a finite number: got nan"),
-        (b"[true]", "a cell of column 'rooms' must be a finite number: got True"),
-        (b'[1, "Paris"]', "a cell of column 'town' must be one of ['"),
-        (b'[1, "Delft", null]', "a cell of column 'built' must be a finite number: got None"),
-        (b'[1, "Delft", 1e9]', "a cell of column 'built' must be a date"),
+        (b"[1", "JSON"),
+        (b"[1, 2, 3, 4, 5]", "at most 4"),
+        (b'["x"]', "'rooms'"),
+        (b"[NaN]", "finite"),
+        (b"[true]", "finite"),
+        (b'[1, "Paris"]', "'town'"),
+        (b'[1, "Delft", null]', "'built'"),
+        (b'[1, "Delft", 1e9]', "date"),
     ],
 )
 def test_a_row_that_makes_no_sense_is_rejected_with_the_rule(port, body, message):

@@ -6,10 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree.errors import OptionError, ShapeError
+from dendritree.errors import ShapeError
 from dendritree_lab.data import load_dataset
 from dendritree_lab.data.builtin import PAPER
-from dendritree_lab.data.naming import parse_image_shape
 from dendritree_lab.studies.paper.paper_trials import enlarged
 from dendritree_lab.view.pixels import Pixels, resample
 
@@ -34,7 +33,7 @@ def test_an_image_that_is_drawn_as_squares_comes_back_as_it_was(shape):
 @given(
     top=st.integers(0, 70), left=st.integers(0, 70), height=st.integers(6, 40), width=st.integers(6, 40),
 )  # fmt: skip
-def test_a_centred_drawing_has_mnists_size_and_place_wherever_it_was_drawn(top, left, height, width):
+def test_a_centered_drawing_has_mnists_size_and_place_wherever_it_was_drawn(top, left, height, width):
     drawing = np.zeros(MNIST.raster, dtype=np.uint8)
     drawing[top : top + height, left : left + width] = 255
     image = MNIST.shrink(drawing, centered=True)
@@ -44,7 +43,7 @@ def test_a_centred_drawing_has_mnists_size_and_place_wherever_it_was_drawn(top, 
     assert image.sum() == pytest.approx(20 * 20 * min(height, width) / max(height, width), rel=1e-4)
 
 
-def test_the_centre_of_mass_counts_but_nothing_is_cut_off():
+def test_the_center_of_mass_counts_but_nothing_is_cut_off():
     drawing = np.zeros(MNIST.raster, dtype=np.uint8)
     drawing[10:90, 10:13] = 255  # a thin bar of 80 pixels with a heavy foot
     drawing[80:90, 10:60] = 255
@@ -64,12 +63,7 @@ def test_the_eight_pixels_of_digits_are_filled_as_in_the_data():
     assert rows[:, [0, 7]].all(1).float().mean() > 0.95
 
 
-def test_a_blank_sheet_is_black_whether_centred_or_not():
-    for centred in (True, False):
-        assert not MNIST.shrink(np.zeros(MNIST.raster, dtype=np.uint8), centered=centred).any()
-
-
-def test_two_digits_side_by_side_are_not_centred():
+def test_two_digits_side_by_side_are_not_centered():
     pairs = Pixels((1, 28, 56))
     drawing = np.zeros(pairs.raster, dtype=np.uint8)
     drawing[:8, :8] = 255
@@ -103,14 +97,8 @@ def test_resampling_is_the_mean_over_each_part(rows, count, start, length):
     np.testing.assert_allclose(resample(values, start, start + length, count)[:, 0], means, atol=1e-2)
 
 
-@pytest.mark.parametrize("text", ["28", "28x", "0x3", "ax3", "1x2x3x4", "", "-1x3", "²x3"])
-def test_an_image_shape_that_is_none_is_rejected(text):
-    with pytest.raises(OptionError, match="image must be given as 28x28"):
-        parse_image_shape(text)
-
-
 def test_wrong_sizes_are_rejected():
-    with pytest.raises(ShapeError, match="only images of 28x28 are enlarged"):
+    with pytest.raises(ShapeError, match="28x28"):
         Pixels((1, 8, 8), side=32)
-    with pytest.raises(ShapeError, match="a drawing must have 112 x 112 pixels"):
+    with pytest.raises(ShapeError, match="112"):
         MNIST.shrink(np.zeros((28, 28), dtype=np.uint8), centered=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from table_cases import houses
 
@@ -16,7 +17,6 @@ from dendritree import (
 )
 from dendritree.errors import FormatError, MissingDataError, OptionError, ShapeError
 from dendritree.models.registry import model_entry
-from dendritree.neurons import DNM
 from dendritree.training import FitConfig, fit
 from dendritree.training.examples import Split
 from dendritree_lab.data import load_dataset, normalize
@@ -28,11 +28,6 @@ from dendritree_lab.studies.paper.spec import TableRow
 from dendritree_lab.studies.table.table_model import TableModel
 from dendritree_lab.view import Exhibit, Pixels, demo_gallery, open_gallery
 from dendritree_lab.view.page_examples import exhibit_of
-
-
-def test_a_model_without_trees_or_linear_layers_is_rejected():
-    with pytest.raises(OptionError, match="a model must have dendritic or linear layers to be shown: got DNM"):
-        exhibit_of("dnm", DNM(16, 3, dendrites=2))
 
 
 @pytest.mark.parametrize("name", list_models())
@@ -102,14 +97,11 @@ def test_pixels_are_told_by_the_models_own_answers(tmp_path):
 
 def kept(weights):
     torch.manual_seed(0)
-    safetensors = pytest.importorskip("safetensors.torch")
     config = {"in_features": 1024, "out_features": 10, "branching": 32}
     curves = {"train_loss": [2.0], "val_loss": [2.0], "train_acc": [0.4], "val_acc": [0.5]}
     row = TableRow("multiclass-dendritic", "multiclass", "mln", 32, 0.4)
-    state = safetensors.save(create_model("mln", **config).state_dict()) if weights else None
-    return PaperTrial.make(
-        "paper", row, 0, 1, "mnist", 0.001, 10_890, 0.1, curves, arguments=config, weights=state
-    )
+    state = safetensors.torch.save(create_model("mln", **config).state_dict()) if weights else None
+    return PaperTrial.make("paper", row, 0, 1, "mnist", 0.001, 10_890, 0.1, curves, arguments=config, weights=state)
 
 
 def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
@@ -121,32 +113,26 @@ def test_a_run_shows_the_models_that_it_kept_as_they_were_trained(tmp_path):
     assert (exhibit.pixels.scaling, exhibit.pixels.shape) == (PAPER, (1, 32, 32))
     assert exhibit.activity(torch.zeros(1, 784), 0, 3)["reads"][0] == pytest.approx(-0.1307 / 0.3081, abs=1e-4)
     assert "50.0%" in exhibit.notes[0]
-    with pytest.raises(OptionError, match="a run has the settings of its models: got data"):
+    with pytest.raises(OptionError, match="data"):
         open_gallery(tmp_path, data="mnist", image=None)
-
-
-def test_a_run_without_models_is_rejected(tmp_path):
-    with RunStore.create_or_open(tmp_path, {}) as store:
+    with RunStore.create_or_open(tmp_path / "none", {}) as store:
         store.add([kept(weights=False)])
-    with pytest.raises(FormatError, match="a run must have kept models to be viewed"):
-        open_gallery(tmp_path)
+    with pytest.raises(FormatError, match="kept models"):
+        open_gallery(tmp_path / "none")
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"image": (1, 7, 7)}, ShapeError, r"as many pixels as the model has inputs, 64: got \(1, 7, 7\)"),
-        ({"data": "mnst"}, MissingDataError, "data must be a built-in name .*did you mean 'mnist'"),
-        ({"data": "adult"}, ShapeError, "the data must fit .* adult has no images"),
+        ({"image": (1, 7, 7)}, ShapeError, "64"),
+        ({"data": "mnst"}, MissingDataError, "did you mean 'mnist'"),
+        ({"data": "adult"}, ShapeError, "adult has no images"),
     ],
 )
 def test_what_does_not_fit_the_model_is_rejected(options, error, message):
     with pytest.raises(error, match=message):
         exhibit_of("net", MLNClassifier(64, 10, branching=8), **options)
-
-
-def test_a_model_without_layers_to_look_into_is_rejected():
-    with pytest.raises(OptionError, match="must have dendritic or linear layers to be shown"):
+    with pytest.raises(OptionError, match="dendritic or linear layers"):
         exhibit_of("net", torch.nn.ReLU())
 
 
@@ -183,7 +169,7 @@ def test_an_estimator_and_a_model_of_a_table_are_shown_by_column_on_raw_rows(tmp
     assert gallery[2].class_names == ["no", "yes"]
     assert gallery[1].features == table_model.encoding.features
     assert gallery[1].class_names == ["Delft", "Gouda", "Leiden"]
-    with pytest.raises(OptionError, match="has its own columns and scaling: got data"):
+    with pytest.raises(OptionError, match="data"):
         open_gallery(tmp_path / "two", data="digits")[0]
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from dendritree import DendriticLayer
-from dendritree.errors import OptionError, ShapeError
+from dendritree.errors import OptionError
 from dendritree.layers import trace
 from dendritree.tree import Forest
 from dendritree.wiring import Local
@@ -78,6 +78,8 @@ def test_the_page_gets_inputs_from_0_on_and_dendrites_below():
     assert tree["offsets"] == [0, 2, 4, 6]
     assert tree["text"] == "4 synapses, 2 + 1 dendrites"
     assert len(tree["weight"]) == 6
+    with pytest.raises(OptionError, match="neuron"):
+        TreeLayer("layer", LAYERS["balanced"]()).tree(4)
 
 
 def test_the_image_of_a_layer_is_that_of_its_wiring():
@@ -87,14 +89,3 @@ def test_the_image_of_a_layer_is_that_of_its_wiring():
     assert TreeLayer("c", DendriticLayer(16, 1, branching=2)).image_shape() is None
     assert TreeLayer("d", nn.Linear(16, 1)).image_shape() is None
     assert [layer.name for layer in tree_layers(nn.Sequential(nn.ReLU(), nn.Linear(2, 1)))] == ["1"]
-
-
-@pytest.mark.parametrize("neuron", [-1, 4])
-def test_a_neuron_that_is_not_there_is_rejected(neuron):
-    with pytest.raises(OptionError, match=f"neuron must be one of 0 ... 3: got {neuron}"):
-        TreeLayer("layer", LAYERS["balanced"]()).tree(neuron)
-
-
-def test_an_input_of_another_size_is_rejected():
-    with pytest.raises(ShapeError, match="must be in_features 32"):
-        trace(TreeLayer("layer", LAYERS["balanced"]()).tree(0), torch.zeros(31))
