@@ -56,7 +56,7 @@ def load_dataset(
 
     | data | x | y |
     |---|---|---|
-    | a name in `DATASETS`, such as `"mnist"`, or `"mnist:128"` for 128 training examples | pixels in [0, 1], or columns | class or quantity |
+    | a name in `DATASETS`: `"mnist"`, `"mnist:128"` (128 training examples) | pixels in [0, 1], or columns | class |
     | a `.npz` file with x, y, optionally x_test, y_test, class_names | rows of numbers, or images | labels |
     | `x.npy`, with `y.npy` (and `x_test.npy`, `y_test.npy`) next to it | the same | the same |
     | a folder of PNG and JPEG images, one per class, optionally in `train`, `test` | pixels in [0, 1] | class |

@@ -85,13 +85,6 @@ def test_a_wrong_file_is_an_error_in_a_named_folder_and_replaced_in_the_cache(ba
     assert obtain(file_set, download=False) == CONTENTS
 
 
-@pytest.mark.parametrize("content", [b"not packed", gzip.compress(CONTENTS[NAMES[0]])[:-9]])
-def test_a_damaged_packed_file_is_an_error_that_names_it(tmp_path, content):
-    (tmp_path / f"{NAMES[0]}.gz").write_bytes(content)
-    with pytest.raises(FormatError, match=f"{NAMES[0]}.gz"):
-        obtain(make_file_set(), data_dir=tmp_path)
-
-
 # ----------------------------------------------------------------------------------------------------------- mirrors
 
 

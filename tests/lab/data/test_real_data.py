@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from dendritree import DendriticLayer, FitConfig, fit
-from dendritree.training.examples import Split
 from dendritree_lab.data import DATASETS, load_dataset, read_images
 from dendritree_lab.data.catalog import FILE_SETS
 
@@ -37,10 +35,6 @@ def loaded(request, real_data):
 
 def of(*names):
     return pytest.mark.parametrize("loaded", names, indirect=True, scope="module")
-
-
-def test_every_data_set_is_tested():
-    assert set(SPLITS) == set(DATASETS)
 
 
 @of(*DATASETS)
@@ -110,16 +104,6 @@ def test_the_text_continues_from_row_to_row(loaded):
     assert text == "First Citizen:\nBefore we proceed"
     assert torch.equal(split.train.x[1, -1], split.train.y[0])
     assert torch.equal(split.train.x[1:100, :-1], split.train.x[:99, 1:])
-    model = torch.nn.Sequential(torch.nn.Embedding(65, 4), torch.nn.Flatten(), DendriticLayer(128, 65))
-    small = Split(*(part.select(slice(0, 500)) for part in split.parts))
-    assert fit(model, small, FitConfig(epochs=2, lr=0.02)).best.val_loss < math.log(65)
-
-
-@of("mnist-4-9")
-def test_fours_and_nines_are_all_of_theirs(loaded):
-    _, split = loaded
-    assert torch.bincount(torch.cat([split.train.y, split.val.y])).tolist() == [5842, 5949]
-    assert torch.bincount(split.test.y).tolist() == [982, 1009]
 
 
 # ----------------------------------------------------------------------------------------------------------- tables

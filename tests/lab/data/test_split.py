@@ -1,7 +1,6 @@
 """The three parts of a data set: names and shapes, fewer training examples, scaling, and a copy in a file."""
 
 import hashlib
-import itertools
 import json
 
 import numpy as np
@@ -56,14 +55,6 @@ def test_fewer_training_examples_are_the_first_in_the_fixed_order(data, count):
     assert limited.val is split.val
     assert limited.test is split.test
     assert limited.features == split.features
-
-
-def test_a_larger_training_part_holds_the_smaller_ones_and_the_largest_is_the_whole():
-    split = numbered_split(1000)
-    parts = [set(first_examples(split, count).train.y.tolist()) for count in (1, 128, 256, np.int64(512), 1000)]
-    assert [len(part) for part in parts] == [1, 128, 256, 512, 1000]
-    assert all(small < large for small, large in itertools.pairwise(parts))
-    assert torch.equal(first_examples(split, 1000).train.x, split.train.x)
 
 
 @pytest.mark.parametrize("count", [0, -1, 11, 2.0, True, "4", None])
