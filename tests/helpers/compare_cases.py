@@ -6,7 +6,6 @@ import math
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.engine.trial import CURVES, Trial
 from dendritree_lab.studies.fair.comparison_plan import ComparisonPlan
-from dendritree_lab.studies.fair.comparison_trials import STUDY
 
 SMALL = {"budgets": [500], "trials": 3, "seeds": 2, "steps": 1, "test_steps": 8}
 """A comparison of a second."""
@@ -38,16 +37,16 @@ def auto_tree_by_hand(inputs):
     return inputs + 2 * dendrites + 1
 
 
-def parameters_by_hand(choice, hidden=None):
-    """Parameters of a choice, or of the same one with other hidden layers."""
-    config = choice.arguments
+def parameters_by_hand(configuration, hidden=None):
+    """Parameters of a configuration, or of the same one with other hidden layers."""
+    config = configuration.arguments
     ins, outs = config["in_features"], config["out_features"]
-    if choice.network == "perceptrons":
+    if configuration.network == "perceptrons":
         return (ins + 1) * outs
     hidden = hidden or config["hidden"]
     total = 0
     for inputs, neurons in zip([ins, *hidden], hidden, strict=False):
-        each = inputs + 1 if choice.network == "dense-network" else tree_by_hand(config["branching"])
+        each = inputs + 1 if configuration.network == "dense-network" else tree_by_hand(config["branching"])
         total += neurons * (each + (2 if config["norm"] else 0))
     if config.get("readout") == "dendritic":
         return total + outs * auto_tree_by_hand(hidden[-1])
@@ -75,4 +74,6 @@ def trials_in(folder, **wanted):
 def made_trial(job, *, val_loss, val_acc):
     """A trial of a job that was never done, with any curves one likes."""
     curves = dict.fromkeys(CURVES, [0.5] * len(val_loss)) | {"val_loss": val_loss, "val_acc": val_acc}
-    return Trial(STUDY, job.key, job.seed, vars(job.choice), parameters_by_hand(job.choice), 0.1, curves)
+    return Trial(
+        job.study, job.key, job.seed, vars(job.configuration), parameters_by_hand(job.configuration), 0.1, curves
+    )

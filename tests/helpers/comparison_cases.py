@@ -9,15 +9,14 @@ from dendritree.models import create_model
 from dendritree.wiring import Local, Random
 from dendritree_lab.studies.engine.configuration import Configuration
 from dendritree_lab.studies.engine.task import Task
-from dendritree_lab.studies.engine.trial import CURVES, Trial
-from dendritree_lab.studies.fair.comparison_plan import ComparisonPlan
-from dendritree_lab.studies.fair.comparison_trials import SEARCH, STUDY, TEST, Cell, FairJob
+from dendritree_lab.studies.engine.trial import CURVES, SEARCH, TEST, Trial
+from dendritree_lab.studies.fair.comparison_plan import ComparisonCell, ComparisonPlan, FairJob
 
 CONFIG = ComparisonPlan.make(["digits"], trials=2, seeds=2, steps=20, test_steps=40).as_config()
 
 
 @functools.cache
-def choice_and_parameters(cell):
+def configuration_and_parameters(cell):
     """A model of the family as large as the budget, about, without a search; and its parameters."""
     task, shape, outputs = cell.task, cell.task.image_shape, cell.task.out_features
     inputs = task.in_features
@@ -40,17 +39,17 @@ def choice_and_parameters(cell):
 
 def made_up_cell(task, family, budget, scores, *, searched=2, parameters=None):
     """The trials of one cell: its search, and one evaluated model per score (an accuracy, or an RMSE)."""
-    cell = Cell(Task.parse(task), 0 if family == "linear" else budget, family)
+    cell = ComparisonCell(Task.parse(task), 0 if family == "linear" else budget, family)
     records = []
     for phase, numbers in ((SEARCH, [0.5] * searched), (TEST, scores)):
         for index, score in enumerate(numbers):
-            choice, real = choice_and_parameters(cell)
-            job = FairJob(phase, cell, index, choice, 20)
+            configuration, real = configuration_and_parameters(cell)
+            job = FairJob(phase, cell, index, configuration, 20)
             accuracy, loss = (math.nan, score**2) if cell.task.metric == "rmse" else (score, 1.0)
             scores = {} if phase == SEARCH else {"test_loss": loss, "test_acc": accuracy}
             curves, seconds = {curve: [0.5] for curve in CURVES}, 0.5 + real / 10_000
             size = parameters or real
-            records.append(Trial(STUDY, job.key, job.seed, vars(choice), size, seconds, curves, scores))
+            records.append(Trial(job.study, job.key, job.seed, vars(configuration), size, seconds, curves, scores))
     return records
 
 

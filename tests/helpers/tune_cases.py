@@ -16,6 +16,6 @@ def made_up(classes=3, inputs=6, seed=0, test_seed=1):
     return Split(part(120, seed), part(60, seed + 100), part(60, test_seed + 200))
 
 
-def tried(found):
+def tried(result):
     """Everything about the trials but the time they took."""
-    return [(dict(t.chosen), t.whole, t.score, t.parameters, t.epochs) for t in found.trials]
+    return [(dict(t.chosen), t.whole, t.score, t.parameters, t.epochs) for t in result.trials]

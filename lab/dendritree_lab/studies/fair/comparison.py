@@ -66,8 +66,8 @@ def _check_data(store: RunStore, plan: ComparisonPlan) -> None:
             raise FormatError(f"cannot resume: {name!r} was a built-in data set; use another --run folder")
         if before is not None and before != fact:
             what = [key for key in fact if before.get(key) != fact[key] and key != "digest"]
-            changed = ", ".join(f"{key} from {before.get(key)} to {fact[key]}" for key in what) or "in content"
-            raise FormatError(f"cannot resume: {name} changed {changed}; use another --run folder")
+            changed = ", ".join(f"{key} from {before.get(key)} to {fact[key]}" for key in what) or "other values"
+            raise FormatError(f"cannot resume: the data of {name} changed ({changed}); use another --run folder")
     if not new.items() <= kept.items():
         store.set_fact(TASKS_FACT, kept | new)
 

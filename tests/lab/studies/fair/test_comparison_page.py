@@ -4,7 +4,8 @@ import pytest
 from comparison_cases import CONFIG, made_up_run
 
 from dendritree_lab.report import write_report
-from dendritree_lab.studies.fair import comparison_report, summarize
+from dendritree_lab.studies.fair import summarize
+from dendritree_lab.studies.fair.comparison_report import comparison_report
 
 PHONE, DESK = 360, 1280
 
@@ -51,41 +52,3 @@ def test_every_chart_is_there_and_no_label_is_cut_or_covers_another(page, writte
         ).map(([other]) => [name, other]));
     })"""
     assert page.value(covered) == []
-
-
-CONTRAST = """(() => {
-    const light = (colour) => {
-        const parts = colour.match(/[0-9.]+/g).slice(0, 3).map((part) => part / 255)
-            .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
-    };
-    const ground = (element) => {
-        for (let at = element; at; at = at.parentElement) {
-            const colour = getComputedStyle(at).backgroundColor;
-            if (!/, 0\\)$/.test(colour)) return colour;
-        }
-        return 'rgb(255, 255, 255)';
-    };
-    return [...document.querySelectorAll('h1, h2, h3, p, li, dt, dd, a, td, th, .badge, summary, figcaption')]
-        .filter((element) => element.getClientRects().length).map((element) => {
-            const pair = [light(getComputedStyle(element).color), light(ground(element))].sort((a, b) => b - a);
-            return [(pair[0] + 0.05) / (pair[1] + 0.05), element.textContent.slice(0, 40)];
-        }).sort((a, b) => a[0] - b[0])[0];
-})()"""
-
-
-def test_text_can_be_read_on_its_ground(page):
-    contrast, text = page.value(CONTRAST)
-    assert contrast >= 4.5, text
-
-
-def test_dark_is_dark(browser, written):
-    grounds = []
-    for dark in (False, True):
-        page = browser.open(written[1], DESK, dark=dark)
-        grounds.append(page.value("getComputedStyle(document.querySelector('main > section')).backgroundColor"))
-        grounds.append(page.value("getComputedStyle(document.querySelector('.chart')).filter"))
-        page.close()
-    assert grounds[:2] == ["rgb(255, 255, 255)", "none"]
-    assert grounds[2] == "rgb(26, 30, 36)"
-    assert grounds[3].startswith("invert(")

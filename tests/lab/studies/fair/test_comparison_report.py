@@ -9,9 +9,9 @@ from comparison_cases import CONFIG, around, made_up_cell, made_up_run
 from rich.console import Console
 
 from dendritree_lab.report.layout import show
-from dendritree_lab.studies.fair import ComparisonPlan, comparison_report, print_comparison, summarize
+from dendritree_lab.studies.fair import ComparisonCell, ComparisonPlan, print_comparison, summarize
+from dendritree_lab.studies.fair.comparison_report import comparison_report
 from dendritree_lab.studies.fair.comparison_tables import coverage
-from dendritree_lab.studies.fair.comparison_trials import Cell
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -53,8 +53,8 @@ def whole():
 
 def test_every_cell_stands_with_what_it_cost(whole):
     records, report = whole
-    rows = values(report, "cells", "task", "family", "budget", "score", "seeds", "choices", "metric")
-    assert len(rows) == len({Cell.of(record) for record in records}) == 15 + 4 + 13
+    rows = values(report, "cells", "task", "family", "budget", "score", "seeds", "configurations", "metric")
+    assert len(rows) == len({ComparisonCell.of(record) for record in records}) == 15 + 4 + 13
     assert rows[0][:3] == ("mnist", "linear", None)
     assert rows[0][3] == pytest.approx((0.921, 0.08 * 0.079**1.2))
     assert rows[0][4:] == (5, 2, "test accuracy")
@@ -99,20 +99,6 @@ def test_every_gain_is_shown_whatever_its_sign(whole):
     assert "A wiring gain is not a tree gain" in report.section("gains").text
 
 
-def test_chosen_options_are_told(whole):
-    records, report = whole
-    rows = values(report, "choices", "task", "family", "budget", "lr", "dropout", "hidden", "branching", "wiring")
-    by_cell = {row[:3]: row[3:] for row in rows}
-    record = next(r for r in records if list(r.key.values())[:4] == ["test", "mnist", 9000, "tree"])
-    arguments = record.config["arguments"]
-    lr, dropout, hidden, branching, wiring = by_cell["mnist", "trees", 9000]
-    assert (lr, dropout) == (record.config["lr"], arguments["dropout"])
-    assert hidden == ", ".join(map(str, arguments["hidden"]))
-    assert branching == str(arguments["branching"]).removeprefix("[").removesuffix("]")
-    assert wiring.startswith(f"local: window {arguments['wiring'].window}, ")
-    assert by_cell["mnist", "linear", None][2:] == (None, None, None)
-
-
 # ----------------------------------------------------------------------------------------------------------- coverage
 
 
@@ -133,19 +119,12 @@ def test_cells_without_their_search_or_their_seeds_are_not_whole():
     records = three("digits", 1000, 0.9, 0.9, 0.9)
     records += made_up_cell("digits", "linear", 0, [0.9, 0.91, 0.92])  # two seeds are still to come
     (found,) = coverage(records, 2, plan)
-    assert (found.cells, found.searched, found.evaluated, found.seeds, found.state) == (4, 4, 3, (3, 5), "partial")
+    assert (found.cells, found.searched, found.evaluated, found.state) == (4, 4, 3, "partial")
     assert "Partial: digits (3 of 4)." in report_of(records, plan).summary[0]
     searching = made_up_cell("digits", "tree", 1000, [], searched=1)
     (found,) = coverage(searching, 2, plan)
-    assert (found.searched, found.evaluated, found.trials, found.seeds, found.state) == (0, 0, 1, (0, 0), "partial")
+    assert (found.searched, found.evaluated, found.trials, found.state) == (0, 0, 1, "partial")
     assert report_of(searching, plan).summary[1] == "No model has been evaluated on a test set yet."
-
-
-def test_a_whole_plan_is_not_called_a_part():
-    plan = ComparisonPlan.make(["digits"], budgets=["1k"], families=["tree", "sparse", "dense"], seeds=5)
-    report = report_of(three("digits", 1000, 0.9, 0.9, 0.9), plan)
-    assert not any("part of the comparison" in sentence for sentence in report.summary)
-    assert report.facts[0] == ("3 of 3", "cells evaluated on the test set")
 
 
 # ---------------------------------------------------------------------------------------------------------- sentences
@@ -169,19 +148,6 @@ def test_one_seed_gives_no_interval_no_test_and_a_warning():
     assert "Some cells have one seed, fewer than the five of the rule" in report.summary[-1]
 
 
-def test_without_dense_models_there_is_a_tree_gain_and_no_factor():
-    records = made_up_cell("digits", "tree", 1000, around(0.9)) + made_up_cell("digits", "sparse", 1000, around(0.8))
-    report = report_of(records)
-    assert values(report, "gains", "kind") == [("tree",)]
-    assert not any(report.section("efficiency").rows)
-    assert values(report, "overview", "dense", "linear", "wiring_gain", "factor") == [(None,) * 4]
-
-
-def test_linear_models_alone_are_shown():
-    report = report_of(made_up_cell("digits", "linear", 0, around(0.9)))
-    assert values(report, "overview", "budget", "linear") == [(None, pytest.approx(0.9))]
-
-
 def test_models_that_diverged_are_named():
     records = made_up_cell("california-housing", "tree", 1000, [math.nan, 0.5])
     records += made_up_cell("california-housing", "sparse", 1000, [0.5, 0.51])
@@ -189,12 +155,6 @@ def test_models_that_diverged_are_named():
     assert "Training diverged for at least one seed of trees of" in report.summary[-1]
     assert [line.label for chart in report.section("cells").charts for line in chart.panels[0].lines] == ["sparse"]
     assert "Tree gain" not in " ".join(report.summary)
-
-
-def test_nothing_at_all_is_a_report_too():
-    report = report_of([])
-    assert report.summary[-1] == "No model has been evaluated on a test set yet."
-    assert all(not section.charts for section in report.sections)
 
 
 # ----------------------------------------------------------------------------------------------------------- terminal

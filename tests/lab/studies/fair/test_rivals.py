@@ -3,44 +3,21 @@
 import numpy as np
 import pytest
 from compare_cases import small_plan
-from effort import thorough
 
 from dendritree import create_model
 from dendritree.errors import OptionError
-from dendritree.neurons.families import neuron_names
+from dendritree.models.sizing import parameters_of
 from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.engine.task import Task
-from dendritree_lab.studies.fair import FAMILIES, FOR_IMAGES, OURS, ComparisonPlan, compare, summarize, write_comparison
+from dendritree_lab.studies.fair import FAMILIES, ComparisonPlan, compare, summarize, write_comparison
+from dendritree_lab.studies.fair.families import FOR_IMAGES, OURS
 
 RIVALS = [family for family in FAMILIES if family not in (*OURS, *FOR_IMAGES)]
 
 
-def parameters_by_hand(choice, width):
-    """Parameters of a network of `width` hidden neurons, written from what each family stores."""
-    config, options = choice.arguments, choice.arguments["options"]
-    inputs, outputs = config["in_features"], config["out_features"]
-    if config["neuron"] == "ktree":
-        each, level = 0, inputs
-        while level > 1:
-            nodes = -(-level // options["branching"])
-            each, level = each + level + nodes, nodes
-    elif config["neuron"] == "denn":
-        each = inputs + options["branches"]
-    elif config["neuron"] == "dann":
-        each = (min(16, inputs) + 1) * options["dendrites"] + options["dendrites"] + 1
-    else:
-        each = 2 * inputs * options["dendrites"]
-    return width * (each + (2 if config["norm"] else 0)) + outputs * (width + 1)
-
-
 def draw(family, task, budget, seed):
-    return FAMILIES[family].choose(np.random.default_rng(seed), task, budget)
-
-
-def test_every_rival_is_a_neuron_with_a_name_of_its_own():
-    assert set(RIVALS) == set(neuron_names())
-    assert len({family.name for family in FAMILIES.values()}) == len(FAMILIES)
+    return FAMILIES[family].configure(np.random.default_rng(seed), task, budget)
 
 
 @pytest.mark.parametrize("family", RIVALS)
@@ -49,25 +26,13 @@ def test_every_rival_is_a_neuron_with_a_name_of_its_own():
 )
 def test_a_choice_fills_its_budget_and_one_neuron_more_would_not_fit(family, dataset, budget):
     for seed in range(4):
-        choice = draw(family, Task.parse(dataset), budget, seed)
-        (width,) = choice.arguments["hidden"]
-        model = create_model(choice.network, **choice.arguments)
-        real = sum(p.numel() for p in model.parameters())
-        assert real == parameters_by_hand(choice, width) <= budget < parameters_by_hand(choice, width + 1)
-
-
-def test_first_boxes_lie_where_the_data_does():
-    task = Task.parse("digits")
-    x, (low, high) = task.load().train.x, draw("dmnn", task, 4000, 0).arguments["options"]["input_range"]
-    assert (x.min().item(), x.max().item()) == pytest.approx((low, high), abs=1e-3)
-
-
-@pytest.mark.parametrize("family", RIVALS)
-def test_choices_differ_in_what_the_family_is_known_for(family):
-    options = [draw(family, Task.parse("digits"), 4000, seed).arguments["options"] for seed in range(thorough(15, 40))]
-    for name in options[0]:
-        if name not in ("image_shape", "input_range"):  # these are the task's
-            assert len({repr(each[name]) for each in options}) > 1, name
+        configuration = draw(family, Task.parse(dataset), budget, seed)
+        (width,) = configuration.arguments["hidden"]
+        sizes = [
+            parameters_of(create_model(configuration.network, **configuration.arguments | {"hidden": [wide]}))
+            for wide in (width, width + 1)
+        ]
+        assert sizes[0] <= budget < sizes[1]
 
 
 def test_nobody_gets_them_unasked_and_everybody_who_asks():
@@ -82,7 +47,7 @@ def test_nobody_gets_them_unasked_and_everybody_who_asks():
 def test_a_small_run_of_all_of_them_and_its_report(tmp_path):
     plan = small_plan(families=[*RIVALS, "dense"], budgets=[700, 1400], trials=2)
     assert compare(tmp_path / "run", plan, workers=Workers("here")) is True
-    assert compare(tmp_path / "run", plan, workers=Workers("here")) is True  # nothing left, the same choices
+    assert compare(tmp_path / "run", plan, workers=Workers("here")) is True  # nothing left, the same configurations
     with RunStore.open_for_reading(tmp_path / "run") as store:
         found = summarize(store.trials())
     assert {result.cell.family for result in found.cells} == {*RIVALS, "dense"}

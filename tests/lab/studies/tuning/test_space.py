@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dendritree import create_model
 from dendritree.models.presets import preset_options
 from dendritree_lab.studies.tuning import Space
-from dendritree_lab.studies.tuning.space import NETWORK, PARAMETERS, SHARES
+from dendritree_lab.studies.tuning.space import NETWORK, PARAMETERS
 
 
 class Chooser:
@@ -44,17 +44,17 @@ def test_every_choice_fills_its_share_of_the_budget(data, shape, inputs, outputs
     tied = shape is not None and min(shape[1:]) >= 6
     absent = ({"window"} if shape is None else set()) | (set() if tied else {"copies", "stride", "shared_by"})
     assert set(chosen) == set(PARAMETERS) - absent
-    choice = space.choice(chosen)
+    configuration = space.configuration(chosen)
 
     def parameters(hidden):
-        options = {key: value for key, value in choice.arguments.items() if key != "hidden"}
+        options = {key: value for key, value in configuration.arguments.items() if key != "hidden"}
         return sum(p.numel() for p in create_model(NETWORK, **options, hidden=[hidden]).parameters())
 
-    if choice is None:
+    if configuration is None:
         return
-    (hidden,) = choice.arguments["hidden"]
+    (hidden,) = configuration.arguments["hidden"]
     assert parameters(hidden) <= chosen["share"] * budget < parameters(hidden + 1)
-    model = create_model(NETWORK, **choice.arguments)
+    model = create_model(NETWORK, **configuration.arguments)
     assert model(torch.randn(2, inputs)).shape == (2, outputs)
     assert model.hidden[0].depth == chosen["depth"] + (chosen["wiring"] == "tied")
 
@@ -86,25 +86,12 @@ def test_the_choice_tried_first_is_in_the_space(space):
             return self.suggest_int(name, low, high)
 
     assert space.suggest(Follower()) == default
-    assert space.choice(default) is not None
+    assert space.configuration(default) is not None
 
 
 def test_the_choice_tried_first_is_the_preset():
     for outputs, shape in ((10, (1, 28, 28)), (10, (3, 32, 32)), (100, (1, 28, 56))):
         inputs = shape[0] * shape[1] * shape[2]
-        choice = Space(inputs, outputs, 9000, shape).choice(Space(inputs, outputs, 9000, shape).default())
+        configuration = Space(inputs, outputs, 9000, shape).configuration(Space(inputs, outputs, 9000, shape).default())
         preset = preset_options(inputs, outputs, budget=9000, image_shape=shape)
-        assert choice.arguments == preset | {"output": "logits"}
-
-
-def test_a_smaller_share_is_a_smaller_model():
-    space = Space(20, 3, 3000)
-    widths = [space.choice(space.default() | {"share": share}).arguments["hidden"][0] for share in SHARES]
-    assert widths == sorted(widths)
-    assert len(set(widths)) == 3
-
-
-def test_synapses_of_a_fixed_wiring_do_not_move():
-    space = Space(20, 3, 3000)
-    moving = [space.choice(space.default() | {"wiring": w, "moving": 0.3}).rewired for w in ("random", "strided")]
-    assert moving == [0.3, 0.0]
+        assert configuration.arguments == preset | {"output": "logits"}
