@@ -231,10 +231,10 @@ def test_the_bootstrap_of_too_little_is_nan(values):
 
 @given(st.lists(st.floats(-2, 2), min_size=1, max_size=12), st.integers(0, 99))
 def test_the_expected_best_is_that_of_many_searches(scores, seed):
-    found = expected_best(scores)
+    best = expected_best(scores)
     draws = np.random.default_rng(seed).choice(scores, (20_000, len(scores))).max(1)
-    assert found.mean == pytest.approx(draws.mean(), abs=0.05)
-    assert found.sd == pytest.approx(draws.std(), abs=0.05)
+    assert best.mean == pytest.approx(draws.mean(), abs=0.05)
+    assert best.sd == pytest.approx(draws.std(), abs=0.05)
 
 
 def test_scores_that_are_not_finite_count_as_the_worst():
@@ -260,9 +260,9 @@ def test_luck_widens_the_interval_and_raises_p():
 def test_a_test_with_luck_rejects_true_hypotheses_as_often_as_it_says(sd):
     random = np.random.default_rng(0)
     tries = 1500
-    found = 0
+    rejected = 0
     for _ in range(tries):  # the mean itself is drawn, with that noise, on either side
         sides = [random.normal(0, sd) + random.normal(0, 0.5, 5) for _ in range(2)]
         estimated = [Luck(float(np.std(random.normal(0, sd, 16), ddof=1)), 15) for _ in range(2)]
-        found += welch(*sides, estimated).p < 0.05
-    assert found / tries == pytest.approx(0.05, abs=0.02)
+        rejected += welch(*sides, estimated).p < 0.05
+    assert rejected / tries == pytest.approx(0.05, abs=0.02)

@@ -2,27 +2,37 @@
 
 import math
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_trials import MLP, TREE, made_trial, scored_trials
+from report_cases import MATCHES, TABLES, made_up_records
+from scipy import stats
 
 from dendritree.errors import FormatError
-from dendritree_lab.studies.engine.statistics import bootstrap_mean, welch
+from dendritree_lab.studies.engine.statistics import Spread, bootstrap_mean, welch
 from dendritree_lab.studies.engine.trial import CURVES
-from dendritree_lab.studies.paper.analysis import Model, against_paper, best_dropout, compare, summarize
-from dendritree_lab.studies.paper.expected import COLUMNS, read_expected
-from dendritree_lab.studies.paper.records import Row
+from dendritree_lab.studies.paper.analysis import (
+    PAPER_TRIALS,
+    ExpectedRow,
+    Model,
+    against_paper,
+    best_dropout,
+    compare,
+    read_expected,
+    summarize,
+)
+from dendritree_lab.studies.paper.paper_report import build_report
+from dendritree_lab.studies.paper.several_draws import DrawnRow, among_draws, gaps
+from dendritree_lab.studies.paper.spec import TableRow
 
-RESULTS = Path(__file__).parents[3] / "paper" / "expected" / "results.csv"
 NOISE = (-0.03, -0.01, 0.0, 0.01, 0.03)
 
 
 def row(size, dropout=0.0, *, network="mln", task="multiclass"):
-    return Row(f"{task}-{'dendritic' if 'mln' in network else 'mlp'}", task, network, size, dropout)
+    return TableRow(f"{task}-{'dendritic' if 'mln' in network else 'mlp'}", task, network, size, dropout)
 
 
 def around(mean):
@@ -47,14 +57,14 @@ def test_a_row_is_summed_up_at_the_best_epoch_of_each_trial():
             "val_acc": [0.4, 0.9, 0.7],
         },
     ]
-    trials = [made_trial(TREE, i, history=h, seconds=1.0 + i, parameters=10_890) for i, h in enumerate(curves)]
+    trials = [made_trial(TREE, i, curves=h, parameters=10_890) for i, h in enumerate(curves)]
     [summary] = summarize(trials)
     assert (summary.protocol, summary.row, summary.n, summary.parameters) == ("paper", TREE, 2, 10_890)
     assert summary.val_acc == pytest.approx((0.6, math.sqrt(0.02)))  # 0.5 at epoch 1 and 0.7 at epoch 2
     assert summary.train_acc == pytest.approx((0.4, math.sqrt(0.08)))
     assert summary.val_loss == pytest.approx((0.75, math.sqrt(0.125)))
     assert summary.train_loss == pytest.approx((1.5, math.sqrt(0.5)))
-    assert (summary.best_epoch, summary.seconds, summary.lr) == (1.5, 1.5, 0.001)
+    assert (summary.best_epoch, summary.lr) == (1.5, 0.001)
     assert summary.test_acc is None
     assert summary.accuracy == summary.val_acc
     assert summary.interval == bootstrap_mean([0.5, 0.7])
@@ -63,7 +73,6 @@ def test_a_row_is_summed_up_at_the_best_epoch_of_each_trial():
 def test_where_there_is_a_test_set_it_is_the_accuracy():
     [summary] = summarize(scored_trials(TREE, around(0.9), protocol="full", test=True))
     assert summary.accuracy == summary.test_acc == pytest.approx((0.9, np.std(NOISE, ddof=1)))
-    assert summary.test_loss == (1.0, 0.0)
     assert summary.interval == bootstrap_mean(around(0.9))
 
 
@@ -71,7 +80,6 @@ def test_a_test_set_that_some_trials_lack_does_not_count():
     trials = [*scored_trials(TREE, [0.9, 0.8], test=True), made_trial(TREE, 7)]
     [summary] = summarize(trials)
     assert summary.test_acc is None
-    assert summary.test_loss is None
 
 
 def test_protocols_and_rows_are_kept_apart_and_sorted():
@@ -90,7 +98,7 @@ def test_one_trial_has_a_mean_and_nothing_more():
 
 def test_a_diverged_trial_gives_no_warning():
     bad = made_trial(
-        index=1, history={"train_loss": [math.inf], "val_loss": [math.nan], "train_acc": [0.1], "val_acc": [0.1]}
+        index=1, curves={"train_loss": [math.inf], "val_loss": [math.nan], "train_acc": [0.1], "val_acc": [0.1]}
     )
     [summary] = summarize([made_trial(), bad])
     assert math.isnan(summary.val_loss.mean)
@@ -103,13 +111,9 @@ def test_learning_rates_that_differ_are_no_learning_rate():
     assert math.isnan(summary.lr)
 
 
-def test_no_records_are_no_rows():
-    assert summarize([]) == []
-
-
 @given(st.lists(st.lists(st.floats(0, 10), min_size=3, max_size=3), min_size=1, max_size=5))
 def test_the_mean_loss_is_that_of_the_lowest_epochs(losses):
-    trials = [made_trial(index=i, history=dict.fromkeys(CURVES, curve)) for i, curve in enumerate(losses)]
+    trials = [made_trial(index=i, curves=dict.fromkeys(CURVES, curve)) for i, curve in enumerate(losses)]
     assert summarize(trials)[0].val_loss.mean == pytest.approx(np.mean([min(curve) for curve in losses]))
 
 
@@ -137,46 +141,24 @@ def test_a_model_that_never_converged_still_has_a_dropout():
 
 
 def test_the_papers_numbers_are_read_whole():
-    expected = read_expected(RESULTS)
+    expected = read_expected()
     assert len(expected) == 34
     first, last = expected[0], expected[-1]
-    assert first.row == Row("binary-dendritic", "binary", "mln-binary", 2, 0.0)
-    assert (first.train_acc, first.val_acc, first.paper_label) == ((0.91, 0.06), (0.85, 0.09), "single-neuron-results")
+    assert first.row == TableRow("binary-dendritic", "binary", "mln-binary", 2, 0.0)
+    assert (first.train_acc, first.val_acc) == ((0.91, 0.06), (0.85, 0.09))
     assert (last.row.network, last.row.size, last.row.dropout, last.val_acc) == ("conv-mlp", 11, 0.1, (0.67, 0.07))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", r"must have the columns table,paper_label,.*: .* has nothing$"),
-        ("a,b\n1,2\n", r"must have the columns .* has a,b$"),
-        (
-            ",".join(COLUMNS) + "\nt,l,multiclass,mln,32,0,0.9,0.1,0.8\n",
-            r"four names, an integer and five numbers: .* line 2",
-        ),
-        (
-            ",".join(COLUMNS) + "\n\nt,l,multiclass,mln,3.5,0,0.9,0.1,0.8,0.1\n",
-            r"an integer and five numbers: .* line 3",
-        ),
-        (
-            ",".join(COLUMNS) + "\nt,l,multiclass,mln,32,nan,0.9,0.1,0.8,0.1\n",
-            r"an integer and five numbers: .* line 2",
-        ),
-    ],
-)
-def test_a_file_with_other_contents_is_refused(tmp_path, text, message):
-    (tmp_path / "results.csv").write_text(text)
-    with pytest.raises(FormatError, match=message):
+@pytest.mark.parametrize("text", [None, "a,b\n1,2\n", "table,task,network,size,dropout\nt,multiclass,mln,3.5,0\n"])
+def test_a_file_without_the_papers_numbers_is_rejected(tmp_path, text):
+    if text is not None:
+        (tmp_path / "results.csv").write_text(text)
+    with pytest.raises(FormatError, match="the paper's numbers"):
         read_expected(tmp_path / "results.csv")
 
 
-def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(FormatError, match=r"^the paper's numbers must be a CSV file: .*none\.csv cannot be read"):
-        read_expected(tmp_path / "none.csv")
-
-
 def test_each_row_of_the_paper_is_set_beside_ours_at_its_own_dropout():
-    expected = read_expected(RESULTS)
+    expected = read_expected()
     shifts = {("mln", 32, 0.4): 0.02, ("mln", 32, 0.0): 0.2}
     ours = [e.row for e in expected if e.row.task == "multiclass" and e.row.dendritic]
     means = {e.row: e.val_acc.mean + shifts.get((e.row.network, e.row.size, e.row.dropout), 0.0) for e in expected}
@@ -185,7 +167,11 @@ def test_each_row_of_the_paper_is_set_beside_ours_at_its_own_dropout():
     rows = against_paper(summarize(trials), expected)
     assert [r.expected for r in rows] == expected
     assert [r.ours is not None for r in rows] == [e.row in ours for e in expected]
-    assert all((r.difference, r.tolerance, r.within) == (None, None, None) for r in rows if r.ours is None)
+    assert all((r.difference, r.tolerance, r.within, r.p) == (None,) * 4 for r in rows if r.ours is None)
+    for r in rows:
+        if r.ours:
+            numbers = *r.ours.val_acc, len(NOISE), *r.expected.val_acc, PAPER_TRIALS
+            assert r.p == pytest.approx(stats.ttest_ind_from_stats(*numbers, equal_var=False).pvalue)
     by_row = {r.expected.row: r for r in rows}
     sd = np.std(NOISE, ddof=1)
     close, far = by_row[row(32, 0.4)], by_row[row(32, 0.0)]
@@ -196,21 +182,21 @@ def test_each_row_of_the_paper_is_set_beside_ours_at_its_own_dropout():
 
 
 def test_tables_of_other_names_other_protocols_and_computed_dropouts():
-    expected = [e for e in read_expected(RESULTS) if e.row == row(32, 0.4)]
-    named = Row("my-table", "multiclass", "mln", 32, 0.1 + 0.3 + 1e-12)
+    expected = [e for e in read_expected() if e.row == row(32, 0.4)]
+    named = TableRow("my-table", "multiclass", "mln", 32, 0.1 + 0.3 + 1e-12)
     summaries = summarize(scored_trials(named, [0.8, 0.84]) + scored_trials(named, [0.9, 0.92], protocol="full"))
     assert against_paper(summaries, expected)[0].ours.val_acc.mean == pytest.approx(0.82)
 
 
 def test_a_single_trial_has_no_tolerance_and_no_judgement():
-    expected = [e for e in read_expected(RESULTS) if e.row == row(32, 0.4)]
+    expected = [e for e in read_expected() if e.row == row(32, 0.4)]
     [beside] = against_paper(summarize(scored_trials(row(32, 0.4), [0.82])), expected)
     assert beside.ours.n == 1
     assert beside.within is None
 
 
 def test_a_difference_of_exactly_the_tolerance_is_within():
-    expected = [e for e in read_expected(RESULTS) if e.row == row(32, 0.4)]  # 0.82 with 0.02
+    expected = [e for e in read_expected() if e.row == row(32, 0.4)]  # 0.82 with 0.02
     [beside] = against_paper(summarize(scored_trials(row(32, 0.4), [0.86, 0.86, 0.86])), expected)
     assert beside.difference == pytest.approx(beside.tolerance) == pytest.approx(0.04)
     assert beside.within is True
@@ -267,3 +253,53 @@ def test_too_few_trials_give_nan_and_no_spread_gives_certainty():
 def test_nothing_to_compare_gives_nothing():
     assert compare([], [(TREE, MLP)]) == []
     assert compare(scored_trials(TREE, [0.5, 0.6]), [(TREE, MLP)]) == []
+
+
+# -------------------------------------------------------------------------------------------------------- several draws
+
+
+def test_the_papers_value_is_placed_among_draws_of_ten_trials():
+    expected = ExpectedRow(made_trial().row, Spread(0.9, 0.02), Spread(0.5, 0.02))
+    curves = {"train_loss": [1.0], "val_loss": [1.0], "train_acc": [0.9]}
+    trials = [
+        made_trial(index=index, curves=curves | {"val_acc": [accuracy]})
+        for index, accuracy in enumerate(np.repeat([0.45, 0.55, 0.4, 0.9], [10, 10, 10, 5]))  # the last is not complete
+    ]
+    [drawn] = among_draws(trials, [expected])
+    assert drawn.means == pytest.approx((0.45, 0.55, 0.4))
+    assert (drawn.rank, drawn.inside) == (2, True)
+    assert among_draws(trials[:20], [expected]) == []
+
+
+def test_the_gap_of_trees_and_controls_is_taken_draw_by_draw():
+    tree, control = (
+        next(row for row in read_expected() if row.row.dendritic == dendritic) for dendritic in (True, False)
+    )
+    rows = [DrawnRow(tree, (0.5, 0.7, 0.6)), DrawnRow(control, (0.4, 0.6, 0.5)), DrawnRow(tree, (0.1, 0.2))]
+    [gap] = gaps(rows)  # the draws differ by 0.2, the gap does not; a row without all draws does not count
+    assert gap.ours == pytest.approx((0.1, 0.1, 0.1))
+    assert gap.paper == pytest.approx(tree.val_acc.mean - control.val_acc.mean)
+
+
+def test_the_chance_of_one_more_draw_is_that_of_a_draw_like_ours():
+    random = np.random.default_rng(0)
+    unlikely = 0
+    for _ in range(400):
+        *means, paper = random.normal(0.7, 0.03, 11)
+        row = ExpectedRow(made_trial().row, Spread(0.9, 0.02), Spread(paper, 0.02))
+        unlikely += DrawnRow(row, tuple(sorted(means))).test.p < 0.05
+    assert 8 <= unlikely <= 34  # 20 expected; 99.8 % of binomial draws are in this range
+
+
+def test_a_report_has_the_chart_and_with_ten_draws_the_section():
+    trials = made_up_records(TABLES[:1], trials=30, epochs=3)
+    report = build_report(trials, {}, read_expected(), MATCHES, draw="ten")
+    [line] = report.section("paper").charts[0].panels[0].lines
+    papers = [row for row in read_expected() if row.row.table == TABLES[0]]
+    assert line.x == tuple(row.val_acc.mean for row in papers)
+    assert line.left == tuple(row.val_acc.mean - row.val_acc.sd for row in papers)
+    assert len(list(report.section("draws").rows)) == len(papers) == 6
+    assert "Among our 3 draws of images" in " ".join(report.summary)
+    without = build_report(trials, {}, read_expected(), MATCHES)
+    assert "draws" not in [section.name for section in without.sections]
+    assert "By Welch's test, uncorrected, " in " ".join(without.summary)

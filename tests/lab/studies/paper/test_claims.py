@@ -1,10 +1,12 @@
 """The paper's claims, evaluated on trials that were made to say yes, no, perhaps, or nothing."""
 
+import dataclasses
+
 import pytest
 from made_trials import scored_trials
 
 from dendritree_lab.studies.paper.claims import CLAIMS, claims
-from dendritree_lab.studies.paper.records import Row
+from dendritree_lab.studies.paper.spec import TableRow
 
 MATCHES = {
     ("multiclass", 2): [("mlp", 30), ("perceptrons", 0)],
@@ -22,7 +24,7 @@ def run(means=PAPER, *, dropouts=(0.0, 0.1, 0.4), gain=0.05, noise=NOISE, train=
     trials = []
     for (network, size), mean in means.items():
         for dropout in dropouts:
-            row = Row(f"table-{network}", "multiclass", network, size, dropout)
+            row = TableRow(f"table-{network}", "multiclass", network, size, dropout)
             accuracy = mean + gain * (dropout == 0.4)
             trials += scored_trials(
                 row,
@@ -164,14 +166,7 @@ def test_each_protocol_and_task_has_its_own_verdicts():
 def test_a_row_in_two_tables_counts_once():
     trials = run()
     twins = [
-        trial.__class__(
-            **{
-                **vars(trial),
-                "row": Row("z-again", *[getattr(trial.row, f) for f in ("task", "network", "size", "dropout")]),
-            }
-        )
-        for trial in run()
-        if trial.row.dropout == 0.0
+        dataclasses.replace(trial, key=trial.key | {"table": "z-again"}) for trial in trials if not trial.row.dropout
     ]
     once, twice = claims(trials, MATCHES), claims(trials + twins, MATCHES)
     assert [v.evidence for v in once] == [v.evidence for v in twice]

@@ -9,10 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dendritree_lab.data import read_images
-from dendritree_lab.studies.paper.draws import draw_trials, full_split
-from dendritree_lab.studies.paper.paper_jobs import wanted_trials
-from dendritree_lab.studies.paper.protocol import PAPER
-from dendritree_lab.studies.paper.spec import read_specs
+from dendritree_lab.studies.paper.paper_trials import draw_trials, full_split
+from dendritree_lab.studies.paper.reproduction import RunPlan
+from dendritree_lab.studies.paper.spec import PAPER
 
 ONCE = dataclasses.replace(PAPER, draw="once")
 FIELDS = ("train_x", "train_y", "val_x", "val_y")
@@ -114,9 +113,9 @@ def test_a_draw_leaves_the_global_random_numbers_alone():
 def test_draws_are_paired_across_the_models_and_tables_of_a_task_and_cnn_meets_what_multiclass_meets():
     """What the draw is called with is the same for all of them: data set, protocol and trial number."""
     arguments = {}
-    for job in wanted_trials(read_specs(), PAPER, []).values():
+    for job in RunPlan.make().jobs([]):
         arguments.setdefault(job.row.task, set()).add((job.dataset, job.protocol))
-    assert {task: len(found) for task, found in arguments.items()} == {"binary": 1, "multiclass": 1, "cnn": 1}
+    assert {task: len(each) for task, each in arguments.items()} == {"binary": 1, "multiclass": 1, "cnn": 1}
     assert arguments["multiclass"] == arguments["cnn"]
 
 
@@ -130,20 +129,6 @@ def test_once_gives_the_same_images_to_all_trials():
     assert same(draw, other)
     assert all(torch.equal(x, draw.train_x[0]) for x in draw.train_x)
     assert all(torch.equal(y, draw.val_y[0]) for y in draw.val_y)
-
-
-@pytest.mark.usefixtures("mnist")
-def test_once_differs_between_data_sets():
-    assert not torch.equal(
-        draw_trials("mnist", ONCE, range(1)).train_x, draw_trials("mnist-4-9", ONCE, range(1)).train_x
-    )
-
-
-@pytest.mark.usefixtures("mnist")
-def test_other_numbers_of_images_are_drawn():
-    few = dataclasses.replace(PAPER, train_images=5, val_images=3)
-    draw = draw_trials("mnist", few, range(2))
-    assert (tuple(draw.train_x.shape), tuple(draw.val_y.shape)) == ((2, 1024, 5), (2, 3))
 
 
 def test_the_full_split_is_the_data_set_s_own_normalised_and_enlarged(mnist):

@@ -1,25 +1,19 @@
-"""What a run still lacks: stacks are those of the spec, whatever is left of them."""
+"""What a run consists of: stacks are those of the spec, whatever is left of them."""
 
 import dataclasses
 import itertools
-import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_trials import made_trial
 
-from dendritree_lab.studies.paper.paper_jobs import chosen_lr, missing_jobs, run_config, wanted_trials
-from dendritree_lab.studies.paper.protocol import FULL, LR_SEARCH, PAPER
-from dendritree_lab.studies.paper.records import Row
-from dendritree_lab.studies.paper.spec import ModelSpec, TableSpec, read_specs
+from dendritree.errors import OptionError
+from dendritree_lab.studies.paper.reproduction import RunPlan, best_lr
+from dendritree_lab.studies.paper.spec import FULL, LR_SEARCH, PAPER, ModelSpec, TableRow, TableSpec, read_specs
 
-ROW = Row("binary-mlp", "binary", "mlp", 2, 0.0)
-
-
-def named(key):
-    """The named values of a key as the store has it."""
-    return json.loads(key[1])
+ROW = TableRow("binary-mlp", "binary", "mlp", 2, 0.0)
+GRID = dataclasses.replace(FULL, lr_grid=(0.001, 0.01, 0.1))
 
 
 def table(trials=10, stack=4, dropouts=(0.0, 0.4), sizes=(2, 3)):
@@ -27,58 +21,34 @@ def table(trials=10, stack=4, dropouts=(0.0, 0.4), sizes=(2, 3)):
     return TableSpec("binary-mlp", "T", "l", "binary", "mnist-4-9", 0.001, dropouts, trials, stack, models)
 
 
-def test_trials_are_wanted_table_by_table_in_order():
-    wanted = wanted_trials(read_specs(), PAPER, [])
-    tables = [table for table, _ in itertools.groupby(wanted, lambda key: named(key)["table"])]
-    assert tables == [spec.table for spec in read_specs()]
-    assert len(wanted) == 1190 + 4 * 70
+def jobs_of(*specs, protocol=PAPER, done=(), trials=None):
+    return list(RunPlan(specs, protocol, trials).jobs(done))
 
 
-def test_a_trial_belongs_to_the_stack_of_its_number():
-    for key, job in wanted_trials([table(trials=10, stack=4)], PAPER, []).items():
-        index = named(key)["iteration"]
-        assert index in job.indices
-        assert (job.first, job.count) == (index // 4 * 4, 4)  # the last stack is as large as the others
+def test_all_trials_of_the_paper_are_planned_table_by_table_and_no_two_share_a_seed():
+    jobs = jobs_of(*read_specs())
+    assert [name for name, _ in itertools.groupby(job.row.table for job in jobs)] == [s.table for s in read_specs()]
+    seeds = [job.seed(index) for job in jobs for index in job.indices[: job.size]]
+    assert len(seeds) == len(set(seeds)) == sum(job.size for job in jobs) == 1190 + 4 * 70
 
 
-@given(
-    trials=st.integers(1, 12),
-    stack=st.integers(1, 6),
-    more=st.integers(0, 8),
-    data=st.data(),
-)
-def test_jobs_depend_on_the_spec_and_never_on_what_is_left(trials, stack, more, data):
+@given(trials=st.integers(1, 12), stack=st.integers(1, 6), more=st.integers(0, 8))
+def test_jobs_cover_each_trial_once_and_asking_for_more_changes_no_stack(trials, stack, more):
     spec = table(trials, stack)
-    wanted = wanted_trials([spec], PAPER, [])
-    stored = {key for key in wanted if data.draw(st.booleans())}
-    every = missing_jobs(wanted, set())
-    missing = missing_jobs(wanted, stored)
-    lacking = wanted.keys() - stored
-    assert len(missing) == len(set(missing))
-    assert [job for job in every if job in missing] == missing  # a part of all the jobs, in their order
-    assert set(missing) == {wanted[key] for key in lacking}
-    larger = missing_jobs(wanted_trials([spec], PAPER, [], trials=trials + more), set())
-    assert set(every) <= set(larger)  # asking for more trials later changes no stack
+    jobs = jobs_of(spec)
+    keys = [key["iteration"] for job in jobs if job.row == ROW for key in job.keys]
+    assert keys == list(range(trials))
+    assert all((job.first % stack, job.stack) == (0, stack) for job in jobs)  # the last stack is as large as the others
+    larger = {(job.row, job.first, job.stack): job for job in jobs_of(spec, trials=trials + more)}
+    for job in jobs:
+        again = larger[job.row, job.first, job.stack]
+        assert dataclasses.replace(again, size=job.size) == job
+        assert again.size >= job.size
 
 
-def test_a_partly_stored_stack_is_one_whole_job_and_a_stored_one_none():
-    wanted = wanted_trials([table(trials=8, stack=4, dropouts=(0.0,), sizes=(2,))], PAPER, [])
-    keys = list(wanted)
-    assert [(job.first, job.count) for job in missing_jobs(wanted, set(keys[:3]))] == [(0, 4), (4, 4)]
-    assert [(job.first, job.count) for job in missing_jobs(wanted, {*keys[:4], keys[5]})] == [(4, 4)]
-    assert missing_jobs(wanted, set(keys)) == []
-
-
-def test_a_number_of_trials_replaces_the_spec_s():
-    assert len(wanted_trials([table()], PAPER, [])) == 10 * 4
-    assert len(wanted_trials([table()], PAPER, [], trials=3)) == 3 * 4
-    assert len(wanted_trials([table()], PAPER, [], trials=15)) == 15 * 4
-
-
-def test_another_protocol_s_trials_are_not_taken_for_ours():
-    wanted = wanted_trials([table()], PAPER, [])
-    others = {(study, text.replace('"protocol": "paper"', '"protocol": "full"')) for study, text in wanted}
-    assert missing_jobs(wanted, others) == missing_jobs(wanted, set())
+def test_a_number_of_trials_replaces_that_of_the_spec():
+    counts = [sum(RunPlan((table(),), PAPER, trials).planned([]).values()) for trials in (None, 3, 15)]
+    assert counts == [10 * 4, 3 * 4, 15 * 4]
 
 
 # ------------------------------------------------------------------------------------------------------ learning rates
@@ -86,12 +56,9 @@ def test_another_protocol_s_trials_are_not_taken_for_ours():
 
 def search(losses, row=ROW):
     return [
-        made_trial(row, i, protocol=LR_SEARCH, lr=lr, history={c: [9.0, loss, 8.0] for c in ("train_loss", "val_loss")})
+        made_trial(row, i, protocol=LR_SEARCH, lr=lr, curves={"val_loss": [9.0, loss, 8.0]})
         for i, (lr, loss) in enumerate(losses.items())
     ]
-
-
-GRID = dataclasses.replace(FULL, lr_grid=(0.001, 0.01, 0.1))
 
 
 @pytest.mark.parametrize(
@@ -99,42 +66,59 @@ GRID = dataclasses.replace(FULL, lr_grid=(0.001, 0.01, 0.1))
     [
         ({0.001: 0.5, 0.01: 0.3, 0.1: 0.4}, 0.01),
         ({0.001: 0.3, 0.01: 0.3, 0.1: 0.4}, 0.001),  # the smaller one of equals
-        ({0.001: 0.5, 0.01: float("nan"), 0.1: 0.6}, 0.001),
+        ({0.001: 9.5, 0.01: float("nan"), 0.1: 0.6}, 0.1),
         ({0.001: 0.5, 0.01: 0.3}, None),
         ({}, None),
     ],
     ids=str,
 )
-def test_the_rate_with_the_lowest_best_validation_loss_is_chosen_once_all_were_tried(losses, rate):
-    assert chosen_lr(GRID, ROW, search(losses)) == rate
-
-
-def test_a_model_that_fails_at_one_rate_is_judged_by_the_others():
-    nan = float("nan")
-    records = search({0.001: 0.5, 0.01: 0.2, 0.1: 0.6})
-    failed = dataclasses.replace(records[1], history={"train_loss": [nan] * 3, "val_loss": [nan] * 3})
-    assert chosen_lr(GRID, ROW, [records[0], failed, records[2]]) == 0.001
-
-
-def test_another_row_s_search_does_not_count():
-    other = dataclasses.replace(ROW, dropout=0.4)
-    assert chosen_lr(GRID, other, search({0.001: 0.5, 0.01: 0.3, 0.1: 0.4})) is None
+def test_the_rate_with_the_lowest_best_validation_loss_is_selected_once_all_were_tried(losses, rate):
+    assert best_lr(GRID, ROW, search(losses)) == rate
+    assert best_lr(GRID, dataclasses.replace(ROW, dropout=0.4), search(losses)) is None
 
 
 def test_full_first_searches_alone_then_trains_each_row_at_its_rate():
     spec = table(sizes=(2,))
-    first = wanted_trials([spec], GRID, [])
-    assert [(named(key)["protocol"], named(key)["dropout"], job.lr) for key, job in first.items()] == [
-        (LR_SEARCH, p, lr) for p in (0.0, 0.4) for lr in GRID.lr_grid
-    ]
-    assert {job.count for job in first.values()} == {1}
-    then = wanted_trials([spec], GRID, search({0.001: 0.5, 0.01: 0.3, 0.1: 0.4}))
-    final = [(named(key), job) for key, job in then.items() if named(key)["protocol"] == "full"]
-    assert [(key["dropout"], key["iteration"], job.lr) for key, job in final] == [(0.0, i, 0.01) for i in range(3)]
-    assert {job.count for _, job in final} == {1}
+    first = jobs_of(spec, protocol=GRID)
+    rates = [(LR_SEARCH, p, lr) for p in (0.0, 0.4) for lr in GRID.lr_grid]
+    assert [(job.kept_as, job.row.dropout, job.lr) for job in first] == rates
+    assert {(job.stack, job.size) for job in first} == {(1, 1)}
+    then = jobs_of(spec, protocol=GRID, done=search({0.001: 0.5, 0.01: 0.3, 0.1: 0.4}))
+    final = [job for job in then if job.kept_as == "full"]
+    assert [(job.row.dropout, job.first, job.stack, job.lr) for job in final] == [(0.0, i, 1, 0.01) for i in range(3)]
+    assert not {job.seed(job.first) for job in first} & {job.seed(job.first) for job in final}
 
 
-def test_the_config_of_a_run_names_all_tables_and_protocols():
-    config = run_config(read_specs(), [PAPER, FULL])
+# -------------------------------------------------------------------------------------------------------------- options
+
+
+def test_a_plan_is_all_tables_and_full_leaves_out_the_cnn_unless_asked():
+    assert len(RunPlan.make().tables) == 6
+    assert {spec.task for spec in RunPlan.make(protocol="full").tables} == {"binary", "multiclass"}
+    assert {spec.task for spec in RunPlan.make(["cnn"], "full").tables} == {"cnn"}
+    assert RunPlan.make().protocol == PAPER
+    assert RunPlan.make(draw="once").protocol == dataclasses.replace(PAPER, draw="once")
+
+
+def test_a_part_of_the_tables_and_another_protocol_go_into_the_same_folder():
+    config = RunPlan.make().config
     assert set(config["tables"]) == {spec.table for spec in read_specs()}
     assert config["protocols"] == {"paper": PAPER.as_config(), "full": FULL.as_config()}
+    assert RunPlan.make(["binary"], trials=3).config == RunPlan.make(["cnn"], "full").config == config
+    assert RunPlan.make(draw="once").config != config
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"names": ["bianry"]}, "did you mean 'binary'"),
+        ({"protocol": "papre"}, "did you mean 'paper'"),
+        ({"trials": 0}, "trials must be"),
+        ({"draw": "all"}, "draw must be one of"),
+        ({"protocol": "full", "draw": "once"}, "draw is for protocol 'paper'"),
+    ],
+    ids=str,
+)
+def test_options_that_cannot_be_are_rejected(options, message):
+    with pytest.raises(OptionError, match=message):
+        RunPlan.make(**options)

@@ -3,10 +3,10 @@
 import contextlib
 
 import pytest
-from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
+from report_cases import MATCHES, TABLES, made_up_records
 
 from dendritree_lab.report import write_report
-from dendritree_lab.studies.paper.expected import read_expected
+from dendritree_lab.studies.paper.analysis import read_expected
 from dendritree_lab.studies.paper.paper_report import build_report
 
 PHONE, DESK = 360, 1280
@@ -19,7 +19,7 @@ def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     records = made_up_records(TABLES[2:4], trials=3, epochs=12)
     records += made_up_records(TABLES[:1], trials=2, epochs=5, protocol="full", dropouts=(0.0, 0.3), with_test=True)
-    expected = read_expected(EXPECTED_FILE)
+    expected = read_expected()
     report = build_report(records, {"cpu": "A processor " * 20, "commit": "0123456789" * 9}, expected, MATCHES)
     paths = {"some": write_report(report, folder / "some").html}
     paths["none"] = write_report(build_report([], {}, expected, MATCHES), folder / "none").html

@@ -4,25 +4,24 @@ import math
 
 import pytest
 from made_trials import scored_trials
-from report_cases import EXPECTED_FILE, MATCHES, TABLES, made_up_records
+from report_cases import MATCHES, TABLES, made_up_records
 
 from dendritree_lab.studies.engine.statistics import Spread
 from dendritree_lab.studies.engine.store import RunStore
-from dendritree_lab.studies.paper.agreement_section import VARIES
-from dendritree_lab.studies.paper.expected import ExpectedRow, read_expected
-from dendritree_lab.studies.paper.paper_report import build_report, report_of_run
-from dendritree_lab.studies.paper.records import Row
+from dendritree_lab.studies.paper.analysis import ExpectedRow, read_expected
+from dendritree_lab.studies.paper.paper_report import VARIES, build_report, report_of_run
+from dendritree_lab.studies.paper.spec import TableRow
 
-TREE = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.0)
-TREE_DROPPED = Row("multiclass-dendritic", "multiclass", "mln", 32, 0.4)
-MLP = Row("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
-PLAIN = Row("multiclass-mlp", "multiclass", "perceptrons", 0, 0.0)
-ABSENT = Row("multiclass-mlp", "multiclass", "mlp", 14, 0.0)
+TREE = TableRow("multiclass-dendritic", "multiclass", "mln", 32, 0.0)
+TREE_DROPPED = TableRow("multiclass-dendritic", "multiclass", "mln", 32, 0.4)
+MLP = TableRow("multiclass-mlp", "multiclass", "mlp", 11, 0.0)
+PLAIN = TableRow("multiclass-mlp", "multiclass", "perceptrons", 0, 0.0)
+ABSENT = TableRow("multiclass-mlp", "multiclass", "mlp", 14, 0.0)
 
 EXPECTED = [
-    ExpectedRow(TREE, "t", Spread(0.94, 0.05), Spread(0.77, 0.02)),
-    ExpectedRow(MLP, "t", Spread(0.87, 0.11), Spread(0.50, 0.04)),
-    ExpectedRow(ABSENT, "t", Spread(0.87, 0.08), Spread(0.58, 0.07)),
+    ExpectedRow(TREE, Spread(0.94, 0.05), Spread(0.77, 0.02)),
+    ExpectedRow(MLP, Spread(0.87, 0.11), Spread(0.50, 0.04)),
+    ExpectedRow(ABSENT, Spread(0.87, 0.08), Spread(0.58, 0.07)),
 ]
 PAIRS = {("multiclass", 32): [("mlp", 11), ("perceptrons", 0)]}
 
@@ -153,7 +152,7 @@ def test_other_protocols_are_shown_apart_and_by_test_accuracy():
 
 @pytest.mark.parametrize("tables", [(), TABLES[:1], TABLES[1:2], TABLES[:3], TABLES])
 def test_a_report_is_whole_after_any_table(tables):
-    expected = read_expected(EXPECTED_FILE)
+    expected = read_expected()
     report = build_report(made_up_records(tables, trials=2, epochs=5), {}, expected, MATCHES)
     names = [
         "claims",
@@ -180,7 +179,7 @@ def test_a_report_is_whole_after_any_table(tables):
 
 
 def test_the_whole_run_has_the_papers_34_rows_and_ours():
-    report = build_report(made_up_records(trials=2, epochs=5), {}, read_expected(EXPECTED_FILE), MATCHES)
+    report = build_report(made_up_records(trials=2, epochs=5), {}, read_expected(), MATCHES)
     assert len([row for row in values(report, "paper", "state") if row[0] != "not in the paper"]) == 34
     extra = values(report, "paper", "table", "model", "state")
     assert {row[:2] for row in extra if row[2] == "not in the paper"} == {
@@ -204,7 +203,7 @@ def test_one_trial_and_a_diverged_one_are_no_trouble():
 
 def test_a_stored_run_gives_the_same_report(tmp_path):
     with RunStore.create_or_open(tmp_path, {"protocol": "paper", "fit": {"lr": 0.05}}) as store:
-        store.add([record.as_trial() for record in small_run()])
+        store.add(small_run())
         report, files = report_of_run(tmp_path)  # while it is being written
     assert files.html.parent == tmp_path
     made = build_report(small_run(), {}, EXPECTED, PAIRS)

@@ -1,4 +1,4 @@
-"""A job gives records that depend on the job alone; what they say is computed here a second time."""
+"""A job gives trials that depend on the job alone; what they say is computed here a second time."""
 
 import dataclasses
 import math
@@ -12,12 +12,9 @@ from warm import run
 
 from dendritree.models import create_model
 from dendritree_lab.studies.engine.trial import CURVES
-from dendritree_lab.studies.paper.draws import draw_trials
-from dendritree_lab.studies.paper.paper_jobs import wanted_trials
-from dendritree_lab.studies.paper.paper_trials import Job, model_config, reference_seconds, run_job
-from dendritree_lab.studies.paper.protocol import PAPER
-from dendritree_lab.studies.paper.records import Row
-from dendritree_lab.studies.paper.spec import read_specs
+from dendritree_lab.studies.paper.paper_trials import PaperJob, draw_trials, run_job
+from dendritree_lab.studies.paper.reproduction import RunPlan, reference_seconds
+from dendritree_lab.studies.paper.spec import PAPER, TableRow, read_specs
 
 FLOOR = math.log(math.e + 9) - 1  # cross-entropy of a softmax that is certain and right: 1.461
 SHORT = dataclasses.replace(PAPER, epochs=3)
@@ -35,7 +32,8 @@ def job_of(network, size, dropout, *, first=0, count=2, protocol=LONGER):
     table = f"{task}-{'dendritic' if 'mln' in network else 'mlp'}"
     lr = 0.05 if "mln" in network else 0.001
     dataset, outputs = ("mnist-4-9", 1) if task == "binary" else ("mnist", 10)
-    return Job(protocol, Row(table, task, network, size, dropout), dataset, outputs, first, count, lr)
+    row = TableRow(table, task, network, size, dropout)
+    return PaperJob(protocol, row, dataset, outputs, first, count, count, lr)
 
 
 TREE, TREES, MLP = job_of("mln-binary", 32, 0.3), job_of("mln", 32, 0.0), job_of("mlp", 11, 0.4)
@@ -43,14 +41,14 @@ CNN = job_of("conv-mln", 16, 0.2, count=1, protocol=SHORT)
 JOBS = {"one tree": TREE, "ten trees": TREES, "MLP": MLP, "CNN": CNN}
 
 
-def contents(records):
+def contents(trials):
     """Records without the time they took, which no two runs share."""
-    return [dataclasses.replace(record, seconds=0.0) for record in records]
+    return [dataclasses.replace(trial, seconds=0.0) for trial in trials]
 
 
 @pytest.fixture(scope="module")
 def done():
-    """The records of a job, run once in this process."""
+    """The trials of a job, run once in this process."""
     cache = {}
 
     def of(job):
@@ -78,14 +76,14 @@ def test_a_fresh_process_gives_the_same_bits_in_another_order(done, tmp_path):
     jobs = list(JOBS.values())[: thorough(2, None)]
     program = (
         "import pathlib, pickle, sys; from dendritree_lab.studies.paper.paper_trials import run_job\n"
-        "jobs, records = map(pathlib.Path, sys.argv[1:])\n"
+        "jobs, trials = map(pathlib.Path, sys.argv[1:])\n"
         "results = [run_job(job) for job in reversed(pickle.loads(jobs.read_bytes()))]\n"
-        "records.write_bytes(pickle.dumps(results[::-1]))"
+        "trials.write_bytes(pickle.dumps(results[::-1]))"
     )
     (tmp_path / "jobs").write_bytes(pickle.dumps(jobs))
-    assert run(program, tmp_path / "jobs", tmp_path / "records") == (0, "", "")
-    theirs = pickle.loads((tmp_path / "records").read_bytes())
-    assert [contents(records) for records in theirs] == [contents(done(job)) for job in jobs]
+    assert run(program, tmp_path / "jobs", tmp_path / "trials") == (0, "", "")
+    theirs = pickle.loads((tmp_path / "trials").read_bytes())
+    assert [contents(trials) for trials in theirs] == [contents(done(job)) for job in jobs]
 
 
 def test_a_job_leaves_random_numbers_and_threads_as_they_were():
@@ -102,13 +100,13 @@ def test_trials_of_a_job_differ_in_weights_and_images(done):
     for job in (TREE, TREES, MLP):
         first, second = done(job)
         assert first.seed != second.seed
-        assert first.history["train_loss"] != second.history["train_loss"]
+        assert first.curves["train_loss"] != second.curves["train_loss"]
 
 
 def test_with_one_draw_for_all_only_weights_and_dropout_vary():
     once = dataclasses.replace(TREE, protocol=dataclasses.replace(SHORT, draw="once"))
     first, second = run_job(once)
-    assert first.history["train_loss"] != second.history["train_loss"]
+    assert first.curves["train_loss"] != second.curves["train_loss"]
     draw = draw_trials(once.dataset, once.protocol, once.indices)
     assert torch.equal(draw.train_x[0], draw.train_x[1])
 
@@ -135,15 +133,15 @@ PARAMETERS = {
 
 def test_every_model_of_the_specs_is_run_and_has_the_parameters_it_should():
     """One epoch of one stack of each model, the CNNs with those of their heads beside the one CNN."""
-    found, heads = {}, {}
-    for job in wanted_trials(read_specs(), dataclasses.replace(PAPER, epochs=1), [], trials=1).values():
+    parameters, heads = {}, {}
+    for job in RunPlan(tuple(read_specs()), dataclasses.replace(PAPER, epochs=1), 1).jobs([]):
         row = job.row
         if row.dropout == 0.1:
-            (record, *_) = run_job(job)
-            (heads if row.task == "cnn" else found)[row.task, row.network, row.size] = record.parameters
-            assert len(record.history["val_loss"]) == 1
-            assert record.weights is not None
-    assert found == PARAMETERS
+            (trial, *_) = run_job(job)
+            (heads if row.task == "cnn" else parameters)[row.task, row.network, row.size] = trial.parameters
+            assert len(trial.curves["val_loss"]) == 1
+            assert trial.weights is not None
+    assert parameters == PARAMETERS
     cnn = heads["cnn", "conv-perceptrons", 0] - 2_570
     assert {key[1:]: count - cnn for key, count in heads.items()} == {
         ("conv-mln", 2): 7_650,
@@ -159,51 +157,51 @@ def test_every_model_of_the_specs_is_run_and_has_the_parameters_it_should():
 @pytest.mark.parametrize("name", JOBS)
 def test_a_record_says_what_it_is_of(name, done):
     job = JOBS[name]
-    records = done(job)
-    assert [record.index for record in records] == list(job.indices)
-    for record in records:
-        assert (record.protocol, record.row, record.dataset, record.lr) == ("paper", job.row, job.dataset, job.lr)
-        assert (record.test_loss, record.test_acc) == (None, None)
-        assert 0 < record.seconds < math.inf
-        assert set(record.history) == set(CURVES)
-        assert {len(curve) for curve in record.history.values()} == {job.protocol.epochs}
-        assert (record.weights is None) == (record.index > 0)
+    trials = done(job)
+    assert [trial.index for trial in trials] == list(job.indices)
+    for trial in trials:
+        assert (trial.protocol, trial.row, trial.lr) == ("paper", job.row, job.lr)
+        assert (trial.config["dataset"], trial.scores) == (job.dataset, {})
+        assert 0 < trial.seconds < math.inf
+        assert set(trial.curves) == set(CURVES)
+        assert {len(curve) for curve in trial.curves.values()} == {job.protocol.epochs}
+        assert (trial.weights is None) == (trial.index > 0)
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_accuracies_are_counts_of_128_and_of_100_images(name, done):
-    for record in done(JOBS[name]):
+    for trial in done(JOBS[name]):
         for curve, images in (("train_acc", 128), ("val_acc", 100)):
-            counts = [value * images for value in record.history[curve]]
+            counts = [value * images for value in trial.curves[curve]]
             assert all(abs(count - round(count)) < 1e-9 and 0 <= round(count) <= images for count in counts)
 
 
 def test_ten_classes_have_the_floor_of_a_double_softmax_and_two_have_none(done):
     assert abs(FLOOR - 1.461) < 5e-4
-    for record in done(TREES) + done(MLP):
-        losses = record.history["train_loss"] + record.history["val_loss"]
+    for trial in done(TREES) + done(MLP):
+        losses = trial.curves["train_loss"] + trial.curves["val_loss"]
         assert min(losses) >= FLOOR - 1e-6
         assert max(losses) <= FLOOR + 1 + 1e-6  # certain and wrong
-    assert min(done(TREE)[0].history["train_loss"]) < 1
+    assert min(done(TREE)[0].curves["train_loss"]) < 1
 
 
 def test_models_learn(done):
     for job, chance in ((TREE, 0.5), (TREES, 0.1), (MLP, 0.1)):
-        for record in done(job):
-            assert record.at_best("val_acc") > 2 * chance - 0.3 * (chance == 0.5)
-            assert record.history["train_loss"][-1] < record.history["train_loss"][0]
+        for trial in done(job):
+            assert trial.at_best("val_acc") > 2 * chance - 0.3 * (chance == 0.5)
+            assert trial.curves["train_loss"][-1] < trial.curves["train_loss"][0]
 
 
 def test_the_first_epoch_is_the_new_model_on_the_drawn_images(done):
     """The first training figures come before any step: those of a model with fresh weights, without dropout."""
-    record = done(TREES)[1]
-    torch.manual_seed(record.seed)
-    model = create_model(record.row.network, **record.model_config)
+    trial = done(TREES)[1]
+    torch.manual_seed(trial.seed)
+    model = create_model(trial.row.network, **trial.config["arguments"])
     draw = draw_trials("mnist", PAPER, range(1, 2))
     with torch.no_grad():
         out = model(draw.train_x[0].t())
-    assert record.history["train_acc"][0] == (out.argmax(1) == draw.train_y[0]).double().mean()
-    assert record.history["train_loss"][0] == pytest.approx(float(F.cross_entropy(out, draw.train_y[0])), abs=1e-5)
+    assert trial.curves["train_acc"][0] == (out.argmax(1) == draw.train_y[0]).double().mean()
+    assert trial.curves["train_loss"][0] == pytest.approx(float(F.cross_entropy(out, draw.train_y[0])), abs=1e-5)
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -211,37 +209,23 @@ def test_the_kept_weights_are_those_of_the_best_epoch(name, done):
     from safetensors.torch import load
 
     job = JOBS[name]
-    record = done(job)[0]
-    model = create_model(record.row.network, **record.model_config)
-    model.load_state_dict(load(record.weights))
+    trial = done(job)[0]
+    model = create_model(trial.row.network, **trial.config["arguments"])
+    model.load_state_dict(load(trial.weights))
     draw = draw_trials(job.dataset, job.protocol, range(1))
     x, y = draw.val_x[0].t(), draw.val_y[0]
     with torch.no_grad():
         out = model.eval()(x.reshape(-1, 1, 32, 32) if job.row.task == "cnn" else x)
     right = (out[:, 0] > 0.5).long() == y if job.out_features == 1 else out.argmax(1) == y
     loss = F.binary_cross_entropy(out[:, 0], y.float()) if job.out_features == 1 else F.cross_entropy(out, y)
-    assert right.double().mean() == record.at_best("val_acc")
-    assert float(loss) == pytest.approx(record.at_best("val_loss"), abs=1e-5)
-    assert record.at_best("val_loss") == min(record.history["val_loss"])
+    assert right.double().mean() == trial.at_best("val_acc")
+    assert float(loss) == pytest.approx(trial.at_best("val_loss"), abs=1e-5)
+    assert trial.at_best("val_loss") == min(trial.curves["val_loss"])
 
 
 def test_only_the_job_with_trial_0_keeps_weights():
     later = run_job(dataclasses.replace(TREE, first=2, protocol=SHORT))
-    assert [record.weights for record in later] == [None, None]
-
-
-def test_the_model_s_arguments():
-    assert model_config(Row("b", "binary", "mln-binary", 4, 0.5), 1, "probabilities") == {
-        "in_features": 1024,
-        "branching": 4,
-        "dropout": 0.5,
-        "output": "probabilities",
-    }
-    assert model_config(Row("c", "cnn", "conv-perceptrons", 0, 0.0), 10, "logits") == {
-        "out_features": 10,
-        "dropout": 0.0,
-        "output": "logits",
-    }
+    assert [trial.weights for trial in later] == [None, None]
 
 
 def test_the_reference_takes_longer_than_the_stacked_trials():

@@ -10,10 +10,9 @@ from torch.nn import functional as F
 from dendritree.models import create_model
 from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.store import RunStore
-from dendritree_lab.studies.paper.draws import full_split
-from dendritree_lab.studies.paper.paper_jobs import run_config
-from dendritree_lab.studies.paper.protocol import FULL, LR_SEARCH
-from dendritree_lab.studies.paper.reproduction import RunPlan, planned_trials, records_of, reproduce
+from dendritree_lab.studies.paper.paper_trials import PaperTrial, full_split
+from dendritree_lab.studies.paper.reproduction import RunPlan, reproduce, trials_of
+from dendritree_lab.studies.paper.spec import FULL, LR_SEARCH
 
 SMALL = dataclasses.replace(FULL, epochs=1, lr_grid=(0.001, 0.01))
 TABLE = """
@@ -36,7 +35,7 @@ full_trials = 2
 
 
 def plan_of(specs):
-    return RunPlan(tuple(specs), SMALL, None, run_config(specs, [SMALL]))
+    return RunPlan(tuple(specs), SMALL, None, {"tables": [spec.as_config() for spec in specs]})
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +45,21 @@ def run(real_data, tmp_path_factory):
     specs = write_specs(folder / "specs", TABLE)
     notes = []
     reproduce(folder / "run", plan_of(specs), workers=Workers("here"), observer=lambda *call: notes.append(call))
-    with RunStore.open_for_reading(folder / "run") as store:
-        return folder, specs, notes, records_of(store, with_weights=True), planned_trials(plan_of(specs), store)
+    trials = trials_in(folder / "run")
+    return folder, specs, notes, trials, plan_of(specs).planned(trials)
 
 
-def split_by_phase(records):
-    searched = [record for record in records if record.protocol == LR_SEARCH]
-    final = [record for record in records if record.protocol == "full"]
-    assert len(searched) + len(final) == len(records)
+def trials_in(folder):
+    """All trials, with weights where they were kept."""
+    with RunStore.open_for_reading(folder) as store:
+        kept = {repr(trial.key): PaperTrial.of(trial) for trial in store.kept_trials()}
+        return [kept.get(repr(trial.key), trial) for trial in trials_of(store)]
+
+
+def split_by_phase(trials):
+    searched = [trial for trial in trials if trial.protocol == LR_SEARCH]
+    final = [trial for trial in trials if trial.protocol == "full"]
+    assert len(searched) + len(final) == len(trials)
     return searched, final
 
 
@@ -68,15 +74,18 @@ def test_rows_are_no_dropout_and_the_best_one_at_every_rate_once_then_as_many_se
 def test_the_rate_is_chosen_by_validation_loss(run):
     searched, final = split_by_phase(run[3])
     for p in (0.0, 0.4):
-        losses = {r.lr: min(r.history["val_loss"]) for r in searched if r.row.dropout == p}
+        losses = {r.lr: min(r.curves["val_loss"]) for r in searched if r.row.dropout == p}
         assert {r.lr for r in final if r.row.dropout == p} == {min(losses, key=losses.get)}
 
 
 def test_the_test_set_is_judged_for_the_chosen_rate_alone(run):
     searched, final = split_by_phase(run[3])
-    assert {(r.test_loss, r.test_acc) for r in searched} == {(None, None)}
-    assert all(r.test_acc * 1991 == pytest.approx(round(r.test_acc * 1991)) for r in final)  # 1,991 fours and nines
-    assert all(0.8 < r.test_acc < 1 and r.test_loss > 0 for r in final)
+    assert [trial.scores for trial in searched] == [{}] * 4
+    for trial in final:
+        right = trial.scores["test_acc"] * 1991  # fours and nines
+        assert right == pytest.approx(round(right))
+        assert 0.8 < trial.scores["test_acc"] < 1
+        assert trial.scores["test_loss"] > 0
 
 
 def test_the_kept_weights_give_the_recorded_test_figures(run):
@@ -85,49 +94,37 @@ def test_the_kept_weights_give_the_recorded_test_figures(run):
     searched, final = split_by_phase(run[3])
     assert [r.weights for r in searched] == [None] * 4
     test = full_split("mnist-4-9").test
-    for record in final:
-        assert (record.weights is None) == (record.index > 0)
-        if record.weights is None:
+    for trial in final:
+        assert (trial.weights is None) == (trial.index > 0)
+        if trial.weights is None:
             continue
-        assert record.model_config["output"] == "logits"
-        model = create_model(record.row.network, **record.model_config)
-        model.load_state_dict(load(record.weights))
+        assert trial.config["arguments"]["output"] == "logits"
+        model = create_model(trial.row.network, **trial.config["arguments"])
+        model.load_state_dict(load(trial.weights))
         with torch.no_grad():
             out = model.eval()(test.x)[:, 0]
-        assert ((out > 0) == test.y.bool()).double().mean() == pytest.approx(record.test_acc, abs=1e-12)
+        assert ((out > 0) == test.y.bool()).double().mean() == pytest.approx(trial.scores["test_acc"], abs=1e-12)
         expected = float(F.binary_cross_entropy_with_logits(out, test.y.float()))
-        assert record.test_loss == pytest.approx(expected, abs=1e-5)
+        assert trial.scores["test_loss"] == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_plan_grows_when_rates_are_known_and_the_table_is_done_at_the_end(run):
+def test_the_plan_grows_when_rates_are_known_and_the_search_is_not_a_trial_of_a_row(run):
     notes = run[2]
-    assert notes[0] == ("binary-mlp", 0, 4)
-    assert ("binary-mlp", 4, 8) in notes
-    assert notes[-1] == ("binary-mlp", 8, 8)
-    assert sorted(run[4].values()) == [2, 2]  # the search is not a trial of a row
+    assert notes[0] == ("binary-mlp, learning rates", 0, 4)
+    assert ("binary-mlp", 0, 4) in notes
+    assert notes[-1][:3] == ("binary-mlp", 4, 4)
+    assert sorted(run[4].values()) == [2, 2]
 
 
 def test_a_second_call_does_nothing_and_a_lost_trial_is_made_again_bit_for_bit(run):
-    folder, specs, _, records, _ = run
+    folder, specs, _, trials, _ = run
     again = []
     reproduce(folder / "run", plan_of(specs), workers=Workers("here"), observer=lambda *call: again.append(call))
-    assert again == [("binary-mlp", 8, 8)]
-    with RunStore.open_for_reading(folder / "run") as store:
-        assert records_of(store, with_weights=True) == records
+    assert again == []
+    assert trials_in(folder / "run") == trials
     part = folder / "part"
-    kept = [record for record in records if record.protocol == LR_SEARCH or record.index == 1]
     with RunStore.create_or_open(part, plan_of(specs).config) as store:
-        store.add([record.as_trial() for record in kept])
+        store.add([trial for trial in trials if trial.protocol == LR_SEARCH or trial.index == 1])
     reproduce(part, plan_of(specs), workers=Workers("here"))
-    with RunStore.open_for_reading(part) as store:
-        found = records_of(store, with_weights=True)
-    same = [dataclasses.replace(record, seconds=0.0) for record in records]
-    assert [dataclasses.replace(record, seconds=0.0) for record in found] == same
-
-
-def test_a_model_whose_best_dropout_is_none_has_one_row(tmp_path):
-    specs = write_specs(tmp_path / "specs", TABLE.replace("full_dropout = 0.4", "full_dropout = 0.0"))
-    plan = plan_of(specs)
-    with RunStore.create_or_open(tmp_path / "run", plan.config) as store:
-        no_search = dataclasses.replace(plan, protocol=dataclasses.replace(SMALL, lr_grid=()))
-        assert list(planned_trials(no_search, store).values()) == [10]
+    same = [dataclasses.replace(trial, seconds=0.0) for trial in trials]
+    assert [dataclasses.replace(trial, seconds=0.0) for trial in trials_in(part)] == same
