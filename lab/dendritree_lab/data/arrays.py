@@ -1,22 +1,19 @@
-"""Examples in arrays: numbers or images in any common layout, in Python objects or .npz and .npy files."""
+"""Examples in arrays: numbers or images in any common layout, and labels that are classes or a quantity."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils.data import DataLoader, Dataset
 
-from dendritree.errors import FormatError, OptionError, ShapeError
-from dendritree.training.examples import PARTS, Examples, arrays_of, as_array, cut
+from dendritree.errors import OptionError, ShapeError
+from dendritree.training.examples import Examples, cut
 
-from .labels import check_labels, read_labels
 from .split import DataSplit
 
 Array = NDArray[Any]
@@ -25,10 +22,9 @@ Parts = dict[str, tuple[Array, Array]]
 """x and y by `train`, `val` and `test`; `train` is always present."""
 FULL = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
 """The lightest pixel of integer images, which are scaled to 0 to 1."""
-ARRAY_NAMES = dict.fromkeys(("x", "images", "data", "inputs"), "x") | dict.fromkeys(("y", "labels", "targets"), "y")
 PART_NAMES = {"": "train", "train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
-OTHERS = {"class_names": "class_names", "classes": "class_names", "image_shape": "image_shape", "features": "features"}
-"""What a file may contain besides x and y."""
+FEW_NUMBERS = 10
+"""Integers stored as floats, or in a column of a table, are classes if they have at most this many distinct values."""
 
 
 def image_layout(shape: Sequence[int]) -> tuple[ImageShape | None, bool]:
@@ -156,98 +152,71 @@ def describe_parts(sizes: Sequence[int], absent: Sequence[str], seed: int) -> st
     return f"{text}; the {given} examples are those given, the others were cut at random with seed {seed}"
 
 
-def split_object(data: Any, *, image_shape: ImageShape | None = None, seed: int = 0, name: str = "") -> DataSplit:
-    """The split of a pair (x, y), a dataset, a loader, or a mapping of parts or of named arrays.
+# ------------------------------------------------------------------------------------------------------------ labels
 
-    >>> from torch.utils.data import TensorDataset
-    >>> x, y = torch.rand(40, 3, 8, 8), torch.arange(40) % 2
-    >>> split_object(TensorDataset(x, y)).image_shape
-    (3, 8, 8)
-    >>> parts = split_object({"train": (x, y), "test": (x.numpy()[:5], [0, 1, 0, 1, 0])}).parts
-    >>> [len(part) for part in parts]
-    [32, 8, 5]
+
+@dataclass(frozen=True)
+class Labels:
+    """Class numbers from 0 (int64) with the names of the classes; or quantities (float32), without names."""
+
+    y: Array
+    classes: tuple[str, ...] = ()
+
+
+def read_labels(y: Array, names: Sequence[str] = ()) -> Labels:
+    """Decide what labels mean: strings, booleans and integers are classes, other floats a quantity.
+
+    Args:
+        y: one label per example.
+        names: names of the classes, if y numbers them from 0; by default the labels themselves.
+
+    >>> read_labels(np.array(["dog", "cat", "dog"]))
+    Labels(y=array([1, 0, 1]), classes=('cat', 'dog'))
+    >>> read_labels(np.array([0.5, 1.25])).classes
+    ()
     """
-    if isinstance(data, Mapping) and PARTS.isdisjoint(data):
-        arrays = {key: as_array(value, key) for key, value in data.items()}
-        return split_named_arrays(arrays, "the mapping", image_shape=image_shape, seed=seed, name=name)
-    parts = data if isinstance(data, Mapping) else {"train": data}
-    if not set(parts) <= PARTS or "train" not in parts:
-        raise OptionError(f"parts must be train, and val or test: got {', '.join(map(str, parts))}")
-    pairs = {part: arrays_of(examples) for part, examples in parts.items()}
-    return split_arrays(pairs, names=_class_names(parts["train"]), image_shape=image_shape, seed=seed, name=name)
+    y = y.reshape(len(y)) if y.ndim == 2 and y.shape[1] == 1 else y
+    if y.ndim != 1:
+        raise ShapeError(f"y must be one label for each example (argmax(1) of one-hot rows): got shape {y.shape}")
+    if y.dtype == object and all(isinstance(label, str) for label in y):
+        y = y.astype(str)
+    if y.dtype.kind not in "biufU":
+        raise OptionError(f"y must be numbers or strings: got {y.dtype}")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise OptionError(f"y must be finite: got {y[row]} for example {row}")
+    if names:
+        bad = y if y.dtype.kind == "U" else y[(y != np.round(y)) | (y < 0) | (y >= len(names))]
+        if len(bad):
+            raise OptionError(f"y must number the {len(names)} classes from 0 to {len(names) - 1}: got {bad[0]}")
+        return Labels(y.astype(np.int64), tuple(map(str, names)))
+    if y.dtype.kind == "f":
+        values = np.unique(y)
+        if len(values) > FEW_NUMBERS or not (values == np.round(values)).all():
+            return Labels(y.astype(np.float32))
+        y = y.astype(np.int64)
+    values, codes = np.unique(y, return_inverse=True)
+    return Labels(codes.astype(np.int64), tuple(map(str, values.tolist())))
 
 
-def _class_names(data: Any) -> tuple[str, ...]:
-    """The class names that a dataset states, as torchvision's do."""
-    dataset = data.dataset if isinstance(data, DataLoader) else data
-    names = getattr(dataset, "classes", ()) if isinstance(dataset, Dataset) else ()
-    return tuple(map(str, names)) if isinstance(names, list | tuple) else ()
+def check_labels(labels: Labels, *, least: int, trained: Array) -> None:
+    """Raise for labels that cannot be learned: a single class or value, or classes with too few examples.
 
-
-# ------------------------------------------------------------------------------------------------------ named arrays
-
-
-def parse_array_name(name: str) -> tuple[str, str] | None:
-    """The part and the array (x or y) that a key in a file, or the name of a .npy file, denotes; None for others.
-
-    >>> parse_array_name("x"), parse_array_name("X_train"), parse_array_name("test_labels"), parse_array_name("notes")
-    (('train', 'x'), ('train', 'x'), ('test', 'y'), None)
+    Args:
+        labels: labels of all examples.
+        least: how many examples each class must have, one for each part that is split off.
+        trained: labels of the examples that parts are split off from.
     """
-    words = re.split(r"[_\-. ]+", name.lower())
-    arrays = [ARRAY_NAMES[word] for word in words if word in ARRAY_NAMES]
-    rest = [word for word in words if word not in ARRAY_NAMES]
-    part = PART_NAMES.get("".join(rest))
-    return (part, arrays[0]) if part and len(arrays) == 1 and len(rest) <= 1 else None
-
-
-def split_named_arrays(
-    arrays: Mapping[str, Any], where: str, *, image_shape: ImageShape | None = None, seed: int = 0, name: str = ""
-) -> DataSplit:
-    """The split of named arrays, as in .npz files: x, y, x_test, class_names, image_shape, features.
-
-    >>> arrays = {"x": np.random.rand(20, 3), "y": np.arange(20) % 2, "class_names": ["no", "yes"]}
-    >>> split_named_arrays(arrays, "a mapping").classes
-    ('no', 'yes')
-    """
-    pairs: dict[str, dict[str, Array]] = {}
-    others: dict[str, Array] = {}
-    for key, value in arrays.items():
-        if key.lower() in OTHERS:
-            others[OTHERS[key.lower()]] = np.asarray(value)
-        elif parsed := parse_array_name(key):
-            pairs.setdefault(parsed[0], {})[parsed[1]] = np.asarray(value)
-    lacking = [f"{array} of {part}" for part, pair in pairs.items() for array in ("x", "y") if array not in pair]
-    if "train" not in pairs or lacking:
-        raise FormatError(
-            f"arrays must be named x and y, and x_test, y_test (or val) if there are more: {where} lacks "
-            f"{lacking[0] if lacking else 'x and y'}, it has {', '.join(arrays) or 'nothing'}"
-        )
-    shape: Any = image_shape
-    if shape is None and "image_shape" in others:
-        shape = tuple(map(int, others["image_shape"].reshape(-1)))
-        if len(shape) != 3:
-            raise FormatError(f"image_shape must be channels, height and width: got {shape}")
-    names, features = (
-        tuple(map(str, others[key].tolist())) if key in others else () for key in ("class_names", "features")
-    )
-    parts = {part: (pair["x"], pair["y"]) for part, pair in pairs.items()}
-    return split_arrays(parts, names=names, image_shape=shape, seed=seed, features=features, name=name)
-
-
-def read_array_file(path: Path) -> dict[str, Array]:
-    """The arrays of an .npz file, or of a .npy file and those next to it that belong to it, such as y.npy to x.npy."""
-    files = [path]
-    if path.suffix == ".npy":
-        files = sorted({path, *(each for each in path.parent.glob("*.npy") if parse_array_name(each.stem))})
-    arrays: dict[str, Array] = {}
-    for file in files:
-        try:
-            with file.open("rb") as stream:
-                loaded = np.load(stream, allow_pickle=False)
-                arrays |= {file.stem: loaded} if file.suffix == ".npy" else {key: loaded[key] for key in loaded.files}
-        except Exception as error:  # NumPy, zipfile and zlib raise different errors for a damaged file
-            reason = str(error).partition("\n")[0]
-            raise FormatError(
-                f"{file} must be a file of numpy.savez or numpy.save, without objects: {reason}"
-            ) from None
-    return arrays
+    if not labels.classes:
+        if len(np.unique(trained)) < 2:
+            raise OptionError(f"y must have different values: it is {trained[0]:g} in every example")
+        return
+    if len(labels.classes) < 2:
+        raise OptionError(f"there must be two classes or more: all examples are {labels.classes[0]!r}")
+    counts = np.bincount(trained, minlength=len(labels.classes))
+    few = np.flatnonzero(counts < least)
+    if len(few):
+        shown = ", ".join(f"{labels.classes[number]!r} has {counts[number]}" for number in few[:3])
+        hint = "; a quantity must be given as floats" if len(few) > len(labels.classes) // 2 else ""
+        rule = f"each class must have at least {least} example{'s' * (least > 1)} to train, validate and test with"
+        raise OptionError(f"{rule}: {shown}{', ...' * (len(few) > 3)}{hint}")

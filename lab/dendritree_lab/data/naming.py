@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch.utils.data import DataLoader, Dataset
 
-from dendritree.errors import MissingDataError, OptionError, check_int, nearest
-from dendritree.training.examples import Examples
+from dendritree.errors import FormatError, MissingDataError, OptionError, check_int, nearest
+from dendritree.training.examples import PARTS, Examples, arrays_of, as_array
 from dendritree.wiring.image_orders import check_image_shape
 
-from .arrays import ImageShape, read_array_file, split_named_arrays, split_object
+from .arrays import PART_NAMES, Array, ImageShape, split_arrays
 from .builtin import DATASETS, load_builtin
 from .image_folder import has_images, split_image_folder
 from .split import DataSplit, first_examples
@@ -23,6 +25,9 @@ from .tables.target import split_table
 
 SHOWN_CLASSES = 10
 ARRAY_ENDINGS = (".npz", ".npy")
+ARRAY_NAMES = dict.fromkeys(("x", "images", "data", "inputs"), "x") | dict.fromkeys(("y", "labels", "targets"), "y")
+OTHERS = {"class_names": "class_names", "classes": "class_names", "image_shape": "image_shape", "features": "features"}
+"""What a file may contain besides x and y."""
 FORMS = (
     "a built-in name (dendritree data list), also as mnist:128 for 128 training examples, a .npz file with x and y,"
     " x.npy with y.npy next to it, a folder of PNG or JPEG images with one folder per class, or a CSV or Parquet table"
@@ -156,3 +161,101 @@ def describe(split: DataSplit) -> str:
     names = f"{', '.join(split.classes[:SHOWN_CLASSES])}{', ...' * (count > SHOWN_CLASSES)}"
     kind = f"{count} classes ({names})" if count else "a quantity"
     return f"{split.name}: {'; '.join([kind, *split.notes])}"
+
+
+# ---------------------------------------------------------------------------------------------- objects and arrays
+
+
+def split_object(data: Any, *, image_shape: ImageShape | None = None, seed: int = 0, name: str = "") -> DataSplit:
+    """The split of a pair (x, y), a dataset, a loader, or a mapping of parts or of named arrays.
+
+    >>> import torch
+    >>> from torch.utils.data import TensorDataset
+    >>> x, y = torch.rand(40, 3, 8, 8), torch.arange(40) % 2
+    >>> split_object(TensorDataset(x, y)).image_shape
+    (3, 8, 8)
+    >>> parts = split_object({"train": (x, y), "test": (x.numpy()[:5], [0, 1, 0, 1, 0])}).parts
+    >>> [len(part) for part in parts]
+    [32, 8, 5]
+    """
+    if isinstance(data, Mapping) and PARTS.isdisjoint(data):
+        arrays = {key: as_array(value, key) for key, value in data.items()}
+        return split_named_arrays(arrays, "the mapping", image_shape=image_shape, seed=seed, name=name)
+    parts = data if isinstance(data, Mapping) else {"train": data}
+    if not set(parts) <= PARTS or "train" not in parts:
+        raise OptionError(f"parts must be train, and val or test: got {', '.join(map(str, parts))}")
+    pairs = {part: arrays_of(examples) for part, examples in parts.items()}
+    return split_arrays(pairs, names=_class_names(parts["train"]), image_shape=image_shape, seed=seed, name=name)
+
+
+def _class_names(data: Any) -> tuple[str, ...]:
+    """The class names that a dataset states, as torchvision's do."""
+    dataset = data.dataset if isinstance(data, DataLoader) else data
+    names = getattr(dataset, "classes", ()) if isinstance(dataset, Dataset) else ()
+    return tuple(map(str, names)) if isinstance(names, list | tuple) else ()
+
+
+def parse_array_name(name: str) -> tuple[str, str] | None:
+    """The part and the array (x or y) that a key in a file, or the name of a .npy file, denotes; None for others.
+
+    >>> parse_array_name("x"), parse_array_name("X_train"), parse_array_name("test_labels"), parse_array_name("notes")
+    (('train', 'x'), ('train', 'x'), ('test', 'y'), None)
+    """
+    words = re.split(r"[_\-. ]+", name.lower())
+    arrays = [ARRAY_NAMES[word] for word in words if word in ARRAY_NAMES]
+    rest = [word for word in words if word not in ARRAY_NAMES]
+    part = PART_NAMES.get("".join(rest))
+    return (part, arrays[0]) if part and len(arrays) == 1 and len(rest) <= 1 else None
+
+
+def split_named_arrays(
+    arrays: Mapping[str, Any], where: str, *, image_shape: ImageShape | None = None, seed: int = 0, name: str = ""
+) -> DataSplit:
+    """The split of named arrays, as in .npz files: x, y, x_test, class_names, image_shape, features.
+
+    >>> arrays = {"x": np.random.rand(20, 3), "y": np.arange(20) % 2, "class_names": ["no", "yes"]}
+    >>> split_named_arrays(arrays, "a mapping").classes
+    ('no', 'yes')
+    """
+    pairs: dict[str, dict[str, Array]] = {}
+    others: dict[str, Array] = {}
+    for key, value in arrays.items():
+        if key.lower() in OTHERS:
+            others[OTHERS[key.lower()]] = np.asarray(value)
+        elif parsed := parse_array_name(key):
+            pairs.setdefault(parsed[0], {})[parsed[1]] = np.asarray(value)
+    lacking = [f"{array} of {part}" for part, pair in pairs.items() for array in ("x", "y") if array not in pair]
+    if "train" not in pairs or lacking:
+        raise FormatError(
+            f"arrays must be named x and y, and x_test, y_test (or val) if there are more: {where} lacks "
+            f"{lacking[0] if lacking else 'x and y'}, it has {', '.join(arrays) or 'nothing'}"
+        )
+    shape: Any = image_shape
+    if shape is None and "image_shape" in others:
+        shape = tuple(map(int, others["image_shape"].reshape(-1)))
+        if len(shape) != 3:
+            raise FormatError(f"image_shape must be channels, height and width: got {shape}")
+    names, features = (
+        tuple(map(str, others[key].tolist())) if key in others else () for key in ("class_names", "features")
+    )
+    parts = {part: (pair["x"], pair["y"]) for part, pair in pairs.items()}
+    return split_arrays(parts, names=names, image_shape=shape, seed=seed, features=features, name=name)
+
+
+def read_array_file(path: Path) -> dict[str, Array]:
+    """The arrays of an .npz file, or of a .npy file and those next to it that belong to it, such as y.npy to x.npy."""
+    files = [path]
+    if path.suffix == ".npy":
+        files = sorted({path, *(each for each in path.parent.glob("*.npy") if parse_array_name(each.stem))})
+    arrays: dict[str, Array] = {}
+    for file in files:
+        try:
+            with file.open("rb") as stream:
+                loaded = np.load(stream, allow_pickle=False)
+                arrays |= {file.stem: loaded} if file.suffix == ".npy" else {key: loaded[key] for key in loaded.files}
+        except Exception as error:  # NumPy, zipfile and zlib raise different errors for a damaged file
+            reason = str(error).partition("\n")[0]
+            raise FormatError(
+                f"{file} must be a file of numpy.savez or numpy.save, without objects: {reason}"
+            ) from None
+    return arrays

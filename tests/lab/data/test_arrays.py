@@ -7,8 +7,7 @@ from own_data import blobs
 
 from dendritree.errors import DendritreeError, FormatError, OptionError, ShapeError
 from dendritree_lab.data import load_dataset
-from dendritree_lab.data.arrays import read_inputs, split_arrays
-from dendritree_lab.data.labels import read_labels
+from dendritree_lab.data.arrays import read_inputs, read_labels, split_arrays
 
 SHAPES = {
     (8, 8): (1, 8, 8),

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from dendritree.errors import OptionError, check_one_of
 from dendritree.training.examples import PARTS, Examples, cut
 
-from ..arrays import describe_parts
-from ..labels import FEW_NUMBERS
+from ..arrays import FEW_NUMBERS, describe_parts
 from ..split import DataSplit
 from .encoding import NUMBER_SHARE, TableEncoding, as_numbers, as_text
 from .reading import check_column, check_table, first_few
