@@ -29,7 +29,7 @@ def run(arguments: Arguments) -> None:
     _check_target(out, force=arguments.force)
     frame, source = read_table(arguments.table), Path(arguments.table).name
     unfinished = unfinished_folder(out)
-    with resumable(str(unfinished), kept=unfinished.is_dir), Progress("models") as progress:
+    with resumable(unfinished), Progress("models") as progress:
 
         def observe(what: str, done: int, total: int, note: str = "") -> None:
             if what == "comparing" and not done:  # all checks have passed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -102,11 +102,9 @@ def _bars() -> Bars:
 
 
 @contextlib.contextmanager
-def resumable(what: str, kept: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """On Ctrl-C, say that `what` keeps the finished work, if it does."""
+def resumable(what: object) -> Iterator[None]:
+    """On Ctrl-C, say that `what` keeps the finished work."""
     try:
         yield
     except KeyboardInterrupt:
-        if not kept():
-            raise
         raise KeyboardInterrupt(f"stopped; {what} keeps the finished work, and the same command resumes it") from None

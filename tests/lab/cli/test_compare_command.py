@@ -39,7 +39,7 @@ def test_the_folder_of_another_run_is_rejected_and_left_as_it_is(tmp_path, call)
     status, out, errors = call(*SMALL, "--run", tmp_path / "run", "--backend", "here")
     assert (status, out) == (2, "")
     assert errors.count("\n") == 1
-    assert str(tmp_path / "run") in errors
+    assert "cannot resume" in errors
     assert (tmp_path / "run" / STORE_FILE).read_bytes() == before
 
 

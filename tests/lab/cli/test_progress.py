@@ -76,8 +76,6 @@ def test_a_bar_ends_with_the_last_part_of_a_note_within_80_columns(monkeypatch):
     assert "stopped early" not in terminal.getvalue()
 
 
-def test_ctrl_c_says_what_is_kept_if_anything_is():
+def test_ctrl_c_says_what_is_kept():
     with pytest.raises(KeyboardInterrupt, match="runs/a keeps the finished work"), resumable("runs/a"):
-        raise KeyboardInterrupt
-    with pytest.raises(KeyboardInterrupt, match=r"^$"), resumable("runs/a", kept=lambda: False):
         raise KeyboardInterrupt

@@ -51,7 +51,7 @@ def test_a_search_says_what_it_found_and_leaves_model_report_and_study(tmp_path,
     assert "Tuned within 1,000 parameters on digits" in page
     assert "Too few completed trials to tell." in page
     names = {path.name for path in Path("tuned").iterdir()}
-    assert names == {"csv", "inputs.json", "model", "report.html", "report.md", "study.db"}
+    assert names >= {"csv", "inputs.json", "model", "report.html", "report.md", "study.db"}
 
 
 @pytest.mark.slow
