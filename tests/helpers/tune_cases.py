@@ -2,7 +2,8 @@
 
 import torch
 
-from dendritree.training.examples import Examples, Split
+from dendritree.training.examples import Examples
+from dendritree_lab.data.split import DataSplit
 
 
 def made_up(classes=3, inputs=6, seed=0, test_seed=1):
@@ -13,7 +14,7 @@ def made_up(classes=3, inputs=6, seed=0, test_seed=1):
         x = torch.randn(count, inputs, generator=random)
         return Examples(x, x[:, :classes].argmax(1) if classes else x[:, :3].sum(1))
 
-    return Split(part(120, seed), part(60, seed + 100), part(60, test_seed + 200))
+    return DataSplit(part(120, seed), part(60, seed + 100), part(60, test_seed + 200))
 
 
 def tried(result):

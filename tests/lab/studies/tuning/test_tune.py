@@ -20,7 +20,8 @@ from tune_cases import made_up, tried
 import dendritree
 from dendritree.errors import DendritreeError, OptionError
 from dendritree.training import evaluate
-from dendritree.training.examples import Examples, Split
+from dendritree.training.examples import Examples
+from dendritree_lab.data.split import DataSplit
 from dendritree_lab.studies.engine import configuration
 from dendritree_lab.studies.tuning import search, tune
 
@@ -172,11 +173,11 @@ def test_a_quantity_is_tuned_for_little_error_and_two_classes_with_one_output():
     assert tune(made_up(classes=2), **OPTIONS | {"trials": 1}).model(torch.zeros(2, 6)).shape == (2, 1)
 
 
-def test_the_verdict_says_what_was_result(whole):
+def test_the_verdict_states_the_scores(whole):
     result, _ = whole
     text = " ".join(result.verdict)
     assert f"accuracy {result.best.score:.4f} on the validation examples" in text
-    assert f"accuracy {result.test_score:.4f} on the test examples, not used before" in text
+    assert f"accuracy {result.test_score:.4f} on the test examples, which were not used before" in text
     assert "the best of our comparison" in text
     looked_twice = dataclasses.replace(result, test_looks=2)
     assert "has now used 2 times" in " ".join(looked_twice.verdict)
@@ -184,7 +185,7 @@ def test_the_verdict_says_what_was_result(whole):
 
 def with_y(y):
     part = Examples(torch.randn(len(y), 4), y)
-    return Split(part, part, part)
+    return DataSplit(part, part, part)
 
 
 BAD = {
