@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from test_architecture import MAP
+from test_architecture import MAPS
 
 import dendritree
 from dendritree.models import registry
@@ -169,7 +169,7 @@ def test_relative_links_and_pictures_lead_somewhere(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_in_inline_code_exist(page):
     for path in re.findall(r"`([\w.-]+/[\w./-]*)`", prose_of(page)):
-        bases = (ROOT, page.parent, ROOT / "dendritree")
+        bases = (ROOT, page.parent, ROOT / "dendritree", ROOT / "lab" / "dendritree_lab")
         assert any((base / path).exists() for base in bases), f"{page.name} names {path}"
 
 
@@ -195,37 +195,45 @@ def test_the_file_tree_shows_files_that_exist():
     assert [str(path) for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_the_file_tree_shows_every_module_of_the_package_and_of_each_folder_it_opens():
+HOUSES = {"dendritree": ROOT / "dendritree", "dendritree_lab": ROOT / "lab" / "dendritree_lab"}
+
+
+def test_the_file_tree_shows_every_module_of_each_folder_it_opens():
     shown = {ROOT / path for path in file_tree()}
-    opened = {path.parent for path in shown} - {ROOT}
-    assert {"dendritree", "ops", "layers", "studies"} <= {folder.name for folder in opened}
-    entries = [path for folder in opened for path in folder.iterdir()]
-    modules = {path for path in entries if path.suffix == ".py" or path.is_dir()}
+    opened = {path.parent for path in shown} - {ROOT, ROOT / "lab"}
+    assert {"dendritree", "ops", "layers", "dendritree_lab", "studies"} <= {folder.name for folder in opened}
+    modules = {path for folder in opened for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
     assert [path.name for path in sorted(modules - shown) if not path.name.startswith("_")] == []
 
 
-def test_the_file_tree_stands_in_the_order_of_imports():
-    units = {unit: line for line, units in enumerate(MAP.split("\n")) for unit in units.split()}
-    dotted = [".".join(path.with_suffix("").parts[1:]) for path in file_tree()]
-    lines = [units[name] for name in dotted if name in units]
+@pytest.mark.parametrize("house", HOUSES)
+def test_the_file_tree_stands_in_the_order_of_imports(house):
+    units = {unit: line for line, units in enumerate(MAPS[house].splitlines()) for unit in units.split()}
+    paths = [ROOT / path for path in file_tree()]
+    names = [
+        ".".join(path.relative_to(HOUSES[house]).with_suffix("").parts)
+        for path in paths
+        if path.is_relative_to(HOUSES[house])
+    ]
+    lines = [units[name] for name in names if name in units]
     assert len(lines) == len(units)
     assert lines == sorted(lines)
 
 
-def test_tests_have_a_folder_for_every_folder_of_the_package():
-    package = ROOT / "dendritree"
-    folders = {path for path in package.iterdir() if (path / "__init__.py").is_file()}
-    studies = {path for path in (package / "studies").iterdir() if (path / "__init__.py").is_file()}
-    missing = [path for path in folders | studies if not (ROOT / "tests" / path.relative_to(package)).is_dir()]
-    assert missing == []
+@pytest.mark.parametrize(("house", "tests"), zip(HOUSES, ("library", "lab"), strict=True))
+def test_tests_have_a_folder_for_every_folder_of_their_house(house, tests):
+    folders = {path.parent for path in HOUSES[house].glob("*/__init__.py")}
+    folders |= {path.parent for path in HOUSES[house].glob("studies/*/__init__.py")}
+    inside = [folder.relative_to(HOUSES[house]) for folder in folders]
+    assert [str(path) for path in inside if not (ROOT / "tests" / tests / path).is_dir()] == []
 
 
 def test_the_papers_page_names_every_file_that_departs_from_the_paper():
     page = (ROOT / "paper" / "README.md").read_text(encoding="utf-8")
-    departing = [path for path in (ROOT / "dendritree").rglob("*.py") if "NOTE[DIFF]" in path.read_text("utf-8")]
+    paths = [path for house in HOUSES.values() for path in house.rglob("*.py")]
+    departing = [path for path in paths if "NOTE[DIFF]" in path.read_text("utf-8")]
     assert len(departing) > 3
-    names = [path.relative_to(ROOT / "dendritree").as_posix() for path in departing]
-    assert [name for name in names if f"`{name}`" not in page] == []
+    assert [str(path) for path in departing if f"`{path.relative_to(ROOT).as_posix()}`" not in page] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
