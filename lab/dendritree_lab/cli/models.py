@@ -20,7 +20,7 @@ def run(arguments: Arguments) -> None:
             summary = model_entry(name).summary
         except OptionError as error:  # from another package; the others are still listed
             summary = str(error)
-        print(f"{name:{width}}  {summary}")
+        print(f"{name:{width}}  {summary.removesuffix('.')}.")
 
 
 OPTIONS = [Option("pattern [PATTERN]", "shell pattern (default: all)", "*")]

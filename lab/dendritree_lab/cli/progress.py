@@ -52,7 +52,8 @@ class Progress:
         self.counts[what] = done, total
         if self.bars is not None:
             if self.overall is not None:
-                self._move(self.bars, self.overall, *map(sum, zip(*self.counts.values(), strict=True)))
+                finished, planned = (sum(column) for column in zip(*self.counts.values(), strict=True))
+                self._move(self.bars, self.overall, finished, planned)
             self._move(self.bars, what, done, total, note.rpartition("; ")[2])
         elif note:
             print(f"{what} {done} of {total}: {note}", file=sys.stderr, flush=True)

@@ -25,7 +25,7 @@ DOTS_PER_INCH = 100  # so that one of matplotlib's inches is 100 pixels
 POINTS = 72 / DOTS_PER_INCH  # per pixel
 
 ROUND_STEPS = (1, 2, 2.5, 5, 10)  # of ticks
-SETTINGS = {
+SETTINGS: Any = {  # of matplotlib
     "svg.fonttype": "none",  # keep text as text: searchable, small, in the page's own font
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # shipped with matplotlib, so that the layout is the same on every machine

@@ -60,7 +60,8 @@ def write_report(
     drawn = {f"figures/{chart.name}.png": draw_png(chart, models) for chart in charts} if pictures else {}
     text, page = markdown(report, {Path(file).stem: file for file in drawn}), html_page(report)
     csvs = {f"csv/{file}": content for file, content in csv_files(report).items()}
-    for file, content in {**csvs, **drawn, f"{name}.md": text, f"{name}.html": page}.items():
+    contents: dict[str, str | bytes] = {**csvs, **drawn, f"{name}.md": text, f"{name}.html": page}
+    for file, content in contents.items():
         write_whole(target / file, content, "a report")
     csv_paths, picture_paths = (tuple(target / file for file in files) for files in (csvs, drawn))
     return ReportFiles(target / f"{name}.md", target / f"{name}.html", csv_paths, picture_paths)

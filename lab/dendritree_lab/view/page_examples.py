@@ -92,8 +92,8 @@ def exhibit_of(
     if best:
         return best
     if known:
-        shape = DATASETS[known].image_shape or "no images"
-        raise ShapeError(f"the data must fit the model's inputs and outputs: {known} has {shape}")
+        images = DATASETS[known].image_shape or "no images"
+        raise ShapeError(f"the data must fit the model's inputs and outputs: {known} has {images}")
     return Exhibit(name, model, candidates[0], notes=["No data set of its size is on this machine."])
 
 

@@ -117,6 +117,6 @@ def test_killed_and_resumed_a_run_is_that_of_a_quiet_one(real_data, installed, t
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
     assert contents(run) == contents(quiet)  # bit for bit, weights too
-    lines = errors.splitlines()  # no terminal: a line per table
-    assert [line.split(" trials, ")[0] for line in lines] == ["binary-dendritic: 35", "binary-mlp: 12"]
+    tables = [line.partition(":")[0] for line in errors.splitlines()]  # no terminal: a line per table
+    assert tables == ["binary-dendritic", "binary-mlp"]
     assert str(run / "report.html") in out
