@@ -173,7 +173,7 @@ class Workers:
             return future
 
     def _start_loky(self) -> Executor:
-        import loky
+        import loky  # type: ignore[import-untyped]
 
         # loky takes a worker that has loaded a data set for one that leaks, and replaces it; no job is lost.
         warnings.filterwarnings("ignore", "A worker was restarted", UserWarning)
@@ -183,15 +183,13 @@ class Workers:
 
     def _start_dask(self) -> Executor:
         distributed = import_extra("distributed", extra="dask")
-        if self._client is None:
-            local = {"n_workers": self.count, "threads_per_worker": 1, "dashboard_address": None}
-            try:
-                self._client = distributed.Client(
-                    **({"address": self.address, "timeout": "10s"} if self.address else local)
-                )
-            except (OSError, ValueError) as error:
-                raise DendritreeError(f"no Dask scheduler answers at {self.address}: {error}") from None
-        self.cores = max(1, sum(self._client.nthreads().values()))
+        local = {"n_workers": self.count, "threads_per_worker": 1, "dashboard_address": None}
+        options = {"address": self.address, "timeout": "10s"} if self.address else local
+        try:
+            self._client = self._client or distributed.Client(**options)
+            self.cores = max(1, sum(self._client.nthreads().values()))
+        except (OSError, ValueError) as error:
+            raise DendritreeError(f"no Dask scheduler answers at {self.address}: {error}") from None
         executor: Executor = self._client.get_executor(retries=LOSSES_IN_A_ROW)
         return executor
 

@@ -104,7 +104,8 @@ class RunPlan:
                 for dropout in spec.dropouts if protocol.every_dropout else dict.fromkeys((0.0, model.full_dropout)):
                     row = spec.row(model, dropout)
                     what = protocol, row, spec.dataset, spec.out_features
-                    lr, count, stack = spec.lr, self.trials or spec.trials, spec.stack
+                    lr: float | None = spec.lr
+                    count, stack = self.trials or spec.trials, spec.stack
                     if protocol.lr_grid:
                         for index, rate in enumerate(protocol.lr_grid):
                             yield PaperJob(*what, index, 1, 1, rate, LR_SEARCH)

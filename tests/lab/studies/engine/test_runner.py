@@ -1,16 +1,13 @@
 """Jobs in a real pool of processes: workers are killed, jobs fail, studies stop, and nothing is lost or changed."""
 
 import os
-import resource
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import torch
 from made_trials import kept_trial
 from runner_cases import alone, collect, impossible_job, some_jobs
 from timed_work import deadly, timed
@@ -108,22 +105,6 @@ def test_a_worker_does_any_work_once_each_with_the_data_folder(worker):
     assert {result[:2] for (result,) in results.values()} == {(job, folder) for job in (1, 2, 3)}
     (process,) = {result[2] for (result,) in results.values()}
     assert process != os.getpid()
-
-
-def pages_of_a_block(repeats, _):
-    """How many pages of memory the last of several blocks of 128 MB takes from the system."""
-    for _ in range(repeats):
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        torch.zeros(2**25)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="settings of glibc")
-def test_a_worker_keeps_the_memory_of_large_tensors():
-    with Workers("loky", count=1) as pool:
-        [(_, pages)] = run_jobs([3], pool, pages_of_a_block)
-    assert pages < pages_of_a_block(3, None) / 4  # which may be of 4 kB or of 2 MB
 
 
 @pytest.mark.slow

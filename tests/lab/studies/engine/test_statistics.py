@@ -43,12 +43,6 @@ def is_nan(*numbers):
 # ------------------------------------------------------------------------------------------------------------- spread
 
 
-def test_the_spread_is_the_sample_one():
-    mean, sd = spread([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0])
-    assert mean == 5.0
-    assert sd == pytest.approx(math.sqrt(32 / 7))
-
-
 @pytest.mark.parametrize("value", [0.1, 0.77, 1 / 3, 1e-300, -7.7])
 @pytest.mark.parametrize("count", [2, 3, 10])
 def test_equal_values_have_exactly_no_spread(value, count):
@@ -96,15 +90,6 @@ def test_p_is_the_tail_of_students_density_and_the_interval_its_inverse(first, s
 
 
 @given(first=samples, second=samples)
-def test_changing_sides_changes_signs(first, second):
-    one, two = welch(first, second), welch(second, first)
-    assert (one.mean, one.low, one.high) == pytest.approx((-two.mean, -two.high, -two.low))
-    assert one.p == pytest.approx(two.p)
-    g, back = hedges_g(first, second), hedges_g(second, first)
-    assert is_nan(*g, *back) or (g.g, g.low, g.high) == pytest.approx((-back.g, -back.high, -back.low))
-
-
-@given(first=samples, second=samples)
 def test_the_interval_leaves_zero_out_exactly_when_p_is_small(first, second):
     test = welch(first, second)
     assume(abs(test.p - 0.05) > 1e-9)
@@ -120,12 +105,6 @@ def test_without_any_spread_means_differ_for_certain_or_not_at_all(count):
     assert other.p == 0.0
     assert other.low == other.high == other.mean == pytest.approx(0.3)
     assert is_nan(*hedges_g([0.4] * 3, [0.1] * count), *hedges_g([0.1] * 3, [0.1] * count))
-
-
-def test_a_spread_on_one_side_is_enough():
-    test = welch([0.5, 0.5, 0.5], [0.1, 0.2, 0.3])
-    assert test.df == pytest.approx(2.0)
-    assert test.p == pytest.approx(t_tail(0.3 / (0.1 / math.sqrt(3)), 2.0), abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -146,13 +125,6 @@ def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
-@pytest.mark.parametrize(
-    ("family", "corrected"), [([], []), ([0.2], [0.2]), ([0.9, 0.9], [1.0, 1.0]), ([0.0, 1.0], [0.0, 1.0])]
-)
-def test_holm_of_small_families(family, corrected):
-    assert holm(family) == corrected
-
-
 def test_what_was_not_tested_does_not_count():
     corrected = holm([0.01, math.nan, 0.04])
     assert corrected[::2] == pytest.approx([0.02, 0.04])
@@ -171,12 +143,6 @@ def test_holm_rejects_what_the_closed_test_of_bonferroni_rejects(family, level):
         assert (corrected[place] <= level) == rejected
 
 
-@given(st.permutations(list(enumerate([0.001, 0.2, 0.01, 0.04, 0.04, 0.5]))))
-def test_holm_does_not_depend_on_the_order(shuffled):
-    straight = holm([0.001, 0.2, 0.01, 0.04, 0.04, 0.5])
-    assert holm([p for _, p in shuffled]) == [straight[place] for place, _ in shuffled]
-
-
 # ------------------------------------------------------------------------------------------------------- effect sizes
 
 
@@ -189,13 +155,6 @@ def test_hedges_g_by_hand():
     assert (effect.low, effect.high) == pytest.approx((g - margin, g + margin))
 
 
-@given(first=samples, second=samples, scale=st.sampled_from([0.5, 4.0, 1024.0]))
-def test_effects_and_p_values_have_no_unit(first, second, scale):
-    stretched = [value * scale for value in first], [value * scale for value in second]
-    assert welch(*stretched).p == pytest.approx(welch(first, second).p, nan_ok=True)
-    assert hedges_g(*stretched) == pytest.approx(hedges_g(first, second), nan_ok=True)
-
-
 # ---------------------------------------------------------------------------------------------------------- bootstrap
 
 
@@ -204,12 +163,6 @@ def test_the_bootstrap_agrees_with_all_resamples_there_are():
     means = sorted(sum(drawn) / 5 for drawn in itertools.product(values, repeat=5))
     exact = [np.quantile(means, q) for q in (0.025, 0.975)]
     assert bootstrap_mean(values) == pytest.approx(exact, abs=0.02)
-
-
-def test_the_bootstrap_of_many_values_is_the_normal_interval():
-    values = np.random.default_rng(1).normal(0.7, 0.1, 400)
-    margin = 1.96 * values.std() / 20
-    assert bootstrap_mean(values) == pytest.approx((values.mean() - margin, values.mean() + margin), abs=0.1 * margin)
 
 
 @given(samples)
@@ -247,13 +200,6 @@ def test_without_luck_a_sum_of_variances_is_welchs_test():
     plain, summed = welch(DRUG_1, DRUG_2), welch(DRUG_1, DRUG_2, [Luck(1e-12, 5)])
     for name in ("mean", "low", "high", "p", "statistic", "df"):
         assert getattr(summed, name) == pytest.approx(getattr(plain, name))
-
-
-def test_luck_widens_the_interval_and_raises_p():
-    plain, lucky = welch(DRUG_1, DRUG_2), welch(DRUG_1, DRUG_2, [Luck(0.5, 15), Luck(0.2, 15)])
-    assert lucky.mean == plain.mean
-    assert lucky.low < plain.low
-    assert lucky.p > plain.p
 
 
 @pytest.mark.parametrize("sd", [0.3, 1.0])

@@ -5,15 +5,12 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from made_trials import MLP, TREE, made_trial, scored_trials
 from report_cases import MATCHES, TABLES, made_up_records
 from scipy import stats
 
 from dendritree.errors import FormatError
 from dendritree_lab.studies.engine.statistics import Spread, bootstrap_mean, welch
-from dendritree_lab.studies.engine.trial import CURVES
 from dendritree_lab.studies.paper.analysis import (
     PAPER_TRIALS,
     ExpectedRow,
@@ -76,24 +73,12 @@ def test_where_there_is_a_test_set_it_is_the_accuracy():
     assert summary.interval == bootstrap_mean(around(0.9))
 
 
-def test_a_test_set_that_some_trials_lack_does_not_count():
-    trials = [*scored_trials(TREE, [0.9, 0.8], test=True), made_trial(TREE, 7)]
-    [summary] = summarize(trials)
-    assert summary.test_acc is None
-
-
 def test_protocols_and_rows_are_kept_apart_and_sorted():
     rows = [row(b, p) for b in (2, 32) for p in (0.0, 0.1)]
     trials = [made_trial(r, i, protocol=protocol) for protocol in ("paper", "full") for r in rows for i in (0, 1)]
     summaries = summarize(random.Random(0).sample(trials, len(trials)))
     assert [(s.protocol, s.row) for s in summaries] == [(protocol, r) for protocol in ("full", "paper") for r in rows]
     assert {s.n for s in summaries} == {2}
-
-
-def test_one_trial_has_a_mean_and_nothing_more():
-    [summary] = summarize([made_trial()])
-    assert summary.val_acc.mean == made_trial().at_best("val_acc")
-    assert all(map(math.isnan, (summary.val_acc.sd, *summary.interval)))
 
 
 def test_a_diverged_trial_gives_no_warning():
@@ -104,17 +89,6 @@ def test_a_diverged_trial_gives_no_warning():
     assert math.isnan(summary.val_loss.mean)
     assert summary.train_loss.mean == math.inf
     assert summary.val_acc.mean == pytest.approx((made_trial().at_best("val_acc") + 0.1) / 2)
-
-
-def test_learning_rates_that_differ_are_no_learning_rate():
-    [summary] = summarize([made_trial(index=0, lr=0.1), made_trial(index=1, lr=0.2)])
-    assert math.isnan(summary.lr)
-
-
-@given(st.lists(st.lists(st.floats(0, 10), min_size=3, max_size=3), min_size=1, max_size=5))
-def test_the_mean_loss_is_that_of_the_lowest_epochs(losses):
-    trials = [made_trial(index=i, curves=dict.fromkeys(CURVES, curve)) for i, curve in enumerate(losses)]
-    assert summarize(trials)[0].val_loss.mean == pytest.approx(np.mean([min(curve) for curve in losses]))
 
 
 # ------------------------------------------------------------------------------------------------------- best dropout
@@ -129,12 +103,6 @@ def test_the_best_dropout_has_the_lowest_loss_whatever_the_accuracy_and_is_not_z
         Model("paper", "multiclass", "mln", 32): 0.2,
         Model("paper", "multiclass", "mlp", 11): 0.6,
     }
-
-
-def test_a_model_that_never_converged_still_has_a_dropout():
-    trials = [t for p in (0.2, 0.1) for t in scored_trials(row(32, p), [0.1], loss=math.nan)]
-    [summary] = best_dropout(summarize(trials)).values()
-    assert summary.row.dropout == 0.1
 
 
 # -------------------------------------------------------------------------------------------------- against the paper
@@ -186,13 +154,6 @@ def test_tables_of_other_names_other_protocols_and_computed_dropouts():
     named = TableRow("my-table", "multiclass", "mln", 32, 0.1 + 0.3 + 1e-12)
     summaries = summarize(scored_trials(named, [0.8, 0.84]) + scored_trials(named, [0.9, 0.92], protocol="full"))
     assert against_paper(summaries, expected)[0].ours.val_acc.mean == pytest.approx(0.82)
-
-
-def test_a_single_trial_has_no_tolerance_and_no_judgement():
-    expected = [e for e in read_expected() if e.row == row(32, 0.4)]
-    [beside] = against_paper(summarize(scored_trials(row(32, 0.4), [0.82])), expected)
-    assert beside.ours.n == 1
-    assert beside.within is None
 
 
 def test_a_difference_of_exactly_the_tolerance_is_within():
@@ -248,11 +209,6 @@ def test_too_few_trials_give_nan_and_no_spread_gives_certainty():
     assert all(map(math.isnan, (single.test.p, single.corrected_p, single.test.low, *single.effect)))
     assert (certain.test.p, certain.corrected_p) == (0.0, 0.0)
     assert single.n == (2, 1)
-
-
-def test_nothing_to_compare_gives_nothing():
-    assert compare([], [(TREE, MLP)]) == []
-    assert compare(scored_trials(TREE, [0.5, 0.6]), [(TREE, MLP)]) == []
 
 
 # -------------------------------------------------------------------------------------------------------- several draws

@@ -60,11 +60,6 @@ def test_noise_leaves_every_claim_undecided():
     assert outcomes(run(noise=loud)) == dict.fromkeys(CLAIMS, "undecided")
 
 
-def test_two_trials_that_do_not_differ_decide_nothing():
-    same = dict.fromkeys(PAPER, 0.6)
-    assert outcomes(run(same, gain=0.0, noise=(0.0, 0.0))) == dict.fromkeys(CLAIMS, "undecided")
-
-
 def test_one_trial_a_row_decides_nothing_and_says_why():
     verdicts = claims(run(noise=(0.0,)), MATCHES)
     assert {verdict.outcome for verdict in verdicts} == {"undecided"}
@@ -88,12 +83,6 @@ def test_perceptrons_are_told_and_do_not_decide():
     assert all(test.against.size for test in verdict.comparisons)
     without = {model: mean for model, mean in PAPER.items() if model[1]}
     assert "beside" not in verdict_on("beats-control", run(without)).evidence
-
-
-def test_b_2_against_its_control_alone():
-    verdict = verdict_on("small-branching", run(PAPER | {("mln", 2): 0.9}))
-    assert verdict.outcome == "does not hold"
-    assert [(test.row.size, test.against.size) for test in verdict.comparisons] == [(30, 2), (30, 2)]
 
 
 def test_dropout_compares_a_tree_with_itself_at_the_dropout_of_the_lowest_loss():
@@ -170,7 +159,3 @@ def test_a_row_in_two_tables_counts_once():
     ]
     once, twice = claims(trials, MATCHES), claims(trials + twins, MATCHES)
     assert [v.evidence for v in once] == [v.evidence for v in twice]
-
-
-def test_nothing_run_gives_no_verdicts():
-    assert claims([], MATCHES) == []

@@ -73,17 +73,6 @@ def test_comparisons_are_of_each_tree_with_its_controls_without_dropout_and_at_t
     assert [row[5] for row in rows] == [3, 3]
 
 
-def test_the_best_dropout_is_marked(report):
-    marks = values(report, "dropout", "model", "dropout", "best")
-    assert [mark[:2] for mark in marks if mark[2] == "best"] == [("dendritic b=32", 0.4)]
-    assert len(marks) == 4
-
-
-def test_parameters_show_every_model_once_at_its_best(report):
-    rows = values(report, "parameters", "model", "dropout")
-    assert sorted(rows) == [("MLP h=11", 0.0), ("dendritic b=32", 0.4), ("perceptrons", 0.0)]
-
-
 def test_time_counts_like_with_like():
     slow = {("paper", TREE): 30.0, ("full", MLP): 30.0}
     rows = values(
@@ -109,14 +98,6 @@ def test_what_is_missing_is_told(report):
     whole = build_report(small_run(), {}, EXPECTED, PAIRS, planned={("paper", TREE): 3})
     assert not any(whole.section("missing").rows)
     assert not any("not complete" in sentence for sentence in whole.summary)
-
-
-def test_machine_and_versions_have_dotted_keys(report):
-    assert values(report, "machine", "key", "value") == [("torch", "2.6.0"), ("machine.cores", "2")]
-    assert [(group.name, group.title) for group in report.section("machine").groups] == [
-        ("machine-run", ""),
-        ("machine-machine", "machine"),
-    ]
 
 
 def test_the_summary_is_computed(report):

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_paper import TREES, write_specs
+from small_paper import TREES
 
 from dendritree.errors import FormatError, OptionError
 from dendritree_lab.studies.engine.trial import seed_of
@@ -158,14 +158,6 @@ def test_a_bad_spec_is_rejected_by_file_and_reason(old, new, message, tmp_path):
     with pytest.raises(FormatError, match=message) as error:
         read_spec(path)
     assert "mine.toml" in str(error.value)
-
-
-def test_an_absent_spec_is_rejected(tmp_path):
-    with pytest.raises(FormatError, match=r"none\.toml"):
-        read_spec(tmp_path / "none.toml")
-    (spec,) = write_specs(tmp_path / "specs", TREES)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        spec.lr = 1.0
 
 
 # ----------------------------------------------------------------------------------------------------------- protocols
