@@ -242,7 +242,9 @@ def rank_rows(trials: Any, half: str) -> list[dict[str, Any]]:
     print(f"{half}: {count} tables, Friedman's test p = {p:.2g}, critical difference {critical:.2f}")
     rows = []
     for family, rank in ranks.items():
-        states = [compared(row["tree"], row[family]) for _, row in scores.iterrows() if "tree" in means]
+        states = [
+            compared(row["tree"], row[family]) for _, row in scores.iterrows() if "tree" in means and family != "tree"
+        ]
         row = {"family": family, "half": half, "rank": rank}
         rows.append(row | {state: states.count(state) for state in ("ahead", "level", "behind")})
         print("  {family:9} {rank:.2f}  trees ahead {ahead}, level {level}, behind {behind}".format(**rows[-1]))

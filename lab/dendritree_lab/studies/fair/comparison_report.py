@@ -140,7 +140,7 @@ def sentences(comparison: Comparison, covered: Sequence[Coverage] = ()) -> Itera
         yield NOTHING
         return
     for kind in sorted(GAINS, key=lambda kind: kind == "wiring"):  # it needs a remark, and so it comes last
-        if GAINS[kind].sentence:
+        if kind != "both":
             yield from _gains([gain for gain in comparison.gains if gain.kind == kind], kind)
     yield from _factors(comparison)
     yield from _doubts(comparison)
@@ -169,11 +169,11 @@ def _gains(gains: Sequence[Gain], kind: str) -> Iterator[str]:
     gains = [gain for gain in gains if not math.isnan(gain.test.mean)]
     if not gains:
         return
-    end = NOT_A_TREE_GAIN if kind == "wiring" else ""
+    name, end = GAINS[kind].name, NOT_A_TREE_GAIN if kind == "wiring" else ""
     states = [gain.test.state for gain in gains]
     text = (
-        f"{GAINS[kind].sentence} ahead in {states.count('ahead')} of {_cells(len(gains))} and behind in"
-        f" {states.count('behind')} (corrected p < {SIGNIFICANT:g}; the rest are undecided)."
+        f"{name[0].upper()}{name[1:]} of the same budget: ahead in {states.count('ahead')} of {_cells(len(gains))} and"
+        f" behind in {states.count('behind')} (corrected p < {SIGNIFICANT:g}; the rest are undecided)."
     )
     ranges = []
     for unit in dict.fromkeys(gain.unit for gain in gains):

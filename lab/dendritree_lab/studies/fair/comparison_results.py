@@ -265,55 +265,19 @@ class GainKind(NamedTuple):
     """The family expected to be ahead."""
     behind: str
     name: str
-    sentence: str = ""
-    """The start of a sentence in the summary; empty for a gain that is only in the table."""
 
 
 GAINS = {
-    "tree": GainKind(
-        "tree",
-        "sparse",
-        "tree gain: trees over sparse",
-        "Tree gain: compared with sparse perceptrons of the same budget, trees are",
-    ),
-    "wiring": GainKind(
-        "sparse",
-        "dense",
-        "wiring gain: sparse over dense",
-        "Wiring gain: compared with dense MLPs of the same budget, sparse perceptrons are",
-    ),
-    "both": GainKind("tree", "dense", "both: trees over dense"),
-    "tied-tree": GainKind(
-        "tied",
-        "tied-linear",
-        "tree gain of tied dendrites: nonlinear over linear ones",
-        "Tree gain of tied dendrites: compared with linear ones of the same budget, nonlinear ones are",
-    ),
-    "tying": GainKind(
-        "tied",
-        "tree",
-        "tying gain: tied over untied trees",
-        "Tying gain: compared with untied trees of the same budget, trees with tied dendrites are",
-    ),
-    "tied-sparse": GainKind(
-        "tied",
-        "sparse",
-        "tied trees over sparse neurons",
-        "Compared with sparse neurons of the same budget, tied trees are",
-    ),
-    "tied-conv": GainKind(
-        "tied",
-        "conv",
-        "tied trees over a convolution",
-        "Compared with a convolution of the same budget, tied trees are",
-    ),
-    "tree-conv": GainKind(
-        "tree-conv",
-        "conv",
-        "tree gain of convolutions: filters with dendrites over plain ones",
-        "Tree gain of convolutions: compared with plain filters of the same budget, filters with dendrites are",
-    ),
+    "tree": GainKind("tree", "sparse", "tree gain, trees over sparse perceptrons"),
+    "wiring": GainKind("sparse", "dense", "wiring gain, sparse perceptrons over dense MLPs"),
+    "both": GainKind("tree", "dense", "both, trees over dense MLPs"),
+    "tied-tree": GainKind("tied", "tied-linear", "tree gain of tied dendrites, nonlinear over linear ones"),
+    "tying": GainKind("tied", "tree", "tying gain, tied over untied trees"),
+    "tied-sparse": GainKind("tied", "sparse", "tied trees over sparse neurons"),
+    "tied-conv": GainKind("tied", "conv", "tied trees over a convolution"),
+    "tree-conv": GainKind("tree-conv", "conv", "tree gain of convolutions, filters with dendrites over plain ones"),
 }
+"""Kinds of gains, in display order."""
 
 
 def _gains(results: Sequence[CellResult]) -> list[Gain]:

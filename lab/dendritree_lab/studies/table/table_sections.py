@@ -9,7 +9,6 @@ import numpy as np
 
 from ...data.tables.encoding import TableColumn
 from ...data.tables.reading import first_few
-from ...report.chart import Chart, Line, Panel
 from ...report.layout import Column, Report, Section, show
 from .controls import BOOSTING, LABELS, FamilyScores
 from .findings import findings, one_table, unit_digits
@@ -33,7 +32,7 @@ def table_report(fit: TableFit, source: str) -> Report:
         (f"{model.estimator.n_parameters_:,}", "parameters of the model"),
         (f"{fit.splits}", "splits"),
     )
-    about = (_splits_section(fit), _columns_section(fit), _rule_section(fit, source))
+    about = (_columns_section(fit), _rule_section(fit, source))
     sections = (_scores_section(fit), *findings(fit), *about)
     return Report(f"{model.target} from {source}", tuple(_sentences(fit)), sections, facts)
 
@@ -98,32 +97,6 @@ def _scores_row(result: FamilyScores, *, kept: bool) -> tuple[Any, ...]:
         (result.mean, float(np.std(result.scores, ddof=1))),
         *((None, None, None) if gain is None else (gain.mean, (gain.low, gain.high), gain.state)),
         result.fit_time if trained else None,
-    )
-
-
-def _splits_section(fit: TableFit) -> Section:
-    """The scores of each split, which show how certain the order of the models is."""
-    metric, digits = _unit(fit)
-    models = [result for result in fit.results if result.family != "baseline"]
-    splits = tuple(float(split) for split in range(1, fit.splits + 1))
-    lines = tuple(Line(LABELS[result.family], result.family, 0, splits, result.scores) for result in models)
-    chart = Chart(
-        "scores-by-split",
-        f"{metric} on each split",
-        f"{metric} of every model on the test rows of each of {fit.splits} splits.",
-        "split",
-        (Panel(f"test {metric}", lines),),
-        form="curves",
-    )
-    scores = (Column(result.family, LABELS[result.family], "number", digits=digits) for result in models)
-    return one_table(
-        "splits",
-        "Split by split",
-        "Every model is evaluated on the same rows of a split, so what counts is whether the order stays the same.",
-        (Column("split", "split", "count"), *scores),
-        ((split + 1, *(result.scores[split] for result in models)) for split in range(fit.splits)),
-        charts=(chart,),
-        brief=False,
     )
 
 

@@ -23,7 +23,7 @@ _FAIL = optuna.trial.TrialState.FAIL
 
 
 @contextlib.contextmanager
-def open_study(storage: str | None, name: str, direction: str, settings: Mapping[str, Any]) -> Iterator[optuna.Study]:
+def open_study(storage: str | None, name: str, direction: Any, settings: Mapping[str, Any]) -> Iterator[optuna.Study]:
     """A context with the study, new or resumed; a study with other data, budget or seed is rejected.
 
     Inside it, Optuna prints no messages per trial and no warnings about experimental features.
@@ -107,6 +107,7 @@ def results(study: optuna.Study) -> tuple[TrialResult, ...]:
     for trial in sorted(counted(study), key=lambda trial: trial.number):
         whole, reached = trial.state.name == "COMPLETE", trial.intermediate_values
         score = trial.value if whole else reached[max(reached)] if reached else None
-        costs = (trial.user_attrs.get(*each) for each in (("parameters", None), ("epochs", 0), ("seconds", 0.0)))
+        cost = {"parameters": None, "epochs": 0, "seconds": 0.0} | trial.user_attrs
+        costs = cost["parameters"], cost["epochs"], cost["seconds"]
         rows.append(TrialResult(trial.number, whole, dict(trial.params), score, *costs))
     return tuple(rows)

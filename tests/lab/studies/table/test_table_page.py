@@ -57,10 +57,10 @@ def test_every_part_is_in_the_text_and_in_csv_files(tmp_path):
     for task, sections in (("regression", ["residuals"]), ("classification", ["confusion"])):
         files = write_report(table_report(made_fit(task), "houses.csv"), tmp_path / task, pictures=True)
         names = {path.stem for path in files.csvs}
-        assert names >= {"scores", "quality", "importances", "effects", "examples", "splits", *sections}
+        assert names >= {"scores", "quality", "importances", "effects", "examples", *sections}
         assert (tmp_path / task / "csv" / "scores.csv").read_text().splitlines()[0].endswith(",fit_time")
         pictures = {path.stem for path in files.pictures}
-        assert pictures >= {"importances-bars", "effect-0", "effect-3", "scores-by-split"}
+        assert pictures >= {"importances-bars", "effect-0", "effect-3"}
         text = files.markdown.read_text()
         for said in ("Which columns matter", "How the strongest columns act", "Three rows explained", "fit time"):
             assert said in text
