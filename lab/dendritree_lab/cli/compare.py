@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Arguments) -> None:
-    """Compare trees with other models of the same size, tuned alike."""
+    """Compare trees with other models of the same size, tuned the same way."""
     from ..studies.fair import ComparisonPlan, compare
 
     workers, folder = make_workers(arguments), arguments.run
@@ -54,7 +54,7 @@ OPTIONS = [
     Option("--trials N", "random configurations tried per family", 16),
     Option("--seeds N", "final models evaluated", 5),
     Option("--steps N", "steps per trial; x 4 for final models", 1000),
-    Option("--hours H", "start no new work after this time (default: no limit)", type=float),
+    Option("--hours H", "start no trial after this time (default: no limit)", type=float),
     Option("--run DIR", "folder of the run", "comparison"),
     DATA_DIR,
     *WORKERS,

@@ -11,7 +11,7 @@ MOST_NAMES = 12
 
 
 def run(arguments: Arguments) -> None:
-    """Export a saved model to an ONNX file, which needs no torch."""
+    """Export a saved model to ONNX, which runs without torch."""
     from dendritree.export.onnx import to_onnx
     from dendritree.storage import load
 
@@ -26,11 +26,11 @@ def run(arguments: Arguments) -> None:
     if file.difference is None:
         print("not compared with the model: onnxruntime is not installed")
     else:
-        print(f"onnxruntime gives the model's outputs, to {max(file.difference, 1e-9):.1g}")
+        print(f"onnxruntime reproduces the model's outputs to within {max(file.difference, 1e-9):.1g}")
 
 
 OPTIONS = [
-    Option("model MODEL", "a folder that dendritree.save or dendritree fit wrote"),
+    Option("model MODEL", "folder that `dendritree.save` or `dendritree fit` wrote"),
     Option("file [FILE]", "the ONNX file (default: model.onnx in that folder)"),
 ]
 EXAMPLES = "dendritree export tuned/model model.onnx"

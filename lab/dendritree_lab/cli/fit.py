@@ -14,7 +14,7 @@ from .progress import Progress, resumable
 
 
 def run(arguments: Arguments) -> None:
-    """Train a model on your own table, with its controls."""
+    """Train a model on your own table and compare it with its controls."""
     from dendritree.storage import save
 
     from ..data.naming import is_table

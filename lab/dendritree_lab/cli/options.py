@@ -63,7 +63,7 @@ IMAGE = Option("--image HxW", "size of images, 3x32x32 for color (default: their
 DATA_DIR = Option("--data-dir DIR", "folder to search first (default: $DENDRITREE_DATA)")
 WORKERS = (
     Option("--workers N", "processes (default: one per core)", type=int),
-    Option("--backend B", "loky: processes (default); dask: a cluster; here: none", "loky"),
+    Option("--backend B", "loky: processes (default); dask: a cluster; here: this one", "loky"),
     Option("--address URL", "Dask scheduler (default: a local cluster)"),
 )
 

@@ -14,7 +14,7 @@ from .options import Arguments, Option
 
 
 def run(arguments: Arguments) -> None:
-    """Predict rows of a table with a model of `fit`."""
+    """Predict the rows of a table with a model that `fit` trained."""
     from ..data.tables.reading import read_table
     from ..studies.table.table_model import UnknownCellsWarning, load_table_model
 

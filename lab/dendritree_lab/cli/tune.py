@@ -33,7 +33,7 @@ OPTIONS = [
     Option("data DATA", f"{DATA_HELP}; mnist:128 for 128 examples"),
     TARGET,
     IMAGE,
-    Option("--budget N", "most parameters of the model, such as 9k", required=True),
+    Option("--budget N", "maximum number of parameters, such as 9k", required=True),
     Option("--trials N", "configurations to try in total", 50),
     Option("--steps N", "training steps per trial", 1000),
     Option("--seed N", "random seed of the search", 0),

@@ -39,7 +39,7 @@ OPTIONS = [
     Option("--image HxW", "image shape of the inputs, or none (default: automatic)"),
     Option("--data DATA", f"{DATA_HELP} (default: automatic)"),
     TARGET,
-    Option("--pixels unit|normalized", "as they are, or scaled as `compare` and `tune` do (default: automatic)"),
+    Option("--pixels unit|normalized", "as stored, or scaled as in `tune` (default: automatic)"),
     Option("--port N", "port of the server (default: a free one)", type=int),
     Option("--no-browser", "only print the address of the page"),
 ]

@@ -94,9 +94,9 @@ class Exhibit:
             raise
         except Exception as error:  # a model may contain any modules
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-            raise OptionError(f"a model must run on its inputs to be shown: {reason:.200}") from error
+            raise OptionError(f"could not run the model on a blank input: {reason:.200}") from error
         if not shown:
-            raise OptionError(f"a model must have dendritic or linear layers to be shown: got {self.model!r:.80}")
+            raise OptionError(f"view shows dendritic and linear layers; the model has none: {self.model!r:.80}")
 
     @cached_property
     def layers(self) -> list[TreeLayer]:

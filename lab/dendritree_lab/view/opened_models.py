@@ -84,7 +84,7 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
 
     >>> open_gallery("nowhere")
     Traceback (most recent call last):
-    dendritree.errors.FormatError: there must be a model (config.json) or a run (trials.sqlite) to view: none in nowhere
+    dendritree.errors.FormatError: nowhere has no model (config.json) and no run (trials.sqlite) to view
     """
     from ..studies.engine.store import STORE_FILE
 
@@ -92,13 +92,13 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
     if (folder / STORE_FILE).is_file():
         given = ", ".join(name for name, value in options.items() if value is not None)
         if given:
-            raise OptionError(f"a run has the settings of its models: got {given}")
+            raise OptionError(f"a run records the settings of its models: remove {given}")
         return _run_gallery(folder)
     folders = [folder]
     if not (folder / CONFIG_FILE).is_file():
         folders = sorted(config.parent for config in folder.rglob(CONFIG_FILE))[:MOST_MODELS]
     if not folders:
-        raise FormatError(f"there must be a model ({CONFIG_FILE}) or a run ({STORE_FILE}) to view: none in {folder}")
+        raise FormatError(f"{folder} has no model ({CONFIG_FILE}) and no run ({STORE_FILE}) to view")
     names = [str(each.relative_to(folder)) if each != folder else Path(folder).resolve().name for each in folders]
 
     def opened(number: int) -> Exhibit:
@@ -120,7 +120,7 @@ def _run_gallery(folder: Path) -> Gallery:
     with RunStore.open_for_reading(folder) as store:
         kept = [PaperTrial.of(trial) for trial in store.kept_trials()]
     if not kept:
-        raise FormatError(f"a run must have kept models to be viewed: none in {folder}")
+        raise FormatError(f"the run in {folder} has no kept models to view")
     kept.sort(key=lambda trial: (not trial.row.dendritic, trial.row.task != "multiclass", trial.row.table))
     names = [f"{each.row.task}: {each.row.model}, p={each.row.dropout:g}, {each.protocol}" for each in kept]
 
@@ -153,7 +153,7 @@ def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
     """
     given = ", ".join(option for option, value in options.items() if value is not None)
     if given:
-        raise OptionError(f"an estimator has its own columns and scaling: got {given}")
+        raise OptionError(f"an estimator has its own columns and scaling: remove {given}")
     estimator = held_by(model) or model
     module = estimator.as_module(probabilities=False)
     scale, _, _ = estimator.output_units()

@@ -149,7 +149,7 @@ def _shape(model: nn.Module, image: tuple[int, int, int] | str | None) -> tuple[
         return own, True
     layers = tree_layers(model)
     if not layers:
-        raise OptionError(f"a model must have dendritic or linear layers to be shown: got {model!r:.80}")
+        raise OptionError(f"view shows dendritic and linear layers; the model has none: {model!r:.80}")
     inputs = layers[0].in_features
     if isinstance(image, tuple):
         if math.prod(image) != inputs:

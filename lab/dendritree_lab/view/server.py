@@ -203,10 +203,9 @@ def open_socket(port: int | None = None) -> socket.socket:
     '127.0.0.1'
     """
     try:
-        return socket.create_server((HOST, port or 0), backlog=128)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise OptionError(f"port must be a free port of this machine: got {port} ({reason})") from None
+        return socket.create_server((HOST, check_index("port", port or 0, 65536)), backlog=128)
+    except OSError as error:
+        raise OptionError(f"port must be a free port of this machine: got {port} ({error.strerror})") from None
 
 
 def serve(
