@@ -40,7 +40,7 @@ FEWEST_RIVALS = 4
 """Minimum number of completed trials before a trial is stopped for being worse than most."""
 FINAL = "final training"
 """The step in which the best configuration is trained again; an observer is notified of its epochs."""
-TESTED = "dendritree judged"
+TESTED = "dendritree tested"
 
 
 @dataclass(frozen=True)
