@@ -14,7 +14,7 @@ from dendritree_lab.view.server import HOST, make_app, open_socket
 def serving(gallery):
     """The port at which a gallery is shown while the block runs."""
     with open_socket() as listening:
-        server = uvicorn.Server(uvicorn.Config(make_app(gallery), log_level="error", lifespan="off"))
+        server = uvicorn.Server(uvicorn.Config(make_app(gallery), log_config=None, lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
@@ -25,11 +25,19 @@ def serving(gallery):
 
 
 def ask(port, path, method="GET", body=None, **headers):
-    """Status, headers and content of an answer; JSON is read."""
+    """Status, headers and content of an answer; JSON is read, in which NaN and Infinity do not exist."""
     connection = http.client.HTTPConnection(HOST, port, timeout=60)
     with contextlib.closing(connection):
         connection.request(method, path, body, {"Connection": "close", **headers})
         answer = connection.getresponse()
         content = answer.read()
         kind = answer.getheader("Content-Type", "")
-    return answer.status, dict(answer.getheaders()), json.loads(content) if "json" in kind else content
+    return (
+        answer.status,
+        dict(answer.getheaders()),
+        json.loads(content, parse_constant=_reject) if "json" in kind else content,
+    )
+
+
+def _reject(name):
+    raise ValueError(f"{name} is not JSON")

@@ -22,7 +22,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -67,8 +67,6 @@ def make_app(gallery: Gallery) -> Starlette:
             try:
                 body = await _body(request)
                 return _response(await asyncio.get_running_loop().run_in_executor(worker, content))
-            except ClientDisconnect:
-                return _response(b"", status=400)  # the client has disconnected
             except DendritreeError as error:
                 return _response(_json({"error": str(error)}), status=400)
             except Exception as error:  # shown on the page; a traceback would only fill the terminal
