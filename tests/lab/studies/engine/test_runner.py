@@ -161,24 +161,7 @@ def test_a_job_that_raises_shows_its_error_and_the_pool_goes_on(backend):
     assert wait_until(lambda: not any(map(is_alive, pids)))
 
 
-KEPT = []
 """What a worker holds on to."""
-
-
-def keep_400_megabytes(job, _data_dir):
-    if job == 1:
-        KEPT.append(bytearray(os.urandom(1)) * 400_000_000)
-    time.sleep(0.6)  # loky looks at a worker's memory once per second
-    return os.getpid()
-
-
-@pytest.mark.slow
-def test_a_worker_that_holds_data_is_replaced_without_a_warning(recwarn):
-    with Workers("loky", count=1) as workers:
-        results = dict(run_jobs(range(8), workers, keep_400_megabytes))
-    assert sorted(results) == list(range(8))
-    assert len(set(results.values())) > 1
-    assert not recwarn.list
 
 
 # ---------------------------------------------------------------------------------------------------------------- stop
