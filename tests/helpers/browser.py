@@ -121,7 +121,7 @@ class Page:
             time.sleep(0.02)
         return value
 
-    def centre_of(self, selector):
+    def center_of(self, selector):
         """Where the middle of an element is, scrolled into sight, once the page has stopped moving it."""
         box = f"document.querySelector({selector!r}).getBoundingClientRect()"
         self.value(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
@@ -144,7 +144,7 @@ class Page:
 
     def click(self, selector):
         """Move the mouse to the middle of an element and click."""
-        x, y = self.centre_of(selector)
+        x, y = self.center_of(selector)
         for kind in ("Moved", "Pressed", "Released"):
             self.mouse(kind, x, y)
 

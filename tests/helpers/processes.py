@@ -5,7 +5,7 @@ from pathlib import Path
 
 def processes_with(variable, value):
     """Processes that are alive and have a variable of this value in their environment, whoever their parent is now."""
-    found = []
+    matches = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             has_it = f"{variable}={value}".encode() in (path / "environ").read_bytes().split(b"\0")
@@ -13,5 +13,5 @@ def processes_with(variable, value):
         except OSError:
             continue
         if has_it and alive:
-            found.append(int(path.name))
-    return found
+            matches.append(int(path.name))
+    return matches

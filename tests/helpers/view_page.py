@@ -13,7 +13,7 @@ ONE = [[(0.5, 0.1), (0.5, 0.9)]]
 
 def on_sheet(page, strokes, share=0.8):
     """Strokes in shares of the sheet as places in the window, many along each line."""
-    x, y = page.centre_of("#drawing")
+    x, y = page.center_of("#drawing")
     side = page.value("document.getElementById('drawing').clientWidth") * share
     fine = []
     for stroke in strokes:

@@ -47,4 +47,4 @@ def report(chart):
     by_task = Section.of("tables", "Tables", "See `a < b`.", COLUMNS, rows, by=lambda row: (row["task"], row["task"]))
     drawn = Section.of("charts", "Charts", "", COLUMNS[:3], rows, charts=charts, brief=False)
     empty = Section("missing", "What is missing", "", COLUMNS[:1], empty="Nothing is missing.")
-    return Report("The report", ("First.", "What was found."), (by_task, drawn, empty), (("6", "models"),))
+    return Report("The report", ("First.", "What it says."), (by_task, drawn, empty), (("6", "models"),))

@@ -32,7 +32,7 @@ def test_long_sections_are_printed_when_asked_for_and_what_it_says_comes_last(re
     assert whole.index("Tables") < whole.index("Charts") < whole.index(report.title)
     assert "Nothing is missing." in brief
     for text in (brief, whole):
-        assert text.rpartition(report.title)[2].split() == ["•", "First.", "•", "What", "was", "found."]
+        assert text.rpartition(report.title)[2].split() == ["•", "First.", "•", "What", "it", "says."]
 
 
 def test_brackets_are_text_not_markup(report):

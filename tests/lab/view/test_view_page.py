@@ -88,7 +88,7 @@ def test_the_keys_draw_and_walk_through_the_tree(show):
 
 def test_the_mouse_shows_what_a_branch_reads_and_how_much(show):
     page = show(DESK)
-    x, y = page.centre_of("#tree")
+    x, y = page.center_of("#tree")
     page.mouse("Moved", x, y)
     assert page.value("document.getElementById('branch-text').textContent").startswith("256 synapses; colored above")
     plain = "document.getElementById('grid').toDataURL()"

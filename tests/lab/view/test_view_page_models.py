@@ -69,7 +69,7 @@ def test_training_is_played_from_the_first_epoch_to_the_last_on_the_same_drawing
                 "(() => { window.seen = []; new MutationObserver(() => window.seen.push(document.getElementById("
                 "'model').value)).observe(document.getElementById('about'), {childList: true, subtree: true}) })()"
             )
-            page.touch([page.centre_of("#play")]) if width == PHONE else page.click("#play")
+            page.touch([page.center_of("#play")]) if width == PHONE else page.click("#play")
             page.wait_until("document.getElementById('play').textContent === 'Stop'")
             page.wait_until("document.getElementById('play').textContent === 'Play training'")
             assert sorted(set(page.value("window.seen"))) == ["0", "1", "2", "3"]
@@ -80,7 +80,7 @@ def test_training_is_played_from_the_first_epoch_to_the_last_on_the_same_drawing
 
 def test_the_first_tap_on_a_branch_shows_it_and_it_stays(show):
     page = show(PHONE)
-    x, y = page.centre_of("#tree")
+    x, y = page.center_of("#tree")
     radius = page.value("document.getElementById('tree').clientWidth") / 2 - 14
     page.touch([(x, y - radius)])
     time.sleep(0.5)  # all that follows a lifted finger has happened
@@ -90,7 +90,7 @@ def test_the_first_tap_on_a_branch_shows_it_and_it_stays(show):
     time.sleep(0.5)
     assert page.value(TITLE).startswith(("Synapse: pixel", "Dendrite"))
     assert page.value(TITLE) != first
-    page.touch([page.centre_of("#tree")])
+    page.touch([page.center_of("#tree")])
     page.wait_until(f"{TITLE} === 'Whole neuron'")
     assert page.complaints == []
 

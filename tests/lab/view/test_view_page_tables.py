@@ -74,7 +74,7 @@ def test_sliders_and_choices_set_the_row_that_is_answered(show, port, models, wi
     assert row["town"] != start["town"]
     assert predicted(model, **row) != pytest.approx(predicted(model, **start), rel=0.02)
     wait_for(page, predicted(model, **row))
-    x, y = page.centre_of("#column-2")  # a date, with the mouse or a finger
+    x, y = page.center_of("#column-2")  # a date, with the mouse or a finger
     page.touch([(x, y), (x + 40, y)]) if width == PHONE else page.drag([(x, y), (x + 40, y)])
     page.wait_until(f"document.querySelectorAll('#columns output')[1].textContent !== {row['built']!r}")
     wait_for(page, predicted(model, **cells_of(page)))
