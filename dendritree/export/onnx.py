@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..budget import stated_input_shape
 from ..errors import DendritreeError, OptionError, ShapeError, import_extra
 from ..files import write_whole
-from ..models.holders import held_by, network_of
+from ..models.holders import network_of
 from ..models.modes import evaluating
 
 TOLERANCE = 1e-5
@@ -76,7 +76,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
     for package in ("onnx", "onnxscript"):
         import_extra(package, extra="onnx")
     if not isinstance(model, nn.Module):
-        model = _estimator_module(model)
+        network_of(model)  # raises for anything that holds none
+        model = model.as_module()
         example = model.example() if example is None else example
     sample = _sample(model, example)
     with evaluating(model), torch.no_grad():
@@ -103,20 +104,6 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
     opset = next(entry.version for entry in proto.opset_import if not entry.domain)
     shapes = tuple(sample.shape[1:]), tuple(outputs.shape[1:])
     return OnnxFile(target, *shapes, opset, difference, inputs, getattr(model, "raw", True))
-
-
-def _estimator_module(model: Any) -> Any:
-    """An estimator with its scaling as one module; raises for pipelines, with a hint about what can be exported."""
-    network_of(model)  # raises for anything that holds none
-    if hasattr(model, "encoding"):
-        return model.as_module()
-    if hasattr(model, "steps") and len(model.steps) > 1:
-        raise OptionError(
-            "an ONNX file holds only a network and its scaling: pass pipeline[-1], which takes the output of the "
-            "earlier steps"
-        )
-    held = held_by(model)
-    return model.as_module() if held is None else _estimator_module(held)
 
 
 def _sample(model: nn.Module, example: Tensor | None) -> Tensor:

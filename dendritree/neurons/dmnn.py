@@ -1,8 +1,7 @@
 """`DMNN`: dendrite morphological neurons, whose dendrites are boxes.
 
 Source: Ritter, Iancu and Urcid (2003), "Morphological perceptrons with dendritic structure", 12th IEEE International
-Conference on Fuzzy Systems. Boxes from data in the manner of Sossa and Guevara (2014), "Efficient training for dendrite
-morphological neural networks", Neurocomputing 131: divide and conquer.
+Conference on Fuzzy Systems.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import OptionError, ShapeError, check_int, check_number, check_one_of
+from ..errors import OptionError, check_int, check_number, check_one_of
 from ..layers.neuron_layer import NeuronLayer, as_rows
 from ..ops.neurons.box_depths import box_depths, soft_minimum
 from ..randomness import generator_on
@@ -21,7 +20,6 @@ from .families import register_neuron
 
 REDUCTIONS = ("max", "min")
 """How a neuron joins its dendrites."""
-LLOYD_STEPS = 10  # of 2-means; most divisions converge in about five
 
 
 @register_neuron(
@@ -60,7 +58,7 @@ class DMNN(NeuronLayer):
 
     Attributes:
         low, high: corners of the boxes, shape `(out_features, dendrites, in_features)`, initially uniform within half
-            of `input_range` around its ends: [-0.5, 0.5) and [0.5, 1.5) for (0, 1). `fit_boxes` finds better ones.
+            of `input_range` around its ends: [-0.5, 0.5) and [0.5, 1.5) for (0, 1).
         sign: p_k, a buffer of shape `(dendrites,)`.
 
     Example:
@@ -122,49 +120,6 @@ class DMNN(NeuronLayer):
             y = p * soft_minimum(p * response, self.temperature)[0]
         return self.scale * y.reshape(*x.shape[:-1], self.out_features)
 
-    @torch.no_grad()
-    def fit_boxes(self, x: Tensor, y: Tensor) -> None:
-        """Fit the boxes to data: for `max` around the points of a neuron's class, for `min` around all others.
-
-        A box is divided as long as it holds points of another class and there are dendrites left; then it grows
-        halfway to the nearest such point. Nothing is random.
-
-        Args:
-            x: inputs, shape (..., in_features).
-            y: the class of each, shape (...) or (..., 1): 0 or 1 for one neuron, 0 to out_features - 1 for more.
-
-        >>> layer = DMNN(2, 1, dendrites=2)
-        >>> x = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-        >>> layer.fit_boxes(x, torch.tensor([0, 1, 1, 0]))  # XOR, without any training
-        >>> layer(x).flatten().tolist()
-        [-0.5, 0.5, 0.5, -0.5]
-        """
-        wanted = 1 if self.reduce == "max" else -1
-        if not (self.sign == wanted).all():
-            raise OptionError(f"fit_boxes needs signs of {wanted} for reduce={self.reduce!r}: got {self.sign.tolist()}")
-        rows = as_rows(x, self.in_features, self.low.dtype)
-        if not rows.isfinite().all():
-            raise OptionError("x must be finite: got NaN or infinity")
-        labels = self._check_labels(y, len(rows)).to(rows.device)
-        masks = [labels == neuron for neuron in ([1] if self.out_features == 1 else range(self.out_features))]
-        if self.reduce == "min":
-            masks = [~mask for mask in masks]
-        for neuron, mask in enumerate(masks):
-            if not mask.any():
-                raise OptionError(f"y must hold points to draw the boxes of neuron {neuron} around: got none")
-        for neuron, mask in enumerate(masks):
-            low, high = boxes_around(rows[mask], rows[~mask], self.dendrites)
-            self.low[neuron], self.high[neuron] = low, high
-
-    def _check_labels(self, y: Tensor, samples: int) -> Tensor:
-        """Classes as integers, one for each sample."""
-        if y.numel() != samples or y.dim() == 0:
-            raise ShapeError(f"y must have one class for each of {samples} samples: got shape {tuple(y.shape)}")
-        labels, classes = y.flatten().long(), max(2, self.out_features)
-        if not (labels == y.flatten()).all() or not ((labels >= 0) & (labels < classes)).all():
-            raise OptionError(f"y must hold integers from 0 to {classes - 1}: got {y.flatten()[:9].tolist()} ...")
-        return labels
-
     @property
     def multiply_adds(self) -> int:
         """For one sample: the two differences of each input and box. Comparisons and signs are not counted.
@@ -198,63 +153,3 @@ def _check_signs(signs: int | Sequence[int] | None, dendrites: int, default: int
     if not isinstance(signs, Sequence) or len(signs) != dendrites or any(p not in (1, -1) for p in signs):
         raise OptionError(f"signs must be 1 or -1, one for all or one for each of {dendrites} dendrites: got {signs!r}")
     return [int(p) for p in signs]
-
-
-# --------------------------------------------------------------------------------------------------- boxes from data
-
-
-def boxes_around(inside: Tensor, outside: Tensor, boxes: int) -> tuple[Tensor, Tensor]:
-    """Lower and upper corners, shape (boxes, inputs), of boxes that hold the points `inside` and few of `outside`.
-
-    The first box is drawn around all points. The box with the most foreign points is divided, its points by 2-means,
-    until none holds any or there are as many as asked for. Each box without foreign points then grows on all sides by
-    half its distance (in the largest coordinate) from the nearest one. Boxes that were not needed are single points,
-    spread over `inside`. Nothing is random.
-
-    >>> low, high = boxes_around(torch.tensor([[0.0], [1.0], [4.0]]), torch.tensor([[2.0]]), 2)
-    >>> low.flatten().tolist(), high.flatten().tolist()
-    ([-0.5, 3.0], [1.5, 5.0])
-    """
-    groups = [inside]
-    foreign = [_foreign(inside, outside)]
-    while len(groups) < boxes and max(foreign) > 0:
-        worst = max(range(len(groups)), key=foreign.__getitem__)
-        halves = _divide(groups[worst])
-        if halves is None:
-            foreign[worst] = 0  # all its points are equal, and equal to foreign ones
-            continue
-        groups[worst : worst + 1] = halves
-        foreign[worst : worst + 1] = [_foreign(half, outside) for half in halves]
-    low, high = (torch.stack(corners) for corners in zip(*map(_box, groups), strict=True))
-    if len(outside):
-        nearest = torch.stack([box_depths(outside, a[None], b[None]).max() for a, b in zip(low, high, strict=True)])
-        growth = nearest.neg().clamp(min=0).div(2).unsqueeze(-1)
-        low, high = low - growth, high + growth
-    spare = inside[torch.linspace(0, len(inside) - 1, boxes - len(groups)).long()]
-    return torch.cat([low, spare]), torch.cat([high, spare])
-
-
-def _box(points: Tensor) -> tuple[Tensor, Tensor]:
-    return points.amin(0), points.amax(0)
-
-
-def _foreign(points: Tensor, outside: Tensor) -> int:
-    """How many foreign points lie in the box around some points."""
-    low, high = _box(points)
-    return int((box_depths(outside, low[None], high[None]) >= 0).sum())
-
-
-def _divide(points: Tensor) -> list[Tensor] | None:
-    """Split points into two groups by 2-means, started at the middle of their widest side; None if all are equal."""
-    low, high = _box(points)
-    side = int((high - low).argmax())
-    if not float(high[side] - low[side]) > 0:
-        return None
-    first = points[:, side] <= (low[side] + high[side]) / 2
-    for _ in range(LLOYD_STEPS):
-        a, b = points[first].mean(0), points[~first].mean(0)
-        closer = (points - a).square().sum(-1) <= (points - b).square().sum(-1)
-        if torch.equal(closer, first) or bool(closer.all()) or not bool(closer.any()):
-            break
-        first = closer
-    return [points[first], points[~first]]

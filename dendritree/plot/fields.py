@@ -12,7 +12,7 @@ from torch import Tensor
 from ..errors import OptionError, ShapeError, check_index
 from ..explanation import explain
 from ..layers import DendriticLayer
-from ..models.holders import held_by, network_of
+from ..models.holders import network_of
 from ..tree import Forest
 from ..wiring.image_orders import check_image_shape, image_of
 
@@ -57,7 +57,7 @@ def names_of(model: Any) -> list[str] | None:
     """Names of the inputs of the network that an estimator or a table model holds, if it knows them."""
     encoding = getattr(model, "encoding", None)
     names = getattr(model, "feature_names_in_", None) if encoding is None else encoding.features
-    return None if names is None or (held_by(model) is not None and encoding is None) else [str(name) for name in names]
+    return None if names is None else [str(name) for name in names]
 
 
 def input_names(names: Sequence[str] | None, inputs: int) -> list[str]:

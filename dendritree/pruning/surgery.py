@@ -43,7 +43,7 @@ def prune(
 
     Args:
         model: a `DendriticLayer`, or a model that `explain` accepts and that uses each dendritic layer once. All its
-            dendritic layers are pruned. For an estimator, a pipeline or a table model, its network is pruned.
+            dendritic layers are pruned. For an estimator or a table model, its network is pruned.
         budget: the most parameters that the whole model may keep: a number, such as 400 or "2k", or a share as a float.
         threshold: edges up to this importance are removed; 0 removes what contributes nothing.
         examples: inputs on which importance is measured, one per row, as for `explain`; required for a model. Without

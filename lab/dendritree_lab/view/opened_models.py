@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from dendritree.errors import DendritreeError, FormatError, OptionError, check_index
 from dendritree.models import create_model
-from dendritree.models.holders import held_by
+from dendritree.models.holders import estimator_of
 from dendritree.storage import load
 from dendritree.storage.folders import CONFIG_FILE
 from dendritree.training import FitConfig, fit
@@ -154,7 +154,7 @@ def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
     given = ", ".join(option for option, value in options.items() if value is not None)
     if given:
         raise OptionError(f"an estimator has its own columns and scaling: remove {given}")
-    estimator = held_by(model) or model
+    estimator = estimator_of(model)
     module = estimator.as_module(probabilities=False)
     scale, _, _ = estimator.output_units()
     classes = [str(each) for each in getattr(estimator, "classes_", ())]

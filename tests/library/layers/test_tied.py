@@ -9,7 +9,6 @@ from torch import nn
 
 from dendritree import DendriticLayer, count, explain, load, prune, save, summary
 from dendritree.errors import OptionError
-from dendritree.storage.masked import load_masked, to_masked
 from dendritree.training.rewiring import Rewiring, rewire
 from dendritree.tree import Forest
 from dendritree.wiring import Tied
@@ -170,14 +169,6 @@ def test_tied_synapses_move_in_their_windows_alone():
         rewire(tied_layer(), 0.5)
     with pytest.raises(OptionError, match="'window' for tied"):
         Rewiring(0.5).after_epoch(tied_layer(), [], 0, 4)
-
-
-def test_the_authors_matrices_hold_every_edge_and_cannot_be_loaded():
-    layer = tied_layer()
-    state = to_masked(layer)
-    torch.testing.assert_close(state["weights.0.weight"].count_nonzero(), torch.tensor(5 * 4 * 6))
-    with pytest.raises(OptionError, match="has one weight per edge"):
-        load_masked(layer, state)
 
 
 def test_k_trees_of_tied_branches():

@@ -1,4 +1,4 @@
-"""DMNN: the source's equations loop by loop, boxes from data, the contract of nn.Linear."""
+"""DMNN: the source's equations loop by loop, the contract of nn.Linear."""
 
 import math
 
@@ -121,67 +121,6 @@ def test_one_neuron_with_two_boxes_learns_xor_by_gradient():
     assert all(train_on_xor(seed) for seed in range(5))
 
 
-def spirals(points, generator):
-    """Points on two spirals of one turn and a half, uniform in area, and their classes."""
-    radius, y = torch.rand(2 * points, generator=generator).sqrt(), torch.arange(2 * points) % 2
-    angle = 3 * math.pi * radius + math.pi * y
-    return torch.stack([radius * angle.cos(), radius * angle.sin()], -1), y
-
-
-def test_one_neuron_tells_two_spirals_apart_on_points_it_has_not_seen():
-    generator = torch.Generator().manual_seed(0)
-    (x, y), (fresh, truth) = spirals(200, generator), spirals(1000, generator)
-    layer = DMNN(2, 1, dendrites=32, temperature=0.02, scale=20)
-    layer.fit_boxes(x, y)
-    optimizer = torch.optim.Adam(layer.parameters(), lr=0.01)
-    for _ in range(60):
-        optimizer.zero_grad()
-        F.binary_cross_entropy_with_logits(layer(x).flatten(), y.float()).backward()
-        optimizer.step()
-    assert ((layer(fresh).flatten() > 0) == (truth == 1)).float().mean() >= 0.98
-
-
-# ------------------------------------------------------------------------------------------------------------- boxes
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    inputs=st.integers(1, 4),
-    classes=st.integers(1, 3),
-    reduce=st.sampled_from(["max", "min"]),
-    points=st.integers(6, 40),
-)
-def test_with_enough_boxes_every_point_is_on_the_right_side(seed, inputs, classes, reduce, points):
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.rand(points, inputs, generator=generator, dtype=torch.float64)
-    y = torch.arange(points) % max(2, classes)
-    layer = DMNN(inputs, classes, dendrites=points, reduce=reduce, dtype=torch.float64)
-    layer.fit_boxes(x, y)
-    wanted = (y == 1)[:, None] if classes == 1 else F.one_hot(y, classes).bool()
-    right = (layer(x) > 0) == wanted
-    assert right.all()
-    before = layer.low.clone()
-    layer.fit_boxes(x.reshape(2, -1, inputs) if points % 2 == 0 else x, y.float()[:, None])
-    assert torch.equal(layer.low, before)  # nothing is random
-
-
-def test_boxes_by_hand():
-    layer = DMNN(1, 1, dendrites=3)
-    layer.fit_boxes(torch.tensor([[0.0], [1.0], [2.0], [4.0]]), torch.tensor([1, 1, 0, 1]))
-    # 0 and 1 in one box, 4 in another, both grown until halfway to 2; the third is the first point
-    assert layer.low.flatten().tolist() == [-0.5, 3.0, 0.0]
-    assert layer.high.flatten().tolist() == [1.5, 5.0, 0.0]
-
-
-def test_too_few_boxes_and_points_of_both_classes_do_no_harm():
-    x, y = torch.tensor([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5], [0.5, 0.5]]), torch.tensor([1, 1, 0, 1])
-    for dendrites in (1, 2, 3, 9):
-        layer = DMNN(2, 1, dendrites=dendrites)
-        layer.fit_boxes(x, y)
-        assert (layer(x)[[0, 1, 3]] >= 0).all()
-        assert (layer.low <= layer.high).all()
-
-
 # ----------------------------------------------------------------------------------------- contract of nn.Linear
 
 
@@ -208,27 +147,6 @@ def test_the_first_boxes_lie_around_the_middle_of_the_inputs_range():
     assert 4.9 < layer.high.max() < 5
     assert (layer.low < layer.high).all()
     assert "input_range=(-1.0, 3.0)" in repr(layer)
-
-
-@pytest.mark.parametrize(
-    ("options", "x", "y", "message"),
-    [
-        ({}, torch.zeros(4, 3), XOR[1], "in_features 2"),
-        ({}, XOR[0], torch.tensor([0, 1]), "one class for each of 4 samples"),
-        ({}, XOR[0], torch.tensor([0, 1, 2, 0]), "from 0 to 1"),
-        ({}, XOR[0], torch.tensor([0, 0.5, 1, 0]), "from 0 to 1"),
-        ({}, XOR[0], torch.tensor([0, 0, 0, 0]), "boxes of neuron 0"),
-        ({"out_features": 3}, XOR[0], XOR[1], "boxes of neuron 2"),
-        ({"signs": -1}, XOR[0], XOR[1], "signs of 1"),
-        ({}, XOR[0] / 0, XOR[1], "finite"),
-    ],
-)
-def test_data_that_boxes_cannot_be_drawn_from_is_rejected(options, x, y, message):
-    layer = DMNN(**{"in_features": 2, "out_features": 1, "dendrites": 2, **options})
-    before = layer.low.clone()
-    with pytest.raises(DendritreeError, match=message):
-        layer.fit_boxes(x, y)
-    assert torch.equal(layer.low, before)
 
 
 @pytest.mark.parametrize(
