@@ -38,11 +38,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def commands() -> str:
     """Every command with its options, as its parser has them; read from the checkout, without torch."""
-    sys.path.insert(0, str(ROOT))
+    houses = [str(ROOT), str(ROOT / "lab")]
+    sys.path[:0] = houses
     try:
         from dendritree_lab.cli import COMMANDS, usage_of
     finally:
-        sys.path.remove(str(ROOT))
+        del sys.path[: len(houses)]
     return "\n".join(
         line for name, command in COMMANDS.items() for line in command_lines(name, command, usage_of(name))
     )
