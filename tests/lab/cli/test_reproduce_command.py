@@ -117,6 +117,5 @@ def test_killed_and_resumed_a_run_is_that_of_a_quiet_one(real_data, installed, t
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
     assert contents(run) == contents(quiet)  # bit for bit, weights too
-    tables = [line.partition(":")[0] for line in errors.splitlines()]  # no terminal: a line per table
-    assert tables == ["binary-dendritic", "binary-mlp"]
+    assert errors.splitlines()[-1].startswith("binary-mlp: ")  # no terminal: a line per table that was resumed
     assert str(run / "report.html") in out
