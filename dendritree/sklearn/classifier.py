@@ -31,8 +31,9 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
         image_shape: (channels, height, width) of rows that are the pixels of an image; neurons then read small windows.
-        epochs: passes over the rows; by default as many as make about 2,000 steps, and at least 15.
-        batch_size: rows per step; by default 64, 128 from 4,000 rows on and 256 from 8,000. Adjusted so that no batch
+        epochs: passes over the rows; by default as many as make about 2,000 steps, 1,300 from 4,000 rows on; at least
+            15.
+        batch_size: rows per step; by default 64, 192 from 4,000 rows on and 384 from 8,000. Adjusted so that no batch
             has one row.
         lr: highest learning rate of the cycle, and the constant one of `partial_fit`.
         weight_decay: of AdamW.

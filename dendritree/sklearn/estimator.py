@@ -86,7 +86,12 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         numbers = not _sklearn.is_classifier(self)
         reset = not (partial and hasattr(self, "network_"))
         x, y = self._valid(X, y, multi_output=numbers, y_numeric=numbers, reset=reset)
-        return rows_that_count(x, y, validation._check_sample_weight(sample_weight, x, dtype=np.float64))
+        weights = np.ones(len(x))
+        if sample_weight is not None:
+            weights = validation.check_array(sample_weight, ensure_2d=False, dtype=np.float64)
+            if weights.shape != (len(x),):
+                raise OptionError(f"sample_weight must have one weight per row, {len(x)}: got shape {weights.shape}")
+        return rows_that_count(x, y, weights)
 
     def _valid(self, *data: Any, **options: Any) -> Any:
         """Data checked by scikit-learn, which sums all numbers to find NaN; the warning for inf - inf is suppressed."""
@@ -268,7 +273,7 @@ def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, A
         raise OptionError(f"sample_weight must not be negative: got {weights.min():g}")
     counts = weights > 0
     if counts.sum() < 2:  # batch normalization cannot learn from one
-        raise OptionError(f"there must be at least 2 rows with a weight: got n_samples = {counts.sum()}")
+        raise OptionError(f"at least 2 rows must have a weight above zero: got n_samples = {counts.sum()}")
     return (x, y, weights) if counts.all() else (x[counts], y[counts], weights[counts])
 
 

@@ -59,7 +59,6 @@ THEIRS: dict[str, type[nn.Module]] = {
 }
 """Layers of `torch.nn` that take one tensor."""
 FAMILIES = {"dendritree": OURS, "torch.nn": THEIRS}
-SEQUENTIAL = {"torch.nn": "Sequential"}
 GROWN = ("branching", "repeats", "ragged")
 """The arguments a layer was grown with; it keeps these when its trees are replaced."""
 
@@ -191,14 +190,14 @@ def describe_layer(module: nn.Module) -> dict[str, Any]:
     {'0': {'torch.nn': 'Flatten', 'arguments': {'start_dim': 1, 'end_dim': -1}}}
     """
     name = type(module).__name__
-    if "forward" in vars(module) or module._forward_hooks or module._forward_pre_hooks:
-        raise OptionError(f"{name} has forward hooks, or its own forward, which a file does not store")
+    if "forward" in vars(module):
+        raise OptionError(f"{name} has its own forward, which a file does not store")
     if "model_name" in vars(module):
         return describe_model(module)[0]
     if type(module) is nn.Sequential:
-        return SEQUENTIAL | {
-            "modules": {child: describe_layer(part) for child, part in module._modules.items() if part is not None}
-        }
+        parts = module.named_modules(remove_duplicate=False)
+        layers = {child: describe_layer(part) for child, part in parts if child and "." not in child}
+        return {"torch.nn": "Sequential", "modules": layers}
     family = next((family for family, known in FAMILIES.items() if known.get(name) is type(module)), None)
     if family is None:
         raise OptionError(f"{name} is not a layer that a file can describe")
@@ -227,8 +226,8 @@ def _arguments(module: nn.Module) -> dict[str, Any]:
             options |= {"fan_in": 1, "wiring": "random", "root_activation": module.root_activation}
         return options
     names = [name for name in inspect.signature(type(module)).parameters if name not in PLACEMENT]
-    found = {name: getattr(module, name) for name in names if hasattr(module, name)}
-    return {name: value is not None if name in module._parameters else value for name, value in found.items()}
+    arguments = {name: getattr(module, name) for name in names if hasattr(module, name)}
+    return {name: value is not None if name == "bias" else value for name, value in arguments.items()}
 
 
 def _check(module: nn.Module, node: dict[str, Any]) -> None:
