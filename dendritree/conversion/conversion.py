@@ -15,7 +15,7 @@ from ..errors import OptionError, check_module
 from ..models.sizing import check_budget
 from ..tree.levels import AUTO, Branching, check_shape
 from ..wiring import Tied, Wiring, resolve_wiring
-from .mlps import group, taken_apart, trace_forwards
+from .mlps import group, trace_forwards
 from .perceptrons import CONVOLUTIONS, find_perceptrons
 from .replacement import fit_blocks, put_in
 from .report import ConversionReport, LeftAlone
@@ -31,7 +31,6 @@ def convert(
     budget: float | int | str = 0.5,
     wiring: str | Wiring = "random",
     branching: Branching = AUTO,
-    blocks: Sequence[Sequence[str]] = (),
     convolutions: bool = False,
     dry_run: bool = False,
 ) -> tuple[nn.Module, ConversionReport]:
@@ -60,8 +59,6 @@ def convert(
             random.
         branching: of the trees, as in `DendriticLayer`; `"auto"` has four dendrites of eight synapses for the hidden
             neurons of an MLP, and two levels near the square root of the fan-in for single layers.
-        blocks: names of the layers of an MLP, relative to the module that holds them, such as `[("up", "down")]`, where
-            `torch.fx` cannot trace `forward` or does not show an MLP. Otherwise they are found automatically.
         convolutions: whether convolutions are converted too, among the modules that `where` selects.
         dry_run: only report; the model that is returned is the given one.
 
@@ -81,13 +78,13 @@ def convert(
     if isinstance(resolved, Tied) or not resolved.any_fan_in:
         raise OptionError(
             "wiring must let each neuron read any number of inputs with weights of its own, as 'random', 'strided' and "
-            f"'local' do; got {resolved}"
+            f"'local' do: got {resolved}"
         )
     flow = trace_forwards(model)
     perceptrons, reasons = find_perceptrons(model, flow.readers, convolutions=convolutions)
     candidates = [name for name, _ in model.named_modules() if name in perceptrons or name in reasons]
     selected = _select(model, where, candidates)
-    groups = group(model, {name: perceptrons[name] for name in selected if name in perceptrons}, flow, blocks)
+    groups = group(model, {name: perceptrons[name] for name in selected if name in perceptrons}, flow)
     replacements, too_small = fit_blocks(groups, allowed, resolved, branching)
     reasons |= too_small
     left_alone = tuple(LeftAlone(name, reasons[name]) for name in selected if name in reasons)
@@ -95,8 +92,7 @@ def convert(
     changes = tuple(replacement.change() for replacement in replacements)
     before = sum(parameter.numel() for parameter in model.parameters() if not is_lazy(parameter))
     after = before + sum(change.parameters_after - change.parameters_before for change in changes)
-    apart = taken_apart(model, [replacement.block for replacement in replacements], flow)
-    report = ConversionReport(changes, left_alone, len(candidates) - len(selected), before, after, apart)
+    report = ConversionReport(changes, left_alone, len(candidates) - len(selected), before, after)
     if dry_run:
         return model, report
     try:

@@ -36,7 +36,7 @@ def network_of(model: Any) -> nn.Module:
         raise OptionError(f"{type(estimator).__name__} must be fitted first: it has no network yet")
     raise OptionError(
         "the model must be an nn.Module, a DendriticClassifier or DendriticRegressor, or a table model; of a pipeline, "
-        f"pass the last step and transformed rows; got {type(model).__name__}"
+        f"pass the last step and transformed rows: got {type(model).__name__}"
     )
 
 

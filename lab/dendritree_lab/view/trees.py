@@ -42,11 +42,10 @@ class TreeLayer:
         >>> TreeLayer("layer", layer).image_shape()
         (1, 4, 8)
         """
-        for wiring in self.module.wirings if isinstance(self.module, DendriticLayer) else ():
-            shape: tuple[int, int, int] | None = getattr(wiring, "image_shape", None) or wiring.image(self.in_features)
-            if shape is not None:
-                return shape
-        return None
+        if not isinstance(self.module, DendriticLayer):
+            return None
+        wiring = self.module.wiring
+        return getattr(wiring, "image_shape", None) or wiring.image(self.in_features)
 
     @torch.no_grad()
     def tree(self, neuron: int) -> DendriticLayer:

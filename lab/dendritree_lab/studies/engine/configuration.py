@@ -36,7 +36,7 @@ class Configuration:
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, str) or not isinstance(self.arguments, Mapping):
-            raise OptionError(f"a configuration must have a network and its arguments; got {self!r:.160}")
+            raise OptionError(f"a configuration must have a network and its arguments: got {self!r:.160}")
         for name in ("lr", "weight_decay", "rewired"):
             check_number(name, getattr(self, name), positive=name == "lr")
 

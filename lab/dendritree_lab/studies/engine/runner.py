@@ -95,8 +95,6 @@ def run_rounds(
         hours: start no job after this time.
         observer: notified of how many trials of each group of jobs are done.
     """
-    if hours is not None and not hours > 0:
-        raise OptionError(f"hours must be a positive number; got {hours!r}")
     deadline = math.inf if hours is None else time.monotonic() + 3600 * hours
 
     def late() -> bool:
@@ -152,7 +150,7 @@ class Workers:
     def __init__(self, backend: str = "loky", *, count: int | None = None, address: str | None = None) -> None:
         self.backend = check_one_of("backend", backend, BACKENDS)
         if address and backend != "dask":
-            raise OptionError(f"an address is for backend 'dask'; got {backend!r} and {address!r}")
+            raise OptionError(f"an address is for backend 'dask': got {backend!r} and {address!r}")
         self.count = usable_cores() if count is None else check_int("workers", count)
         self.address = address
         self.cores = self.count

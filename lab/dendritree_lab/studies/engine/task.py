@@ -111,19 +111,19 @@ class Task:
         x, y = split.train.x, split.train.y
         parts = (split.train, split.val, split.test)
         if x.dim() != 2 or not x.is_floating_point() or not x.shape[1]:
-            raise OptionError(f"examples must be rows of floats; got x {tuple(x.shape)} of {x.dtype}")
+            raise OptionError(f"examples must be rows of floats: got x {tuple(x.shape)} of {x.dtype}")
         if not all(map(len, parts)):
-            raise OptionError(f"there must be training, validation and test examples; got {[*map(len, parts)]}")
+            raise OptionError(f"there must be training, validation and test examples: got {[*map(len, parts)]}")
         shape = check_image_shape(split.image_shape if image_shape is None else tuple(image_shape))
         if shape is not None and math.prod(shape) != x.shape[1]:
-            raise OptionError(f"image_shape must have {x.shape[1]} pixels in all; got {shape}")
+            raise OptionError(f"image_shape must have {x.shape[1]} pixels in all: got {shape}")
         if y.is_floating_point():
             if y.reshape(len(y), -1).shape[1] != 1:
-                raise OptionError(f"a quantity must be one number for each example; got y {tuple(y.shape)}")
+                raise OptionError(f"a quantity must be one number for each example: got y {tuple(y.shape)}")
             return cls(x.shape[1], None, shape)
         low, high = int(y.min()), int(max(part.y.max() for part in parts))
         if y.dim() != 1 or low < 0 or high < 1:
-            raise OptionError(f"classes must be numbered from 0, two or more; got y {tuple(y.shape)}, {low} to {high}")
+            raise OptionError(f"classes must be numbered from 0, two or more: got y {tuple(y.shape)}, {low} to {high}")
         return cls(x.shape[1], max(high + 1, len(split.classes)), shape)
 
     # ---------------------------------------------------------------------------------------------- the user's own data

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from dendritree.errors import FormatError
+from dendritree.errors import FormatError, check_float
 
 from ..engine.runner import Observer, Workers, run_rounds, silent
 from ..engine.store import RunStore
@@ -37,6 +37,8 @@ def compare(
         hours: start no trial after this time.
         observer: notified of how many trials of each step are done.
     """
+    if hours is not None:
+        check_float("hours", hours, "a positive number", lambda number: number > 0)
     for cell in plan.cells:  # raise for missing data and budgets too small for a model before anything is written
         cell.task.load(data_dir)
         draw_configuration(cell, 0)

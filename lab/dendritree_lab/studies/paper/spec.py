@@ -112,11 +112,11 @@ class TableSpec:
         for name in ("trials", "stack"):
             check_int(name, getattr(self, name))
         if not self.lr > 0:
-            raise OptionError(f"lr must be a positive number; got {self.lr!r}")
+            raise OptionError(f"lr must be a positive number: got {self.lr!r}")
         object.__setattr__(self, "dropouts", tuple(check_probability("dropouts", p) for p in self.dropouts))
         names = [(model.network, model.size) for model in self.models]
         if len(set(names)) < len(names) or len(set(self.dropouts)) < len(self.dropouts):
-            raise OptionError(f"models and dropouts of a table must differ; got {names} and {self.dropouts}")
+            raise OptionError(f"models and dropouts of a table must differ: got {names} and {self.dropouts}")
 
     @property
     def out_features(self) -> int:
