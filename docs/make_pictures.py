@@ -22,7 +22,7 @@ from PIL import Image
 from dendritree import FitConfig, MLNClassifier, count, explain, fit
 from dendritree.plot import plot_explanation, plot_pruning
 from dendritree.pruning import PruningPoint, pruning_curve
-from dendritree.training.examples import Examples, Split
+from dendritree.training import Examples, Split
 from dendritree.wiring import Local
 from dendritree_lab.data import load_dataset, normalize
 from dendritree_lab.report.chart import Chart, Line, Panel
@@ -139,9 +139,9 @@ def main() -> None:
     print("mnist")
     pruned(net, split, FitConfig(epochs=1, lr=0.003), SHARES[::2])
     image = split.test.x[split.test.y == 4][:1].flatten(1)
-    found = explain(net, image, split.train.x.flatten(1).mean(0))
-    print("explanation off by", found.check())
-    plot_explanation(found, 4, image_shape=(28, 28), x=image, path=out / "explanation.png")
+    explanation = explain(net, image, split.train.x.flatten(1).mean(0))
+    print("explanation off by", explanation.check())
+    plot_explanation(explanation, 4, image_shape=(28, 28), x=image, path=out / "explanation.png")
 
 
 if __name__ == "__main__":

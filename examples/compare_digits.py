@@ -16,8 +16,7 @@ from torch import nn
 
 from dendritree import FitConfig, MLNClassifier, count, fit, matched_mlp
 from dendritree.models import Perceptrons
-from dendritree.training import evaluate
-from dendritree.training.examples import Split
+from dendritree.training import Split, evaluate
 from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.engine.statistics import welch
 

@@ -23,8 +23,7 @@ from dendritree import count
 from dendritree.errors import DendritreeError
 from dendritree.layers import share_wiring
 from dendritree.models import DendriticNetwork
-from dendritree.training import evaluate
-from dendritree.training.examples import Examples
+from dendritree.training import Examples, evaluate
 from dendritree_lab.data import load_dataset
 
 PROCESSES = 2

@@ -16,8 +16,7 @@ import torch
 
 from dendritree import FitConfig, MLNClassifier, Rewiring, count, fit
 from dendritree.errors import DendritreeError
-from dendritree.training import evaluate
-from dendritree.training.examples import Examples, Split
+from dendritree.training import Examples, Split, evaluate
 from dendritree.wiring import Local
 from dendritree_lab.data import first_examples, load_dataset, normalize
 
@@ -58,12 +57,12 @@ def main(argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     split = Split(*(Examples(normalize(part.x), part.y) for part in (raw.train, raw.val, raw.test)))
-    found: list[tuple[float, int, float]] = []
+    tried: list[tuple[float, int, float]] = []
     for window, moving in itertools.product(WINDOWS, MOVING):
         _, accuracy = train(split, window, moving, max(1, options.epochs // 2), seed=100)
-        found.append((accuracy, window, moving))
+        tried.append((accuracy, window, moving))
         print(f"window {window}, {moving:.0%} moving: validation accuracy {accuracy:.4f}", flush=True)
-    _, window, moving = max(found)
+    _, window, moving = max(tried)
     print(f"chosen: window {window}, {moving:.0%} moving")
     accuracies = []
     for seed in range(options.seeds):

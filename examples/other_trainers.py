@@ -24,7 +24,7 @@ from transformers import Trainer, TrainingArguments
 
 from dendritree import DendriticLayer, Rewiring, count, evaluate
 from dendritree.models import DendriticNetwork
-from dendritree.training.examples import Split
+from dendritree.training import Split
 from dendritree_lab.data import load_dataset
 
 

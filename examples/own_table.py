@@ -42,23 +42,23 @@ def main() -> None:
         path = Path(folder) / "houses.csv"
         houses(600).to_csv(path, index=False)
         table = read_table(path)
-    found = fit_table(table, "sold", budget=600, splits=max(2, options.seeds), epochs=options.epochs)
+    fitted = fit_table(table, "sold", budget=600, splits=max(2, options.seeds), epochs=options.epochs)
     print(f"{'model':<16}{'parameters':>12}{'fit time':>12}{'accuracy':>18}")
-    for result in found.results:
-        spread = float(np.std(result.scores, ddof=1))
-        numbers = f"{result.parameters:>12,}{result.fit_time:>10.2f} s{result.mean:>11.3f} +- {spread:.3f}"
-        print(f"{result.family:<16}{numbers}")
-    print(f"\nDo dendrites help? {verdict(found.results)} Kept: {found.kept}.\n")
-    for each in column_importances(explain_rows(found.model, found.frame)):
+    for each in fitted.results:
+        spread = float(np.std(each.scores, ddof=1))
+        numbers = f"{each.parameters:>12,}{each.fit_time:>10.2f} s{each.mean:>11.3f} +- {spread:.3f}"
+        print(f"{each.family:<16}{numbers}")
+    print(f"\nDo dendrites help? {verdict(fitted.results)} Kept: {fitted.kept}.\n")
+    for each in column_importances(explain_rows(fitted.model, fitted.frame)):
         print(f"{each.column:<16}{each.share:>8.0%} of all contributions ({each.low:.0%} to {each.high:.0%})")
     print()
     with warnings.catch_warnings(record=True) as caught:  # the model has not seen Utrecht
         warnings.simplefilter("always")
-        predicted = found.model.predict(houses(3, seed=1).assign(town=["Delft", "Leiden", "Utrecht"]))
+        predicted = fitted.model.predict(houses(3, seed=1).assign(town=["Delft", "Leiden", "Utrecht"]))
     print(predicted.round(2).to_string(index=False))
     print("\n".join(str(each.message) for each in caught))
-    scores = ", ".join(f"{each.family} {each.mean:.3f}" for each in found.results)
-    print(f"Result: {scores} on rows left out; the comparison recommends {found.kept}, which is kept.")
+    scores = ", ".join(f"{each.family} {each.mean:.3f}" for each in fitted.results)
+    print(f"Result: {scores} on rows left out; the comparison recommends {fitted.kept}, which is kept.")
 
 
 if __name__ == "__main__":

@@ -18,12 +18,14 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy
+import onnxruntime
 import torch
 
 from dendritree import FitConfig, count, fit, to_onnx
-from dendritree.errors import DendritreeError, import_extra
+from dendritree.errors import DendritreeError
 from dendritree.models import dendritic_preset
-from dendritree.training.examples import Split
+from dendritree.training import Split
 from dendritree_lab.data import load_dataset
 
 BATCH = 50
@@ -39,8 +41,7 @@ def train(split: Split, epochs: int, seed: int) -> torch.nn.Module:
 
 def make_server(model: Path, port: int) -> ThreadingHTTPServer:
     """A server that answers a JSON list of images with the list of their classes."""
-    session = import_extra("onnxruntime", extra="test").InferenceSession(model)
-    numpy = import_extra("numpy", extra="test")
+    session = onnxruntime.InferenceSession(model)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -34,7 +34,7 @@ def digits() -> tuple[pd.DataFrame, pd.Series]:
 
 
 def main() -> None:
-    """Print one row for each kind of neuron, then what a search found."""
+    """Print one row for each kind of neuron, then what a search selected."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3, help="parts for cross-validation (default: 3)")
     parser.add_argument("--epochs", type=int, default=30, help="passes over the data (default: 30)")
@@ -43,11 +43,11 @@ def main() -> None:
     x, y = digits()
     columns = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["middle"]), remainder="passthrough")
     model = make_pipeline(columns, DendriticClassifier(budget=4000, epochs=options.epochs, random_state=0))
-    found: dict[str, list[float]] = {}
+    scores_of: dict[str, list[float]] = {}
     print(f"{'neurons':<16}{'parameters':>12}{'accuracy':>18}")
     for neurons in ("tree", "sparse", "dense", "linear"):
         model.set_params(dendriticclassifier__neurons=neurons)
-        scores = found[neurons] = list(cross_val_score(model, x, y, cv=folds))
+        scores = scores_of[neurons] = list(cross_val_score(model, x, y, cv=folds))
         parameters = model.fit(x, y)[-1].n_parameters_
         print(f"{neurons:<16}{parameters:>12,}{statistics.mean(scores):>11.3f} +- {statistics.stdev(scores):.3f}")
     model.set_params(dendriticclassifier__neurons="tree")
@@ -58,9 +58,9 @@ def main() -> None:
         dendritree.save(classifier, Path(folder) / "digits")
         same = (dendritree.load(Path(folder) / "digits").predict(inputs) == classifier.predict(inputs)).all()
     print(f"the model read back from its folder predicts the same: {bool(same)}")
-    means = {neurons: statistics.mean(scores) for neurons, scores in found.items()}
+    means = {neurons: statistics.mean(scores) for neurons, scores in scores_of.items()}
     best = max(means, key=lambda neurons: means[neurons])
-    word = STANDS.get(welch(found["tree"], found["dense"]).state or "", "not clearly different from")
+    word = STANDS.get(welch(scores_of["tree"], scores_of["dense"]).state or "", "not clearly different from")
     print(
         f"Result: {best} neurons have the highest accuracy, {means[best]:.3f}; trees ({means['tree']:.3f}) are {word}"
         f" the dense MLP of the same size ({means['dense']:.3f}), so compare before you choose."

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from dendritree import FitConfig, convert, count, distill, fit
-from dendritree.training import evaluate
-from dendritree.training.examples import Split
+from dendritree.training import Split, evaluate
 from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.engine.statistics import welch
 
