@@ -21,13 +21,6 @@ LAYERS = {
     "custom": {"in_features": 8, "out_features": 2, "branching": 2, "wiring": Custom([[0, 1, 2, 3], [4, 5, 6, 7]])},
     "nested": {"in_features": 40, "out_features": 3, "branching": [3, [2], [2, [4]]], "wiring": "random"},
     "k-tree": {"in_features": 40, "out_features": 3, "branching": 2, "fan_in": 7, "wiring": "random", "repeats": 3},
-    "k-tree, own wirings": {
-        "in_features": 36,
-        "out_features": 3,
-        "branching": [3, 2],
-        "wiring": [Random(seed=1), Local(window=3, seed=2)],
-        "repeats": 2,
-    },
     "no bias": {"in_features": 30, "out_features": 3, "branching": 2, "fan_in": 8, "wiring": "random", "bias": False},
 }
 

@@ -48,8 +48,8 @@ def test_pixels_of_an_image_are_read_from_windows_and_kept_so(tmp_path):
     x, y = load_digits(return_X_y=True)
     model = quick(image_shape=(1, 8, 8), budget=2000).fit(x[:600], y[:600])
     layer = model.network_.hidden[0]
-    assert isinstance(layer.wirings[0], Local)
-    assert layer.wirings[0].image_shape == (1, 8, 8)
+    assert isinstance(layer.wiring, Local)
+    assert layer.wiring.image_shape == (1, 8, 8)
     assert model.score(x[600:900], y[600:900]) > 0.8
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")

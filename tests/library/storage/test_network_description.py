@@ -51,7 +51,7 @@ CASES = {
     "float64": lambda: (DendriticLayer(16, 2, branching=2, wiring="partition", activation="tanh").double(), (16,)),
     "options": lambda: (DendriticLayer(16, 2, branching=4, dropout=0.2, dropout_per="input", bias=False), (16,)),
     "nested": lambda: (DendriticLayer(16, 2, branching=[3, [2], [2, [4]]], wiring="random"), (16,)),
-    "repeats": lambda: (DendriticLayer(16, 2, branching=4, repeats=2, wiring=["shared", "strided"]), (16,)),
+    "repeats": lambda: (DendriticLayer(16, 2, branching=4, repeats=2, wiring="strided"), (16,)),
     **{name: lambda make=make: (make(), (16,)) for name, make in NEURONS.items()},
     "k-trees": lambda: (KTree(8, 2, trees=3, wiring="random"), (8,)),
     "signs": lambda: (DMNN(8, 3, dendrites=2, signs=[1, -1]), (8,)),
