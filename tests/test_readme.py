@@ -19,8 +19,9 @@ README = ROOT / "README.md"
 BUILT = ROOT / "docs" / "built.md"
 FOR_CONTRIBUTORS = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
 PAGES = [README, *FOR_CONTRIBUTORS, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("paper/*.md"))]
+HOUSES = {"dendritree": ROOT / "dendritree", "dendritree_lab": ROOT / "lab" / "dendritree_lab"}
 RUNNABLE = ("python", "py")
-# They train, fetch or write; tests/cli runs them.
+# They train, fetch or write; tests/lab/cli runs them.
 TRAINS_OR_FETCHES = ("reproduce", "report", "data", "compare", "view", "tune", "export", "figures", "fit", "predict")
 
 
@@ -75,14 +76,9 @@ def scratch(tmp_path, monkeypatch):
 # --------------------------------------------------------------------------------------------------------------- code
 
 
-def test_the_readme_is_read_in_one_sitting():
+def test_the_readme_is_short_and_begins_with_code():
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
-
-
-def test_runnable_code_begins_within_the_first_25_lines():
-    lines = [block.line for block in blocks_of(README) if block.language in RUNNABLE]
-    assert lines, "README has no Python block"
-    assert lines[0] <= 25
+    assert next(block.line for block in blocks_of(README) if block.language in RUNNABLE) <= 25
 
 
 @pytest.mark.usefixtures("scratch")
@@ -96,7 +92,7 @@ def test_python_blocks_run_and_print_what_their_comments_say(page, capsys):
 
 
 @pytest.mark.usefixtures("scratch")
-def test_refusals_shown_in_the_readme_are_the_real_ones():
+def test_errors_shown_in_the_readme_are_the_real_ones():
     namespace = {name: getattr(dendritree, name) for name in dendritree.__all__}  # names are imported when first used
     for block in blocks_of(README):
         if block.language not in RUNNABLE and block.text.startswith(">>> "):
@@ -129,7 +125,7 @@ def test_the_readme_names_the_two_commands_and_every_make_target_exists():
 def test_dendritree_commands_in_a_page_work(page, capsys):
     for line in commands_of(page, "dendritree"):
         arguments = shlex.split(line)[1:]
-        if arguments[0] in TRAINS_OR_FETCHES:  # tests/cli runs these, on small plans
+        if arguments[0] in TRAINS_OR_FETCHES:
             assert make_parser().parse_args(arguments).command == arguments[0], line
             continue
         assert main(arguments) == 0, line
@@ -169,7 +165,7 @@ def test_relative_links_and_pictures_lead_somewhere(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_in_inline_code_exist(page):
     for path in re.findall(r"`([\w.-]+/[\w./-]*)`", prose_of(page)):
-        bases = (ROOT, page.parent, ROOT / "dendritree", ROOT / "lab" / "dendritree_lab")
+        bases = (ROOT, page.parent, *HOUSES.values())
         assert any((base / path).exists() for base in bases), f"{page.name} names {path}"
 
 
@@ -195,9 +191,6 @@ def test_the_file_tree_shows_files_that_exist():
     assert [str(path) for path in paths if not (ROOT / path).exists()] == []
 
 
-HOUSES = {"dendritree": ROOT / "dendritree", "dendritree_lab": ROOT / "lab" / "dendritree_lab"}
-
-
 def test_the_file_tree_shows_every_module_of_each_folder_it_opens():
     shown = {ROOT / path for path in file_tree()}
     opened = {path.parent for path in shown} - {ROOT, ROOT / "lab"}
@@ -209,12 +202,8 @@ def test_the_file_tree_shows_every_module_of_each_folder_it_opens():
 @pytest.mark.parametrize("house", HOUSES)
 def test_the_file_tree_stands_in_the_order_of_imports(house):
     units = {unit: line for line, units in enumerate(MAPS[house].splitlines()) for unit in units.split()}
-    paths = [ROOT / path for path in file_tree()]
-    names = [
-        ".".join(path.relative_to(HOUSES[house]).with_suffix("").parts)
-        for path in paths
-        if path.is_relative_to(HOUSES[house])
-    ]
+    inside = [ROOT / path for path in file_tree() if HOUSES[house] in (ROOT / path).parents]
+    names = [".".join(path.relative_to(HOUSES[house]).with_suffix("").parts) for path in inside]
     lines = [units[name] for name in names if name in units]
     assert len(lines) == len(units)
     assert lines == sorted(lines)
