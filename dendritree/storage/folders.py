@@ -111,12 +111,17 @@ def load(
 
 def check_target(folder: Path) -> None:
     """Reject a path that `save` must not write to: it is neither new, nor empty, nor a model folder."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    if not folder.exists() or (folder.is_dir() and not any(path for path in folder.iterdir() if not _is_left(path))):
         return
     try:
         _read_config(folder)
     except FormatError as error:
         raise FormatError(f"save only replaces model folders: {folder} exists and is not one ({error})") from None
+
+
+def _is_left(path: Path) -> bool:
+    """Whether a file is one that a killed save may have left in a new folder."""
+    return path.name.startswith(".") or path.match(_weights_file({WEIGHTS_DIGEST: "?" * 8}))
 
 
 def read_folder(
@@ -126,6 +131,8 @@ def read_folder(
     _check_device(device)
     try:
         config = _read_config(folder, *formats)
+        if not (Path(folder) / _weights_file(config)).exists():  # another process may just have replaced the model
+            config = _read_config(folder, *formats)
         name = _weights_file(config)
         content = _read_bytes(Path(folder) / name)
         if hashlib.sha256(content).hexdigest() != config[WEIGHTS_DIGEST]:

@@ -70,6 +70,16 @@ def test_a_folder_may_be_nested_relative_or_empty(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "empty", "net"]
 
 
+def test_a_save_that_was_killed_before_its_config_does_not_block_the_next_one(tmp_path):
+    (tmp_path / "net").mkdir()
+    for name in ("weights-01234567.safetensors", ".config.json.0123"):
+        (tmp_path / "net" / name).write_bytes(b"unfinished")
+    net = small()
+    save(net, tmp_path / "net")
+    assert load(tmp_path / "net").state_dict().keys() == net.state_dict().keys()
+    assert not (tmp_path / "net" / "weights-01234567.safetensors").exists()
+
+
 def test_another_model_replaces_the_first_and_leaves_other_files(tmp_path):
     net, x = MLP(16, 2, hidden=3).eval(), torch.randn(4, 16)
     save(small(), tmp_path)
