@@ -34,9 +34,7 @@ def show(run: Run) -> None:
 def main() -> None:
     """Train, write the CSV, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--fields", nargs="+", default=list(PUBLISHED), choices=[*PUBLISHED, "all"], help="kinds of field"
-    )
+    parser.add_argument("--fields", nargs="+", default=list(PUBLISHED), choices=list(PUBLISHED), help="kinds of field")
     parser.add_argument("--somata", type=int, default=512, help="S (default: 512)")
     parser.add_argument("--dendrites", type=int, default=16, help="D (default: 16)")
     parser.add_argument("--epochs", type=int, default=12, help="passes over the training images (default: 12)")

@@ -212,7 +212,7 @@ def summary(model: Any, input_shape: tuple[int, ...] | None = None) -> Summary:
                 ins = module.forest.in_features if isinstance(module, ForestLayer) else ins  # of a patch
                 dense = outs * (ins + (getattr(module, "bias", ...) is not None))
                 dense_done = None if done is None else done // stated * ins * outs
-        wiring = " + ".join(wiring.name for wiring in getattr(module, "wirings", ()))
+        wiring = module.wiring.name if isinstance(module, ForestLayer) else ""
         layers.append(LayerSummary(name or "model", kind, _trees(module), wiring, total, dense, done, dense_done))
     return Summary(tuple(layers))
 

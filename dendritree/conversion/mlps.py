@@ -1,7 +1,7 @@
 """Find MLPs, Linear-activation-Linear: perceptron layers whose hidden width can change.
 
 `torch.fx` traces the forward passes of a model and shows where the output of a layer goes. Modules of transformers that
-it cannot trace are recognized by the names of their layers. Otherwise the report says why layers are not one MLP.
+it cannot trace are recognized by the names of their layers. All other layers are replaced one by one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import fx, nn
 
-from ..errors import OptionError
 from .perceptrons import Perceptron, is_perceptron
-from .report import TakenApart
 
 Block: TypeAlias = tuple[Perceptron, ...]
 """What is replaced as a unit: a perceptron layer, or the layers of an MLP in their order."""
@@ -57,12 +55,10 @@ class Flow:
 
     calls: dict[str, list[str | None]] = field(default_factory=lambda: defaultdict(list))
     """For every call of a layer, the layer that its output goes to through activations alone; None if there is none."""
-    reasons: dict[str, str] = field(default_factory=dict)
-    """Why the output of a layer does not go to another one."""
     readers: dict[str, str] = field(default_factory=dict)
     """Layers whose weight or bias a forward pass reads directly, and the class of the module that does."""
-    untraced: dict[str, str] = field(default_factory=dict)
-    """Modules whose forward pass cannot be traced, and why."""
+    untraced: set[str] = field(default_factory=set)
+    """Modules whose forward pass cannot be traced."""
 
     def chains(self, names: Mapping[str, Perceptron]) -> Iterator[list[str]]:
         """Runs of two or more of these layers whose outputs go to the next one and nowhere else."""
@@ -96,9 +92,8 @@ class _Tracer(fx.Tracer):
 def trace_forwards(model: nn.Module) -> Flow:
     """Trace each module that has linear layers below it.
 
-    >>> flow = trace_forwards(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 4)))
-    >>> flow.calls["0"], flow.reasons
-    (['2'], {'2': 'the output of 2 is returned'})
+    >>> dict(trace_forwards(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 4))).calls)
+    {'0': ['2'], '2': [None]}
     """
     flow, sequences, forwards = Flow(), [], []
     for name, module in model.named_modules():
@@ -116,29 +111,26 @@ def trace_forwards(model: nn.Module) -> Flow:
         if not flow.calls.keys().isdisjoint(layers):
             continue  # a traced module calls it
         owner = max((each for each in forwards if not each or prefix.startswith(f"{each}.")), key=len, default=None)
-        if owner in flow.untraced and uses_hidden_size(model.get_submodule(owner), [*layers.values()]):
-            flow.reasons.update(dict.fromkeys(layers, flow.untraced[owner]))  # which may use a part of the sequence
-        else:
+        # A forward pass that cannot be traced may use a part of the sequence.
+        if owner not in flow.untraced or not _uses_hidden_size(model.get_submodule(owner), [*layers.values()]):
             _record(flow, name, module)
     return flow
 
 
 def _record(flow: Flow, name: str, module: nn.Module) -> None:
     """Trace a module and add what its forward pass does."""
-    prefix, kind = f"{name}." if name else "", type(module).__name__
+    prefix = f"{name}." if name else ""
     try:
         graph = _trace(module)
-    except Exception as error:  # forward passes are anybody's code: they may raise anything
-        flow.untraced[name] = f"torch.fx cannot trace {kind}.forward: {str(error).partition(chr(10))[0]}"
+    except Exception:  # forward passes are anybody's code: they may raise anything
+        flow.untraced.add(name)
         return
     for node in graph.nodes:
         if node.op == "call_module" and is_perceptron(module.get_submodule(node.target)):
-            goal, reason = _destination(node, module)
+            goal = _destination(node, module)
             flow.calls[prefix + node.target].append(None if goal is None else prefix + goal)
-            if reason:
-                flow.reasons[prefix + node.target] = reason
         elif node.op == "get_attr" and not all(user.target is getattr for user in node.users):  # such as weight.dtype
-            flow.readers[prefix + node.target.rpartition(".")[0]] = kind
+            flow.readers[prefix + node.target.rpartition(".")[0]] = type(module).__name__
 
 
 def _trace(module: nn.Module) -> fx.Graph:
@@ -152,40 +144,33 @@ def _trace(module: nn.Module) -> fx.Graph:
         return _Tracer().trace(copy.copy(module), defaults)
 
 
-def _destination(node: fx.Node, module: nn.Module) -> tuple[str | None, str]:
-    """The linear layer that the output of a call goes to, through activations and dropout alone; or why none."""
-    output, activated = f"the output of {str(node.target).rpartition('.')[2]}", False
+def _destination(node: fx.Node, module: nn.Module) -> str | None:
+    """The linear layer that the output of a call goes to, through activations and dropout alone; None if none."""
+    activated = False
     while True:
         user = next(iter(node.users), None)
-        if user is None or len(node.users) > 1 or user.all_input_nodes != [node]:
-            return None, f"{output} goes to more than one place"
+        if user is None or len(node.users) > 1 or user.all_input_nodes != [node] or user.op == "output":
+            return None
         step = module.get_submodule(str(user.target)) if user.op == "call_module" else user.target
-        if user.op == "output":
-            return None, f"{output} is returned"
         if isinstance(step, nn.Module) and is_perceptron(step):
-            return (str(user.target), "") if activated else (None, "there is no activation between them")
+            return str(user.target) if activated else None
         name = type(step).__name__ if isinstance(step, nn.Module) else str(getattr(step, "__name__", step))
         key = name.replace("_", "").lower()
         if key in ACTIVATIONS or type(step).__module__ == "transformers.activations":
             activated = True
         elif key not in PASSES:
-            return None, f"{name} between them is not a known activation"
+            return None
         node = user
 
 
 # ----------------------------------------------------------------------------------------------------------- blocks
 
 
-def group(
-    model: nn.Module, perceptrons: Mapping[str, Perceptron], flow: Flow, blocks: Sequence[Sequence[str]] = ()
-) -> list[Block]:
+def group(model: nn.Module, perceptrons: Mapping[str, Perceptron], flow: Flow) -> list[Block]:
     """Group the perceptrons into blocks, in the model's order: MLPs where they form one, the others one by one."""
-    for names in blocks:
-        if isinstance(names, str) or len(names) < 2 or not all(isinstance(name, str) for name in names):
-            raise OptionError(f"blocks must have the names of two layers or more each: got {names!r}")
     block_of: dict[str, Block] = {}  # by the names of their layers
     linear = {name: perceptron for name, perceptron in perceptrons.items() if not perceptron.is_convolution}
-    for names in (*_named(model, blocks), *flow.chains(linear)):
+    for names in (*_named(model), *flow.chains(linear)):
         block = tuple(linear[name] for name in names if name in linear)
         follow = all(a.out_features == b.in_features for a, b in itertools.pairwise(block))
         if len(block) == len(names) and block_of.keys().isdisjoint(names) and follow:
@@ -194,35 +179,11 @@ def group(
     return [block for name, block in grouped.items() if block[0].name == name]
 
 
-def _named(model: nn.Module, blocks: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """Layers with the names of an MLP: the user's, or known ones in known packages."""
+def _named(model: nn.Module) -> Iterator[list[str]]:
+    """Names that the layers of an MLP have in known packages, whether or not the model has them."""
     for name, holder in model.named_modules():
-        known = BLOCKS if str(type(holder).forward.__module__).startswith(TRUSTED) else ()
-        for block in (*blocks, *known):
-            try:
-                layers = [holder.get_submodule(child) for child in block]
-            except AttributeError:
-                continue
-            if block in known or not uses_hidden_size(holder, layers):
-                yield [f"{name}.{child}".lstrip(".") for child in block]
-
-
-def taken_apart(model: nn.Module, blocks: Sequence[Block], flow: Flow) -> tuple[TakenApart, ...]:
-    """Pairs of layers that were converted one by one but look like an MLP: one widens, the next one narrows."""
-    single = [block[0] for block in blocks if len(block) == 1 and not block[0].is_convolution]
-    pairs = []
-    for first, second in itertools.combinations(single, 2):
-        (place, _, one), (beside, _, two) = first.name.rpartition("."), second.name.rpartition(".")
-        hidden, holder = first.out_features, model.get_submodule(place)
-        widened = hidden == second.in_features and hidden not in (first.in_features, second.out_features)
-        if not widened or place != beside or is_plain_sequential(holder):
-            continue
-        unknown = flow.untraced.get(place, "the forward pass calls them in more than one order")
-        reason = flow.reasons.get(first.name, unknown)
-        if used := uses_hidden_size(holder, [first.module, second.module]):
-            reason = f"something else next to them has their hidden size, {hidden}"
-        pairs.append(TakenApart((first.name, second.name), reason, () if used else (one, two)))
-    return tuple(pairs)
+        for block in BLOCKS if str(type(holder).forward.__module__).startswith(TRUSTED) else ():
+            yield [f"{name}.{child}".lstrip(".") for child in block]
 
 
 def is_plain_sequential(module: nn.Module) -> bool:
@@ -230,7 +191,7 @@ def is_plain_sequential(module: nn.Module) -> bool:
     return isinstance(module, nn.Sequential) and getattr(module.forward, "__func__", None) is nn.Sequential.forward
 
 
-def uses_hidden_size(holder: nn.Module, layers: Sequence[nn.Module]) -> bool:
+def _uses_hidden_size(holder: nn.Module, layers: Sequence[nn.Module]) -> bool:
     """Whether something else in the holder has a hidden size of the layers, such as a norm or gate between them."""
     own = {id(parameter) for layer in layers for parameter in layer.parameters()}
     hidden = {getattr(layer, "out_features", None) or getattr(layer, "nf", None) for layer in layers[:-1]}

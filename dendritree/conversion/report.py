@@ -44,16 +44,6 @@ class LeftAlone:
 
 
 @dataclass(frozen=True)
-class TakenApart:
-    """Two perceptron layers that were converted one by one, although they look like the layers of one MLP."""
-
-    modules: tuple[str, ...]
-    reason: str
-    blocks: tuple[str, ...]
-    """What `convert(blocks=[...])` takes to convert them as one, if that would help."""
-
-
-@dataclass(frozen=True)
 class ConversionReport:
     """What `convert` did, or would do. `print(report)` shows it as a table; `rows()` is for a data frame."""
 
@@ -65,8 +55,6 @@ class ConversionReport:
     parameters_before: int
     """Parameters of the whole model."""
     parameters_after: int
-    taken_apart: tuple[TakenApart, ...] = ()
-    """Layers that were converted one by one although they look like an MLP."""
 
     def rows(self) -> list[dict[str, Any]]:
         """The changes as plain values, one row each; the modules of an MLP joined by a plus."""
@@ -80,19 +68,10 @@ class ConversionReport:
             table.append(("converted, in all", "", "", *_totals(self.changes)))
         whole = f"{self.parameters_before:,} -> {self.parameters_after:,}"
         lines = _columns([*table, ("the whole model", "", "", whole, "")])
-        left = [((each.module,), each.reason, each.reason) for each in self.left_alone]
-        apart = []
-        for pair in self.taken_apart:
-            names = ", ".join(f'"{name}"' for name in pair.blocks)
-            hint = f"; if they are an MLP, blocks=[({names})] takes them as one" if names else ""
-            apart.append((pair.modules, pair.reason, pair.reason + hint))
-        for title, entries in (("left alone:", left), ("taken one by one:", apart)):
-            if entries:
-                lines += ["", title]
-            for name, reasons in _grouped(entries):
-                lines += textwrap.wrap(
-                    f"  {name}: {reasons[0]}", WIDTH, subsequent_indent="    ", break_on_hyphens=False
-                )
+        if self.left_alone:
+            lines += ["", "left alone:"]
+        for name, (reason, *_) in _grouped([((each.module,), each.reason, each.reason) for each in self.left_alone]):
+            lines += textwrap.wrap(f"  {name}: {reason}", WIDTH, subsequent_indent="    ", break_on_hyphens=False)
         if self.not_selected:
             lines += ["", f"{self.not_selected} other perceptron layer{'s' * (self.not_selected > 1)} not selected"]
         if self.changes:

@@ -48,8 +48,8 @@ def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExp
         model: a `DendriticLayer`; an `nn.Sequential` of dendritic and linear layers, norms, `nn.Flatten`, dropout and
             activations; or a model that is a `Chain` of these, such as `MLNClassifier`, `DendriticNetwork`,
             `DenseNetwork`, `MLP` and `Perceptrons`. Subclasses with their own forward and modules with forward hooks
-            are rejected. Or an object that holds a network: a fitted `DendriticClassifier` or `DendriticRegressor`, or a
-            table model. These are explained by column, in the units of the target or, for classes, in log-odds.
+            are rejected. Or an object that holds a network: a fitted `DendriticClassifier` or `DendriticRegressor`,
+            or a table model. These are explained by column, in the units of the target or, for classes, in log-odds.
         x: inputs, shape (..., in_features), or (batch, ...) with `nn.Flatten`; for an object that holds a network, raw
             rows, as for `predict`.
         reference: the input to compare with: a number, or a tensor that broadcasts to `x`, such as the mean input; 0 by

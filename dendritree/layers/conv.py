@@ -11,10 +11,10 @@ from torch import Tensor
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..ops import PatchGrid, check_dense
 from ..tree.levels import AUTO, Branching
-from ..wiring import with_image
+from ..wiring import Wiring, with_image
 from .activation import Activation
 from .forest_layer import ForestLayer
-from .growth import Growth, Wirings
+from .growth import Growth
 
 Length: TypeAlias = int | Sequence[int]
 """One number for all axes of an image, or one for each."""
@@ -40,7 +40,7 @@ class _DendriticConv(ForestLayer):
         branching: Branching = AUTO,
         depth: int | None = None,
         fan_in: int | None = None,
-        wiring: Wirings = "shared",
+        wiring: str | Wiring = "shared",
         repeats: int | None = None,
         ragged: bool = False,
         bias: bool = True,

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from ..tree import Forest
 from ..tree.levels import AUTO, Branching
-from ..wiring import Custom
+from ..wiring import Custom, Wiring
 from .activation import Activation
 from .forest_layer import CommonOptions, ForestLayer
-from .growth import Growth, Wirings
+from .growth import Growth
 from .neuron_layer import as_rows, index_of
 
 
@@ -50,8 +50,7 @@ class DendriticLayer(ForestLayer):
             `"partition"` (neuron n reads its own slice of the inputs, as in the paper), another name of
             `dendritree.wiring.WIRINGS`, or a wiring object. None is `"shared"`, or `"partition"` without
             `out_features`.
-        repeats: trees per neuron over the same inputs, joined by a linear soma: a k-tree. `wiring` may then be a list
-            with one for each tree. None for one tree and no soma.
+        repeats: trees per neuron over the same inputs, joined by a linear soma: a k-tree. None for one without a soma.
         ragged: accept sizes that are not powers of `branching`; a level of n children then has ceil(n / b) nodes.
         bias: whether nodes have a bias.
         dropout: probability of silencing a synapse or an input while training, `p`; the rest is scaled by 1 / (1 - p).
@@ -74,7 +73,7 @@ class DendriticLayer(ForestLayer):
         forest: the trees and their wiring, a `dendritree.tree.Forest`.
         windows: top, left, height and width of the window that a node's synapses were drawn from, shape `(nodes, 4)`,
             zeros for a node without synapses. They do not change when synapses move. None unless the wiring is `Local`
-            or `Tied`; for k-trees, that of every tree, all in one image.
+            or `Tied`.
         regrown: whether the trees differ from those that the arguments describe: pruned, or given as a forest.
 
     Example:
@@ -96,7 +95,7 @@ class DendriticLayer(ForestLayer):
         branching: Branching = AUTO,
         depth: int | None = None,
         fan_in: int | None = None,
-        wiring: Wirings | None = None,
+        wiring: str | Wiring | None = None,
         repeats: int | None = None,
         ragged: bool = False,
         bias: bool = True,
@@ -141,7 +140,7 @@ class DendriticLayer(ForestLayer):
         inputs = forest.synapse_inputs[np.argsort(forest.neuron_of_synapse, kind="stable")]
         seedling = Custom(np.zeros((forest.neurons, 1), dtype=np.int64))  # the smallest possible layer, to be regrown
         layer = cls(forest.in_features, forest.neurons, fan_in=1, wiring=seedling, **options)
-        layer.wirings = (Custom(inputs),)
+        layer.wiring = Custom(inputs)
         layer.regrow(forest)
         return layer
 

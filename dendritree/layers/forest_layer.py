@@ -15,7 +15,6 @@ from ..errors import FormatError, ShapeError, check_index, check_one_of, check_p
 from ..randomness import dropout as drop
 from ..randomness import generator_on
 from ..tree import Forest, IntArray
-from ..wiring import Wiring
 from .activation import Activation, make_activation
 from .growth import Growth
 from .neuron_layer import PlannedLayer
@@ -60,7 +59,7 @@ class ForestLayer(PlannedLayer):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(dtype, **sizes)
-        self.branching, self.wirings = growth.branching, growth.wirings
+        self.branching, self.wiring = growth.branching, growth.wiring
         self.repeats, self.ragged = growth.repeats, growth.ragged
         self.dropout = check_probability("dropout", dropout)
         self.dropout_per = check_one_of("dropout_per", dropout_per, DROPOUT_PER)
@@ -88,11 +87,6 @@ class ForestLayer(PlannedLayer):
     def multiply_adds(self) -> int:
         """Multiply-adds for one sample: one per edge."""
         return self.forest.edges
-
-    @property
-    def wiring(self) -> Wiring:
-        """The wiring; that of the first tree of a neuron if each tree has its own."""
-        return self.wirings[0]
 
     @property
     def edge_weight(self) -> Tensor:
@@ -167,13 +161,12 @@ class ForestLayer(PlannedLayer):
         return options | self._changed(backend=self.backend)
 
     def _tree_options(self) -> dict[str, Any]:
-        wiring = {"wiring": self.wirings[0] if len(self.wirings) == 1 else list(self.wirings)}
         if self.regrown:
-            return wiring
+            return {"wiring": self.wiring}
         size = {"fan_in": self.fan_in // (self.repeats or 1)} if self.wiring.any_fan_in else {}
         if self.ragged and not size:
             size = {"ragged": True}
-        return {"branching": self.branching, **size, **wiring, **self._changed(repeats=self.repeats)}
+        return {"branching": self.branching, **size, "wiring": self.wiring, **self._changed(repeats=self.repeats)}
 
     def _structure(self) -> dict[str, Tensor]:
         return forest_state(self.forest, self.windows)
@@ -182,7 +175,7 @@ class ForestLayer(PlannedLayer):
         """Check that a state dict has this tree and wiring."""
         if not any(key in state for key in FOREST_KEYS):
             return None
-        drawn = check_forest(state, self.forest, self.windows, self.wirings)
+        drawn = check_forest(state, self.forest, self.windows, self.wiring)
         return None if drawn is None else lambda: self.rewire(*drawn)
 
     def rewire(self, forest: Forest, windows: IntArray | None = None) -> None:
@@ -236,7 +229,7 @@ def share_wiring(model: nn.Module, *, source: int = 0) -> None:
         return
     check_index("source", source, dist.get_world_size())
     for layer in model.modules():
-        if isinstance(layer, ForestLayer) and any(wiring.drawn for wiring in layer.wirings):
+        if isinstance(layer, ForestLayer) and layer.wiring.drawn:
             entries = forest_state(layer.forest, layer.windows)
             device = layer.weight.device if dist.get_backend() == "nccl" else torch.device("cpu")
             for key, value in entries.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -69,12 +69,12 @@ def read_windows(state: Mapping[str, Tensor], forest: Forest, image: tuple[int, 
 
 
 def check_forest(
-    state: Mapping[str, Tensor], forest: Forest, windows: IntArray | None, wirings: Sequence[Wiring]
+    state: Mapping[str, Tensor], forest: Forest, windows: IntArray | None, wiring: Wiring
 ) -> tuple[Forest, IntArray | None] | None:
-    """Reject a different tree or wiring; return the forest and windows to adopt if a wiring was drawn."""
+    """Reject a different tree or wiring; return the forest and windows to adopt if the wiring was drawn."""
     theirs = read_forest(state)
-    if any(wiring.drawn for wiring in wirings) and is_same_tree(forest, theirs):
-        image = wirings[0].image(forest.in_features)
+    if wiring.drawn and is_same_tree(forest, theirs):
+        image = wiring.image(forest.in_features)
         if image is None or windows is None or WINDOWS_KEY not in state:
             return theirs, windows
         return theirs, read_windows(state, theirs, image)

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from ..layers.dendritic import LayerOptions
-from ..layers.growth import Wirings
 from ..tree.levels import Branching
-from ..wiring import with_image
+from ..wiring import Wiring, with_image
 from .chain import Chain
 from .paper import MLP, MLNClassifier, Perceptrons
 from .registry import register
@@ -110,7 +109,7 @@ class ConvMLN(ConvClassifier):
         out_features: int = 10,
         *,
         branching: Branching = 16,
-        wiring: Wirings = "shared",
+        wiring: str | Wiring = "shared",
         dropout: float = 0.0,
         output: str = "logits",
         **options: Unpack[LayerOptions],

@@ -12,7 +12,6 @@ from torch import nn
 from ..errors import OptionError, check_int, check_one_of, check_probability
 from ..layers import DendriticLayer
 from ..layers.activation import Activation, make_activation
-from ..layers.growth import Wirings
 from ..layers.linear import BatchNorm, Dropout, make_linear
 from ..tree.levels import AUTO, Branching
 from ..wiring import Wiring, resolve_wiring
@@ -74,7 +73,7 @@ class DendriticNetwork(Network):
         *,
         fan_in: int | Sequence[int] | None = None,
         branching: Branching = AUTO,
-        wiring: Wirings = "random",
+        wiring: str | Wiring | Sequence[str | Wiring] = "random",
         norm: str | None = None,
         dropout: float = 0.0,
         synapse_dropout: float = 0.0,
@@ -181,7 +180,7 @@ def _one_per_layer(name: str, value: Any, layers: int) -> list[Any]:
     return list(value)
 
 
-def _wirings(wiring: Wirings, layers: int) -> list[Wiring]:
+def _wirings(wiring: str | Wiring | Sequence[str | Wiring], layers: int) -> list[Wiring]:
     """The wiring of each hidden layer: only the first one reads an image."""
     if isinstance(wiring, str | Wiring):
         wiring = [wiring, *["random"] * (layers - 1)]

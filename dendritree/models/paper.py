@@ -14,9 +14,9 @@ from torch import nn
 from ..errors import check_int, check_probability
 from ..layers import DendriticLayer
 from ..layers.dendritic import LayerOptions
-from ..layers.growth import Wirings
 from ..layers.linear import Dropout, make_linear
 from ..tree.levels import Branching
+from ..wiring import Wiring
 from .chain import Chain
 from .registry import register
 
@@ -29,7 +29,7 @@ class MLNClassifier(Chain):
         in_features: number of inputs.
         out_features: number of classes, one neuron each.
         branching: children of every node; an int, or one number per level, leaf level first.
-        wiring: which inputs each neuron reads; a list with one for each of repeated trees.
+        wiring: which inputs each neuron reads.
         dropout: probability of silencing a synapse while training.
         output: `"logits"` (the roots themselves) or `"probabilities"` (softmax over the neurons, as in the paper).
         options: further options of `DendriticLayer`.
@@ -50,7 +50,7 @@ class MLNClassifier(Chain):
         out_features: int = 10,
         *,
         branching: Branching = 32,
-        wiring: Wirings = "shared",
+        wiring: str | Wiring = "shared",
         dropout: float = 0.0,
         output: str = "logits",
         **options: Unpack[LayerOptions],
@@ -89,7 +89,7 @@ class MLNBinaryClassifier(MLNClassifier):
         in_features: int,
         *,
         branching: Branching = 32,
-        wiring: Wirings = "shared",
+        wiring: str | Wiring = "shared",
         dropout: float = 0.0,
         output: str = "logits",
         **options: Unpack[LayerOptions],

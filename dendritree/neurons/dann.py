@@ -11,24 +11,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..errors import OptionError, check_int, check_one_of
 from ..layers.activation import Activation
 from ..layers.dendritic import DendriticLayer
-from ..layers.linear import Linear
 from ..layers.neuron_layer import NeuronLayer
-from ..ops import check_dense
-from ..randomness import generator_on
 from ..tree import Forest, IntArray
 from ..tree.levels import Branching
-from ..wiring import Partition, Random, Wiring
+from ..wiring import Random, Wiring
 from ..wiring.image_orders import check_image_shape, image_of
 from ..wiring.interface import Integers, check_seed, dendrite_of_synapse, generator, ungrouped
 from .families import register_neuron
 
-FIELDS = ("random", "local", "global", "all")
-"""Inputs of a dendrite: dANN-R, dANN-LRF, dANN-GRF, pdANN."""
+FIELDS = ("random", "local", "global")
+"""Inputs of a dendrite: dANN-R, dANN-LRF, dANN-GRF."""
 
 SYNAPSES = 16
 CHUNK = 2048  # fields drawn at once: 2048 x 784 random numbers are 13 MB
@@ -48,17 +45,16 @@ class DANN(NeuronLayer):
         y_n = \mathrm{act}\Big(c_n + \sum_{j=1}^{D} v_{nj} z_{nj}\Big)
 
     for somata n and their own dendrites j, which read the inputs of their receptive fields F. This is a
-    `DendriticLayer` with `branching=[synapses, dendrites]`; for field `"all"`, a dense layer and one with
-    `branching=dendrites`. `S` somata with `D` dendrites of 16 synapses have 17 D S + (D + 1) S parameters.
+    `DendriticLayer` with `branching=[synapses, dendrites]`. `S` somata with `D` dendrites of 16 synapses have
+    17 D S + (D + 1) S parameters.
 
     Args:
         in_features: number of inputs.
         out_features: number of somata, `S`.
         dendrites: dendrites per soma, `D`.
-        synapses: synapses per dendrite; by default 16, or all inputs if they are fewer. For field `"all"`, every
-            dendrite reads all inputs.
+        synapses: synapses per dendrite; by default 16, or all inputs if they are fewer.
         field: what a dendrite reads: `"random"` inputs (dANN-R), `"local"` pixels around a center of its own
-            (dANN-LRF), `"global"` ones, around a center near that of its soma (dANN-GRF), or `"all"` inputs (pdANN).
+            (dANN-LRF), or `"global"` ones, around a center near that of its soma (dANN-GRF).
         image_shape: (channels, height, width), for `"local"` and `"global"`; a square image of one channel by default.
         bias: whether dendrites and somata have a bias.
         activation: of both, as in `DendriticLayer`; LeakyReLU with slope 0.1 by default, as in the source.
@@ -70,8 +66,7 @@ class DANN(NeuronLayer):
         - Output: `(*, out_features)`.
 
     Attributes:
-        synapses: for field `"all"`, the dense layer of all dendrites, else None.
-        trees: the rest, a `DendriticLayer`. All weights are initially N(0, 2 / children), all biases 0. Its state dict
+        trees: the `DendriticLayer`. All weights are initially N(0, 2 / children), all biases 0. Its state dict
             holds the receptive fields.
 
     Example:
@@ -79,8 +74,6 @@ class DANN(NeuronLayer):
         >>> layer(torch.randn(5, 784)).shape, sum(p.numel() for p in layer.parameters()) == 17 * 4 * 64 + 5 * 64
         (torch.Size([5, 64]), True)
     """
-
-    synapses: nn.Linear | None
 
     def __init__(
         self,
@@ -103,33 +96,25 @@ class DANN(NeuronLayer):
         self.field = check_one_of("field", field, FIELDS)
         self.image_shape, self.seed = check_image_shape(image_shape), seed
         check_seed(seed)
-        self.synapses_per_dendrite = self._count_synapses(synapses)
-        levels: Branching = [self.synapses_per_dendrite, self.dendrites]
-        if min(self.synapses_per_dendrite, self.dendrites) < 2:  # levels need two or more, nested children do not
-            levels = [[self.synapses_per_dendrite]] * self.dendrites
-        inputs = self.in_features
-        if field == "all":
-            inputs, levels = self.out_features * self.dendrites, max(2, self.dendrites)
+        self.synapses = min(SYNAPSES, self.in_features) if synapses is None else check_int("synapses", synapses)
+        if self.synapses > self.in_features:
+            raise OptionError(f"synapses must be at most in_features {self.in_features}: got {self.synapses}")
+        levels: Branching = [self.synapses, self.dendrites]
+        if min(levels) < 2:  # levels need two or more, nested children do not
+            levels = [[self.synapses]] * self.dendrites
         self.trees = DendriticLayer(
-            inputs,
+            self.in_features,
             self.out_features,
             branching=levels,
             wiring=self._wiring(),
-            ragged=True,
             bias=bias,
             activation=activation,
             backend=backend,
             device=device,
             dtype=dtype,
         )
-        self.synapses = None
-        if field == "all":
-            self.synapses = Linear(self.in_features, inputs, bias=bias, device=device, dtype=dtype)
-            self._reset_synapses()
 
     def _wiring(self) -> Wiring:
-        if self.field == "all":
-            return Partition()
         if self.field == "random":
             return Random(seed=self.seed)
         _, height, width = image_of(self.image_shape, self.in_features, self.field)
@@ -142,45 +127,20 @@ class DANN(NeuronLayer):
             )
         return ReceptiveFields("neuron", self.image_shape, self.seed)
 
-    def _count_synapses(self, synapses: int | None) -> int:
-        if self.field == "all":
-            if synapses is not None and check_int("synapses", synapses) != self.in_features:
-                raise OptionError(
-                    f"synapses must be in_features {self.in_features}, or left out, for field 'all': got {synapses}"
-                )
-            return self.in_features
-        count = min(SYNAPSES, self.in_features) if synapses is None else check_int("synapses", synapses)
-        if count > self.in_features:
-            raise OptionError(f"synapses must be at most in_features {self.in_features}: got {count}")
-        return count
-
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Redraw the weights from N(0, 2 / children) and set the biases to 0. The receptive fields are kept."""
         # Differs from the source, which masks Keras' dense layers, whose uniform distribution ignores the mask.
         self.trees.reset_parameters()
-        self._reset_synapses()
-
-    @torch.no_grad()
-    def _reset_synapses(self) -> None:
-        if self.synapses is not None:
-            weight = self.synapses.weight
-            weight.normal_(std=(2 / self.in_features) ** 0.5, generator=generator_on(weight.device))
-            if self.synapses.bias is not None:
-                self.synapses.bias.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of shape (..., out_features) for inputs of shape (..., in_features)."""
-        if self.synapses is not None:
-            check_dense(x)
-            x = self.trees.activation(self.synapses(x))
         y: Tensor = self.trees(x)
         return y
 
     def _options(self) -> dict[str, Any]:
-        synapses = {} if self.field == "all" else {"synapses": self.synapses_per_dendrite}
         changed = self._changed(image_shape=self.image_shape, bias=self.trees.bias is not None, seed=self.seed)
-        return {"dendrites": self.dendrites, **synapses, "field": self.field, **changed}
+        return {"dendrites": self.dendrites, "synapses": self.synapses, "field": self.field, **changed}
 
 
 # ---------------------------------------------------------------------------------------------------- receptive fields

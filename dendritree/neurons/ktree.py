@@ -6,7 +6,6 @@ successive computations on its dendritic tree?", Neural Computation 33(6), 2021,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Unpack
 
 import torch
@@ -16,7 +15,6 @@ from ..errors import check_int, check_one_of
 from ..layers.activation import Activation
 from ..layers.dendritic import DendriticLayer
 from ..layers.forest_layer import CommonOptions
-from ..layers.growth import Wirings
 from ..randomness import generator_on
 from ..tree.levels import Branching
 from ..wiring import Morton, Random, Shared, Wiring
@@ -43,7 +41,7 @@ class KTree(DendriticLayer):
         branching: children of every node, as in `DendriticLayer`; 2 in the source.
         wiring: the order in which every tree reads the inputs: `"original"`, `"permuted"` (along a Z-curve, so that
             every subtree sees a compact part of a square image) or `"random"` (one permutation per neuron, the same for
-            all its trees); or a wiring, or a list with one for each tree.
+            all its trees); or a wiring.
         dropout: as in `DendriticLayer`.
         activation: of the nodes, as in `DendriticLayer`; torch's LeakyReLU with its slope of 0.01 by default. The soma
             has none.
@@ -72,7 +70,7 @@ class KTree(DendriticLayer):
         *,
         trees: int = 1,
         branching: Branching = 2,
-        wiring: Wirings = "original",
+        wiring: str | Wiring = "original",
         dropout: float = 0.0,
         activation: Activation = nn.LeakyReLU,
         **options: Unpack[CommonOptions],
@@ -81,7 +79,7 @@ class KTree(DendriticLayer):
             in_features,
             check_int("out_features", out_features),
             branching=branching,
-            wiring=input_order(wiring),
+            wiring=_input_order(wiring),
             repeats=check_int("trees", trees),
             ragged=True,
             dropout=dropout,
@@ -106,23 +104,13 @@ class KTree(DendriticLayer):
             self.weight[begin:end].uniform_(-bound, bound, generator=generator_on(self.weight.device))
 
     def _tree_options(self) -> dict[str, Any]:
-        orders = [
-            next((name for name, kind in KTREE_WIRINGS.items() if wiring == kind()), wiring) for wiring in self.wirings
-        ]
-        order = orders[0] if len(orders) == 1 else orders
+        order = next((name for name, kind in KTREE_WIRINGS.items() if self.wiring == kind()), self.wiring)
         return {"trees": self.trees, "branching": self.branching, "wiring": order}
 
 
-def input_order(wiring: Wirings) -> Wiring | list[Wiring]:
-    """The wirings of input orders, which are names or wirings.
-
-    >>> input_order(["original", Random(seed=1)])
-    [Shared(), Random(seed=1)]
-    """
+def _input_order(wiring: str | Wiring) -> Wiring:
     if isinstance(wiring, Wiring):
         return wiring
-    if isinstance(wiring, Sequence) and not isinstance(wiring, str):
-        return [input_order(each) for each in wiring]  # type: ignore[misc]
     return KTREE_WIRINGS[check_one_of("wiring", wiring, KTREE_WIRINGS)]()
 
 
@@ -142,7 +130,7 @@ def hidden_trees(
     dtype: torch.dtype | None = None,
 ) -> DendriticLayer:
     """The trees of k-trees as a hidden layer: a linear read-out is then their soma, one per output."""
-    order = KTREE_WIRINGS[check_one_of("wiring", wiring, KTREE_WIRINGS)]()
+    order = _input_order(wiring)
     size: Any = {"fan_in": in_features} if order.any_fan_in else {"ragged": True}
     return DendriticLayer(
         in_features,

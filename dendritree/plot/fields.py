@@ -81,22 +81,6 @@ def branches_of(forest: Forest, neuron: int = 0) -> Branches:
     return Branches(nodes, of_synapse, synapses)
 
 
-def copies_of(layer: DendriticLayer, neuron: int = 0) -> Integers | None:
-    """The windows (top, left, height, width) of a neuron's branches if these are copies of one template, else None.
-
-    >>> copies_of(DendriticLayer(64, 1, branching=[3, 4], wiring="tied")).shape
-    (4, 4)
-    """
-    forest, branches = layer.forest, branches_of(layer.forest, neuron)
-    if forest.template is None or layer.windows is None or len(branches.nodes) < 2 or branches.nodes[0] == SOMA:
-        return None
-    if len(np.unique(forest.template[branches.nodes])) > 1:
-        return None
-    _, first = np.unique(branches.of_synapse, return_index=True)  # all synapses of a copy are in its window
-    dendrites = forest.node_of_edge[forest.synapse_edges[branches.synapses[first]]]
-    return np.asarray(layer.windows[dendrites], dtype=np.int64)
-
-
 def by_branch(layer: DendriticLayer, neuron: int = 0, values: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
     """Values of synapses, summed per branch of a neuron and per input, shape (branches, in_features).
 
@@ -138,9 +122,8 @@ def image_of_inputs(layer: DendriticLayer, image_shape: Any = None) -> tuple[int
     >>> image_of_inputs(DendriticLayer(784, 1, branching=28))
     (1, 28, 28)
     """
-    wired = [getattr(wiring, "image_shape", None) for wiring in layer.wirings]
-    shapes = [shape for shape in (check_image_shape(image_shape), *wired) if shape]
-    return image_of(shapes[0] if shapes else None, layer.in_features)
+    shape = check_image_shape(image_shape) or getattr(layer.wiring, "image_shape", None)
+    return image_of(shape, layer.in_features)
 
 
 def as_image(values: npt.NDArray[Any], shape: tuple[int, int, int]) -> npt.NDArray[Any]:

@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
 from ..errors import OptionError, check_index, import_extra
 from ..layers import DendriticLayer
 from .fields import (
     SOMA,
-    Integers,
     as_image,
     branches_of,
     by_branch,
-    copies_of,
     effective_weights,
     image_of_inputs,
     layer_of,
@@ -39,9 +36,6 @@ def plot_wiring(
 ) -> Any:
     """Which pixels each branch of a neuron reads, and how often each pixel is read by all neurons: the coverage.
 
-    Branches that share their weights are copies of one template: it is shown once, with an image of its positions. If
-    neurons share whole trees, dots mark the centers of all that share this one.
-
     Args:
         layer: a `DendriticLayer`, or a model, whose first one is drawn.
         neuron: the neuron whose first twelve branches are shown; windows are outlined if the wiring has any.
@@ -58,9 +52,6 @@ def plot_wiring(
     layer, picture = layer_of(layer), Picture(theme, path)
     shape, counts = image_of_inputs(layer, image_shape), by_branch(layer, neuron)
     images, branches = as_image(counts, shape), branches_of(layer.forest, neuron)
-    windows = copies_of(layer, neuron)
-    if windows is not None:
-        return _tied(layer, neuron, windows, images, shape, picture)
     shown = min(len(images), MOST_BRANCHES)
     rows = 1 if shown <= 4 else 2 if shown <= 8 else 3
     columns = -(-shown // rows)
@@ -79,40 +70,6 @@ def plot_wiring(
     more = "" if shown == len(images) else f", {shown} of {len(images)} shown"
     title = f"neuron {neuron}: {int(counts.sum())} synapses in {len(images)} branches{more}"
     _coverage(figure.add_subplot(grid[:, columns]), layer, shape, picture, title)
-    return picture.finish(figure)
-
-
-def _tied(
-    layer: DendriticLayer,
-    neuron: int,
-    windows: Integers,
-    images: npt.NDArray[Any],
-    shape: tuple[int, int, int],
-    picture: Picture,
-) -> Any:
-    """The template of a neuron whose branches are its copies, their positions, and the coverage."""
-    top, left, height, width = windows[0].tolist()
-    figure = picture.figure(6.6, 2.25)
-    grid = figure.add_gridspec(1, 3, width_ratios=[1, 1.4, 1.7])
-    colors = one_sided(picture.theme)
-    axes = figure.add_subplot(grid[0])
-    template = images[0][top : top + height, left : left + width]
-    draw_image(axes, template, picture.theme, colors=colors, ends=(0, max(1, int(template.max()))))
-    caption(axes, "template", picture.theme)
-    axes = figure.add_subplot(grid[1])
-    draw_image(axes, np.minimum(images.sum(0), 1), picture.theme, colors=colors, ends=(0, 1))
-    caption(axes, f"its {len(windows)} places", picture.theme)
-    for window in windows.tolist():
-        _outline(axes, window, picture.theme.ink)
-    title = f"neuron {neuron}: one template of {int(images[0].sum())} synapses at {len(windows)} places"
-    tree = layer.forest.tree_of_neuron
-    sharing = np.flatnonzero(tree == tree[neuron]).tolist()
-    if len(sharing) > 1:
-        corners = np.stack([copies for other in sharing if (copies := copies_of(layer, other)) is not None])
-        top, left = ((corners[..., axis].min(1) + corners[..., axis].max(1)) / 2 for axis in (0, 1))
-        axes.plot(left + (width - 1) / 2, top + (height - 1) / 2, ".", color=picture.theme.ink, markersize=3)
-        title += f", a tree of {len(sharing)} neurons"
-    _coverage(figure.add_subplot(grid[2]), layer, shape, picture, title)
     return picture.finish(figure)
 
 

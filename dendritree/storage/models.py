@@ -59,7 +59,7 @@ THEIRS: dict[str, type[nn.Module]] = {
 }
 """Layers of `torch.nn` that take one tensor."""
 FAMILIES = {"dendritree": OURS, "torch.nn": THEIRS}
-GROWN = ("branching", "repeats", "ragged")
+GROWN = ("branching", "repeats", "ragged", "wiring")
 """The arguments a layer was grown with; it keeps these when its trees are replaced."""
 
 
@@ -205,7 +205,6 @@ def describe_layer(module: nn.Module) -> dict[str, Any]:
     if isinstance(module, ForestLayer) and module.regrown:
         node["trees"] = TREES_IN_WEIGHTS
         node["grown"] = {key: encode_argument(key, getattr(module, key)) for key in GROWN}
-        node["grown"]["wirings"] = encode_argument("wiring", module.wirings)
     node["arguments"] = {key: encode_argument(key, value) for key, value in _arguments(module).items()}
     parameter = next(module.parameters(), None)
     if parameter is not None:
@@ -271,6 +270,5 @@ def build_layer(node: Any, state: Mapping[str, Tensor], prefix: str = "") -> nn.
         for key in GROWN:
             setattr(layer, key, decode_argument(node["grown"][key]))
         layer.branching = check_shape(layer.branching)
-        layer.wirings = tuple(decode_argument(node["grown"]["wirings"]))
         regrow_layer(layer, state, prefix)
     return layer.to(float_type(node["dtype"])) if "dtype" in node else layer

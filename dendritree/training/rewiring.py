@@ -162,7 +162,7 @@ def _package(*names: str) -> Any:
 
 
 def _is_drawn(layer: ForestLayer) -> bool:
-    return all(wiring.drawn for wiring in layer.wirings)
+    return layer.wiring.drawn
 
 
 def rewire(
@@ -211,11 +211,10 @@ def rewire(
 def _check_layer(layer: Any, where: str) -> None:
     if not isinstance(layer, ForestLayer):
         raise OptionError(f"a layer to be rewired must be a dendritic layer or convolution: got {type(layer).__name__}")
-    wirings = ", ".join(map(str, layer.wirings))
     if not _is_drawn(layer):
-        raise OptionError(f"a layer to be rewired must be wired {MOVABLE}: got {wirings}")
+        raise OptionError(f"a layer to be rewired must be wired {MOVABLE}: got {layer.wiring}")
     if where == "window" and layer.windows is None:
-        raise OptionError(f"where 'window' is for trees that all have windows in one image: got {wirings}")
+        raise OptionError(f"where 'window' is for trees that have windows: got {layer.wiring}")
     if where == "anywhere" and layer.forest.template is not None:
         raise OptionError(f"where must be 'window' for tied dendrites, whose synapses move together: got {where!r}")
 

@@ -7,10 +7,9 @@ them reads (`index`). Nothing is ever copied: kernels read the inputs through th
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 from ..errors import OptionError, check_one_of
-from .image_orders import Morton, Patches
+from .image_orders import Morton
 from .interface import Wiring
 from .plain import Custom, Partition, Random, Shared, Strided
 from .windows import Local, Tied
@@ -21,7 +20,6 @@ __all__ = [
     "Local",
     "Morton",
     "Partition",
-    "Patches",
     "Random",
     "Shared",
     "Strided",
@@ -32,7 +30,7 @@ __all__ = [
 ]
 
 WIRINGS: dict[str, type[Wiring]] = {
-    wiring.name: wiring for wiring in (Partition, Shared, Random, Strided, Patches, Morton, Local, Tied, Custom)
+    wiring.name: wiring for wiring in (Partition, Shared, Random, Strided, Morton, Local, Tied, Custom)
 }
 """Wirings by name; a name stands for the wiring with its default options."""
 
@@ -52,16 +50,12 @@ def resolve_wiring(wiring: str | Wiring) -> Wiring:
     raise OptionError(f"wiring must be a name or a Wiring object: got {wiring!r}")
 
 
-def with_image(
-    wiring: str | Wiring | Sequence[str | Wiring], image_shape: tuple[int, int, int]
-) -> Wiring | list[Wiring]:
-    """A wiring, or a list of them, in which wirings for images without an `image_shape` of their own have this one.
+def with_image(wiring: str | Wiring, image_shape: tuple[int, int, int]) -> Wiring:
+    """A wiring that has this image if it is for images and has no `image_shape` of its own.
 
     >>> with_image("morton", (16, 4, 4))
     Morton(image_shape=(16, 4, 4))
     """
-    if not isinstance(wiring, str | Wiring) and isinstance(wiring, Sequence):
-        return [with_image(each, image_shape) for each in wiring]  # type: ignore[misc]
     resolved = resolve_wiring(wiring)
     if getattr(resolved, "image_shape", image_shape) is None:
         return dataclasses.replace(resolved, image_shape=image_shape)  # type: ignore[call-arg]

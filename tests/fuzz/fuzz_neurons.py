@@ -89,21 +89,8 @@ def denn(layer, x, near):
 def dann(layer, x, near):
     """Chavlis and Poirazi (2025): somata, each with dendrites of its own."""
     for tree in as_lists(layer.trees.forest):
-        if layer.field == "all":
-            assert len(flat(tree)) == layer.dendrites
-        else:
-            assert [len(set(dendrite)) for dendrite in tree] == [layer.synapses_per_dendrite] * layer.dendrites
-    if layer.synapses is None:
-        return loop_over_edges(layer.trees, x, near)
-    dendrites, close = [], torch.zeros_like(x[..., 0], dtype=torch.bool)
-    for d in range(layer.synapses.out_features):
-        total = torch.zeros_like(x[..., 0]) + (0 if layer.synapses.bias is None else layer.synapses.bias[d])
-        for i in range(layer.in_features):
-            total = total + layer.synapses.weight[d, i] * x[..., i]
-        close |= total.detach().abs() < near
-        dendrites.append(layer.trees.activation(total))
-    y, kinks = loop_over_edges(layer.trees, stacked(dendrites, x), near)
-    return y, close if kinks is None else close | kinks
+        assert [len(set(dendrite)) for dendrite in tree] == [layer.synapses] * layer.dendrites
+    return loop_over_edges(layer.trees, x, near)
 
 
 def ktree(seed, dtype):
@@ -165,14 +152,13 @@ def denns(draw, sizes):
 
 @st.composite
 def danns(draw, sizes):
-    field = draw(st.sampled_from(["random", "local", "global", "all"]))
+    field = draw(st.sampled_from(["random", "local", "global"]))
     options = {"field": field, "dendrites": draw(st.integers(1, 4)), "activation": draw(st.sampled_from(ACTIVATIONS))}
     if field in ("local", "global"):
         shape = draw(fields)
         sizes = sizes | {"in_features": math.prod(shape)}
         options |= {"image_shape": shape, "dendrites": min(options["dendrites"], shape[1] * shape[2])}
-    if field != "all":
-        options["synapses"] = draw(st.none() | st.integers(1, min(20, sizes["in_features"])))
+    options["synapses"] = draw(st.none() | st.integers(1, min(20, sizes["in_features"])))
     return DANN(**sizes, **options, bias=draw(st.booleans()))
 
 
@@ -181,13 +167,11 @@ def ktrees(draw, sizes):
     orders = ["original", "random"]
     if math.isqrt(sizes["in_features"]) ** 2 == sizes["in_features"]:
         orders.append("permuted")
-    trees = draw(st.integers(1, 4))
-    several = st.lists(st.sampled_from(orders), min_size=trees, max_size=trees)
     return KTree(
         **sizes,
-        trees=trees,
+        trees=draw(st.integers(1, 4)),
         branching=draw(st.sampled_from([2, 3, 8, "auto"])),
-        wiring=draw(st.sampled_from(orders) | several),
+        wiring=draw(st.sampled_from(orders)),
         dropout=draw(st.sampled_from([0.0, 0.0, 0.4])),
         dropout_per=draw(st.sampled_from(["synapse", "input"])),
         activation=draw(st.sampled_from(ACTIVATIONS)),

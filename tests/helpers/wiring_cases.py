@@ -5,7 +5,7 @@ The walkers read nothing but the raw edge list of a forest, one Python step per 
 
 from hypothesis import strategies as st
 
-from dendritree.wiring import Custom, Local, Morton, Partition, Patches, Random, Shared, Strided
+from dendritree.wiring import Custom, Local, Morton, Partition, Random, Shared, Strided
 
 # ------------------------------------------------------------------------------------------------------------ walkers
 
@@ -92,8 +92,7 @@ def free_wirings(image_shape):
 
 def fixed_wirings(image_shape):
     """Wirings by which a neuron reads every input once."""
-    orders = [Patches(image_shape, 2), Morton(image_shape)]
-    return st.sampled_from([Shared(), *orders]) | st.integers(1, 6).map(lambda side: Patches(image_shape, side))
+    return st.sampled_from([Shared(), Morton(image_shape)])
 
 
 @st.composite
@@ -127,12 +126,11 @@ def layer_options(draw, side=5, most_neurons=3):
         if kind == "custom":
             synapses = neurons * fan_in
             wiring = st.lists(st.integers(0, inputs - 1), min_size=synapses, max_size=synapses).map(Custom)
-    several = repeats is not None and draw(st.booleans())
     return {
         "in_features": inputs,
         "out_features": neurons,
         "branching": draw(branchings(fan_in)),
-        "wiring": [draw(wiring) for _ in range(repeats)] if several else draw(wiring),
+        "wiring": draw(wiring),
         "repeats": repeats,
         "bias": draw(st.booleans()),
         **given,

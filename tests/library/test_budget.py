@@ -169,7 +169,6 @@ def test_what_a_layer_states_stands_for_all_of_its_parts_and_for_every_row():
         (KTree(8, 2, trees=3), 2 * (3 * (8 + 4 + 2) + 3)),
         (DENN(8, 3, branches=3), 24),
         (DANN(16, 3, dendrites=2, synapses=5), 3 * (2 * 5 + 2)),
-        (DANN(16, 3, dendrites=2, field="all"), 3 * (2 * 16 + 2)),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -228,8 +227,7 @@ def test_dense_layers_have_the_sizes_of_the_neurons_and_their_bias():
 def test_trees_and_wirings_are_named():
     deep = summary(DendriticLayer(64, 2, branching=2, wiring="shared")).layers[0]
     assert deep.trees == "64 synapses, 32 + 16 + ... + 1 dendrites"
-    trees = summary(KTree(16, trees=2, wiring=["original", "random"])).layers[0]
-    assert trees.wiring == "shared + random"
+    assert deep.wiring == "shared"
     assert summary(NeuronNetwork(64, [4], 3, neuron="dann")).layers[0].name == "hidden.0.trees"
 
 

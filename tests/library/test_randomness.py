@@ -20,7 +20,6 @@ MAKERS = {
     **NEURONS,
     "k-trees": lambda: KTree(16, 3, trees=2, wiring="random"),
     "receptive fields": lambda: DANN(16, 3, field="local"),
-    "pdann": lambda: DANN(16, 3, field="all"),
     "dense": lambda: DenseNetwork(16, [5], 3),
     "meta": lambda: DendriticLayer(16, 3, fan_in=5, wiring="random", device="meta"),
 }

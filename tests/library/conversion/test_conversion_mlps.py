@@ -10,7 +10,6 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from dendritree import convert
-from dendritree.errors import OptionError
 
 
 class Two(nn.Module):
@@ -247,74 +246,6 @@ def test_a_sequence_in_code_that_cannot_be_traced_is_an_mlp_if_its_hidden_size_i
 def test_names_alone_make_no_mlp_of_what_a_container_holds(container):
     parts = {"fc1": nn.Linear(32, 40), "norm": nn.BatchNorm1d(40), "relu": nn.ReLU(), "fc2": nn.Linear(40, 32)}
     assert modules(convert(container(parts))[1]) == ["fc1", "fc2"]
-
-
-# ------------------------------------------------------------------------------------------------------ taken apart
-
-
-class Feed(nn.Module):
-    """Two blocks of an up and a down projection, with this between them."""
-
-    def __init__(self, between, **beside):
-        super().__init__()
-
-        class Block(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.up, self.down = nn.Linear(32, 128), nn.Linear(128, 32)
-                for name, module in beside.items():
-                    self.add_module(name, module)
-
-            def forward(self, x):
-                return self.down(between(self, self.up(x)))
-
-        self.blocks = nn.ModuleList(Block() for _ in range(2))
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return x
-
-
-@pytest.mark.parametrize(
-    ("between", "why"),
-    [
-        (lambda _, h: h * torch.sigmoid(h), "the output of up goes to more than one place"),
-        (lambda _, h: h.square(), "square between them is not a known activation"),
-        (lambda _, h: F.dropout(h), "there is no activation between them"),
-        (lambda _, h: F.relu(h) if h.sum() > 0 else h, "torch.fx cannot trace Block.forward"),
-    ],
-)
-def test_where_it_does_not_show_the_report_says_why_and_what_would_help(between, why):
-    model = Feed(between)
-    report = convert(model, dry_run=True)[1]
-    assert len(report.changes) == 4
-    assert [each.modules for each in report.taken_apart] == [(f"blocks.{n}.up", f"blocks.{n}.down") for n in (0, 1)]
-    text = " ".join(str(report).split())
-    assert f"taken one by one: 2 x blocks.*.(up, down): {why}" in text
-    assert 'blocks=[("up", "down")] takes them as one' in text
-    converted, helped = convert(model, blocks=[report.taken_apart[0].blocks])
-    assert len(helped.changes) == 2
-    assert helped.taken_apart == ()
-    assert converted(torch.randn(3, 32)).shape == (3, 32)
-
-
-def test_nothing_is_promised_where_the_hidden_size_is_used_elsewhere():
-    model = Feed(lambda block, h: block.norm(F.relu(h)), norm=nn.LayerNorm(128))
-    report = convert(model)[1]
-    assert "something else next to them has their hidden size, 128" in " ".join(str(report).split())
-    assert "blocks=" not in str(report)
-    assert {len(change.modules) for change in convert(model, blocks=[("up", "down")])[1].changes} == {1}
-
-
-def test_layers_that_do_not_widen_do_not_look_like_an_mlp():
-    assert convert(two(used_again))[1].taken_apart == ()
-
-
-@pytest.mark.parametrize("blocks", [["up"], "up", [("up",)], [("up", 3)]])
-def test_blocks_are_names_of_two_layers_or_more(blocks):
-    with pytest.raises(OptionError, match="blocks must"):
-        convert(Feed(lambda _, h: h), blocks=blocks)
 
 
 def modules(report):

@@ -46,7 +46,7 @@ def random_layer(number):
         "custom": lambda: WIRINGS[name](random.integers(0, INPUTS, neurons * fan_in).tolist()),
         "local": lambda: WIRINGS[name](window=3, image_shape=IMAGE),
         "tied": lambda: WIRINGS[name](2, 1, IMAGE, shared_by=1 + number // len(NAMES) % 2),
-        **{each: lambda: WIRINGS[name](IMAGE) for each in ("patches", "morton")},
+        "morton": lambda: WIRINGS[name](IMAGE),
     }.get(name, WIRINGS[name])()
     return DendriticLayer(
         INPUTS,

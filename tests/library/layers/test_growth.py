@@ -104,7 +104,8 @@ def test_nested_trees_for_wirings_that_read_all_inputs():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        *(({"fan_in": fan_in}, "fan_in") for fan_in in (0, 1.5, True, "16")),
+        ({"fan_in": 0}, "fan_in"),
+        ({"fan_in": "16"}, "fan_in"),
         ({"fan_in": 60, "branching": [25, 2]}, "at most 50"),
         ({"fan_in": 6, "branching": [3, [2]]}, "5 synapses"),
         ({"branching": [3, [2]], "wiring": "shared"}, "5 synapses"),
@@ -112,8 +113,9 @@ def test_nested_trees_for_wirings_that_read_all_inputs():
         ({"fan_in": 7, "wiring": "partition"}, "fan_in must be 8"),
         ({"fan_in": 16, "depth": 3}, "has depth 2"),
         ({"branching": "atuo"}, "'auto'"),
-        *(({"branching": branching}, "branching") for branching in (None, [2, "4"])),
-        *(({"branching": branching}, "dendrite") for branching in ([2, []], [0, [2]], [2.0, [2]], [2, ["ab"]])),
+        ({"branching": [2, "4"]}, "branching"),
+        ({"branching": [2, []]}, "dendrite"),
+        ({"branching": [0, [2]]}, "dendrite"),
         ({"branching": 2, "depth": 40}, "fewer than"),
     ],
 )

@@ -5,7 +5,7 @@ import io
 
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import given
 from wiring_cases import layer_options
 
 from dendritree import DendriticLayer
@@ -30,12 +30,8 @@ def redrawn(wiring):
 
 @given(layer_options())
 def test_a_state_dict_brings_its_wiring(options):
-    several = isinstance(options["wiring"], list)
-    wirings = options["wiring"] if several else [options["wiring"]]
-    assume(len({wiring.drawn for wiring in wirings}) == 1)
     source = DendriticLayer(**options)
-    others = [redrawn(wiring) for wiring in wirings]
-    target = DendriticLayer(**{**options, "wiring": others if several else others[0]})
+    target = DendriticLayer(**{**options, "wiring": redrawn(options["wiring"])})
     buffer = io.BytesIO()
     torch.save(source.state_dict(), buffer)
     buffer.seek(0)
@@ -48,28 +44,24 @@ def test_a_state_dict_brings_its_wiring(options):
 
 
 @pytest.mark.parametrize("draw", DRAWN)
-@pytest.mark.parametrize("assign", [False, True])
 @pytest.mark.parametrize("backend", ["eager", "fused", "reference"])
-def test_what_was_computed_before_is_not_remembered(draw, assign, backend):
+def test_what_was_computed_before_is_not_remembered(draw, backend):
     source, target, x = layer(draw(1), backend=backend), layer(draw(2), backend=backend), torch.randn(4, 16)
     assert source.forest != target.forest
     before = target(x)  # plans and programs of the old wiring are made
-    target.load_state_dict(source.state_dict(), assign=assign)
+    target.load_state_dict(source.state_dict())
     assert torch.equal(target(x), source(x))
     assert not torch.equal(target(x), before)
     assert torch.equal(target.coverage(), source.coverage())
     assert torch.equal(target.state_dict()["forest_source"], source.state_dict()["forest_source"])
 
 
-@pytest.mark.parametrize("draw", DRAWN)
-@pytest.mark.parametrize(
-    "other", [{"branching": 5}, {"branching": [2, [3]]}, {"repeats": 1}, {"bias": False, "branching": 2}]
-)
-def test_another_tree_is_rejected_and_nothing_changes(draw, other):
-    target = layer(draw(1))
+@pytest.mark.parametrize("other", [{"branching": 5}, {"branching": [2, [3]]}, {"repeats": 1}])
+def test_another_tree_is_rejected_and_nothing_changes(other):
+    target = layer(Random(seed=1))
     forest, state = target.forest, copy.deepcopy(target.state_dict())
     with pytest.raises(RuntimeError, match=r"the state dict must be of the same tree and wiring: "):
-        target.load_state_dict(layer(draw(2), **other).state_dict())
+        target.load_state_dict(layer(Random(seed=2), **other).state_dict())
     assert target.forest is forest
     assert all(torch.equal(value, state[key]) for key, value in target.state_dict().items())
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 from rewired_cases import inputs_by
 from torch import nn
 from wiring_cases import layer_options
@@ -15,7 +14,7 @@ from wiring_cases import layer_options
 import dendritree
 from dendritree import DendriticLayer, MLNClassifier
 from dendritree.training.rewiring import rewire
-from dendritree.wiring import Local, Random
+from dendritree.wiring import Local
 
 
 def layer(seed=0, **options):
@@ -33,51 +32,16 @@ def is_inside(inputs, window, image):
 
 
 @given(layer_options())
-def test_windows_hold_what_is_read_where_every_wiring_has_them(options):
+def test_windows_hold_what_is_read_where_the_wiring_has_them(options):
     made = DendriticLayer(**options)
-    if not all(isinstance(wiring, Local) for wiring in made.wirings):
+    if not isinstance(made.wiring, Local):
         assert made.windows is None
         return
     read = inputs_by(made, 1)
     assert made.windows.shape == (made.forest.nodes, 4)
     for node, window in enumerate(made.windows):
         assert window.any() == (node in read)
-        assert is_inside(read.get(node, []), window, made.wirings[0].image_shape)
-
-
-@given(st.integers(1, 4), st.integers(1, 3), st.sampled_from([[4, 2], "auto", [3, [2], [1, [2]]]]), st.data())
-def test_each_tree_of_a_k_tree_has_the_windows_of_its_own_wiring(neurons, repeats, branching, data):
-    per = st.sampled_from(["dendrite", "neuron"])
-    wirings = [Local(data.draw(st.integers(1, 6)), data.draw(per), seed=n) for n in range(repeats)]
-    options = {"in_features": 36, "out_features": neurons, "branching": branching, "fan_in": 8}
-    made = DendriticLayer(**options, wiring=wirings, repeats=repeats)
-    forest = made.forest
-    children = [forest.source[forest.offsets[root] : forest.offsets[root + 1]] - 36 for root in forest.roots]
-    assert not made.windows[forest.roots].any()  # somas have no synapses
-    for repeat, wiring in enumerate(wirings):
-        alone = DendriticLayer(**options, wiring=wiring)
-        for neuron in range(neurons):
-            ours = made.windows[tree_below(forest, children[neuron][repeat])]
-            theirs = alone.windows[tree_below(alone.forest, alone.forest.roots[neuron])]
-            assert ours.tolist() == theirs.tolist()
-
-
-def tree_below(forest, node):
-    """The nodes of a tree, the root first and then child by child."""
-    rows = forest.source[forest.offsets[node] : forest.offsets[node + 1]]
-    below = [tree_below(forest, row - forest.in_features) for row in rows.tolist() if row >= forest.in_features]
-    return [int(node), *(each for nodes in below for each in nodes)]
-
-
-@pytest.mark.parametrize(
-    "wirings",
-    [[Local(3), Random()], [Random(), Local(3)], [Local(3), Local(3, image_shape=(4, 3, 3))]],
-    ids=["local first", "local last", "two images"],
-)
-def test_without_windows_of_every_tree_in_one_image_there_are_none(wirings):
-    made = layer(wiring=wirings, repeats=2)
-    assert made.windows is None
-    assert "forest_windows" not in made.state_dict()
+        assert is_inside(read.get(node, []), window, made.wiring.image_shape)
 
 
 def test_windows_cannot_be_written_and_stay_when_a_layer_is_rewired():
@@ -89,18 +53,6 @@ def test_windows_cannot_be_written_and_stay_when_a_layer_is_rewired():
     assert target.windows is windows
     assert target.forest == other.forest
     assert np.array_equal(copy.deepcopy(target).windows, windows)
-
-
-def test_layers_on_the_meta_device_and_of_other_types_have_their_windows():
-    with torch.device("meta"):
-        made = layer(1)
-        state = made.state_dict()
-    assert np.array_equal(state["forest_windows"].numpy(), layer(1).windows)
-    target = layer(2).to(torch.bfloat16)
-    target.load_state_dict(layer(1).half().state_dict())
-    assert np.array_equal(target.windows, made.windows)
-    assert target.state_dict()["forest_windows"].dtype == torch.int32
-    assert np.array_equal(made.to_empty(device="cpu").double().windows, layer(1).windows)
 
 
 # ---------------------------------------------------------------------------------------------------------- they travel
@@ -124,7 +76,6 @@ def test_a_state_dict_brings_its_windows(assign, repeats):
 
 
 def test_saved_models_keep_their_windows(tmp_path):
-    pytest.importorskip("safetensors")
     model = MLNClassifier(64, 3, branching="auto", wiring="local")
     rewire(model.layer, 0.4, where="window")
     dendritree.save(model, tmp_path / "model")
@@ -160,21 +111,17 @@ def with_window(node, window):
     [
         (lambda w: w[:-1], "shape"),
         (lambda w: w.float(), "integers"),
-        (lambda w: w.to("meta"), "integers"),
-        *(
-            (with_window(0, window), "inside an image of 6 x 6")
-            for window in ([4, 0, 3, 3], [0, 4, 3, 3], [-1, 0, 3, 3], [0, 0, 3, 0])
-        ),
+        (with_window(0, [4, 0, 3, 3]), "inside an image of 6 x 6"),
+        (with_window(0, [-1, 0, 3, 3]), "inside an image of 6 x 6"),
         (lambda w: w.long() + 2**32, "inside an image of 6 x 6"),
     ],
 )
-@pytest.mark.parametrize("strict", [True, False])
-def test_windows_that_do_not_fit_are_rejected_and_nothing_changes(change, message, strict):
+def test_windows_that_do_not_fit_are_rejected_and_nothing_changes(change, message):
     target, state = nn.Sequential(layer(2)), nn.Sequential(layer(1)).state_dict()
     before, forest, windows = copy.deepcopy(target.state_dict()), target[0].forest, target[0].windows
     state["0.forest_windows"] = change(state["0.forest_windows"])
     with pytest.raises(RuntimeError, match=f"0: forest_windows.*{message}"):
-        target.load_state_dict(state, strict=strict)
+        target.load_state_dict(state)
     assert target[0].forest is forest
     assert target[0].windows is windows
     assert all(torch.equal(value, before[key]) for key, value in target.state_dict().items())

@@ -15,7 +15,7 @@ from dendritree import budget
 from dendritree.errors import DendritreeError
 from dendritree.neurons import DANN
 
-FIELDS = ["random", "local", "global", "all"]
+FIELDS = ["random", "local", "global"]
 
 
 def leaky(value):
@@ -26,12 +26,6 @@ def by_hand(layer, x):
     """One sample: dendrites that each sum their own inputs, somata that each sum their own dendrites."""
     forest, trees, y = layer.trees.forest, layer.trees, []
     values = [v.item() for v in x]
-    if layer.field == "all":
-        dense, bias = layer.synapses.weight, layer.synapses.bias
-        values = [
-            leaky(sum(dense[d, i].item() * v for i, v in enumerate(values)) + (0 if bias is None else bias[d].item()))
-            for d in range(len(dense))
-        ]
     node_values = []
     for node in range(forest.nodes):
         total = 0.0 if trees.bias is None else trees.bias[node].item()
@@ -55,7 +49,7 @@ def by_hand(layer, x):
 )
 def test_outputs_are_those_of_the_equations(field, image, somata, dendrites, synapses, bias, leading):
     inputs = int(np.prod(image))
-    options = {"dendrites": dendrites, "synapses": None if field == "all" else synapses, "bias": bias}
+    options = {"dendrites": dendrites, "synapses": synapses, "bias": bias}
     layer = DANN(inputs, somata, field=field, image_shape=image, dtype=torch.float64, **options)
     for parameter in layer.parameters():
         nn.init.normal_(parameter)
@@ -64,8 +58,7 @@ def test_outputs_are_those_of_the_equations(field, image, somata, dendrites, syn
     assert y.shape == (*leading, somata)
     for sample, output in zip(x.reshape(-1, inputs), y.reshape(-1, somata), strict=True):
         torch.testing.assert_close(output, by_hand(layer, sample))
-    per_dendrite = inputs if field == "all" else synapses
-    weights = somata * dendrites * (per_dendrite + 1)
+    weights = somata * dendrites * (synapses + 1)
     counted = budget.count(layer)
     assert (counted.weights, counted.multiply_adds) == (weights, weights)
     assert counted.biases == (somata * (dendrites + 1) if bias else 0)
@@ -74,8 +67,7 @@ def test_outputs_are_those_of_the_equations(field, image, somata, dendrites, syn
 @pytest.mark.parametrize("field", FIELDS)
 def test_gradients_are_those_of_finite_differences(field):
     torch.manual_seed(0)
-    synapses = None if field == "all" else 3
-    layer = DANN(9, 2, dendrites=2, synapses=synapses, field=field, dtype=torch.float64)
+    layer = DANN(9, 2, dendrites=2, synapses=3, field=field, dtype=torch.float64)
     x = torch.randn(2, 9, dtype=torch.float64, requires_grad=True)
     parameters = tuple(layer.parameters())
     assert torch.autograd.gradcheck(lambda x, *_: layer(x), (x, *parameters))
@@ -160,31 +152,26 @@ def test_a_seed_fixes_the_fields_and_torch_s_generator_does_without():
 # -------------------------------------------------------------------------------------------------- state and types
 
 
-@pytest.mark.parametrize("field", FIELDS)
-def test_initial_law(field):
+def test_initial_law():
     torch.manual_seed(0)
-    layer = DANN(100, 300, dendrites=8, field=field)
-    somata = layer.trees.weight[-2400:]
-    dendrites = layer.trees.weight[:-2400] if layer.synapses is None else layer.synapses.weight
+    layer = DANN(100, 300, dendrites=8)
+    dendrites, somata = layer.trees.weight.detach().clone().split([16 * 2400, 2400])
     assert somata.std().item() == pytest.approx((2 / 8) ** 0.5, rel=0.05)
-    assert dendrites.std().item() == pytest.approx((2 / (100 if field == "all" else 16)) ** 0.5, rel=0.02)
-    assert not any(p.any() for name, p in layer.named_parameters() if name.endswith("bias"))
-    wiring, weight = layer.trees.forest, dendrites.detach().clone()
+    assert dendrites.std().item() == pytest.approx((2 / 16) ** 0.5, rel=0.02)
+    assert not layer.trees.bias.any()
+    wiring = layer.trees.forest
     layer.reset_parameters()
     assert layer.trees.forest is wiring
-    again = layer.trees.weight[:-2400] if layer.synapses is None else layer.synapses.weight
-    assert not torch.equal(again, weight)
+    assert not torch.equal(layer.trees.weight[: len(dendrites)], dendrites)
 
 
 @pytest.mark.parametrize("field", ["random", "local"])
 def test_fewer_than_16_inputs_are_all_read_by_each_dendrite(field):
     layer = DANN(9, 2, dendrites=3, field=field)
-    assert layer.synapses_per_dendrite == 9
     assert sum(p.numel() for p in layer.parameters()) == 2 * (3 * (9 + 1) + 3 + 1)
 
 
 def test_extra_repr_shows_the_call():
-    assert DANN(64, 4, field="all", bias=False).extra_repr() == "64, 4, dendrites=2, field='all', bias=False"
     text = DANN(32, 4, dendrites=3, synapses=8, field="local", image_shape=(4, 8), seed=2).extra_repr()
     assert text == "32, 4, dendrites=3, synapses=8, field='local', image_shape=(1, 4, 8), seed=2"
 
@@ -195,15 +182,11 @@ def test_extra_repr_shows_the_call():
         ({"dendrites": 0}, "dendrites"),
         ({"synapses": 0}, "synapses"),
         ({"synapses": 65}, "at most in_features 64"),
-        ({"synapses": 16, "field": "all"}, "in_features 64, or left out"),
         ({"field": "locale"}, "did you mean 'local'"),
         ({"in_features": 60, "field": "local"}, "49 or 64 would fit"),
         ({"image_shape": (4, 4), "field": "global"}, "16 pixels"),
-        ({"image_shape": 8, "field": "global"}, "image_shape"),
         ({"dendrites": 65, "field": "global"}, "64 pixels"),
         ({"seed": -1}, "seed"),
-        ({"activation": "step", "field": "all"}, "activation"),
-        ({"backend": "gpu"}, "backend"),
     ],
 )
 def test_invalid_options_are_rejected(options, message):

@@ -10,7 +10,7 @@ from dendritree import DendriticLayer, FitConfig, budget, fit
 from dendritree.errors import DendritreeError
 from dendritree.neurons import KTree
 from dendritree.training.examples import Examples, Split
-from dendritree.wiring import Morton, Random, Shared
+from dendritree.wiring import Random
 
 
 def leaky(value):
@@ -59,7 +59,7 @@ leading_shapes = st.sampled_from([(3,), (), (2, 3), (0,)])
 @given(sizes, st.integers(1, 3), st.integers(1, 3), st.integers(2, 5), st.booleans(), leading_shapes)
 def test_outputs_are_those_of_the_equations(inputs, neurons, trees, branching, bias, leading):
     options = {"trees": trees, "branching": branching, "bias": bias, "dtype": torch.float64}
-    layer = KTree(inputs, neurons, wiring=["random"] * trees, **options)
+    layer = KTree(inputs, neurons, wiring="random", **options)
     if bias:
         nn.init.normal_(layer.bias)
     x = torch.randn(*leading, inputs, dtype=torch.float64)
@@ -86,14 +86,6 @@ def test_a_binary_tree_pairs_its_inputs_in_the_order_of_the_wiring():
     assert pairs("permuted") == [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15]  # 2 x 2 patches of 2 x 2
     assert sorted(pairs("random")) == list(range(16))
     assert pairs(Random(seed=3)) == pairs(Random(seed=3)) != pairs(Random(seed=4))
-
-
-def test_all_trees_of_a_neuron_read_in_one_order_unless_each_is_given_its_own():
-    one, own = KTree(16, trees=3, wiring="random"), KTree(16, trees=3, wiring=["random", "original", Random(seed=1)])
-    for layer, orders in ((one, 1), (own, 3)):
-        roots = layer.forest.source[-3:].tolist()
-        assert len({tuple(tree_of(layer, root - 16)[1]) for root in roots}) == orders
-    assert [type(w) for w in own.wirings] == [Random, Shared, Random]
 
 
 @pytest.mark.parametrize(("trees", "parameters"), [(1, 3_071), (32, 98_241)])
@@ -140,10 +132,6 @@ def test_it_is_a_dendritic_layer_with_repeats():
     [
         ({"trees": 2, "bias": False}, "trees=2, branching=2, wiring='original', bias=False"),
         ({"wiring": "permuted", "branching": 4}, "trees=1, branching=4, wiring='permuted'"),
-        (
-            {"trees": 2, "wiring": ["random", Morton((1, 2, 8))], "backend": "eager"},
-            "trees=2, branching=2, wiring=['random', Morton(image_shape=(1, 2, 8))], backend='eager'",
-        ),
     ],
 )
 def test_extra_repr_shows_the_call(options, text):
@@ -158,7 +146,6 @@ def test_extra_repr_shows_the_call(options, text):
         ({"branching": 1}, "branching"),
         ({"wiring": "shared"}, "'original', 'permuted', 'random'"),
         ({"wiring": 3}, "wiring"),
-        ({"wiring": ["random"], "trees": 2}, "one for each repeated tree"),
         ({"in_features": 10, "wiring": "permuted"}, "9 or 16"),
         ({"dropout": 1.0}, "dropout"),
     ],

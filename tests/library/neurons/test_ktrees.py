@@ -1,12 +1,9 @@
 """k-trees: several trees per neuron, joined by a linear soma."""
 
-import pytest
 import torch
 from forests import as_lists
 
 from dendritree import DendriticLayer
-from dendritree.errors import DendritreeError
-from dendritree.wiring import Custom, Morton, Patches, Random
 
 
 def test_one_wiring_is_that_of_every_tree():
@@ -14,15 +11,6 @@ def test_one_wiring_is_that_of_every_tree():
     for neuron in as_lists(layer.forest):
         assert len(neuron) == 4
         assert all(tree == neuron[0] for tree in neuron)
-
-
-def test_a_list_gives_each_tree_its_own_wiring():
-    wirings = [Morton(), Patches(side=2), Random(seed=1), Custom([[*range(16)]] * 2)]
-    layer = DendriticLayer(16, 2, branching=4, wiring=["morton", *wirings[1:]], repeats=4)
-    alone = [as_lists(DendriticLayer(16, 2, branching=4, wiring=wiring).forest) for wiring in wirings]
-    assert as_lists(layer.forest) == [list(trees) for trees in zip(*alone, strict=True)]
-    assert layer.wirings == tuple(wirings)
-    assert layer.coverage().tolist() == [8] * 16
 
 
 def test_the_soma_is_linear_and_the_trees_are_not():
@@ -49,23 +37,3 @@ def test_without_repeats_there_is_no_soma():
     none = DendriticLayer(4, 1, branching=2, wiring="shared")
     assert (one.forest.nodes, one.forest.edges) == (none.forest.nodes + 1, none.forest.edges + 1)
     assert none.repeats is None
-
-
-# ---------------------------------------------------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"repeats": 0}, "repeats"),
-        ({"repeats": "2"}, "repeats"),
-        ({"wiring": ["shared"]}, "one for each repeated tree: got 1"),
-        ({"wiring": ["shared"] * 3, "repeats": 2}, "got 3, repeats 2"),
-        ({"wiring": ["shared", "mortn"], "repeats": 2}, "did you mean 'morton'"),
-        ({"wiring": ["shared", 3], "repeats": 2}, "wiring"),
-        ({"wiring": ["shared", "partition"], "repeats": 2}, "same number of synapses"),
-    ],
-)
-def test_invalid_repeats_and_lists_are_rejected(options, message):
-    with pytest.raises(DendritreeError, match=message):
-        DendriticLayer(**{"in_features": 16, "out_features": 2, "branching": 4, **options})

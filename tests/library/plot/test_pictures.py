@@ -23,7 +23,7 @@ from dendritree.plot.explanation import strongest
 from dendritree.plot.palette import THEMES
 from dendritree.pruning import PruningPoint
 from dendritree.training import Epoch, FitConfig, History
-from dendritree.wiring import Local, Tied
+from dendritree.wiring import Local
 
 LAYER = DendriticLayer(16, 2, branching=[4, 2], wiring="random", fan_in=8)
 LOCAL = DendriticLayer(64, 3, branching=[5, 4], wiring=Local(window=3, seed=0))
@@ -143,34 +143,6 @@ def test_wiring_shows_the_pixels_of_each_branch_and_the_coverage():
     assert any("neuron 1: 20 synapses in 4 branches" in text for text in texts(figure))
 
 
-def test_dots_mark_the_neurons_that_share_a_tree():
-    layer = DendriticLayer(400, 8, branching=[5, 4], wiring=Tied(4, 2, (1, 20, 20), shared_by=4))
-    figure = plot_wiring(layer, 5)
-    (dots,) = figure.axes[1].lines
-    centers = sorted(zip(*dots.get_data(), strict=True))
-    assert centers == [(2.5, 2.5), (2.5, 16.5), (16.5, 2.5), (16.5, 16.5)]  # grids of 6 x 6 pixels in the corners
-    assert any("at 4 places, a tree of 4 neurons" in text for text in texts(figure))
-
-
-@pytest.mark.parametrize("branching", [[5, 4], [3, 2, 4]])
-def test_the_wiring_of_tied_branches_is_a_template_and_its_places(branching):
-    layer = DendriticLayer(3 * 12 * 10, 3, branching=branching, wiring=Tied(4, 5, (3, 12, 10)))
-    figure = plot_wiring(layer, 1)
-    template, places, coverage = (np.asarray(axes.images[0].get_array()) for axes in figure.axes[:3])
-    of_neuron = layer.forest.synapse_inputs[layer.forest.neuron_of_synapse == 1]
-    read = np.bincount(of_neuron, minlength=360).reshape(3, 12, 10).sum(0)
-    np.testing.assert_array_equal(places > 0, read > 0)
-    corners = [tuple(int(end) for end in patch.get_xy() + np.array(0.5)) for patch in figure.axes[1].patches]
-    assert len(set(corners)) == 4
-    total = np.zeros((12, 10))
-    for left, top in corners:
-        total[top : top + 4, left : left + 4] += template
-    np.testing.assert_array_equal(total, read)
-    np.testing.assert_array_equal(coverage, layer.coverage().numpy().reshape(3, 12, 10).sum(0))
-    synapses = layer.forest.synapses // 12
-    assert any(f"neuron 1: one template of {synapses} synapses at 4 places" in text for text in texts(figure))
-
-
 def test_weights_are_the_products_along_the_paths():
     layer = DendriticLayer(16, 1, branching=4)
     figure = plot_weights(layer)
@@ -247,15 +219,12 @@ def test_pruning_is_drawn_by_loss_where_there_is_no_accuracy():
         (lambda: plot_tree(LAYER, path="a.gif"), "path must end"),
         (lambda: plot_tree(LAYER, values=[1, 2]), "values must be"),
         (lambda: plot_tree(LAYER, names=["a"]), "names must be"),
-        (lambda: plot_tree(LAYER, dropout=1.5), "dropout must be"),
         (lambda: plot_tree(torch.nn.Linear(2, 2)), "must be a DendriticLayer"),
         (lambda: plot_masks(DendriticLayer(128, 1, branching=2)), "at most 64 synapses"),
         (lambda: plot_wiring(DendriticLayer(8, 1)), "image_shape"),
         (lambda: plot_weights(LOCAL, []), "neurons must"),
-        (lambda: plot_weights(LOCAL, [3]), "neuron must be"),
         (lambda: plot_explanation(LOCAL), "what dendritree.explain returns"),
         (lambda: plot_explanation(explain(LAYER, torch.ones(16)), 2), "output must be"),
-        (lambda: plot_explanation(explain(LAYER, torch.ones(16)), example=1), "example must be"),
         (lambda: plot_explanation(explain(LAYER, torch.ones(16)), image_shape=(3, 3)), "9 pixels for 16"),
         (lambda: plot_history(History(FitConfig())), "history must be"),
         (lambda: plot_pruning([]), "curve must have"),
