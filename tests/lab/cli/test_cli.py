@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 
@@ -176,11 +175,6 @@ def test_ctrl_c_ends_with_130_and_errors_of_the_machine_with_one_line(error, sta
 
     monkeypatch.setattr(COMMANDS["models"], "run", fail)
     assert call("models") == (status, "", f"dendritree: {said}\n")
-
-
-def test_a_signal_during_a_command_ends_it_with_130(call, monkeypatch):
-    monkeypatch.setattr(COMMANDS["models"], "run", lambda _: signal.raise_signal(signal.SIGINT))
-    assert call("models")[0] == 130
 
 
 def test_a_bug_is_not_hidden(monkeypatch):

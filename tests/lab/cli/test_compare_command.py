@@ -5,7 +5,7 @@ from command_runs import count_trials, interrupt_when
 from compare_cases import trials_in
 
 from dendritree_lab.studies.engine.runner import Workers
-from dendritree_lab.studies.engine.store import STORE_FILE, RunStore
+from dendritree_lab.studies.engine.store import STORE_FILE
 from dendritree_lab.studies.fair import ComparisonPlan, compare
 
 FAMILIES = ["sparse", "tree"]
@@ -31,16 +31,6 @@ def assert_stopped(run, status, out, errors):
     assert last == f"dendritree: stopped; {run} keeps the finished work, and the same command resumes it"
     assert "Traceback" not in errors
     assert count_trials(run) < TRIALS
-
-
-def test_the_folder_of_another_run_is_rejected_and_left_as_it_is(tmp_path, call):
-    RunStore.create_or_open(tmp_path / "run", {"protocols": {}}).close()
-    before = (tmp_path / "run" / STORE_FILE).read_bytes()
-    status, out, errors = call(*SMALL, "--run", tmp_path / "run", "--backend", "here")
-    assert (status, out) == (2, "")
-    assert errors.count("\n") == 1
-    assert "cannot resume" in errors
-    assert (tmp_path / "run" / STORE_FILE).read_bytes() == before
 
 
 def test_interrupted_and_resumed_it_ends_as_in_one_go(expected, tmp_path, call):

@@ -3,9 +3,7 @@
 import io
 import re
 
-import pytest
-
-from dendritree_lab.cli.progress import Progress, resumable
+from dendritree_lab.cli.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -47,12 +45,6 @@ def test_elsewhere_a_finished_step_is_a_line_once_and_again_if_it_grows(capsys):
     assert (out, steps) == ("", expected)
 
 
-def test_elsewhere_a_note_is_a_line_of_its_own(capsys):
-    with Progress() as progress:
-        progress("trials", 1, 2, "accuracy 0.9, 850 parameters; best accuracy 0.9")
-    assert capsys.readouterr().err == "trials 1 of 2: accuracy 0.9, 850 parameters; best accuracy 0.9\n"
-
-
 def test_a_terminal_has_a_bar_per_step_and_one_for_all(monkeypatch):
     terminal = on_terminal(monkeypatch)
     with Progress(overall="all") as progress:
@@ -74,8 +66,3 @@ def test_a_bar_ends_with_the_last_part_of_a_note_within_80_columns(monkeypatch):
     assert re.fullmatch(r"mnist, 4,000 \w*… ━+ +1/48 -:--:-- sparse, validation accuracy 0.9123", last)
     assert max(map(len, terminal.lines())) <= 80
     assert "stopped early" not in terminal.getvalue()
-
-
-def test_ctrl_c_says_what_is_kept():
-    with pytest.raises(KeyboardInterrupt, match="runs/a keeps the finished work"), resumable("runs/a"):
-        raise KeyboardInterrupt

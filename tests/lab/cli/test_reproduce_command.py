@@ -65,13 +65,6 @@ def test_report_is_rebuilt_without_training(finished, tmp_path, call):
         assert "0.91" in text  # the paper's own figure of b=32
 
 
-def test_report_prints_more_if_asked(finished, tmp_path, call):
-    _, short, _ = call("report", finished, "--out", tmp_path)
-    status, long, _ = call("report", finished, "--out", tmp_path, "--all")
-    assert status == 0
-    assert len(long.splitlines()) > len(short.splitlines())
-
-
 # ------------------------------------------------------------------------------------------------ a run, from outside
 
 

@@ -12,7 +12,7 @@ import pytest
 from data_cases import NAMES, closed_mirror, data_file, make_contents, make_file_set, serve, write_files
 from warm import WarmProcess
 
-from dendritree.errors import DendritreeError, FormatError, MissingDataError, OptionError
+from dendritree.errors import DendritreeError, FormatError, MissingDataError
 from dendritree_lab.data import DATASETS
 from dendritree_lab.data.catalog import COLLECTIONS, FILE_SETS, FileSet
 from dendritree_lab.data.fetch import DataFolder, cache_folder, data_folders, obtain, read_verified
@@ -38,14 +38,6 @@ def test_the_named_folder_goes_first_and_the_argument_before_the_environment(bar
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache_folder() == tmp_path / ".cache" / "dendritree"
-
-
-@pytest.mark.parametrize("named", ["", "nowhere", "file"])
-def test_a_named_folder_must_exist(monkeypatch, tmp_path, named):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").touch()
-    with pytest.raises(OptionError, match=f"data_dir .*'{named}'"):
-        data_folders(named)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -86,16 +78,6 @@ def test_a_wrong_file_is_an_error_in_a_named_folder_and_replaced_in_the_cache(ba
 
 
 # ----------------------------------------------------------------------------------------------------------- mirrors
-
-
-def test_files_come_from_the_mirror_once_and_then_from_the_cache(bare_machine):
-    with serve(CONTENTS) as server:
-        file_set = make_file_set(server.mirror())
-        first, second = obtain(file_set), obtain(file_set)
-        assert server.asked == dict.fromkeys(NAMES, 1)
-    assert first == second == CONTENTS
-    assert list(first) == list(NAMES)
-    assert {path.name: path.read_bytes() for path in (bare_machine / NAME).glob("[!.]*")} == CONTENTS
 
 
 @pytest.mark.parametrize("fault", ["truncate", "swap", "absent", "hang"])

@@ -9,7 +9,7 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from dendritree.errors import DendritreeError, MissingDataError, OptionError, ShapeError
-from dendritree_lab.data import DATASETS, Scaling, first_examples, load_dataset
+from dendritree_lab.data import Scaling, first_examples, load_dataset
 
 
 class Pets(Dataset):
@@ -156,7 +156,3 @@ class Uneven(Pets):
 def test_objects_without_examples_of_one_shape_are_rejected(data, error, message):
     with pytest.raises(error, match=message):
         load_dataset(data)
-
-
-def test_the_help_of_load_dataset_names_every_data_set():
-    assert all(name in load_dataset.__doc__ for name in DATASETS)

@@ -13,7 +13,6 @@ from dendritree_lab.data import load_dataset
 from dendritree_lab.view import Exhibit, Gallery, Pixels, open_gallery
 from dendritree_lab.view.kept_epochs import KeepEpochs
 
-SHARES = "[...document.querySelectorAll('#classes .share')].map((each) => each.textContent)"
 SECOND = "document.getElementById('beside-answer').dataset.answer"
 DASH = "\N{EN DASH}"
 TEXT = "document.getElementById({!r}).innerText"
@@ -113,38 +112,6 @@ def test_a_drawing_and_a_sample_outlive_the_model(show):
     assert page.complaints == []
 
 
-def test_a_drawing_goes_to_a_model_of_larger_images_and_back(show, other_port):
-    page = show(DESK, other_port)
-    draw(page, FOUR)
-    page.wait_until(ANSWER)
-    number = page.value(ANSWER)
-    choose(page, "#model", "1")
-    page.wait_until("document.querySelectorAll('#classes li').length === 10")
-    page.wait_until(ANSWER)
-    choose(page, "#model", "2")
-    page.wait_until(f"!({seen('#drawing')}) && {READY}")
-    choose(page, "#model", "0")
-    page.wait_until(f"{ANSWER} === {number!r}")
-    assert page.complaints == []
-
-
-def test_an_empty_sheet_has_no_answer(show):
-    page = show(DESK)
-    assert not page.value(seen("#play"))  # these models are not the epochs of a training
-    time.sleep(0.5)  # its activity has arrived
-    for _ in range(2):
-        assert set(page.value(SHARES)) == {DASH}
-        assert page.value("document.querySelectorAll('#classes .best').length") == 0
-        assert not page.value(ANSWER)
-        assert page.value(seen("#no-answer"))
-        draw(page, FOUR)
-        page.wait_until(f"{ANSWER} === '4'")
-        assert DASH not in page.value(SHARES)
-        assert not page.value(seen("#no-answer"))
-        page.click("#clear")
-        page.wait_until(f"!{ANSWER}")
-
-
 def test_the_tree_follows_the_answer_unless_it_is_told_to_stay(show):
     page = show(DESK)
     draw(page, FOUR)
@@ -170,16 +137,6 @@ def test_the_tree_follows_the_answer_unless_it_is_told_to_stay(show):
     page.click("#follow")
     page.wait_until(f"{TREE} === 'Neuron of class 4' && document.getElementById('layer').value === '1'")
     assert page.complaints == []
-
-
-def test_words_suit_the_model_and_the_hand(show, other_port):
-    desk, phone = show(DESK, other_port), show(PHONE, other_port)
-    layers = desk.value("[...document.getElementById('layer').options].map((each) => each.text)")
-    assert layers == ["hidden, 1 tree", "read-out, 1 linear unit"]
-    assert desk.value(TEXT.format("tree-help")).startswith("Point at a branch, or use the arrow keys")
-    assert phone.value(TEXT.format("tree-help")) == "Tap a branch to see what it reads."
-    assert phone.value(TEXT.format("draw-help")) == "Draw with a finger."
-    assert "MNIST" not in desk.value("document.body.innerText")
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])

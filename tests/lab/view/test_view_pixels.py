@@ -63,13 +63,6 @@ def test_the_eight_pixels_of_digits_are_filled_as_in_the_data():
     assert rows[:, [0, 7]].all(1).float().mean() > 0.95
 
 
-def test_two_digits_side_by_side_are_not_centered():
-    pairs = Pixels((1, 28, 56))
-    drawing = np.zeros(pairs.raster, dtype=np.uint8)
-    drawing[:8, :8] = 255
-    np.testing.assert_array_equal(pairs.shrink(drawing, centered=True), pairs.shrink(drawing, centered=False))
-
-
 def test_the_papers_images_are_made_as_in_its_experiments():
     images = np.random.default_rng(0).integers(0, 256, (3, 28, 28), dtype=np.uint8)
     paper = Pixels((1, 28, 28), PAPER, side=32)
@@ -77,14 +70,6 @@ def test_the_papers_images_are_made_as_in_its_experiments():
     assert torch.equal(paper.to_input(given_images), enlarged(images))
     assert Pixels((1, 28, 28), PAPER, 32, as_image=True).to_input(given_images).shape == (3, 1, 32, 32)
     assert paper.to_unit(given_images).max() <= 1
-
-
-def test_a_drawing_is_the_same_in_every_channel():
-    pixels = Pixels((3, 4, 4))
-    drawing = np.random.default_rng(0).integers(0, 256, pixels.raster, dtype=np.uint8)
-    red, green, blue = pixels.of_drawing(drawing, centered=False).reshape(3, 16)
-    assert torch.equal(red, green)
-    assert torch.equal(green, blue)
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.floats(-3, 3), st.floats(0.5, 9))

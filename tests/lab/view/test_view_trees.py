@@ -8,7 +8,6 @@ from torch import nn
 from dendritree import DendriticLayer
 from dendritree.errors import OptionError
 from dendritree.layers import trace
-from dendritree.tree import Forest
 from dendritree.wiring import Local
 from dendritree_lab.view.trees import TreeLayer, tree_json, tree_layers
 
@@ -53,23 +52,6 @@ def test_every_dendrite_is_what_the_equation_says(layer):
         linear = node == forest.nodes - 1 and not tree.root_activation
         rows.append(total if linear else float(tree.activation(torch.tensor(total))))
     np.testing.assert_allclose(trace(tree, torch.from_numpy(x)).values, rows[layer.in_features :], rtol=1e-4, atol=1e-5)
-
-
-def test_a_single_tree_has_the_nodes_edges_and_inputs_of_its_neuron():
-    forest = Forest.join([Forest.grow(2, fan_in=4), Forest.nested([3, [2]]), Forest.grow(3, fan_in=3)])
-    layer = TreeLayer("layer", DendriticLayer.from_forest(forest))
-    with torch.no_grad():
-        layer.module.weight.copy_(torch.arange(forest.edges))
-        layer.module.bias.copy_(torch.arange(forest.nodes))
-    trees = [layer.tree(neuron) for neuron in range(3)]
-    assert sorted(edge for tree in trees for edge in tree.weight.tolist()) == list(range(forest.edges))
-    assert sorted(node for tree in trees for node in tree.bias.tolist()) == list(range(forest.nodes))
-    assert [tree.forest.describe() for tree in trees] == [
-        "1 tree of 4 synapses, 2 + 1 dendrites",
-        "1 tree of 5 synapses, 1 + 1 dendrites",
-        "1 tree of 3 synapses, 1 dendrites",
-    ]
-    assert sorted(trees[1].forest.synapse_inputs) == sorted(forest.synapse_inputs[forest.neuron_of_synapse == 1])
 
 
 def test_the_page_gets_inputs_from_0_on_and_dendrites_below():

@@ -2,13 +2,11 @@
 
 import gzip
 
-import pandas as pd
 import pytest
 from table_cases import houses
 
 from dendritree.errors import DendritreeError, MissingDataError, OptionError
 from dendritree_lab.data.tables import read_table
-from dendritree_lab.data.tables.reading import check_column
 
 PACKED = gzip.compress(houses().to_csv(index=False).encode())
 
@@ -96,15 +94,6 @@ def test_a_file_that_is_not_there_is_named_with_a_similar_one(tmp_path):
         read_table(tmp_path / "house.csv")
     with pytest.raises(OptionError, match="one file"):
         read_table(tmp_path)
-
-
-def test_a_column_that_is_not_there_is_named_with_a_similar_one():
-    frame = pd.DataFrame({"Price": [1], "rooms": [2]})
-    assert check_column(frame, "rooms", "the target") == "rooms"
-    with pytest.raises(OptionError, match=r"the target .*'price'; did you mean 'Price'"):
-        check_column(frame, "price", "the target")
-    with pytest.raises(OptionError, match="'zzz'; its columns are Price, rooms"):
-        check_column(frame, "zzz", "the target")
 
 
 def test_rows_with_more_cells_than_names_are_rejected_unless_these_are_empty(tmp_path):

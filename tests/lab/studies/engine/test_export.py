@@ -9,7 +9,7 @@ from made_trials import MLP, TREE, kept_trial, made_trial
 from safetensors.torch import save as to_bytes
 
 import dendritree
-from dendritree.errors import FormatError, OptionError
+from dendritree.errors import FormatError
 from dendritree_lab.studies.engine.export_files import export_models, export_tables
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.engine.trial import CURVES
@@ -74,12 +74,6 @@ def test_a_run_without_trials_gives_tables_without_rows(tmp_path, file_format):
         assert all(path.stat().st_size for path in export_tables(store, tmp_path, file_format))
 
 
-def test_an_unknown_format_is_rejected(store, tmp_path):
-    with pytest.raises(OptionError, match="did you mean 'parquet'"):
-        export_tables(store, tmp_path / "out", "parket")
-    assert not (tmp_path / "out").exists()
-
-
 # ------------------------------------------------------------------------------------------------------------- models
 
 
@@ -109,14 +103,6 @@ def test_a_kept_model_loads_and_predicts_what_it_predicted(store, tmp_path, netw
     assert type(loaded) is type(model)
     x = torch.randn(7, 16, dtype=dtype)
     assert torch.equal(loaded(x), model(x))
-
-
-def test_models_of_two_protocols_have_their_own_folders(store, tmp_path):
-    store.add([kept("mlp")[1], kept("mlp", protocol="full")[1], kept("mln")[1]])
-    for _ in range(2):  # a second export replaces the first
-        folders = export_weights(store, tmp_path)
-        assert len(set(folders)) == 3
-        assert all(dendritree.load(folder) for folder in folders)
 
 
 def test_names_from_the_file_do_not_lead_out_of_the_folder(store, tmp_path):

@@ -205,17 +205,3 @@ def test_after_the_stop_a_job_whose_worker_died_is_left(worker):
     for job, _ in run_jobs([0, 1, 2], worker, deadly, stop=lambda: bool(done)):
         done.append(job)
     assert done == [0]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"backend": "loki"}, "did you mean 'loky'"),
-        ({"address": "tcp://127.0.0.1:1"}, "an address is for backend 'dask'"),
-        ({"count": 0}, "workers must be"),
-    ],
-    ids=str,
-)
-def test_a_pool_that_cannot_be_is_rejected_before_anything_starts(arguments, message):
-    with pytest.raises(OptionError, match=message):
-        Workers(**arguments)

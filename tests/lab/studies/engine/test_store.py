@@ -162,14 +162,6 @@ def test_the_config_and_where_trials_ran_come_back(store):
         assert reader.environments == store.environments
 
 
-def test_another_machine_is_remembered_once(store):
-    store.close()
-    edit(store.folder, "UPDATE environment SET cpu = 'Another CPU', numpy = '1.26.0', \"commit\" = NULL")
-    for _ in range(3):
-        with RunStore.create_or_open(store.folder, CONFIG) as again:
-            assert [environment.cpu == "Another CPU" for environment in again.environments] == [True, False]
-
-
 @pytest.mark.parametrize(
     ("config", "changes"),
     [

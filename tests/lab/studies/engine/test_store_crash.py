@@ -112,12 +112,3 @@ def test_one_process_writes_at_a_time_and_readers_see_whole_batches(tmp_path):
     assert counts == sorted(counts)
     assert len(set(counts)) > 1
     assert all(count % BATCH == 0 for count in counts)
-
-
-def test_a_second_store_in_one_process_is_rejected_until_the_first_is_closed(tmp_path):
-    with (
-        RunStore.create_or_open(tmp_path, CONFIG),
-        pytest.raises(DendritreeError, match="another process is writing"),
-    ):
-        RunStore.create_or_open(tmp_path, CONFIG)
-    RunStore.create_or_open(tmp_path, CONFIG).close()

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree.errors import OptionError, ShapeError
+from dendritree.errors import OptionError
 from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task, epochs_for
 from dendritree_lab.studies.fair.comparison_plan import BUDGETS
@@ -84,31 +84,6 @@ def test_epochs_make_about_the_steps_asked_for(examples, steps):
 
 
 # ---------------------------------------------------------------------------------------------------------- examples
-
-
-def test_pixels_have_the_paper_s_mean_and_deviation():
-    plain, split = load_dataset("digits"), Task.parse("digits").load()
-    for part, before in zip((split.train, split.val, split.test), (plain.train, plain.val, plain.test), strict=True):
-        np.testing.assert_allclose(part.x.numpy(), (before.x.numpy() - 0.1307) / 0.3081, rtol=1e-5, atol=1e-6)
-        assert torch.equal(part.y, before.y)
-
-
-def test_few_examples_are_some_of_all_and_the_other_parts_stay():
-    whole, few, fewer = (Task.parse(name).load() for name in ("digits", "digits:200", "digits:128"))
-    rows = {tuple(x.tolist()): int(y) for x, y in zip(whole.train.x, whole.train.y, strict=True)}
-    assert (len(few.train), len(fewer.train)) == (200, 128)
-    for split in (few, fewer):
-        assert all(rows[tuple(x.tolist())] == y for x, y in zip(split.train.x, split.train.y.tolist(), strict=True))
-        for part, all_of_it in ((split.val, whole.val), (split.test, whole.test)):
-            assert torch.equal(part.x, all_of_it.x)
-            assert torch.equal(part.y, all_of_it.y)
-    assert {tuple(x.tolist()) for x in fewer.train.x} <= {tuple(x.tolist()) for x in few.train.x}
-
-
-def test_more_examples_than_there_are_are_rejected_with_their_number():
-    with pytest.raises(ShapeError, match="1197"):
-        Task.parse("digits:1198").load()
-    assert len(Task.parse("digits:1197").load().train) == 1197
 
 
 @pytest.mark.parametrize("examples", [None, 500])

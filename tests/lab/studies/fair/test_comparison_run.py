@@ -8,13 +8,11 @@ import torch
 from compare_cases import small_plan, trials_in
 
 from dendritree import FitConfig, create_model, fit
-from dendritree.errors import DendritreeError, FormatError
 from dendritree.training.examples import Examples
 from dendritree.training.rewiring import Rewiring
 from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.engine import task as tasks
 from dendritree_lab.studies.engine.runner import Workers
-from dendritree_lab.studies.engine.store import STORE_FILE
 from dendritree_lab.studies.engine.task import BATCH_SIZE, Task
 from dendritree_lab.studies.fair import comparison_trials as trials
 from dendritree_lab.studies.fair.comparison import compare
@@ -121,32 +119,6 @@ def test_a_search_does_without_a_test_set_a_judged_model_looks_once(another_test
 # ------------------------------------------------------------------------------------------------ stopped and gone on
 
 
-class StopAt:
-    """An observer that presses Ctrl-C once so many trials are done."""
-
-    def __init__(self, trials):
-        self.left = trials
-
-    def __call__(self, what, done, total, note=""):
-        assert 0 <= done <= total
-        self.left -= done > 0
-        if not self.left and done:
-            raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("done", [12, pytest.param(1, marks=pytest.mark.slow)])
-def test_interrupted_and_gone_on_is_as_in_one_go(done, expected, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        compare(tmp_path / "run", small_plan(), workers=here(), observer=StopAt(done))
-    kept = trials_in(tmp_path / "run")
-    assert len(kept) == done
-    assert all(record in expected for record in kept)
-    calls = []
-    assert compare(tmp_path / "run", small_plan(), workers=here(), observer=lambda *call: calls.append(call)) is True
-    assert trials_in(tmp_path / "run") == expected
-    assert sum(count > 0 for _, count, *_ in calls) == TRIALS - done  # nothing is done twice
-
-
 def test_cells_and_seeds_can_be_added_later(expected, tmp_path):
     folder = tmp_path / "run"
     for families in (["sparse"], ["linear", "dense"], ["tree", "sparse"]):
@@ -155,20 +127,6 @@ def test_cells_and_seeds_can_be_added_later(expected, tmp_path):
     assert compare(folder, small_plan("digits:64", families=["dense"], seeds=1), workers=here())
     assert compare(folder, small_plan(seeds=3, families=["linear", "dense"]), workers=here())
     assert len(trials_in(folder)) == TRIALS + (3 + 1) + 2
-
-
-@pytest.mark.parametrize(
-    ("options", "difference"),
-    [({"trials": 4}, "trials changed from 3 to 4"), ({"steps": 9}, "steps changed from 1 to 9")],
-)
-def test_another_rule_is_refused_with_the_difference_and_changes_nothing(options, difference, whole):
-    before = (whole / STORE_FILE).read_bytes()
-    with pytest.raises(FormatError, match=difference):
-        compare(whole, small_plan(**options), workers=here())
-    assert (whole / STORE_FILE).read_bytes() == before
-
-
-# -------------------------------------------------------------------------------------------------------------- hours
 
 
 # --------------------------------------------------------------------------------------------- manners and refusals
@@ -180,19 +138,3 @@ def test_the_random_numbers_and_threads_of_the_caller_stay(tmp_path):
     compare(tmp_path / "run", small_plan(families=["linear"]), workers=here())
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.get_num_threads() == threads
-
-
-@pytest.mark.parametrize(
-    ("plan", "options", "message"),
-    [
-        (small_plan(budgets=[10], families=["dense"]), {}, "room for two neurons"),
-        (small_plan(budgets=[10], families=["linear", "tree"]), {}, "room for two neurons"),
-        (small_plan("digits:5000"), {}, "1197"),
-        (small_plan("mnist"), {"data_dir": "no/such/folder"}, "no/such/folder"),
-    ],
-    ids=["budget", "budget of the last", "examples", "data_dir"],
-)
-def test_what_cannot_be_done_is_refused_before_anything_is_trained_or_written(plan, options, message, tmp_path):
-    with pytest.raises(DendritreeError, match=message):
-        compare(tmp_path / "run", plan, workers=here(), **options)
-    assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,6 @@ import functools
 import numpy as np
 import pytest
 from compare_cases import one_wider, parameters_by_hand
-from effort import thorough
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -113,22 +112,6 @@ def test_trees_and_sparse_perceptrons_of_images_read_windows_that_hold_a_dendrit
 
 
 # ------------------------------------------------------------------------------- families that share weights in images
-
-
-@pytest.mark.parametrize("family", FOR_IMAGES)
-@pytest.mark.parametrize(("dataset", "budget"), [("mnist", 4000), ("cifar10", 18000), ("digits", 1000)])
-def test_a_family_that_shares_weights_fills_its_budget(family, dataset, budget):
-    for seed in range(thorough(1, 3)):
-        configuration = choose(family, Task.parse(dataset), budget, seed)
-        (width,) = configuration.arguments["hidden"]
-        sizes = [
-            sum(
-                p.numel()
-                for p in create_model(configuration.network, **configuration.arguments | {"hidden": [w]}).parameters()
-            )
-            for w in (width, width + 1)
-        ]
-        assert sizes[0] <= budget < sizes[1]
 
 
 def test_the_control_of_tied_dendrites_differs_in_nothing_but_their_activation():

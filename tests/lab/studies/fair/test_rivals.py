@@ -1,5 +1,7 @@
 """The other authors' neurons in a comparison: what may be chosen, the budget, a small run and its report."""
 
+import itertools
+
 import numpy as np
 import pytest
 from compare_cases import small_plan
@@ -20,12 +22,17 @@ def draw(family, task, budget, seed):
     return FAMILIES[family].configure(np.random.default_rng(seed), task, budget)
 
 
-@pytest.mark.parametrize("family", RIVALS)
 @pytest.mark.parametrize(
-    ("dataset", "budget"), [("mnist", 4000), ("digits", 4000), ("adult", 2000), ("california-housing", 1000)]
+    ("family", "dataset", "budget"),
+    [
+        *itertools.product(FOR_IMAGES, ["cifar10"], [18_000]),
+        *itertools.product(FOR_IMAGES, ["digits"], [1000]),
+        *itertools.product(RIVALS, ["mnist", "digits"], [4000]),
+        *itertools.product(RIVALS, ["adult", "california-housing"], [2000]),
+    ],
 )
 def test_a_choice_fills_its_budget_and_one_neuron_more_would_not_fit(family, dataset, budget):
-    for seed in range(4):
+    for seed in range(2):
         configuration = draw(family, Task.parse(dataset), budget, seed)
         (width,) = configuration.arguments["hidden"]
         sizes = [

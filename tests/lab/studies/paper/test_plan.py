@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_trials import made_trial
 
-from dendritree.errors import OptionError
 from dendritree_lab.studies.paper.reproduction import RunPlan, best_lr
 from dendritree_lab.studies.paper.spec import FULL, LR_SEARCH, PAPER, ModelSpec, TableRow, TableSpec, read_specs
 
@@ -44,11 +43,6 @@ def test_jobs_cover_each_trial_once_and_asking_for_more_changes_no_stack(trials,
         again = larger[job.row, job.first, job.stack]
         assert dataclasses.replace(again, size=job.size) == job
         assert again.size >= job.size
-
-
-def test_a_number_of_trials_replaces_that_of_the_spec():
-    counts = [sum(RunPlan((table(),), PAPER, trials).planned([]).values()) for trials in (None, 3, 15)]
-    assert counts == [10 * 4, 3 * 4, 15 * 4]
 
 
 # ------------------------------------------------------------------------------------------------------ learning rates
@@ -106,19 +100,3 @@ def test_a_part_of_the_tables_and_another_protocol_go_into_the_same_folder():
     assert config["protocols"] == {"paper": PAPER.as_config(), "full": FULL.as_config()}
     assert RunPlan.make(["binary"], trials=3).config == RunPlan.make(["cnn"], "full").config == config
     assert RunPlan.make(draw="once").config != config
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"names": ["bianry"]}, "did you mean 'binary'"),
-        ({"protocol": "papre"}, "did you mean 'paper'"),
-        ({"trials": 0}, "trials must be"),
-        ({"draw": "all"}, "draw must be one of"),
-        ({"protocol": "full", "draw": "once"}, "draw is for protocol 'paper'"),
-    ],
-    ids=str,
-)
-def test_options_that_cannot_be_are_rejected(options, message):
-    with pytest.raises(OptionError, match=message):
-        RunPlan.make(**options)

@@ -96,16 +96,3 @@ def test_a_report_of_nothing_is_a_page_too(browser, written):
     assert "No trial has been run yet." in page.value("document.body.innerText")
     assert page.value("document.body.scrollWidth") <= PHONE
     page.close()
-
-
-def test_the_checks_above_see_a_page_that_is_wrong(browser, tmp_path):
-    page_file = tmp_path / "wrong.html"
-    page_file.write_text(
-        "<!doctype html><body style='margin: 0'><div style='width: 700px'>wide</div><img src='http://127.0.0.1:9/a.png'>"
-        "<script>console.error('wrong'); missing();</script>"
-    )
-    page = browser.open(page_file, PHONE)
-    assert {event["method"] for event in page.complaints} >= {"Runtime.consoleAPICalled", "Runtime.exceptionThrown"}
-    assert page.requests[1:] == ["http://127.0.0.1:9/a.png"]
-    assert page.value("document.documentElement.scrollWidth") > PHONE
-    page.close()

@@ -126,16 +126,6 @@ def test_lost_trials_are_made_again_bit_for_bit(whole, tmp_path):
     assert [trial for trial in resumed if (trial.index + trial.row.size) % 2] == half
 
 
-def test_one_folder_holds_several_tables_one_after_the_other(whole, tmp_path):
-    specs, folder, _ = whole
-    run(tmp_path, specs, names=["binary-mlp"], trials=1)
-    run(tmp_path, specs, names=["binary-dendritic"], trials=1)
-    assert len(trials_in(tmp_path)) == 4 + len(RATES)
-    counts = RunPlan.make(specs=specs).planned(trials_in(tmp_path))
-    assert sum(counts.values()) == TRIALS
-    assert set(counts) == {("paper", trial.row) for trial in trials_in(folder)}
-
-
 def test_another_draw_and_other_specs_are_rejected_with_the_difference(whole, tmp_path):
     specs, folder, _ = whole
     before = trials_in(folder)

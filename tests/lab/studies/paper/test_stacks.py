@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from dendritree.layers import DendriticLayer
 from dendritree.models import create_model
 from dendritree_lab.studies.paper.stacks import stack_models
 
@@ -158,12 +157,3 @@ def test_a_cnn_alone_in_its_stack_is_the_model(name, config, training):
         # Where batch norm follows, the gradient of a bias is rounding noise, and Adam follows the sign of noise.
         certain = gradients[key].abs() > 1e-5 if key in gradients else torch.ones_like(value, dtype=torch.bool)
         torch.testing.assert_close(state[key][certain], value[certain], rtol=1e-4, atol=1e-5)
-
-
-def test_trees_keep_their_options_in_a_stack():
-    first = DendriticLayer(16, 1, branching=4, activation="relu", root_activation=False, backend="eager", dropout=0.3)
-    model = create_model("mln-binary", in_features=16, branching=4, output="logits")
-    model.layer = first
-    layer = stack_models([model, model]).layer
-    assert (layer.root_activation, layer.backend, layer.dropout) == (False, "eager", 0.3)
-    assert type(layer.activation) is type(first.activation)
