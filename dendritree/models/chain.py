@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.prune import BasePruningMethod
-from torch.nn.utils.spectral_norm import SpectralNorm
-from torch.nn.utils.weight_norm import WeightNorm
 
 from ..errors import OptionError, ShapeError, check_one_of
 from ..layers import DendriticLayer, trace
@@ -67,8 +64,6 @@ KNOWN: tuple[type[nn.Module], ...] = (
     nn.RMSNorm,
 )  # fmt: skip
 """Modules whose forward is known, a subclass before its base."""
-WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
-"""Hooks that set a weight before it is used, and leave the forward unchanged."""
 NOT_ELEMENTWISE = (nn.Softmax, nn.Softmax2d, nn.Softmin, nn.LogSoftmax, nn.GLU, nn.MultiheadAttention)
 
 
@@ -155,6 +150,6 @@ def _changed(model: nn.Module) -> str:
     known = next((kind for kind in KNOWN if isinstance(model, kind)), type(model))
     if type(model).forward is not known.forward or "forward" in vars(model):
         return ", which has its own forward"
-    if model._forward_hooks or not all(isinstance(hook, WEIGHT_HOOKS) for hook in model._forward_pre_hooks.values()):
+    if model._forward_hooks or model._forward_pre_hooks:
         return ", which has forward hooks"
     return ""

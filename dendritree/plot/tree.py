@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..errors import OptionError, ShapeError, check_index, check_probability, import_extra
-from ..layers import DendriticLayer
+from ..errors import OptionError, check_index, check_probability, import_extra
 from ..ops.reference import masked_levels
 from ..tree import BoolArray
 from .fields import Floats, input_names, layer_of, names_of
@@ -32,7 +31,6 @@ def plot_tree(
     neuron: int = 0,
     *,
     form: str = "auto",
-    values: npt.ArrayLike | None = None,
     dropout: float | None = None,
     seed: int = 0,
     names: Sequence[str] | None = None,
@@ -46,7 +44,6 @@ def plot_tree(
         layer: a `DendriticLayer`, or a model or estimator, whose first one is drawn.
         neuron: the neuron whose tree is drawn.
         form: `"layered"`, synapses on the left; `"radial"`, root in the middle; `"auto"`, by the number of synapses.
-        values: values to draw instead of the weights, one per edge of the layer: contributions, importances.
         dropout: share of synapses to drop, in one draw; by default that of a layer in training mode, otherwise 0.
         seed: seed of the draw.
         names: names of the inputs; by default the columns of an estimator or a table, else `x0`, `x1` ...
@@ -58,6 +55,7 @@ def plot_tree(
         The matplotlib Figure.
 
     Example:
+        >>> from dendritree import DendriticLayer
         >>> figure = plot_tree(DendriticLayer(16, 1, branching=4))
         >>> len(figure.axes)  # the tree and its scale
         2
@@ -65,7 +63,7 @@ def plot_tree(
     names = names_of(layer) if names is None else names
     layer, picture = layer_of(layer), Picture(theme, path)
     tree = lay_out(layer.forest, neuron, form)
-    shown = _values(layer, values)[tree.edges]
+    shown = layer.edge_weight.detach().double().cpu().numpy()[tree.edges]
     p = (layer.dropout if layer.training else 0.0) if dropout is None else check_probability("dropout", dropout)
     labels = input_names(names, layer.in_features)
     size = (5.2, 5.2) if tree.form == "radial" else (4.6, max(2.4, 0.6 + 0.17 * int(tree.is_synapse.sum())))
@@ -73,20 +71,11 @@ def plot_tree(
     # Synapses drop independently, so drawing for one neuron alone is valid.
     dropped = tree.is_synapse & (np.random.default_rng(seed).random(len(tree.edges)) < p)
     draw_tree(ax, tree, shown, labels, picture.theme, dropped=dropped)
-    bar = _add_scale(ax, np.abs(shown).max(initial=0.0), "weight" if values is None else "value", picture.theme)
+    bar = _add_scale(ax, np.abs(shown).max(initial=0.0), picture.theme)
     if dropped.any():
         style = {"color": picture.theme.dropped, "fontsize": SMALL, "va": "center", "xycoords": "axes fraction"}
         bar.ax.annotate("\N{BLACK CIRCLE} dropped", (1.06, 0.5), **style)
     return picture.finish(ax.figure)
-
-
-def _values(layer: DendriticLayer, values: npt.ArrayLike | None) -> Floats:
-    if values is None:
-        return np.asarray(layer.edge_weight.detach().double().cpu().numpy())
-    given = np.asarray(values.detach().cpu() if isinstance(values, torch.Tensor) else values, dtype=np.float64)
-    if given.shape != (layer.forest.edges,):
-        raise ShapeError(f"values must be one for each of {layer.forest.edges} edges: got shape {given.shape}")
-    return given
 
 
 def draw_tree(
@@ -161,14 +150,14 @@ def _add_names(axes: Any, tree: TreeLayout, names: Sequence[str], dropped: BoolA
         axes.annotate(names[tree.reads[edge]], (x, y), shift, annotation_clip=False, **style)
 
 
-def _add_scale(axes: Any, most: float, label: str, theme: Theme) -> Any:
+def _add_scale(axes: Any, most: float, theme: Theme) -> Any:
     """Add a small color bar with numbers at its ends."""
     mappable = import_extra("matplotlib.cm", extra="plot").ScalarMappable
     most = most or 1.0
     scale = mappable(import_extra("matplotlib.colors", extra="plot").Normalize(-most, most), two_sided(theme))
     bar = color_bar(axes, scale, theme, size=SMALL, orientation="horizontal", shrink=0.4, aspect=28)
     bar.set_ticks([-most, 0, most], labels=[f"{-most:.2g}".replace("-", "\N{MINUS SIGN}"), "0", f"{most:.2g}"])
-    bar.set_label(label, color=theme.ink, fontsize=SMALL)
+    bar.set_label("weight", color=theme.ink, fontsize=SMALL)
     return bar
 
 
@@ -189,6 +178,7 @@ def plot_masks(
         path: a file to write: .svg, .png or .pdf.
 
     Example:
+        >>> from dendritree import DendriticLayer
         >>> figure = plot_masks(DendriticLayer(4, 1, branching=2))
         >>> [axes.get_title() for axes in figure.axes]
         ['', 'level 1: 2 x 4', 'level 2: 1 x 2']

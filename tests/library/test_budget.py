@@ -6,10 +6,9 @@ from torch import nn
 
 from dendritree import ConvMLN, DendriticLayer, MLNBinaryClassifier, MLNClassifier, count, create_model, summary
 from dendritree.errors import OptionError
-from dendritree.models import MLP, ConvMLP, DendriticNetwork, NeuronNetwork, Perceptrons, list_models
+from dendritree.models import MLP, ConvMLP, DendriticNetwork, Perceptrons, list_models
 from dendritree.models.registry import model_entry
 from dendritree.neurons import DANN, DENN, DNM, KTree
-from dendritree.wiring import Tied
 
 
 def numel(model):
@@ -94,12 +93,6 @@ def test_a_stack_of_layers_with_different_branching():
     assert counted.masked_weights == first + second
 
 
-def test_masked_weights_do_not_depend_on_ties():
-    options = {"branching": [9, 4], "fan_in": 36}
-    tied = DendriticLayer(64, 6, wiring=Tied(window=3, stride=1), **options)
-    assert count(tied).masked_weights == count(DendriticLayer(64, 6, wiring="random", **options)).masked_weights
-
-
 # ----------------------------------------------------------------------------------------------------------- any module
 
 
@@ -132,14 +125,6 @@ def test_multiply_adds_of_other_convolutions_need_the_input_shape():
 )
 def test_a_model_that_does_not_state_its_input_is_counted_without_multiply_adds(model):
     assert (count(model).total, count(model).multiply_adds) == (numel(model), None)
-
-
-def test_biases_are_counted_as_biases_under_any_name():
-    model = nn.LSTM(4, 3)
-    biases = sum(parameter.numel() for name, parameter in model.named_parameters() if "bias" in name)
-    assert (count(model).biases, count(model).weights) == (biases, numel(model) - biases)
-    empty = count(nn.Sequential(nn.Flatten(), nn.ReLU()))
-    assert (empty.weights, empty.biases, empty.masked_weights) == (0, 0, 0)
 
 
 class Stated(nn.Module):
@@ -222,13 +207,6 @@ def test_dense_layers_have_the_sizes_of_the_neurons_and_their_bias():
     assert (head.parameters, head.dense_parameters) == (2890, 2570)
     (often,) = summary(small()[:1], (7, 16)).layers
     assert (often.multiply_adds, often.dense_multiply_adds) == (7 * 80, 7 * 128)
-
-
-def test_trees_and_wirings_are_named():
-    deep = summary(DendriticLayer(64, 2, branching=2, wiring="shared")).layers[0]
-    assert deep.trees == "64 synapses, 32 + 16 + ... + 1 dendrites"
-    assert deep.wiring == "shared"
-    assert summary(NeuronNetwork(64, [4], 3, neuron="dann")).layers[0].name == "hidden.0.trees"
 
 
 def test_what_is_not_known_is_a_dash():

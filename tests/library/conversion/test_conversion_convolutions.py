@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dendritree import DendriticConv1d, DendriticConv2d, DendriticLayer, FitConfig, convert, count, distill, load, save
+from dendritree import DendriticConv1d, DendriticConv2d, DendriticLayer, convert, count
 from dendritree.errors import OptionError
 
 
@@ -91,18 +91,6 @@ def test_a_convolution_of_sequences_is_converted_too():
     converted, _ = convert(nn.Conv1d(4, 8, 9, stride=2), convolutions=True)
     assert type(converted) is DendriticConv1d
     assert converted(torch.randn(3, 4, 21)).shape == (3, 8, 7)
-
-
-def test_a_converted_network_is_distilled_and_kept(tmp_path):
-    torch.manual_seed(0)
-    teacher = network()
-    student, _ = convert(teacher, where=nn.Conv2d, convolutions=True, budget=0.5)
-    x = torch.randn(64, 3, 8, 8)
-    history = distill(student, teacher, x, FitConfig("squared-error", epochs=4, lr=0.02, batch_size=16, seed=0))
-    assert history.epochs[-1].train_loss < 0.8 * history.epochs[0].train_loss
-    save(student, tmp_path / "kept")
-    kept = load(tmp_path / "kept", into=network())
-    assert torch.equal(kept(x), student(x))
 
 
 def test_a_layer_whose_inputs_are_no_image_is_left_alone_with_the_reason():

@@ -183,14 +183,3 @@ def test_the_fast_path_of_an_encoder_is_off_where_it_would_read_weights(where, p
             torch.testing.assert_close(y[kept], trained.detach()[kept])
     assert model.layers[0].activation_relu_or_gelu  # the given model keeps its own
     assert model.use_nested_tensor
-
-
-def test_a_single_encoder_layer_and_a_whole_transformer():
-    layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
-    model = nn.Transformer(32, 4, 1, 1, 64, dropout=0.0, batch_first=True)
-    x = torch.randn(2, 5, 32)
-    for given, inputs in ((layer, (x,)), (model, (x, x))):
-        converted, _ = convert(given)
-        trained = converted(*inputs)
-        with torch.inference_mode():
-            torch.testing.assert_close(converted.eval()(*inputs), trained.detach())

@@ -107,14 +107,6 @@ def test_dtype_training_mode_and_leading_dimensions_stay(dtype, training):
             assert y.dtype == dtype
 
 
-def test_a_model_without_memory_is_converted_without_memory():
-    converted, report = convert(
-        nn.Sequential(nn.Linear(64, 200, device="meta"), nn.ReLU(), nn.Linear(200, 8, device="meta"))
-    )
-    assert all(parameter.is_meta for parameter in converted.parameters())
-    assert total(converted) == report.parameters_after
-
-
 def test_other_modules_are_copied_and_frozen_ones_stay_frozen():
     model = nn.ModuleDict({"frozen": nn.Linear(10, 10), "norm": nn.LayerNorm(10), "head": nn.Linear(10, 4)})
     model.requires_grad_(False)

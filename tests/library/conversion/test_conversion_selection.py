@@ -85,8 +85,3 @@ def test_a_model_without_perceptrons_is_an_error():
         convert(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()))
     with pytest.raises(OptionError, match=r"nn\.Module: got str"):
         convert("bert-base-uncased")
-
-
-def test_an_mlp_of_which_one_layer_is_meant_is_two_layers():
-    model = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 40))
-    assert [change.modules for change in convert(model, where="0")[1].changes] == [("0",)]

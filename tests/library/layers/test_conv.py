@@ -1,7 +1,5 @@
 """DendriticConv2d and DendriticConv1d: the contract of nn.Conv2d, and a DendriticLayer at every patch."""
 
-import copy
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -195,15 +193,6 @@ def test_dropout_silences_synapses_at_each_position_on_its_own():
     assert torch.equal(conv.eval()(x), x)
 
 
-def test_dropout_per_input_silences_a_pixel_for_all_that_read_it():
-    conv = DendriticConv2d(1, 2, (1, 2), branching=[2], dropout=0.5, dropout_per="input", activation=None, bias=False)
-    conv.weight.data.fill_(1.0)
-    y = conv(torch.ones(1, 1, 1, 400))
-    assert torch.equal(y[:, 0], y[:, 1])
-    left, right = y[0, 0, 0, :-1], y[0, 0, 0, 1:]
-    assert ((left == 4) & (right == 0)).sum() == 0  # they share a pixel
-
-
 @pytest.mark.parametrize("tree", ["shared", "nested", "tied"])
 def test_all_backends_silence_the_same_synapses(tree):
     shape = (2, 3) if tree == "shared" else 3
@@ -243,14 +232,6 @@ def test_parameters_and_multiply_adds_are_counted_and_listed():
     assert (line.multiply_adds, line.dense_multiply_adds) == (36 * 8 * 78, 36 * 8 * 75)
 
 
-def test_it_prints_as_its_call():
-    assert repr(DendriticConv2d(3, 8, 5, padding="same", branching=[25, 3], dropout=0.1)).splitlines()[1].strip() == (
-        "3, 8, kernel_size=(5, 5), padding='same', branching=(25, 3), wiring=Shared(), dropout=0.1, "
-        "dropout_per='synapse'; 8 trees of 75 synapses, 3 + 1 dendrites; 656 parameters"
-    )
-    assert "4, 2, kernel_size=(3,), stride=(2,), branching" in repr(DendriticConv1d(4, 2, 3, 2))
-
-
 @trees
 def test_it_is_saved_and_loaded_also_within_a_model(tree, tmp_path):
     torch.manual_seed(0)
@@ -264,17 +245,6 @@ def test_it_is_saved_and_loaded_also_within_a_model(tree, tmp_path):
     other = DendriticConv2d(2, 3, (2, 3), 2, (1, 0), **TREES[tree], activation="tanh", dtype=torch.float64)
     other.load_state_dict(conv.state_dict())
     assert torch.equal(other(x), conv(x))
-
-
-def test_copies_types_devices_autocast():
-    conv = DendriticConv2d(2, 3, 3)
-    x = torch.randn(2, 2, 6, 5)
-    assert torch.equal(copy.deepcopy(conv)(x), conv(x))
-    assert conv.to(torch.bfloat16)(x.to(torch.bfloat16)).dtype == torch.bfloat16
-    conv.float()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert conv(x.to(torch.bfloat16)).dtype == torch.float32
-    assert DendriticConv2d(2, 3, 3, device="meta")(x.to("meta")).shape == (2, 3, 4, 3)
 
 
 def test_compilers_and_transforms_look_into_it():
@@ -321,9 +291,3 @@ def test_arguments_that_do_not_fit_are_rejected(arguments, options, word):
 def test_images_that_do_not_fit_are_rejected(shape, word):
     with pytest.raises(ShapeError, match=word):
         DendriticConv2d(2, 3, 3, padding=(0, 1), dilation=(1, 2))(torch.zeros(shape))
-
-
-@pytest.mark.parametrize(("shape", "word"), [((2,), "sequences"), ((3, 3), "sequences"), ((2, 2, 1), "kernel, 1 x 5")])
-def test_sequences_that_do_not_fit_are_rejected(shape, word):
-    with pytest.raises(ShapeError, match=word):
-        DendriticConv1d(2, 3, 5, padding=1)(torch.zeros(shape))

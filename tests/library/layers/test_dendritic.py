@@ -1,10 +1,7 @@
 """DendriticLayer: the paper's law, the contract of nn.Linear, and its init."""
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from dendritree import DendriticLayer
@@ -113,49 +110,6 @@ def test_two_levels_by_hand():
     assert layer(torch.ones(4)).item() == pytest.approx(0.35, abs=1e-6)
 
 
-def test_shared_neurons_read_the_same_inputs_and_partitioned_ones_their_own():
-    x = torch.randn(5, 8, requires_grad=True)
-    for wiring, reads in (("shared", [True] * 8), ("partition", [False] * 4 + [True] * 4)):
-        layer = DendriticLayer(8, 2, branching=[4, 2] if wiring == "shared" else [2, 2], wiring=wiring)
-        (gradient,) = torch.autograd.grad(layer(x)[:, 1].sum(), x)
-        assert (gradient != 0).all(0).tolist() == reads
-
-
-@given(
-    branching=st.one_of(st.integers(2, 5), st.lists(st.integers(2, 4), min_size=1, max_size=3)),
-    neurons=st.integers(1, 3),
-    wiring=st.sampled_from(["shared", "partition"]),
-    fan_in=st.integers(1, 24),
-    leading=st.lists(st.integers(0, 3), max_size=3),
-    bias=st.booleans(),
-    root_activation=st.booleans(),
-)
-def test_every_backend_gives_the_reference(branching, neurons, wiring, fan_in, leading, bias, root_activation):
-    if isinstance(branching, list):
-        fan_in = min(fan_in, int(np.prod(branching)))
-    in_features = fan_in * (neurons if wiring == "partition" else 1)
-    layer = DendriticLayer(
-        in_features,
-        neurons,
-        branching=branching,
-        wiring=wiring,
-        ragged=True,
-        bias=bias,
-        root_activation=root_activation,
-        dtype=torch.float64,
-    )
-    assert sum(p.numel() for p in layer.parameters()) == layer.forest.parameters(bias)
-    x = torch.randn(*leading, in_features, dtype=torch.float64, requires_grad=True)
-    results = {}
-    for backend in ("reference", "eager", "auto"):
-        layer.backend = backend
-        y = layer(x)
-        assert y.shape == (*leading, neurons)
-        results[backend] = (y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()]))
-    for backend in ("eager", "auto"):
-        torch.testing.assert_close(results[backend], results["reference"])
-
-
 @pytest.mark.parametrize(
     ("activation", "function"),
     [
@@ -180,13 +134,6 @@ def test_activations_act_at_every_node(activation, function):
     linear_root = DendriticLayer(4, 1, branching=2, activation=activation, root_activation=False)
     linear_root.load_state_dict(layer.state_dict())
     torch.testing.assert_close(linear_root(x), (dendrites * w[4:]).sum(-1, keepdim=True))
-
-
-def test_a_learned_activation_counts_as_parameter():
-    layer = DendriticLayer(4, 1, branching=2, activation=nn.PReLU)
-    assert sum(p.numel() for p in layer.parameters()) == 6 + 3 + 1
-    layer(torch.randn(3, 4)).sum().backward()
-    assert layer.activation.weight.grad is not None
 
 
 # -------------------------------------------------------------------------------------------------------- init

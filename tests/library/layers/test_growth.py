@@ -89,15 +89,6 @@ def test_nested_children_are_the_tree(inputs, neurons, tree):
     assert shapes(in_features=inputs, out_features=neurons, branching=tree) == [written_out(tree)] * neurons
 
 
-def test_nested_trees_for_wirings_that_read_all_inputs():
-    for wiring in ("shared", "morton"):
-        assert (
-            shapes(in_features=9, out_features=2, branching=[2, [3, [4]]], wiring=wiring)
-            == [written_out([2, [3, [4]]])] * 2
-        )
-    assert as_lists(DendriticLayer(6, 2, branching=[[2], 1], wiring="partition").forest) == [[[0, 1], 2], [[3, 4], 5]]
-
-
 # --------------------------------------------------------------------------------------------------------------- repr
 
 

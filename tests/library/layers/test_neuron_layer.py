@@ -7,11 +7,10 @@ from functools import partial
 import pytest
 import torch
 from neuron_cases import NEURONS
-from torch import nn
 
 from dendritree import DendriticLayer
 from dendritree.errors import DendritreeError, OptionError, ShapeError
-from dendritree.layers.neuron_layer import NeuronLayer, PlannedLayer
+from dendritree.layers.neuron_layer import PlannedLayer
 from dendritree.neurons import DMNN, DNM, KTree
 
 
@@ -30,14 +29,6 @@ FAMILIES = {
 }
 families = pytest.mark.parametrize("make", FAMILIES.values(), ids=FAMILIES)
 NOT_TREES = [name for name, make in FAMILIES.items() if not any(isinstance(m, PlannedLayer) for m in make().modules())]
-
-
-@families
-def test_it_is_a_layer_of_neurons(make):
-    layer = make()
-    assert isinstance(layer, NeuronLayer)
-    assert (layer.in_features, layer.out_features) == (16, 3)
-    assert layer.extra_repr().startswith("16, 3, ")
 
 
 @families
@@ -64,15 +55,6 @@ X = torch.ones(4, 16)
 def test_anything_that_is_not_a_dense_tensor_is_rejected(make, x):
     with pytest.raises(OptionError, match="dense"):
         make()(x)
-
-
-@families
-def test_dense_tensors_of_all_kinds_are_taken(make):
-    layer = make().requires_grad_(False)
-    expected = layer(X)
-    for same in (nn.Parameter(X), X.T.contiguous().T, X.unsqueeze(0).expand(2, 4, 16)[0]):
-        torch.testing.assert_close(layer(same), expected)
-    torch.testing.assert_close(torch.func.vmap(layer)(X), expected)
 
 
 @pytest.mark.parametrize("name", NOT_TREES)

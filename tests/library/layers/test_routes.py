@@ -48,14 +48,6 @@ def test_an_exported_network_takes_any_batch_and_comes_back_from_its_file(tmp_pa
         torch.testing.assert_close(loaded(x), model(x))
 
 
-@deprecated
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-def test_a_trace_works_for_any_batch(tmp_path):
-    model = network().eval()
-    torch.jit.save(torch.jit.trace(model, X), tmp_path / "model.pt")
-    torch.testing.assert_close(torch.jit.load(tmp_path / "model.pt")(X[:2]), model(X[:2]))
-
-
 LAYERS = {**NEURONS, "smooth dmnn": lambda: DMNN(16, 3, dendrites=2, temperature=0.1)}
 neurons = pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
 

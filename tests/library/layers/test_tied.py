@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dendritree import DendriticLayer, count, explain, load, prune, save, summary
+from dendritree import DendriticLayer, count, prune, summary
 from dendritree.errors import OptionError
 from dendritree.training.rewiring import Rewiring, rewire
-from dendritree.tree import Forest
 from dendritree.wiring import Tied
 
 
@@ -85,13 +84,6 @@ def test_initial_weights_follow_the_law_of_their_nodes():
         assert abs(float(layer.weight.detach()[400 * 9 :].std()) - (2 / 4) ** 0.5) < 0.04
 
 
-def test_only_copies_begin_with_equal_weights():
-    tree = Forest.nested([1, [2], [2], [2]]).tied([0, 0, 2, 3])  # two copies, another dendrite, a synapse of the soma
-    layer = DendriticLayer.from_forest(tree)
-    assert (layer.weight == 0.5).sum() == 2
-    assert layer.edge_weight[torch.from_numpy(tree.reads_copy)].tolist() == [0.5, 0.5]
-
-
 def test_a_state_dict_brings_its_ties_and_places():
     layer, other = tied_layer(seed=0), tied_layer(seed=1)
     other.load_state_dict(layer.state_dict())
@@ -111,24 +103,6 @@ def test_an_untied_layer_rejects_a_tied_state():
     damaged["forest_template"] = damaged["forest_template"].flip(0)
     with pytest.raises(RuntimeError, match="template"):
         DendriticLayer(128, 5, branching=[6, 4], wiring=wiring).load_state_dict(damaged)
-
-
-@pytest.mark.parametrize("shared_by", [1, 4])
-def test_save_and_load(tmp_path, shared_by):
-    layer, x = tied_layer(shared_by=shared_by), torch.randn(3, 128)
-    save(layer, tmp_path / "model")
-    again = load(tmp_path / "model")
-    assert torch.equal(again(x), layer(x))
-    assert again.forest == layer.forest
-
-
-@pytest.mark.parametrize("shared_by", [1, 4])
-def test_explanations_add_up(shared_by):
-    layer, x = tied_layer(shared_by=shared_by), torch.randn(4, 128)
-    actual = explain(layer, x)
-    torch.testing.assert_close(
-        actual.synapses.sum(-1).sum(), (actual.output - actual.baseline).sum(), rtol=1e-8, atol=1e-8
-    )
 
 
 @pytest.mark.parametrize("budget", [55, 40, 25])

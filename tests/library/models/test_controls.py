@@ -8,7 +8,7 @@ from torch import nn
 
 from dendritree.errors import OptionError
 from dendritree.layers.linear import Linear
-from dendritree.models import MLP, ConvMLN, ConvMLP, DenseNetwork, Perceptrons
+from dendritree.models import MLP, ConvMLP, DenseNetwork, Perceptrons
 
 
 @pytest.fixture(autouse=True)
@@ -39,19 +39,6 @@ def probabilities(values):
         return [1 / (1 + math.exp(-values[0]))]
     exponentials = [math.exp(value) for value in values]
     return [value / sum(exponentials) for value in exponentials]
-
-
-# --------------------------------------------------------------------------------------------------------- equations
-
-
-def test_conv_mlp_feeds_the_cnn_of_conv_mln_to_an_mlp():
-    dendritic, control = ConvMLN(branching=16), ConvMLP(hidden=11, output="logits").eval()
-    assert [repr(step) for step in control.cnn] == [repr(step) for step in dendritic.cnn]
-    x = torch.randn(3, 1, 32, 32)
-    features = control.cnn(x)
-    assert features.shape == (3, 256)
-    expected = [linear(relu(linear(row, control.head.hidden)), control.head.readout) for row in features.tolist()]
-    torch.testing.assert_close(control(x), torch.tensor(expected), rtol=1e-4, atol=1e-4)
 
 
 # -------------------------------------------------------------------------------------------------------- dropout

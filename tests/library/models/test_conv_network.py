@@ -21,12 +21,6 @@ def test_it_is_a_convolution_pooling_and_a_read_out():
     torch.testing.assert_close(net(x), wanted)
 
 
-def test_the_maximum_is_taken_in_each_part():
-    net = ConvNetwork(64, [2], 3, kernel_size=1, pool=2, activation=None)
-    maps = net.hidden[:2](torch.randn(4, 64))
-    torch.testing.assert_close(net.hidden[2:](maps), F.max_pool2d(maps, 4).flatten(1))
-
-
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu", "tanh", "sigmoid", "silu", nn.LeakyReLU(-0.5), None])
 def test_pooling_is_that_of_activations(activation):
     net = ConvNetwork(64, [4], 3, kernel_size=3, pool=3, activation=activation)  # parts that overlap
@@ -52,13 +46,6 @@ def test_training_computes_the_same_convolution(channels, filters, kernel, strid
     upstream = torch.randn_like(plain)
     for ours, theirs in zip(*(torch.autograd.grad(y, (x, weight), upstream) for y in (trained, plain)), strict=True):
         torch.testing.assert_close(ours, theirs)
-
-
-def test_dropout_and_norm_are_there_if_asked_for():
-    net = ConvNetwork(64, [2], 3, norm="batch", dropout=0.2)
-    assert [type(m).__name__ for m in net.hidden] == [
-        "Unflatten", "_Convolution", "BatchNorm2d", "AdaptiveMaxPool2d", "ReLU", "Flatten", "Dropout",
-    ]  # fmt: skip
 
 
 def test_filters_may_have_dendrites():

@@ -83,40 +83,6 @@ def test_normalisation_comes_after_the_activation_and_dropout_after_it(norm):
     torch.testing.assert_close(net.eval()(x), y @ net.readout.weight.T + net.readout.bias)
 
 
-@pytest.mark.parametrize("norm", ["batch", "layer"])
-@pytest.mark.parametrize("leading", [(), (6,), (6, 4), (2, 3, 4)])
-def test_leading_dimensions_do_not_change_what_is_normalised(norm, leading):
-    net = DenseNetwork(5, [4], 2, norm=norm, output="logits")
-    net(torch.randn(50, 5) * 3 + 1)  # running statistics that are not 0 and 1
-    x = torch.randn(*leading, 5)
-    torch.testing.assert_close(net.eval()(x), net(x.reshape(-1, 5)).reshape(*leading, 2))
-
-
-def test_dropout_silences_hidden_neurons_while_training_and_scales_the_rest():
-    net = DenseNetwork(16, [60], 3, dropout=0.4, activation=None)
-    x = torch.randn(40, 16)
-    kept, all_of_them = net.train().hidden(x), net.eval().hidden(x)
-    silent = kept == 0
-    assert 0.3 < silent.float().mean() < 0.5
-    torch.testing.assert_close(kept[~silent], all_of_them[~silent] / 0.6)
-
-
-@given(st.integers(1, 5), st.integers(1, 6), st.booleans())
-def test_how_inputs_lie_in_memory_changes_nothing(batch, ins, norm):
-    """Features-major inputs, as a tree gives them, take another path: same outputs, same gradients."""
-    net = DenseNetwork(ins, [4, 3], 2, norm="layer" if norm else None, dtype=torch.float64, output="logits")
-    x = torch.randn(batch, ins, dtype=torch.float64)
-    results = []
-    for form in (x.clone(), x.t().contiguous().t()):
-        form.requires_grad_()
-        net.zero_grad()
-        y = net(form)
-        y.square().sum().backward()
-        results.append([y.detach(), form.grad, *(parameter.grad.clone() for parameter in net.parameters())])
-    for plain, other in zip(*results, strict=True):
-        torch.testing.assert_close(plain, other)
-
-
 # ------------------------------------------------------------------------------------------------------ sizes and init
 
 

@@ -145,19 +145,6 @@ def test_dropout_silences_whole_neurons_after_the_norm_and_scales_the_rest():
     torch.testing.assert_close(kept[~silent], all_of_them[~silent] / 0.6)
 
 
-def test_branching_is_of_the_hidden_trees_whatever_the_read_out():
-    """As its documentation says: a read-out of 40 inputs cannot have the shape of a hidden tree of 6 synapses."""
-    net = DendriticNetwork(64, [40], 3, fan_in=6, branching=[3, 2], readout="dendritic")
-    assert layers_of(net)[0].forest.describe() == "40 trees of 6 synapses, 2 + 1 dendrites"
-
-
-def test_the_tree_says_how_many_synapses_it_has():
-    net = DendriticNetwork(784, [12, 9], 3, branching=[25, 2])
-    assert [layer.fan_in for layer in layers_of(net)] == [50, 50]
-    assert layers_of(DendriticNetwork(784, [12], 3, branching=[3, [2, [4]]]))[0].fan_in == 9
-    assert layers_of(DendriticNetwork(784, [12], 3))[0].fan_in == 16
-
-
 def test_linear_dendrites_leave_the_activation_to_the_somata():
     torch.manual_seed(0)
     net = DendriticNetwork(16, [5], 3, branching=[4, 2], linear_dendrites=True, activation="tanh")
@@ -166,11 +153,6 @@ def test_linear_dendrites_leave_the_activation_to_the_somata():
     x = torch.randn(7, 16)
     torch.testing.assert_close(layer(2 * x), 2 * layer(x))  # biases are 0 at first
     assert torch.equal(net(x), net.readout(torch.tanh(layer(x))))
-
-
-def test_synapse_dropout_acts_in_the_hidden_layers_alone():
-    net = DendriticNetwork(16, [6, 6], 3, fan_in=4, synapse_dropout=0.5, readout="dendritic")
-    assert [layer.dropout for layer in [*layers_of(net), net.readout]] == [0.5, 0.5, 0.0]
 
 
 @pytest.mark.parametrize(

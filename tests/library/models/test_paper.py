@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional as F
 
 from dendritree.models import ConvMLN, MLNBinaryClassifier, MLNClassifier
@@ -65,30 +64,7 @@ def test_every_class_neuron_reads_all_inputs_through_its_own_tree():
     torch.testing.assert_close(net(x), torch.tensor(expected, dtype=torch.float64))
 
 
-def test_layer_options_reach_the_layer():
-    net = MLNClassifier(
-        32, 2, branching=4, wiring="partition", bias=False, dropout=0.25, dropout_per="input", activation="tanh"
-    )
-    assert net.layer.bias is None
-    assert net.layer.fan_in == 16
-    assert (net.layer.dropout, net.layer.dropout_per) == (0.25, "input")
-    assert isinstance(net.layer.activation, nn.Tanh)
-
-
 # ------------------------------------------------------------------------------------------------------ the CNN
-
-
-def test_cnn_is_the_appendix_cnn_step_by_step():
-    steps = list(ConvMLN(branching=16).cnn)
-    assert [type(step) for step in steps] == [nn.Conv2d, nn.MaxPool2d, nn.BatchNorm2d, nn.ReLU] * 3 + [nn.Flatten]
-    for conv, (channels_in, channels_out) in zip(steps[0:12:4], [(1, 4), (4, 8), (8, 16)], strict=True):
-        assert (conv.in_channels, conv.out_channels) == (channels_in, channels_out)
-        assert (conv.kernel_size, conv.padding, conv.stride, conv.dilation) == ((5, 5), (2, 2), (1, 1), (1, 1))
-        assert conv.groups == 1
-        assert conv.bias is not None
-    for pool in steps[1:12:4]:
-        assert (pool.kernel_size, pool.stride, pool.padding) == (2, 2, 0)
-    assert [norm.num_features for norm in steps[2:12:4]] == [4, 8, 16]
 
 
 @pytest.mark.parametrize("training", [True, False])

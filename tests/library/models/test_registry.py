@@ -13,7 +13,7 @@ import dendritree
 import dendritree.models
 from dendritree.budget import stated_input_shape
 from dendritree.errors import OptionError
-from dendritree.models import MLP, MLNClassifier, create_model, list_models, registry
+from dendritree.models import MLP, create_model, list_models, registry
 from dendritree.models.registry import model_entry, model_origin, register
 from dendritree.neurons.families import neuron_names
 from dendritree.storage import load, save
@@ -199,31 +199,3 @@ def test_a_subclass_that_is_not_registered_cannot_be_saved(tmp_path):
     with pytest.raises(OptionError, match="Doubled is not a layer"):
         save(net, tmp_path / "net")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("own_init", [True, False])
-def test_a_registered_subclass_is_saved_as_itself(own_init, tmp_path):
-    class Doubled(MLP):
-        def forward(self, x: Tensor) -> Tensor:
-            return 2 * super().forward(x)
-
-    class DoubledEight(Doubled):
-        def __init__(self, *, hidden: int, dtype: torch.dtype | None = None) -> None:
-            super().__init__(8, 3, hidden=hidden, dtype=dtype)
-
-    cls = register("doubled", example={})(DoubledEight if own_init else Doubled)
-    net = cls(hidden=2) if own_init else cls(8, 3, hidden=2)
-    assert model_origin(net)[0] == "doubled"
-    assert model_origin(MLP(8, 3, hidden=2))[0] == "mlp"
-    save(net, tmp_path / "net")
-    loaded, x = load(tmp_path / "net"), torch.randn(3, 8)
-    assert type(loaded) is cls
-    assert torch.equal(loaded(x), net(x))
-
-
-def test_arguments_are_those_of_the_moment_of_building(tmp_path):
-    branching = [4, 4]
-    net, x = MLNClassifier(16, 3, branching=branching), torch.randn(2, 16)
-    branching.append(2)
-    save(net, tmp_path / "net")
-    assert torch.equal(load(tmp_path / "net")(x), net(x))

@@ -65,15 +65,6 @@ def test_gradients_are_those_of_finite_differences(branches, bias):
     assert torch.autograd.gradcheck(lambda x, *_: layer(x), (x, *parameters))
 
 
-def test_only_the_largest_branch_learns():
-    layer = DENN(4, 1, branches=2, seed=0)
-    with torch.no_grad():
-        layer.weight.copy_(torch.tensor([[1.0, 1, 2, 2]]))
-    layer(torch.ones(4)).backward()
-    assert layer.weight.grad.tolist() == [[0, 0, 1, 1]]
-    assert layer.bias.grad.tolist() == [[0, 1]]
-
-
 def test_one_branch_is_a_linear_layer():
     layer, linear = DENN(6, 3, branches=1), nn.Linear(6, 3)
     with torch.no_grad():
@@ -117,12 +108,6 @@ def test_backends_agree(backend):
     other.load_state_dict(layer.state_dict())
     x = torch.randn(5, 7)
     torch.testing.assert_close(other(x), layer(x))
-
-
-def test_extra_repr_shows_the_call():
-    assert DENN(8, 3).extra_repr() == "8, 3, branches=2"
-    text = DENN(8, 3, branches=4, bias=False, seed=0, backend="eager").extra_repr()
-    assert text == "8, 3, branches=4, bias=False, seed=0, backend='eager'"
 
 
 @pytest.mark.parametrize(

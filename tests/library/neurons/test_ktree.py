@@ -128,17 +128,6 @@ def test_it_is_a_dendritic_layer_with_repeats():
 
 
 @pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"trees": 2, "bias": False}, "trees=2, branching=2, wiring='original', bias=False"),
-        ({"wiring": "permuted", "branching": 4}, "trees=1, branching=4, wiring='permuted'"),
-    ],
-)
-def test_extra_repr_shows_the_call(options, text):
-    assert KTree(16, **options).extra_repr().startswith(f"16, 1, {text}; ")
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"out_features": None}, "out_features"),

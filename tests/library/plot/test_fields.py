@@ -5,9 +5,8 @@ import pytest
 import torch
 from forests import NAMED, as_lists, edges_of, flat
 
-from dendritree import DendriticLayer, MLNClassifier
-from dendritree.plot.fields import branches_of, by_branch, effective_weights, image_of_inputs, layer_of
-from dendritree.tree import Forest
+from dendritree import DendriticLayer
+from dendritree.plot.fields import by_branch, effective_weights, image_of_inputs
 from dendritree.wiring import Local
 
 
@@ -71,13 +70,6 @@ def test_with_examples_slopes_count():
     assert effective_weights(layer, torch.rand(6, 4) + 0.1).tolist() == pytest.approx([1, 1, 0, 0])
 
 
-def test_synapses_at_the_root_are_the_soma():
-    branches = branches_of(Forest.nested([3, [2], [3]]))
-    assert branches.nodes[0] == -1
-    assert np.bincount(branches.of_synapse).tolist() == [3, 2, 3]
-    assert branches.names == ["soma", "branch 0", "branch 1"]
-
-
 @pytest.mark.parametrize(
     ("layer", "given", "wanted"),
     [
@@ -88,8 +80,3 @@ def test_synapses_at_the_root_are_the_soma():
 )
 def test_the_image_is_as_given_as_wired_or_square(layer, given, wanted):
     assert image_of_inputs(layer, given) == wanted
-
-
-def test_a_model_stands_for_its_first_layer():
-    net = MLNClassifier(16, 2, branching=4)
-    assert layer_of(net) is net.layer

@@ -19,7 +19,6 @@ from dendritree.plot import (
     plot_weights,
     plot_wiring,
 )
-from dendritree.plot.explanation import strongest
 from dendritree.plot.palette import THEMES
 from dendritree.pruning import PruningPoint
 from dendritree.training import Epoch, FitConfig, History
@@ -106,13 +105,13 @@ def test_dropped_synapses_are_red_and_only_while_training():
     assert len(segments(plot_tree(layer.eval(), dropout=0.9))[1].get_segments()) > 18
 
 
-def test_names_values_and_axes_of_ones_own():
+def test_names_and_axes_of_ones_own():
     figure = Figure()
     axes = figure.add_subplot()
     layer = DendriticLayer(4, 1, branching=2)
-    shown = plot_tree(layer, ax=axes, names=["age", "height", "weight", "sex"], values=torch.arange(6.0))
+    shown = plot_tree(layer, ax=axes, names=["age", "height", "weight", "sex"])
     assert shown is figure
-    assert {"age", "sex", "value", "5"} <= set(texts(figure))
+    assert {"age", "sex", "weight"} <= set(texts(figure))
     assert "x0" in texts(plot_tree(layer))
 
 
@@ -176,18 +175,6 @@ def test_models_are_explained_over_the_image(make):
     assert bars[-2].get_x() + bars[-2].get_width() == pytest.approx(float(result.output[1, 2]))
 
 
-def test_the_strongest_and_the_sum_of_the_others():
-    values = np.random.default_rng(0).normal(size=30)
-    result = strongest([str(i) for i in range(30)], values, 10)
-    assert len(result) == 10
-    assert sum(value for _, value in result) == pytest.approx(values.sum())
-    assert result[0] == (str(np.abs(values).argmax()), pytest.approx(values[np.abs(values).argmax()]))
-    assert result[-1][0] == "21 others"
-    assert strongest(["a", "b", "c"], [1.0, 1e-9, -2.0], 9) == [("c", -2.0), ("a", 1.0), ("b", 1e-9)]
-    assert strongest(["a", "b", "c"], [1.0, 1e-9, 1e-8], 9) == [("a", 1.0), ("2 others", pytest.approx(1.1e-8))]
-    assert strongest(["a"], [0.0], 9) == [("a", 0.0)]
-
-
 # -------------------------------------------------------------------------------------------------------------- curves
 
 
@@ -217,7 +204,6 @@ def test_pruning_is_drawn_by_loss_where_there_is_no_accuracy():
         (lambda: plot_tree(LAYER, 2), "neuron must be"),
         (lambda: plot_tree(LAYER, theme="sepia"), "theme must be"),
         (lambda: plot_tree(LAYER, path="a.gif"), "path must end"),
-        (lambda: plot_tree(LAYER, values=[1, 2]), "values must be"),
         (lambda: plot_tree(LAYER, names=["a"]), "names must be"),
         (lambda: plot_tree(torch.nn.Linear(2, 2)), "must be a DendriticLayer"),
         (lambda: plot_masks(DendriticLayer(128, 1, branching=2)), "at most 64 synapses"),

@@ -57,15 +57,6 @@ def test_edges_of_a_layered_tree_never_cross(name):
             assert (np.diff(tree.ends[order, 1]) >= -1e-12).all()
 
 
-def test_a_dendrite_stands_amid_its_children_and_siblings_have_a_gap():
-    tree = lay_out(Forest.nested([[2], [3]]))
-    (a, b), (c, d, e) = np.split(np.sort(tree.starts[tree.is_synapse, 1])[::-1], [2])
-    assert a - b == pytest.approx(c - d) == pytest.approx(d - e)
-    assert b - c > 1.5 * (a - b)
-    places = dict(zip(tree.nodes.tolist(), tree.places[:, 1], strict=True))
-    assert [places[0], places[1]] == pytest.approx([(a + b) / 2, d])
-
-
 def test_large_trees_are_radial():
     assert lay_out(Forest.grow(2, fan_in=MOST_LAYERED, ragged=True)).form == "layered"
     assert lay_out(Forest.grow(2, fan_in=MOST_LAYERED + 1, ragged=True)).form == "radial"

@@ -30,24 +30,6 @@ def test_balanced_levels_are_found_with_integers(branching, fan_in, sizes):
     assert level_sizes(branching, fan_in=fan_in, ragged=True) == sizes
 
 
-@pytest.mark.parametrize(
-    ("branching", "fan_in", "sizes"),
-    [
-        (2, 784, [784, 392, 196, 98, 49, 25, 13, 7, 4, 2, 1]),
-        (3, 10, [10, 4, 2, 1]),
-        (2, 1, [1, 1]),
-        (1000, 1, [1, 1]),
-        (9, 5, [5, 1]),
-        ([16, 8], 100, [100, 7, 1]),
-        ([16, 8], 17, [17, 2, 1]),
-        ([4], 1, [1, 1]),
-    ],
-)
-def test_ragged_levels_round_up_until_one_node_is_left(branching, fan_in, sizes):
-    assert level_sizes(branching, fan_in=fan_in, ragged=True) == sizes
-    assert level_sizes(branching, fan_in=fan_in, depth=len(sizes) - 1, ragged=True) == sizes
-
-
 @given(branching=st.integers(2, 40), depth=st.integers(1, 12))
 def test_every_power_is_recognised_and_its_neighbours_are_not(branching, depth):
     fan_in = branching**depth

@@ -12,21 +12,6 @@ from dendritree.tree import Forest
 # ------------------------------------------------------------------------------------------------------------- sizes
 
 
-@pytest.mark.parametrize(
-    ("branching", "fan_in", "leaf_dendrites"),
-    [
-        (3, 10, [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]),
-        (4, 9, [[0, 1, 2], [3, 4, 5], [6, 7, 8]]),
-        (3, 7, [[0, 1, 2], [3, 4], [5, 6]]),
-        ([16, 2], 19, [list(range(10)), list(range(10, 19))]),
-    ],
-)
-def test_ragged_nodes_are_as_equal_as_can_be_and_the_larger_come_first(branching, fan_in, leaf_dendrites):
-    forest = Forest.grow(branching, fan_in=fan_in, ragged=True)
-    actual = [forest.source[a:b].tolist() for a, b in zip(forest.offsets[:-1], forest.offsets[1:], strict=True)]
-    assert actual[: len(leaf_dendrites)] == leaf_dendrites
-
-
 @given(branching=st.integers(2, 9), fan_in=st.integers(1, 200))
 def test_a_ragged_tree_keeps_the_branching_at_every_node(branching, fan_in):
     forest = Forest.grow(branching, fan_in=fan_in, ragged=True)
@@ -82,12 +67,6 @@ def test_counts_grow_with_the_number_of_neurons(tree, neurons):
     assert forest.parameters() == neurons * tree.parameters()
     assert (forest.synapses, forest.depth) == (neurons * tree.synapses, longest_path(as_lists(tree)[0]))
     assert forest.masked_weights == neurons**2 * tree.masked_weights
-
-
-def test_numpy_integers_are_integers():
-    assert Forest.grow(np.int64(2), fan_in=np.int32(8), depth=np.uint8(3), neurons=np.int16(2)) == Forest.grow(
-        2, fan_in=8, neurons=2
-    )
 
 
 @pytest.mark.parametrize("value", [0, -4, 4.0, float("nan"), "4", True])

@@ -40,20 +40,6 @@ def test_wirings_of_any_fan_in(inputs, neurons, branching, wiring):
         check(grow(inputs, neurons, wiring, branching=branching, fan_in=fan_in), inputs, neurons, fan_in)
 
 
-@pytest.mark.parametrize(("inputs", "neurons"), SIZES)
-@pytest.mark.parametrize("wiring", ANY)
-def test_trees_that_say_their_own_fan_in(inputs, neurons, wiring):
-    check(grow(inputs, neurons, wiring, branching=[25, 2]), inputs, neurons, 50)
-    check(grow(inputs, neurons, wiring, branching=4, depth=2), inputs, neurons, 16)
-    check(grow(inputs, neurons, wiring, branching=[3, [2], [2, [4]]]), inputs, neurons, 11)
-
-
-@pytest.mark.parametrize(("inputs", "neurons"), SIZES)
-def test_shared(inputs, neurons):
-    check(grow(inputs, neurons, "shared", branching="auto"), inputs, neurons, inputs)
-    check(grow(inputs, neurons, "shared", branching=5, ragged=True), inputs, neurons, inputs)
-
-
 @pytest.mark.parametrize(("inputs", "neurons"), [(784, 10), (1, 1), (10_000, 3)])
 @pytest.mark.parametrize("wiring", ["morton", "local"])
 def test_square_images(inputs, neurons, wiring):

@@ -13,7 +13,7 @@ from wiring_cases import by_dendrite, by_neuron, neurons_of_nodes, seeds
 
 from dendritree.errors import OptionError
 from dendritree.tree import Forest
-from dendritree.wiring import Custom, Local, Morton, Random, Strided
+from dendritree.wiring import Local
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9))
 
@@ -60,17 +60,6 @@ def test_near_windows_of_a_neuron_are_within_a_side_of_each_other(forest, shape,
         assert all(spread(numbers) <= 2 * window - 1 for numbers in places(inputs, shape))
 
 
-@pytest.mark.parametrize("window", [1, 2, 3, 4, 7])
-def test_near_windows_seen_whole(window):
-    forest, shape = Forest.grow([window**2 if window > 1 else 2, 6], neurons=12), (1, 20, 17)
-    for seed in range(5):
-        for dendrites in owners(Local(window, "dendrite", "near", shape, seed), forest):
-            corners = [corner(dendrite, shape) for dendrite in dendrites]
-            assert all(spread(numbers) <= window for numbers in zip(*corners, strict=True))
-    if window > 1:
-        assert len(set(corners)) > 1  # windows of their own, not one for all
-
-
 @pytest.mark.parametrize("per", ["dendrite", "neuron"])
 def test_every_place_is_used_about_equally_often(per):
     shape = (2, 6, 5)
@@ -115,15 +104,6 @@ def test_windows_are_of_the_same_draw_as_the_pixels(forest, shape, window, per, 
             assert left <= x < left + wide
     if per == "neuron":
         assert all(len(actual) == 1 for actual in windows_of.values())
-
-
-@pytest.mark.parametrize("wiring", [Random(seed=1), Morton(), Strided(), Custom([*range(16)])])
-def test_other_wirings_have_no_windows(wiring):
-    forest = Forest.grow(4, fan_in=16)
-    attachment = wiring.attach(forest, 16)
-    assert attachment.windows is None
-    assert wiring.image(16) is None
-    assert np.array_equal(attachment.inputs, wiring.index(forest, 16))
 
 
 # ------------------------------------------------------------------------------------------------------ seeds, options

@@ -1,7 +1,5 @@
 """Random: inputs dealt from shuffled decks, none twice where that is possible, all about equally often."""
 
-import itertools
-
 import numpy as np
 import pytest
 import torch
@@ -41,12 +39,6 @@ def test_no_dendrite_reads_an_input_twice_where_neurons_have_to(forest, more, se
     in_features = more + max(len(dendrite) for neuron in by_dendrite(forest) for dendrite in neuron)
     for dendrites in by_dendrite(wired(forest, in_features, seed)):
         assert all(len(set(dendrite)) == len(dendrite) for dendrite in dendrites)
-
-
-def test_with_all_inputs_each_neuron_has_an_order_of_its_own():
-    neurons = by_neuron(wired(Forest.grow(4, fan_in=64, neurons=5), 64))
-    assert all(sorted(inputs) == list(range(64)) for inputs in neurons)
-    assert all(a != b for a, b in itertools.combinations(neurons, 2))
 
 
 def test_every_input_comes_to_every_place():

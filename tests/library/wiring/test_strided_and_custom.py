@@ -34,31 +34,6 @@ def test_strided_is_a_deal_in_rounds(forest, in_features):
     assert by_dendrite(forest.wired(index, in_features)) == combs(forest, in_features)
 
 
-@given(unwired_forests, st.integers(0, 20))
-def test_strided_repeats_no_input_within_a_neuron_with_no_more_synapses(forest, more):
-    in_features = max(map(len, by_neuron(forest))) + more
-    for inputs in by_neuron(forest.wired(Strided().index(forest, in_features), in_features)):
-        assert len(set(inputs)) == len(inputs)
-
-
-@given(st.integers(2, 8), st.integers(2, 8), st.integers(1, 4), st.integers(0, 100))
-def test_every_branch_spans_the_whole_input(synapses, dendrites, neurons, more):
-    in_features = synapses * dendrites + more
-    layer = DendriticLayer(in_features, neurons, branching=[synapses, dendrites], wiring="strided")
-    for inputs in (dendrite for neuron in by_dendrite(layer.forest) for dendrite in neuron):
-        gaps = np.diff(inputs)
-        assert (gaps > 0).all()
-        assert max(gaps) - min(gaps) <= 1  # at equal distances
-        assert max(inputs) - min(inputs) >= in_features * (synapses - 1) // synapses - 1
-
-
-@given(st.integers(1, 60), st.integers(1, 8), st.integers(1, 30))
-def test_strided_uses_all_inputs_about_equally_often(in_features, neurons, fan_in):
-    layer = DendriticLayer(in_features, neurons, branching=2, fan_in=fan_in, wiring="strided")
-    counts = np.bincount(layer.forest.synapse_inputs, minlength=in_features)
-    assert max(counts) - min(counts) <= 1 + neurons * fan_in // in_features
-
-
 def test_neurons_of_a_huge_layer_begin_one_after_the_other():
     layer = DendriticLayer(2_000_000, 1_100, branching=2, fan_in=2, wiring="strided")
     first = [inputs[0] for inputs in by_neuron(layer.forest)]

@@ -86,13 +86,6 @@ def test_neurons_that_share_a_tree_lie_in_a_grid_of_the_shape_of_the_image():
     assert corners.tolist() == [[top, left] for top in (0, 5) for left in (0, 5, 9, 14)]
 
 
-def test_a_single_row_of_neurons_lies_in_the_middle():
-    attached = Tied(3, 1, (1, 5, 30), seed=0, shared_by=5).attach(Forest.grow([2, 4], neurons=5), 150)
-    corners = attached.windows[:20:4, :2]
-    assert corners[:, 0].tolist() == [0] * 5  # of two free rows, the first
-    assert corners[:, 1].tolist() == [0, 6, 13, 20, 26]
-
-
 def test_an_image_must_have_room_for_the_neurons_that_share_a_tree():
     with pytest.raises(ShapeError, match="at most 3 rows and 3 columns"):
         Tied(2, 2, shared_by=16).attach(Forest.grow([2, 4], neurons=16), 36)
@@ -105,13 +98,6 @@ def test_branches_of_any_depth_are_copies():
     assert attached.template.tolist() == [0, 1, 2, 0, 1, 2, 6, 6, 8]
     first, second = attached.inputs.reshape(2, 6)
     assert len(set(second - first)) == 1
-
-
-def test_series_are_images_of_one_row():
-    attached = Tied(4, 3, (1, 1, 30), seed=0).attach(Forest.grow([4, 5]), 30)
-    left = attached.windows[:5, 1]
-    assert np.diff(left).tolist() == [3, 3, 3, 3]
-    assert set(attached.windows[:5, 0]) == {0}
 
 
 def test_places_are_used_about_equally_often():
@@ -166,14 +152,6 @@ def test_a_template_is_an_earlier_node(template, rule):
 def test_a_template_has_as_many_children():
     with pytest.raises(ShapeError, match="node 1 has 2, node 0 has 3"):
         Forest.grow(3, fan_in=5, ragged=True).tied([0, 0, 2])
-
-
-def test_a_forest_says_how_many_of_its_trees_differ():
-    forest = Forest.grow([2, 4], neurons=6)
-    shared = forest.tied(Tied(2, 2, shared_by=4, seed=0).attach(forest, 100).template)
-    assert shared.describe() == (
-        "6 trees (2 different) of 8 synapses, 4 + 1 dendrites, 2 of them with weights of their own"
-    )
 
 
 def test_joined_forests_keep_their_ties():
