@@ -1,56 +1,30 @@
 """A whole made-up run with the look of a real one: the paper's models and our extra rows, at every dropout."""
 
-import csv
 import zlib
 
 import numpy as np
 
+from dendritree_lab.studies.paper.analysis import read_expected
 from dendritree_lab.studies.paper.paper_trials import PaperTrial
-from dendritree_lab.studies.paper.spec import PAPER_FOLDER, TableRow
+from dendritree_lab.studies.paper.spec import TableRow, matches, read_specs
 
-EXPECTED_FILE = PAPER_FOLDER / "expected" / "results.csv"
 DROPOUTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
-TABLES = ("binary-dendritic", "binary-mlp", "multiclass-dendritic", "multiclass-mlp", "cnn-dendritic", "cnn-mlp")
-
-MATCHES = {
-    ("binary", 2): [("mlp", 3), ("perceptrons", 0)],
-    ("binary", 4): [("mlp", 2), ("perceptrons", 0)],
-    ("binary", 32): [("mlp", 2), ("perceptrons", 0)],
-    ("multiclass", 2): [("mlp", 30), ("perceptrons", 0)],
-    ("multiclass", 4): [("mlp", 14), ("mlp", 16), ("perceptrons", 0)],
-    ("multiclass", 32): [("mlp", 11), ("perceptrons", 0)],
-    ("cnn", 2): [("conv-mlp", 29), ("conv-perceptrons", 0)],
-    ("cnn", 4): [("conv-mlp", 16), ("conv-perceptrons", 0)],
-    ("cnn", 16): [("conv-mlp", 11), ("conv-perceptrons", 0)],
-}
+TABLES = tuple(spec.table for spec in read_specs())
+MATCHES = matches(read_specs())
 EXTRA = [  # (table, task, network, size, validation accuracy, its deviation)
     ("binary-mlp", "binary", "perceptrons", 0, 0.91, 0.02),
     ("multiclass-mlp", "multiclass", "perceptrons", 0, 0.72, 0.04),
     ("multiclass-mlp", "multiclass", "mlp", 16, 0.60, 0.05),
     ("cnn-mlp", "cnn", "conv-perceptrons", 0, 0.79, 0.03),
 ]
-PARAMETERS = {
-    ("binary", "mln-binary"): {2: 3_069, 4: 1_705, 32: 1_089},
-    ("binary", "mlp"): {3: 3_079, 2: 2_053},
-    ("binary", "perceptrons"): {0: 1_025},
-    ("multiclass", "mln"): {2: 30_690, 4: 17_050, 32: 10_890},
-    ("multiclass", "mlp"): {30: 31_060, 16: 16_570, 14: 14_500, 11: 11_395},
-    ("multiclass", "perceptrons"): {0: 10_250},
-    ("cnn", "conv-mln"): {2: 11_814, 4: 8_414, 16: 6_924},
-    ("cnn", "conv-mlp"): {29: 11_957, 16: 8_486, 11: 7_151},
-    ("cnn", "conv-perceptrons"): {0: 6_774},
-}
 
 
 def models():
     """(table, task, network, size, mean and deviation of accuracy without dropout, the same with, best dropout)."""
-    with EXPECTED_FILE.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
     accuracies = {}
-    for line in lines:
-        key = (line["table"], line["task"], line["network"], int(line["size"]))
-        accuracy = (float(line["val_acc"]), float(line["val_sd"]), float(line["dropout"]))
-        accuracies.setdefault(key, {})["best" if accuracy[2] else "none"] = accuracy
+    for each in read_expected():
+        key = (each.row.table, each.row.task, each.row.network, each.row.size)
+        accuracies.setdefault(key, {})["best" if each.row.dropout else "none"] = (*each.val_acc, each.row.dropout)
     for key, both in accuracies.items():
         yield (*key, both["none"], both["best"])
     for table, task, network, size, mean, sd in EXTRA:
@@ -83,7 +57,7 @@ def made_up_records(tables=TABLES, trials=10, protocol="paper", epochs=100, drop
                         seed=seed,
                         dataset="mnist-4-9" if task == "binary" else "mnist",
                         lr=0.05 if row.dendritic else 0.001,
-                        parameters=PARAMETERS[task, network][size],
+                        parameters=1000 + size,
                         seconds=seconds,
                         curves=curves,
                         scores=scores,

@@ -79,11 +79,6 @@ def run(code, *arguments, **options):
         return process.returncode, out, errors
 
 
-def run_command(*arguments, **options):
-    """The same for `python -m dendritree_lab ARGUMENTS`."""
-    return run(COMMAND, *arguments, **options)
-
-
 COMMAND = "import runpy; runpy.run_module('dendritree_lab', run_name='__main__', alter_sys=True)"
 
 

@@ -47,6 +47,7 @@ MISTAKES = {
         "digits --families dense --budgets 10": "two neurons",
         "digits --seeds -1": "seeds",
         "digits --hours soon": "--hours",
+        "digits --hours 0": "hours",
         "mnist --families linear --data-dir no/such": "no/such",
         "adult --families tree tied": "need images",
         "digits --budgets 2k 2000": "each budget once",

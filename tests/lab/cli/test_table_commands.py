@@ -13,7 +13,6 @@ from table_cases import houses
 import dendritree
 from dendritree_lab.cli import main
 from dendritree_lab.studies.table.table_model import UnknownCellsWarning
-from dendritree_lab.view.opened_models import open_gallery
 
 QUICK = ["--splits", "2", "--epochs", "1", "--budget", "0.3k"]
 
@@ -60,23 +59,6 @@ def test_export_of_a_table_of_numbers_takes_its_rows_with_missing_cells(tmp_path
         warnings.simplefilter("ignore", UnknownCellsWarning)  # of the infinite number
         wanted = dendritree.load(tmp_path / "model").predict(rows)["prediction"]
     np.testing.assert_allclose(given[:, 0], wanted, rtol=1e-5)
-
-
-@pytest.mark.parametrize("target", ["price", "dear"])
-def test_view_opens_the_folder_of_fit_and_answers_for_the_typical_row(models, target):
-    gallery = open_gallery(models / target)
-    exhibit = gallery[0]
-    typical = exhibit.samples[0]
-    assert (gallery.names, typical.label) == ([target], "the typical row")
-    model, frame = dendritree.load(models / target), houses(60)
-    row = pd.DataFrame({"rooms": [frame["rooms"].median()], "built": [pd.to_datetime(frame["built"]).median()]})
-    row = row.assign(**{name: [frame[name].value_counts().sort_index().idxmax()] for name in ("town", "garden")})
-    np.testing.assert_allclose(typical.x[0], model.encoded(row)[0], rtol=1e-6)
-    seen, predicted = exhibit.activity(typical.x, 0, 0), model.predict(row).iloc[0]
-    if target == "price":
-        assert seen["output"][0] == pytest.approx(predicted["prediction"], rel=1e-4)
-    else:
-        np.testing.assert_allclose(seen["classes"], predicted[-2:].astype(float), atol=1e-3)
 
 
 def test_predict_adds_predictions_to_a_file_or_prints_them(models, tmp_path, call):

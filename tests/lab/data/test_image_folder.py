@@ -54,14 +54,6 @@ def test_sizes_that_differ_are_resized_and_it_is_said(tmp_path):
     assert load_dataset(tmp_path, image=(1, 10, 12)).image_shape == (1, 10, 12)
 
 
-def test_large_photographs_are_made_small_and_bright_stays_bright(tmp_path):
-    split = load_dataset(write_pets(tmp_path, 10, size=(100, 100), ending=".jpeg"))
-    assert split.image_shape == (1, 32, 32)
-    left = split.train.x.reshape(-1, 32, 32)[:, :, :16].mean((1, 2))
-    assert (left[split.train.y == 0] > 0.6).all()
-    assert (left[split.train.y == 1] < 0.2).all()
-
-
 def test_transparency_palettes_16_bits_and_turned_photographs(tmp_path):
     write_pets(tmp_path, 20)
     clear = np.zeros((8, 8, 4), np.uint8)

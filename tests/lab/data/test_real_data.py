@@ -97,15 +97,6 @@ def test_cifar_has_a_thousand_test_images_of_each_class_and_its_known_mean(loade
     assert pixels.mean((0, 2), dtype=torch.float64).tolist() == pytest.approx([0.4914, 0.4822, 0.4465], abs=1e-4)
 
 
-@of("tinyshakespeare")
-def test_the_text_continues_from_row_to_row(loaded):
-    _, split = loaded
-    text = "".join(split.classes[number] for number in split.train.x[0])
-    assert text == "First Citizen:\nBefore we proceed"
-    assert torch.equal(split.train.x[1, -1], split.train.y[0])
-    assert torch.equal(split.train.x[1:100, :-1], split.train.x[:99, 1:])
-
-
 # ----------------------------------------------------------------------------------------------------------- tables
 
 
@@ -121,13 +112,3 @@ def test_the_people_of_adult(loaded):
     assert split.train.x[:, numbers].mean(0).abs().max() < 1e-4
     assert (split.train.x[:, numbers].std(0) - 1).abs().max() < 1e-4
     assert (split.val.x[:, ~torch.tensor(numbers)].sum(1) == 8).all()  # one of each of the eight
-
-
-@of("california-housing")
-def test_the_districts_of_california(loaded):
-    _, split = loaded
-    y = torch.cat([part.y for part in split.parts])
-    assert (y.min().item(), y.max().item()) == pytest.approx((0.14999, 5.00001))
-    assert y.double().mean().item() == pytest.approx(2.06855817, abs=1e-6)
-    assert (split.features[0], split.features[-1]) == ("longitude", "median_income")
-    assert split.train.x[:, 0].max() < -114

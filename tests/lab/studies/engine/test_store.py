@@ -230,14 +230,6 @@ def test_a_file_that_is_not_a_run_is_rejected_and_untouched(tmp_path, make):
     assert (tmp_path / STORE_FILE).read_bytes() == before
 
 
-@pytest.mark.parametrize("sql", ["UPDATE trial SET key = '[]'", "UPDATE trial SET config = 'x'", "DELETE FROM epoch"])
-def test_a_run_that_another_program_changed_is_rejected(store, sql):
-    store.add([kept_trial()])
-    edit(store.folder, sql)
-    with pytest.raises(FormatError, match="changed by another program"):
-        stored(store)
-
-
 def test_a_folder_without_a_run_and_a_file_in_place_of_a_folder_are_rejected(tmp_path):
     with pytest.raises(FormatError, match=STORE_FILE):
         RunStore.open_for_reading(tmp_path)

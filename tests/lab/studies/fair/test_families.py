@@ -4,11 +4,11 @@ import functools
 
 import numpy as np
 import pytest
-from compare_cases import one_wider, parameters_by_hand
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dendritree import DendriticLayer, create_model
+from dendritree.models.sizing import parameters_of
 from dendritree.wiring import Local
 from dendritree_lab.studies.engine.task import Task
 from dendritree_lab.studies.fair.comparison_plan import BUDGETS, ComparisonCell, draw_configuration
@@ -44,24 +44,29 @@ def depths(forest):
 # ---------------------------------------------------------------------------------------------------------- the budget
 
 
+def one_wider(hidden):
+    """The next larger hidden layers with the same shares: equal layers, or the second half or twice the first."""
+    width = hidden[0] + 1
+    if len(hidden) == 1:
+        return [width]
+    (share,) = (share for share in (0.5, 1.0, 2.0) if round(share * hidden[0]) == hidden[1])
+    return [width, round(share * width)]
+
+
 @pytest.mark.parametrize("family", SIZED)
 @given(st.sampled_from(list(BUDGETS)), st.integers(3500, 9000), st.integers(0, 2**32))
 @example("mnist-pairs", 3500, 0)
 @example("california-housing", 3500, 0)
 @settings(max_examples=5)
 def test_a_drawn_model_fills_its_budget_and_no_more(family, name, budget, seed):
-    task = Task.parse(name)
-    configuration = choose(family, task, budget, seed)
-    model = create_model(configuration.network, **configuration.arguments, device="meta")
-    size = sum(parameter.numel() for parameter in model.parameters())
-    assert size == parameters_by_hand(configuration) <= budget
-    assert parameters_by_hand(configuration, one_wider(configuration.arguments["hidden"])) > budget
+    configuration = choose(family, Task.parse(name), budget, seed)
+    network, arguments = configuration.network, configuration.arguments
+    model = create_model(network, **arguments, device="meta")
+    wider = create_model(network, **arguments | {"hidden": one_wider(arguments["hidden"])}, device="meta")
+    assert parameters_of(model) <= budget < parameters_of(wider)
     if family != "dense":
         for forest in trees_of(model):
             assert depths(forest) == ({1} if family == "sparse" else {2})
-
-
-# Of 64 inputs two neurons, then one, and the read-out; or two neurons of 9 synapses and the read-out.
 
 
 # ------------------------------------------------------------------------------------------------------ what is drawn

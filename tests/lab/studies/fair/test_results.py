@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from compare_cases import made_trial
 from comparison_cases import around, made_up_cell, made_up_run
 from hypothesis import assume, given
@@ -151,15 +150,6 @@ def test_what_was_not_measured_or_diverged_has_no_score_and_no_factor():
     assert found.efficiencies == ()
     assert [gain.kind for gain in found.gains] == ["tree", "wiring", "both"]
     assert all(math.isnan(gain.test.mean) and math.isnan(gain.test.p) for gain in found.gains)
-
-
-def test_looking_at_results_leaves_the_random_state_alone():
-    records = made_up_cell("digits", "tree", 1000, [0.9, 0.91])
-    before = torch.random.get_rng_state()
-    found = summarize(records)
-    assert torch.equal(torch.random.get_rng_state(), before)
-    assert found.cells[0].multiply_adds > 0
-    assert {ComparisonCell.of(record) for record in records} == {found.cells[0].cell}
 
 
 def test_the_luck_of_a_search_is_in_the_test_of_a_gain():

@@ -109,12 +109,6 @@ def test_overfitting_is_the_gap_of_training_and_validation():
     assert more.outcome == "does not hold"
 
 
-def test_where_there_is_a_test_set_accuracy_is_measured_on_it():
-    verdicts = claims(run(protocol="full", test=True), MATCHES)
-    measures = {verdict.claim: {test.measure for test in verdict.comparisons} for verdict in verdicts}
-    assert measures == {claim: {"gap" if claim == "overfitting" else "test_acc"} for claim in CLAIMS}
-
-
 def test_p_values_are_corrected_over_the_claim():
     verdict = verdict_on("beats-control", run(noise=[3 * deviation for deviation in NOISE]))
     smallest = min(verdict.comparisons, key=lambda each: each.test.p)

@@ -99,20 +99,6 @@ def test_trials_images_and_steps_have_masks_of_their_own():
     assert abs(images).max() < 6 / 256**0.5
 
 
-def test_the_hidden_layer_sees_the_same_scaled_inputs():
-    """With one mask for all: an MLP stack's output is the model's own output on masked, scaled inputs."""
-    stack = dense_stack(2, 32, 0.5, "mlp", hidden=5)
-    torch.manual_seed(0)
-    model = create_model("mlp", in_features=32, out_features=1, hidden=5, output="logits")
-    x = torch.ones(2, 32, 16)
-    stack.seed_dropout(11)
-    kept = stack._kept(x)
-    stack.seed_dropout(11)
-    out = stack(stack.prepare(x))
-    expected = torch.stack([model((2 * mask * images).t()).t() for mask, images in zip(kept, x, strict=True)])
-    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-5)
-
-
 def test_nothing_is_dropped_in_evaluation_or_without_dropout():
     stack = dense_stack(2, 64, 0.5).eval()
     torch.testing.assert_close(masks(stack, 8, 64), torch.ones(2, 64, 8))

@@ -35,12 +35,3 @@ def test_a_call_resumes_from_what_another_has_trained_and_gives_the_same_scores(
     with pytest.raises(FormatError, match="table changed from"):
         fit_table(houses(40, seed=1), "price", **options)
     assert fit_table(houses(40, seed=1), "price", **options, anew=True).rows == 40
-
-
-def test_another_family_is_kept_without_training_the_comparison_again(tmp_path):
-    options = {"budget": 300, "splits": 2, "epochs": 1, "unfinished": tmp_path / "kept"}
-    first, seen = fit_table(houses(40), "dear", keep="linear", **options), []
-    second = fit_table(houses(40), "dear", keep="dense", **options, observer=lambda *progress: seen.append(progress))
-    assert [each.model.estimator.neurons for each in (first, second)] == ["linear", "dense"]
-    assert (second.keep, second.kept) == ("dense", "dense")
-    assert ("comparing", 10, 10, "trained before") in seen

@@ -1,13 +1,9 @@
 """The search: within the budget, on validation alone, the same every time, and the same after a stop."""
 
-import contextlib
 import math
 import multiprocessing
 import os
-import re
-import shutil
 import signal
-import sqlite3
 
 import optuna
 import pytest
@@ -126,23 +122,8 @@ def test_more_trials_go_on_from_those_that_are_there_and_say_how_often_test_was_
     assert tried(more) == tried(whole[0])
     notes = [told for told in seen if len(told) == 4]
     assert [told[:3] for told in notes] == [("trials", number + 1, TRIALS) for number in range(2, TRIALS)]
-    assert all(
-        re.match(r"accuracy 0\.\d{4}, \d+ parameters(, stopped early)?; best accuracy 0\.\d{4}$", told[3])
-        for told in notes
-    )
     assert seen[0] == ("trials", 2, TRIALS)
     assert more.test_looks == 1 + (more.best.number != few.best.number)
-
-
-def test_the_first_result_is_told_before_the_first_trial_is_done_and_the_final_training_epoch_by_epoch():
-    seen = []
-    tune(made_up(), budget=300, trials=1, steps=8, observer=lambda *told: seen.append(told))
-    trials = [told[1:] for told in seen if told[0] == "trials"]
-    assert trials[0] == (0, 1)
-    assert re.fullmatch(r"first trial, epoch 1 of \d+: accuracy [01]\.\d{4}", trials[1][2])
-    assert trials[-1][:2] == (1, 1)
-    final = [told[1:] for told in seen if told[0] == "final training"]
-    assert final == [(done, final[-1][0]) for done in range(len(final))]
 
 
 def test_bad_trials_are_stopped_early_among_those_of_their_share():
@@ -179,9 +160,6 @@ def with_y(y):
 
 BAD = {
     "budget too small": (made_up(), {"budget": 20}, "room for two neurons"),
-    "budget of words": (made_up(), {"budget": "much"}, "much"),
-    "no trials": (made_up(), {"trials": 0}, "trials must be"),
-    "a negative seed": (made_up(), {"seed": -1}, "seed must be"),
     "another image": (made_up(), {"image_shape": (1, 2, 2)}, "image_shape"),
     "two quantities": (with_y(torch.rand(9, 2)), {}, "one number for each example"),
     "one class": (with_y(torch.zeros(9, dtype=torch.long)), {}, "two or more"),
@@ -224,8 +202,6 @@ def test_a_study_of_others_and_a_damaged_one_are_rejected(whole, tmp_path):
     storage.engine.dispose()
     with pytest.raises(OptionError, match="'theirs'"):
         tune(made_up(), storage=f"sqlite:///{tmp_path}/theirs.db", name="theirs", **OPTIONS)
-    shutil.copy(whole[1] / "study.db", tmp_path / "study.db")
-    with contextlib.closing(sqlite3.connect(tmp_path / "study.db")) as connection, connection:
-        connection.execute("ALTER TABLE trials RENAME COLUMN datetime_start TO begun")
+    (tmp_path / "study.db").write_bytes((whole[1] / "study.db").read_bytes()[:5000])
     with pytest.raises(DendritreeError, match="database of the study"):
-        tune(made_up(), **OPTIONS | {"trials": TRIALS + 1}, out=tmp_path)
+        tune(made_up(), **OPTIONS, out=tmp_path)
