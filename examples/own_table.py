@@ -49,8 +49,8 @@ def main() -> None:
         numbers = f"{each.parameters:>12,}{each.fit_time:>10.2f} s{each.mean:>11.3f} +- {spread:.3f}"
         print(f"{each.family:<16}{numbers}")
     print(f"\nDo dendrites help? {verdict(fitted.results)} Kept: {fitted.kept}.\n")
-    for each in column_importances(explain_rows(fitted.model, fitted.frame)):
-        print(f"{each.column:<16}{each.share:>8.0%} of all contributions ({each.low:.0%} to {each.high:.0%})")
+    for column in column_importances(explain_rows(fitted.model, fitted.frame)):
+        print(f"{column.column:<16}{column.share:>8.0%} of all contributions ({column.low:.0%} to {column.high:.0%})")
     print()
     with warnings.catch_warnings(record=True) as caught:  # the model has not seen Utrecht
         warnings.simplefilter("always")

@@ -1,4 +1,4 @@
-"""Build the sdists and the wheels of both packages into dist/, check them, and list what to upload. Nothing is uploaded."""
+"""Build the sdists and wheels of both packages into dist/, check them, and list what to upload. Nothing is uploaded."""
 
 from __future__ import annotations
 

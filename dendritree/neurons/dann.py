@@ -100,7 +100,7 @@ class DANN(NeuronLayer):
         if self.synapses > self.in_features:
             raise OptionError(f"synapses must be at most in_features {self.in_features}: got {self.synapses}")
         levels: Branching = [self.synapses, self.dendrites]
-        if min(levels) < 2:  # levels need two or more, nested children do not
+        if min(self.synapses, self.dendrites) < 2:  # levels need two or more, nested children do not
             levels = [[self.synapses]] * self.dendrites
         self.trees = DendriticLayer(
             self.in_features,
