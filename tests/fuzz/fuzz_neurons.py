@@ -1,4 +1,6 @@
-"""Random layers of the other neurons, DNM, DMNN, DENN, DANN and k-trees, against their equations written as loops.
+"""Random layers of the other neurons, DNM, DMNN and DENN, against their equations written as loops.
+
+DANN and k-trees are `DendriticLayer`s, which fuzz_layers.py draws with any trees, wirings and repeats.
 
 The judges read the parameters one by one, in float64, with the batch as the only vector; autograd differentiates them.
 """
@@ -6,15 +8,12 @@ The judges read the parameters one by one, in float64, with the batch as the onl
 import math
 
 import torch
-from forests import as_lists, flat
-from fuzz_layers import compare, dropped_out, loop_over_edges, numbers, run_drawn
+from fuzz_layers import compare, numbers, run_drawn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import logsigmoid
 
-from dendritree.neurons import DANN, DENN, DMNN, DNM, KTree
-
-ACTIVATIONS = ["leaky_relu", "relu", "tanh", "sigmoid", "none"]
+from dendritree.neurons import DENN, DMNN, DNM
 
 # ------------------------------------------------------------------------------------------------------------- judges
 
@@ -86,26 +85,6 @@ def denn(layer, x, near):
     return stacked(neurons, x), stacked(kinks, x)
 
 
-def dann(layer, x, near):
-    """Chavlis and Poirazi (2025): somata, each with dendrites of its own."""
-    for tree in as_lists(layer.trees.forest):
-        assert [len(set(dendrite)) for dendrite in tree] == [layer.synapses] * layer.dendrites
-    return loop_over_edges(layer.trees, x, near)
-
-
-def ktree(seed, dtype):
-    """Jones and Kording (2021): every neuron is k trees, each over all inputs, and a sum."""
-
-    def judge(layer, x, near):
-        for neuron in as_lists(layer.forest):
-            trees = [flat(tree) if isinstance(tree, list) else [tree] for tree in neuron]
-            assert len(trees) == layer.trees
-            assert all(sorted(tree) == list(range(layer.in_features)) for tree in trees)
-        return dropped_out(seed, dtype)(layer, x, near)
-
-    return judge
-
-
 # --------------------------------------------------------------------------------------------------------- strategies
 
 sizes = st.fixed_dictionaries(
@@ -115,7 +94,6 @@ sizes = st.fixed_dictionaries(
         "dtype": st.sampled_from([torch.float32, torch.float64]),
     }
 )
-fields = st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 6))
 
 
 @st.composite
@@ -150,42 +128,7 @@ def denns(draw, sizes):
     return DENN(**sizes, branches=branches, bias=draw(st.booleans()), seed=draw(st.none() | st.integers(0, 99)))
 
 
-@st.composite
-def danns(draw, sizes):
-    field = draw(st.sampled_from(["random", "local", "global"]))
-    options = {"field": field, "dendrites": draw(st.integers(1, 4)), "activation": draw(st.sampled_from(ACTIVATIONS))}
-    if field in ("local", "global"):
-        shape = draw(fields)
-        sizes = sizes | {"in_features": math.prod(shape)}
-        options |= {"image_shape": shape, "dendrites": min(options["dendrites"], shape[1] * shape[2])}
-    options["synapses"] = draw(st.none() | st.integers(1, min(20, sizes["in_features"])))
-    return DANN(**sizes, **options, bias=draw(st.booleans()))
-
-
-@st.composite
-def ktrees(draw, sizes):
-    orders = ["original", "random"]
-    if math.isqrt(sizes["in_features"]) ** 2 == sizes["in_features"]:
-        orders.append("permuted")
-    return KTree(
-        **sizes,
-        trees=draw(st.integers(1, 4)),
-        branching=draw(st.sampled_from([2, 3, 8, "auto"])),
-        wiring=draw(st.sampled_from(orders)),
-        dropout=draw(st.sampled_from([0.0, 0.0, 0.4])),
-        dropout_per=draw(st.sampled_from(["synapse", "input"])),
-        activation=draw(st.sampled_from(ACTIVATIONS)),
-        bias=draw(st.booleans()),
-    )
-
-
-FAMILIES = {
-    "DNM": (dnms, dnm),
-    "DMNN": (dmnns, dmnn),
-    "DENN": (denns, denn),
-    "DANN": (danns, dann),
-    "KTree": (ktrees, None),
-}
+FAMILIES = {"DNM": (dnms, dnm), "DMNN": (dmnns, dmnn), "DENN": (denns, denn)}
 
 
 @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
@@ -194,17 +137,11 @@ def check(data, sizes, family, case):
     torch.manual_seed(case["seed"])
     make, judge = FAMILIES[family]
     layer = data.draw(make(sizes))
-    about = f"{layer} {sizes['dtype']} {case}"
-    if family == "KTree":
-        judge = ktree(case["seed"], sizes["dtype"])
     for name, values in layer.named_parameters():
-        if name.rpartition(".")[2] == "bias":
+        if name == "bias":
             torch.nn.init.normal_(values)
         values.requires_grad_(case["frozen"] != name)
-    backend = "auto"
-    if getattr(layer, "synapses", None) is not None:
-        backend = None  # torch's dense layer: it promises nothing
-    compare(layer, case, judge, about, backend, steepness(layer, case))
+    compare(layer, case, judge, f"{layer} {sizes['dtype']} {case}", "auto", steepness(layer, case))
 
 
 def steepness(layer, case):

@@ -90,7 +90,8 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable", session)
         page = Page(self, session, target)
-        page.resize(width, height)
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.ask("Emulation.setDeviceMetricsOverride", session, **size)
         self.ask("Emulation.setTouchEmulationEnabled", session, enabled=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", session, features=[scheme])
@@ -131,11 +132,6 @@ class Page:
             time.sleep(0.02 if place else 0)  # more than a frame
             before, place = place, self.value(f"[{box}.left + {box}.width / 2, {box}.top + {box}.height / 2]")
         return place
-
-    def resize(self, width, height=800):
-        """Give the window a size."""
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        self._browser.ask("Emulation.setDeviceMetricsOverride", self._session, **size)
 
     def mouse(self, kind, x, y, *, pressed=False):
         """A real event of the mouse at a place in the window: `Moved`, `Pressed` or `Released`."""

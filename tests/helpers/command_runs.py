@@ -10,7 +10,6 @@ import uuid
 from pathlib import Path
 
 import torch
-from processes import processes_with
 
 import dendritree
 from dendritree.errors import DendritreeError
@@ -73,6 +72,20 @@ def environment(root=LAB):
 
 def command_line(*arguments):
     return [sys.executable, "-W", "error", "-m", "dendritree_lab", *map(str, arguments)]
+
+
+def processes_with(variable, value):
+    """Processes that are alive and have a variable of this value in their environment, whoever their parent is now."""
+    matches = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            has_it = f"{variable}={value}".encode() in (path / "environ").read_bytes().split(b"\0")
+            alive = (path / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            continue
+        if has_it and alive:
+            matches.append(int(path.name))
+    return matches
 
 
 class CommandRun:

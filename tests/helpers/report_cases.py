@@ -67,18 +67,13 @@ def made_up_records(tables=TABLES, trials=10, protocol="paper", epochs=100, drop
 
 
 def made_up_history(accuracy, row, epochs, random):
-    """Curves that rise to `accuracy` on the validation images and higher on the training images, then overfit."""
-    epoch = np.arange(1, epochs + 1)
-    rate = epochs / (12 if row.dendritic else 4)
+    """Curves that rise to `accuracy` on the validation images and higher on the training images."""
     start = 0.5 if row.task == "binary" else 0.1
-    rise = 1 - np.exp(-epoch / rate)
+    rise = 1 - np.exp(-np.arange(1, epochs + 1) * (12 if row.dendritic else 4) / epochs)
     gap = (0.05 if row.task == "binary" else 0.2) * (1 - row.dropout) * (0.8 if row.dendritic else 1.2)
-    noise = 0.012 * random.standard_normal((2, epochs))
-    val_acc = np.clip(start + (accuracy - start) * rise + noise[0], 0, 1)
-    train_acc = np.clip(start + (min(1, accuracy + gap) - start) * rise + noise[1], 0, 1)
-    top, floor = (0.69, 0.05) if row.task == "binary" else (2.3, 1.47)
-    overfit = 0.12 * (top - floor) * (1 - row.dropout) * np.clip(epoch / epochs - 0.5, 0, 1) * row.dendritic
-    val_loss = top - (top - floor) * (val_acc - start) / (1 - start) + overfit
-    train_loss = top - (top - floor) * (train_acc - start) / (1 - start)
-    curves = {"train_loss": train_loss, "val_loss": val_loss, "train_acc": train_acc, "val_acc": val_acc}
-    return {name: values.tolist() for name, values in curves.items()}
+    curves = {}
+    for part, end in (("train", min(1, accuracy + gap)), ("val", accuracy)):
+        noise = 0.012 * random.standard_normal(epochs)
+        curves[f"{part}_acc"] = np.clip(start + (end - start) * rise + noise, 0, 1).tolist()
+        curves[f"{part}_loss"] = [2.3 - 0.8 * each for each in curves[f"{part}_acc"]]
+    return curves

@@ -37,12 +37,6 @@ def built(line):
     [
         (("houses.csv", "--target", "price"), "houses.csv: a quantity; 72 examples to train on", "An RMSE of"),
         (("mine.npz",), "mine.npz: 3 classes (left, middle, right); 36 examples to train on", "An accuracy of"),
-        pytest.param(  # fast: the search below, on the same folder
-            ("pets", "--image", "3x6x6"),
-            "pets: 2 classes (cat, dog); 24 examples to train on",
-            "An accuracy of",
-            marks=pytest.mark.slow,
-        ),
     ],
 )
 def test_a_comparison_of_ones_own_data_ends_in_an_answer(call, data, said, answer):

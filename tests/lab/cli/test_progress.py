@@ -55,14 +55,3 @@ def test_a_terminal_has_a_bar_per_step_and_one_for_all(monkeypatch):
     assert re.fullmatch(r"trees +━+ 3/3 +[\d:]+ +\d+\.\d trials/s", trees)
     assert re.fullmatch(r"controls +━+ 2/2 +[\d:]+ +\d+\.\d trials/s", controls)
     assert re.fullmatch(r"all +━+ 5/5 +[\d:]+ +\d+\.\d trials/s", everything)
-
-
-def test_a_bar_ends_with_the_last_part_of_a_note_within_80_columns(monkeypatch):
-    terminal = on_terminal(monkeypatch)
-    with Progress() as progress:
-        progress("mnist, one size, search", 16, 16)
-        progress("mnist, 4,000 parameters, search", 1, 48, "stopped early; sparse, validation accuracy 0.9123")
-    last = terminal.lines()[-1]
-    assert re.fullmatch(r"mnist, 4,000 \w*… ━+ +1/48 -:--:-- sparse, validation accuracy 0.9123", last)
-    assert max(map(len, terminal.lines())) <= 80
-    assert "stopped early" not in terminal.getvalue()

@@ -1,7 +1,6 @@
 """Images: formats and splits of files that we make, pairs against pictures put together by hand, transforms, digits."""
 
 import hashlib
-import random
 
 import numpy as np
 import pytest
@@ -88,19 +87,6 @@ def test_fours_are_0_and_nines_are_1_in_the_same_parts_and_order():
         expected = [(x, int(y == 9)) for x, y in zip(of.x, of.y, strict=True) if y in (4, 9)]
         assert part.y.tolist() == [y for _, y in expected]
         assert torch.equal(part.x, torch.stack([x for x, _ in expected]))
-
-
-def test_splits_share_no_memory_with_their_images_and_leave_random_state_alone():
-    torch.manual_seed(5)
-    random.seed(5)
-    before = torch.get_rng_state(), random.getstate()
-    split = split_mnist(*FILES, validation=40)
-    pair_images(split).test.x.zero_()
-    load_dataset("digits").test.x.zero_()
-    assert split.test.x.any()
-    assert load_dataset("digits").test.x.any()
-    assert torch.equal(torch.get_rng_state(), before[0])
-    assert random.getstate() == before[1]
 
 
 def test_every_digit_of_scikit_learn_is_in_one_part_with_its_label():

@@ -59,12 +59,3 @@ def test_what_looks_like_html_is_text():
     assert page.count("<script>") == 1  # our own
     assert page.count("&lt;script&gt;") >= 9
     Outline(page)
-
-
-def test_badges_say_what_they_mean_in_words_and_color():
-    words = ("holds", "does not hold", "undecided", "not run", None)
-    columns = (Column("claim", "claim"), Column("verdict", "verdict", "badge"))
-    rows = tuple(("A claim", word) for word in words)
-    page = html_page(Report("R", (), (Section("s", "S", "", columns, (Group("g", "", rows),)),)))
-    badges = re.findall(r'<span class="badge (\w+)">([^<]+)</span>', page)
-    assert badges == [("good", "holds"), ("bad", "does not hold"), ("open", "undecided"), ("plain", "not run")]

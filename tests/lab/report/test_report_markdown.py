@@ -71,8 +71,3 @@ def test_long_evidence_stands_below_the_table():
     text = markdown(Report("R", (), (section,)))
     assert rendered_cells(text)[1] == ["A claim", "1 of 2 won"]
     assert "- A claim: 1 of 2 won: this; not that." in text
-
-
-def test_a_section_without_rows_says_so():
-    section = Section("s", "S", "", COLUMNS, empty="Nothing has been run.")
-    assert markdown(Report("R", (), (section,))) == "# R\n\n## S\n\n*Nothing has been run.*\n"

@@ -9,7 +9,6 @@ from own_data import blobs, write_houses, write_images, write_pets
 
 from dendritree import MLNClassifier, create_model, save
 from dendritree.errors import FormatError, ShapeError
-from dendritree.training import FitConfig, fit
 from dendritree_lab.data import Scaling, load_dataset
 from dendritree_lab.data.inputs import INPUTS_FILE, Inputs
 from dendritree_lab.studies.tuning import tune
@@ -69,19 +68,6 @@ def test_data_that_is_gone_leaves_its_names_and_its_scaling(tuned, tmp_path):
     built_in = Inputs("digits", image_shape=(1, 8, 8), scaling=Scaling((0.1307,), (0.3081,)))
     digits = exhibit_of("net", MLNClassifier(64, 10, branching=8), inputs=built_in)
     assert digits.pixels.scaling == built_in.scaling
-
-
-@pytest.mark.parametrize("scaled", [True, False])
-def test_whether_a_model_reads_scaled_pixels_is_measured_on_the_data(tuned, scaled):
-    split = load_dataset(tuned / "pets")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = create_model("perceptrons", in_features=64, out_features=1)
-        fit(model, split.scaled() if scaled else split, FitConfig(loss="binary-logits", epochs=30, lr=0.05))
-    exhibit = exhibit_of("net", model, data=str(tuned / "pets"))
-    assert exhibit.notes[0].endswith("100.0% of 12 test examples are recognized.")
-    said = exhibit_of("net", model, data=str(tuned / "pets"), normalized=scaled)
-    assert said.pixels.scaling == (split.scaled().scaling if scaled else None)
 
 
 def test_data_of_other_sizes_is_rejected(tuned):

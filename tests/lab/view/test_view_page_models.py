@@ -109,6 +109,8 @@ def test_a_drawing_and_a_sample_outlive_the_model(show):
     choose(page, "#model", "0")
     page.wait_until(f"document.querySelectorAll('.strip').length === 1 && {READY} && {ANSWER} === '7'")
     assert page.value("document.querySelector('#samples [aria-pressed=true]').dataset.sample") == "7"
+    page.click("#more")
+    assert page.value("document.querySelector('#samples button').dataset.sample") == "10"
     assert page.complaints == []
 
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree.errors import ShapeError
-from dendritree_lab.data import load_dataset
 from dendritree_lab.data.builtin import PAPER
 from dendritree_lab.studies.paper.paper_trials import enlarged
 from dendritree_lab.view.pixels import Pixels, resample
@@ -51,16 +50,6 @@ def test_the_center_of_mass_counts_but_nothing_is_cut_off():
     assert middle_of(image)[1] == pytest.approx(14, abs=0.1)  # ink is counted at the middle of its pixel
     assert image.sum() == pytest.approx((drawing > 0).sum() * (20 / 80) ** 2, rel=1e-4)  # all the ink is there
     assert image[0].sum() > 0 or image[-1].sum() > 0  # pushed to an edge, not over it
-
-
-def test_the_eight_pixels_of_digits_are_filled_as_in_the_data():
-    drawing = np.zeros(DIGITS.raster, dtype=np.uint8)
-    drawing[20:60, 30:40] = 255
-    image = DIGITS.shrink(drawing, centered=True)
-    assert (image.max(1) > 0.3).all()  # from the first row to the last, as nearly all of scikit-learn's are
-    assert middle_of(image) == pytest.approx([4, 4])
-    rows = (load_dataset("digits").train.x.reshape(-1, 8, 8) > 0.25).any(2)
-    assert rows[:, [0, 7]].all(1).float().mean() > 0.95
 
 
 def test_the_papers_images_are_made_as_in_its_experiments():

@@ -26,7 +26,7 @@ from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.paper.paper_trials import PaperTrial
 from dendritree_lab.studies.paper.spec import TableRow
 from dendritree_lab.studies.table.table_model import TableModel
-from dendritree_lab.view import Exhibit, Pixels, demo_gallery, open_gallery
+from dendritree_lab.view import Exhibit, Pixels, open_gallery
 from dendritree_lab.view.page_examples import exhibit_of
 
 
@@ -134,16 +134,6 @@ def test_what_does_not_fit_the_model_is_rejected(options, error, message):
         exhibit_of("net", MLNClassifier(64, 10, branching=8), **options)
     with pytest.raises(OptionError, match="has none"):
         exhibit_of("net", torch.nn.ReLU())
-
-
-def test_the_demonstration_learns_its_digits():
-    gallery = demo_gallery(epochs=4)
-    state = torch.get_rng_state()
-    exhibit = gallery[0]
-    assert torch.equal(torch.get_rng_state(), state)
-    test = load_dataset("digits").test
-    assert exhibit.quality(test)[0] > 0.8
-    assert gallery[0] is exhibit  # trained once
 
 
 def test_an_estimator_and_a_model_of_a_table_are_shown_by_column_on_raw_rows(tmp_path):

@@ -41,19 +41,6 @@ def test_the_root_of_every_tree_is_the_output_of_its_neuron(layer):
     np.testing.assert_allclose(roots, layer(x).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_every_dendrite_is_what_the_equation_says(layer):
-    tree = TreeLayer("layer", layer).tree(layer.out_features - 1)
-    x = np.random.default_rng(0).normal(size=layer.in_features).astype(np.float32)
-    rows, forest = [*x.tolist()], tree.forest
-    for node in range(forest.nodes):  # act(sum of w z + c), one edge at a time
-        total = 0.0 if tree.bias is None else float(tree.bias[node])
-        for edge in range(forest.offsets[node], forest.offsets[node + 1]):
-            total += float(tree.weight[edge]) * rows[forest.source[edge]]
-        linear = node == forest.nodes - 1 and not tree.root_activation
-        rows.append(total if linear else float(tree.activation(torch.tensor(total))))
-    np.testing.assert_allclose(trace(tree, torch.from_numpy(x)).values, rows[layer.in_features :], rtol=1e-4, atol=1e-5)
-
-
 def test_the_page_gets_inputs_from_0_on_and_dendrites_below():
     tree = tree_json(TreeLayer("layer", DendriticLayer(4, 1, branching=2)).tree(0))
     assert tree["source"] == [0, 1, 2, 3, -1, -2]

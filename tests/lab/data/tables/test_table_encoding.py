@@ -156,17 +156,7 @@ def test_json_keeps_an_encoding():
 NUMBER = {"name": "a", "kind": "number", "fill": 0.5, "categories": [], "rare": [], "missing": False}
 
 
-WRONG = (
-    {"kind": "text"},
-    {"fill": "1"},
-    {"kind": "date", "fill": 1e9},
-    {"missing": 1},
-    {"categories": 3},
-    {"rare": [1]},
-)
-
-
-@pytest.mark.parametrize("columns", [[], [{}], [{"name": "a"}], [NUMBER, NUMBER], *([NUMBER | each] for each in WRONG)])
+@pytest.mark.parametrize("columns", [[], [{"name": "a"}], [NUMBER, NUMBER], [NUMBER | {"fill": "1"}]])
 def test_json_that_is_not_an_encoding_is_rejected(columns):
     assert TableEncoding.from_dict({"columns": [NUMBER], "left_out": []}).features == ["a"]
     with pytest.raises(FormatError, match="columns of a table"):

@@ -1,6 +1,5 @@
 """Charts of a comparison: the numbers behind them, logarithmic axes, labels that leave each other room."""
 
-import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from dendritree_lab.report.chart import Chart, Line, Panel
 from dendritree_lab.report.chart_images import draw
-from dendritree_lab.report.looks import FAMILIES as LOOKS
 from dendritree_lab.report.looks import looks
 from dendritree_lab.report.score_axes import LABEL_LENGTH, LABEL_SPACE, apart
 from dendritree_lab.studies.engine.statistics import bootstrap_mean
@@ -66,16 +64,6 @@ def test_a_learning_curve_goes_to_all_examples(comparison):
 
 
 # ------------------------------------------------------------------------------------------------------------ drawing
-
-
-def test_lines_are_named_where_they_end_and_axes_have_round_numbers(comparison):
-    chart = next(size_charts(comparison))
-    found = texts(chart)
-    assert {"trees", "sparse", "dense", "linear", "5k", "10k", "100k", "0.9", "0.95", "0.98"} <= set(found)
-    assert found.count("trees") == 1  # no legend besides
-    svg = draw(chart, looks([chart]))
-    for family in FAMILIES:
-        assert re.search(f"fill: {LOOKS[family].colors[0]}", svg, re.IGNORECASE)
 
 
 def test_a_level_far_away_takes_no_room_and_says_where_it_is():

@@ -16,17 +16,8 @@ from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.fair import summarize, write_comparison
 
 SMALL = ["--budgets", "1k", "2k", "--trials", "2", "--seeds", "2", "--steps", thorough("5", "20")]
-TABLES = {
-    "overview",
-    "answers",
-    "cells",
-    "gains",
-    "efficiency",
-    "configurations",
-    "coverage",
-    "machine",
-    "chart-points",
-}
+TABLES = {"overview", "answers", "cells", "gains", "efficiency", "configurations", "coverage", "machine"}
+FILES = {f"csv/{name}.csv" for name in {*TABLES, "chart-points"}}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +40,12 @@ def contents(folder):
 
 def test_all_files_are_there_and_nothing_else(run):
     files = set(contents(run[0]))
-    expected = {"comparison.html", "comparison.md", "figures/sizes-digits.png", *(f"csv/{name}.csv" for name in TABLES)}
+    expected = {
+        "comparison.html",
+        "comparison.md",
+        "figures/sizes-digits.png",
+        *(f"csv/{name}.csv" for name in {*TABLES, "chart-points"}),
+    }
     assert {name for name in files if not name.startswith("trials.")} == expected
 
 

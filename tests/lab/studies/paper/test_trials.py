@@ -14,7 +14,7 @@ from dendritree.models import create_model
 from dendritree.models.sizing import parameters_of
 from dendritree_lab.studies.engine.trial import CURVES
 from dendritree_lab.studies.paper.paper_trials import PaperJob, draw_trials, run_job
-from dendritree_lab.studies.paper.reproduction import RunPlan, reference_seconds
+from dendritree_lab.studies.paper.reproduction import RunPlan
 from dendritree_lab.studies.paper.spec import PAPER, TableRow, read_specs
 
 FLOOR = math.log(math.e + 9) - 1  # cross-entropy of a softmax that is certain and right: 1.461
@@ -173,14 +173,3 @@ def test_the_kept_weights_are_those_of_the_best_epoch(name, done):
     assert right.double().mean() == trial.at_best("val_acc")
     assert float(loss) == pytest.approx(trial.at_best("val_loss"), abs=1e-5)
     assert trial.at_best("val_loss") == min(trial.curves["val_loss"])
-
-
-def test_the_reference_takes_longer_than_the_stacked_trials():
-    """Not by how much: only that a whole trial is meant, and that nothing is left changed."""
-    ours = min(run_job(TREE)[0].seconds for _ in range(2))
-    spec = read_specs()[0]
-    torch.manual_seed(3)
-    state = torch.get_rng_state()
-    seconds = reference_seconds(spec, spec.models[2], PAPER)  # b=32
-    assert seconds > ours
-    assert torch.equal(torch.get_rng_state(), state)

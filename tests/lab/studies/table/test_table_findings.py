@@ -10,7 +10,7 @@ from table_cases import houses
 
 from dendritree import explain
 from dendritree_lab.studies.table import column_effects, column_importances, explain_rows, fit_table
-from dendritree_lab.studies.table.contributions import BINS, MOST_ROWS, Contributions, bins
+from dendritree_lab.studies.table.contributions import BINS, MOST_ROWS, Contributions
 from dendritree_lab.studies.table.explained_rows import explained_rows
 from dendritree_lab.studies.table.findings import findings
 
@@ -122,16 +122,6 @@ def test_effects_are_quantiles_of_contributions_by_value():
     assert len(built) == BINS
     assert sum(point.rows for point in built) == 60
     assert 2001 < built[0].value < built[-1].value < 2026
-
-
-def test_bins_hold_every_finite_number_once_and_equal_ones_together():
-    random = np.random.default_rng(0)
-    for numbers in (random.normal(size=100), np.r_[np.zeros(90), np.arange(30.0)], np.array([np.nan, 1.0])):
-        parts = bins(numbers)
-        np.testing.assert_array_equal(np.sum(parts, axis=0), np.isfinite(numbers).astype(int))
-        assert len(parts) <= BINS
-        for value in np.unique(numbers[np.isfinite(numbers)]):
-            assert sum(bool(part[numbers == value].any()) for part in parts) == 1
 
 
 # ------------------------------------------------------------------------------------------------------------ examples

@@ -10,7 +10,6 @@ import pytest
 import torch
 from effort import thorough
 from filelock import FileLock
-from tune_cases import made_up, tried
 
 import dendritree
 from dendritree.errors import DendritreeError, OptionError
@@ -22,6 +21,22 @@ from dendritree_lab.studies.tuning import search, tune
 
 TRIALS = thorough(5, 7)
 OPTIONS = {"budget": 300, "trials": TRIALS, "steps": 1}
+
+
+def made_up(classes=3, inputs=6, seed=0, test_seed=1):
+    """Examples whose class is the largest of the first inputs, or whose quantity is their sum; the test part apart."""
+
+    def part(count, of):
+        random = torch.Generator().manual_seed(of)
+        x = torch.randn(count, inputs, generator=random)
+        return Examples(x, x[:, :classes].argmax(1) if classes else x[:, :3].sum(1))
+
+    return DataSplit(part(120, seed), part(60, seed + 100), part(60, test_seed + 200))
+
+
+def tried(result):
+    """Everything about the trials but the time they took."""
+    return [(dict(t.chosen), t.whole, t.score, t.parameters, t.epochs) for t in result.trials]
 
 
 @pytest.fixture(scope="module")
