@@ -24,18 +24,13 @@ def numel(model):
         (lambda: MLNBinaryClassifier(1024, branching=2), 2046, 1023),
         (lambda: MLP(1024, 1, hidden=3), 3075, 4),
         (lambda: MLNBinaryClassifier(1024, branching=4), 1364, 341),
-        (lambda: MLNBinaryClassifier(1024, branching=32), 1056, 33),
-        (lambda: MLP(1024, 1, hidden=2), 2050, 3),
         (lambda: MLNClassifier(1024, 10, branching=2), 20460, 10230),
         (lambda: MLP(1024, 10, hidden=30), 31020, 40),
         (lambda: MLNClassifier(1024, 10, branching=4), 13640, 3410),
-        (lambda: MLP(1024, 10, hidden=14), 14476, 24),
         (lambda: MLNClassifier(1024, 10, branching=32), 10560, 330),
         (lambda: MLP(1024, 10, hidden=11), 11374, 21),
         (lambda: ConvMLN(10, branching=2).head, 5100, 2550),
         (lambda: ConvMLP(10, hidden=29).head, 7714, 39),
-        (lambda: ConvMLN(10, branching=4).head, 3400, 850),
-        (lambda: ConvMLP(10, hidden=16).head, 4256, 26),
         (lambda: ConvMLN(10, branching=16).head, 2720, 170),
         (lambda: ConvMLP(10, hidden=11).head, 2926, 21),
         (lambda: Perceptrons(1024, 10), 10240, 10),
@@ -70,12 +65,11 @@ def test_a_cnn_and_its_head_are_counted_together():
     [
         (lambda: DendriticLayer(1024, 10, branching=32, wiring="shared"), 10560, 330, 320 * 10240 + 10 * 320),
         (lambda: DendriticLayer(125, 1, branching=5), 155, 31, 25 * 125 + 5 * 25 + 5),
-        (lambda: DendriticLayer(128, 1, branching=[16, 8]), 136, 9, 8 * 128 + 8),
         (lambda: DendriticLayer(10, 1, branching=3, ragged=True), 16, 7, 4 * 10 + 2 * 4 + 2),
         (lambda: DendriticLayer(10, 1, branching=3, ragged=True, bias=False), 16, 0, 4 * 10 + 2 * 4 + 2),
         (lambda: DendriticLayer(7, 5, branching=7, wiring="shared"), 35, 5, 5 * 35),
     ],
-    ids=["b=32", "b=5", "levels", "ragged", "no bias", "one level"],
+    ids=["b=32", "b=5", "ragged", "no bias", "one level"],
 )
 def test_a_layer_costs_one_weight_per_edge_and_one_bias_per_node(layer, weights, biases, masked):
     counted = count(layer())

@@ -38,10 +38,8 @@ MLPS = [("layers.0.mlp.0", "layers.0.mlp.3"), ("layers.1.mlp.0", "layers.1.mlp.3
     ("where", "modules"),
     [
         ("*.mlp.*", MLPS),
-        ("*.mlp", MLPS),
         ("layers.1.mlp", MLPS[1:]),
         ("layers.?.mlp.0", [("layers.0.mlp.0",), ("layers.1.mlp.0",)]),
-        ("head", [("head",)]),
         (["head", "layers.0.mlp"], [MLPS[0], ("head",)]),
         (nn.Sequential, MLPS),
         (Encoder.Layer, [("layers.0.attention",), MLPS[0], ("layers.1.attention",), MLPS[1]]),
@@ -66,13 +64,9 @@ def test_where_selects_by_name_type_and_predicate(where, modules):
         ("*.mpl.*", r"matches no module.*did you mean .*mlp"),
         ("hed", r"did you mean 'head'"),
         ("layers.0.mlp.1", r"which has none"),
-        (["head", "nothing"], r"'nothing' matches no module"),
-        (nn.LSTM, r"LSTM matches no module"),
         (nn.GELU, r"which has none"),
-        (lambda *_: False, r"matches no module"),
         ([], r"where must have at least one"),
         (3, r"where must be a name pattern"),
-        (dict, r"where must be a name pattern"),
     ],
 )
 def test_a_selection_of_nothing_is_an_error_that_helps(where, message):

@@ -233,9 +233,7 @@ def test_probabilities_are_explained_by_their_logits():
         (lambda: explain(DendriticLayer(4, 1), 3.0), "x must be a tensor"),
         (lambda: explain(DendriticLayer(4, 1), torch.ones(3)), "in_features 4"),
         (lambda: explain(DendriticLayer(4, 1), torch.ones(4), torch.ones(3)), "reference must be"),
-        (lambda: explain(DendriticLayer(4, 1), torch.ones(4), "mean"), "reference must be"),
         (lambda: explain(nn.Conv2d(1, 1, 1), torch.ones(4)), "got Conv2d"),
-        (lambda: explain(nn.LayerNorm((2, 2)), torch.ones(4)), "got LayerNorm"),
         (lambda: explain(nn.Softmax(dim=-1), torch.ones(4)), r"model\[:-1\]"),
         (lambda: explain(nn.Flatten(2), torch.ones(2, 2)), "got Flatten from dimension 2"),
         (lambda: explain(nn.Flatten(), torch.ones(4)), r"\(batch, ...\)"),
@@ -243,7 +241,6 @@ def test_probabilities_are_explained_by_their_logits():
         (lambda: explain(nn.Linear(3, 1), torch.ones(4)), "Linear rejects shape"),
         (lambda: explain(nn.BatchNorm1d(4).eval(), torch.ones(5, 3, 4)), "for nn.BatchNorm1d"),
         (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).synapses(2), "got 2"),
-        (lambda: explain(MLNClassifier(4, 2, branching=2), torch.ones(4)).dendrites(0, 1), "got 1"),
     ],
 )
 def test_what_cannot_be_explained_is_rejected(make, rule):
@@ -259,11 +256,6 @@ class Residual(nn.Sequential):
 class Bent(DendriticLayer):
     def forward(self, x):
         return super().forward(x).square()
-
-
-class Halved(MLNClassifier):
-    def forward(self, x):
-        return super().forward(x) / 2
 
 
 def patched(module):
@@ -282,12 +274,9 @@ def hooked(module, kind="forward_hook"):
     [
         (lambda: nn.Sequential(Residual(nn.Linear(4, 4)), nn.Linear(4, 2)), "Residual, which has its own forward"),
         (lambda: Bent(4, 2, branching=2), "Bent, which has its own forward"),
-        (lambda: Halved(4, 2, branching=2), "Halved, which has its own forward"),
-        (lambda: patched(MLNClassifier(4, 2, branching=2)), "MLNClassifier, which has its own forward"),
         (lambda: nn.Sequential(nn.Linear(4, 4), patched(nn.ReLU())), "ReLU, which has its own forward"),
         (lambda: hooked(MLNClassifier(4, 2, branching=2)), "MLNClassifier, which has forward hooks"),
         (lambda: hooked(nn.Sequential(nn.Linear(4, 2)), "forward_pre_hook"), "Sequential, which has forward hooks"),
-        (lambda: nn.Sequential(hooked(nn.Linear(4, 4)), nn.ReLU()), "Linear, which has forward hooks"),
     ],
 )
 def test_a_module_that_may_compute_something_else_than_its_class_is_rejected(make, rule):

@@ -134,7 +134,6 @@ def test_one_level_without_an_activation_is_conv2d(data, sizes, kernel, stride, 
 
 
 @trees
-@pytest.mark.parametrize("activation", ["leaky_relu", "tanh"])
 @pytest.mark.parametrize(
     "shape",
     [
@@ -145,11 +144,11 @@ def test_one_level_without_an_activation_is_conv2d(data, sizes, kernel, stride, 
     ],
     ids=str,
 )
-def test_a_filter_is_a_dendritic_layer_at_every_patch(tree, activation, shape):
+def test_a_filter_is_a_dendritic_layer_at_every_patch(tree, shape):
     torch.manual_seed(0)
     if tree == "shared":
         shape = {**shape, "kernel_size": (2, 3)}  # twelve inputs
-    conv = with_biases(DendriticConv2d(2, 3, **shape, **TREES[tree], activation=activation, dtype=torch.float64))
+    conv = with_biases(DendriticConv2d(2, 3, **shape, **TREES[tree], activation="tanh", dtype=torch.float64))
     x = torch.randn(2, 2, 6, 7, dtype=torch.float64)
     assert_same(numbers(conv, x), numbers(conv, x, lambda x: at_every_patch(conv, x)))
 
@@ -267,12 +266,8 @@ def test_compilers_and_transforms_look_into_it():
     ("arguments", "options", "word"),
     [
         ((0, 1, 3), {}, "in_channels"),
-        ((1, 2.5, 3), {}, "out_channels"),
         ((1, 1, 0), {}, "kernel_size"),
-        ((1, 1, (3, 3, 3)), {}, "kernel_size .* height, width"),
         ((1, 1, 3), {"stride": 0}, "stride"),
-        ((1, 1, 3), {"dilation": (1, "a")}, "dilation"),
-        ((1, 1, 3), {"padding": -1}, "padding"),
         ((1, 1, 3), {"padding": "full"}, "'same', 'valid'"),
         ((1, 1, 3), {"padding": "same", "stride": 2}, "stride 1"),
         ((3, 4, 3), {"branching": 2}, "fan_in 27"),

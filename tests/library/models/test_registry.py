@@ -132,13 +132,10 @@ def test_the_registry_holds_every_public_class_and_every_neuron():
     ("name", "arguments", "message"),
     [
         ("perceptron", {}, "did you mean 'perceptrons'"),
-        (None, {}, "model must be one of"),
         ("mln", {"in_features": 4, "brnching": 4}, "did you mean 'branching'"),
         ("mln", {"in_features": 4, "droput_per": 4}, "did you mean 'dropout_per'"),  # of **options
         ("conv-mln", {"in_features": 4}, "did you mean 'out_features'"),
         ("mlp", {"out_features": 3}, "needs in_features, hidden: got out_features"),
-        ("conv-mlp", {}, "needs hidden: got nothing"),
-        ("denn", {"in_features": 3}, "needs hidden: got in_features"),
         ("denn", {"in_features": 3, "hidden": [2, 2]}, "list of one number"),
     ],
 )

@@ -164,9 +164,6 @@ def test_the_first_weights_follow_their_law_and_torchs_seed():
     [
         {"dendrites": 0},
         {"k": 0},
-        {"k": float("nan")},
-        {"k": "5"},
-        {"soma_k": -1.0},
         {"soma_threshold": math.inf},
         {"soma_threshold": 0.0, "soma": "log"},
         {"soma": "sigmod"},
