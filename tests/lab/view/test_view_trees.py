@@ -16,7 +16,7 @@ LAYERS = {
     "shared": lambda: DendriticLayer(16, 3, branching=4, wiring="shared"),
     "ragged": lambda: DendriticLayer(13, 2, branching=3, wiring="shared", ragged=True),
     "nested": lambda: DendriticLayer(20, 3, branching=[3, [2], [2, [4]]], wiring="random"),
-    "k-tree": lambda: DendriticLayer(16, 2, branching=4, wiring=["shared", "morton"], repeats=2),
+    "k-tree": lambda: DendriticLayer(16, 2, branching=4, wiring="morton", repeats=2),
     "no bias": lambda: DendriticLayer(16, 4, branching=4, wiring="partition", bias=False, activation="tanh"),
     "linear root": lambda: DendriticLayer(16, 2, branching=[4, 2], fan_in=8, wiring="random", root_activation=False),
     "one level": lambda: DendriticLayer(8, 3, branching=8, wiring="shared"),
