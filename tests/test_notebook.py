@@ -4,11 +4,12 @@ import ast
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import nbclient
+import nbformat
 import pytest
 import torch
 from matplotlib.figure import Figure
 
-nbformat = pytest.importorskip("nbformat")
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "first_steps.ipynb"
 
 
@@ -61,8 +62,6 @@ def test_its_code_prints_and_draws_what_is_stored(stored, tmp_path, monkeypatch,
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Jupyter's own; the notebook's are in its outputs
 def test_it_runs_in_jupyter_and_shows_what_it_shows_now(stored, tmp_path, monkeypatch):
-    nbclient = pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     fresh = nbformat.read(NOTEBOOK, as_version=4)
