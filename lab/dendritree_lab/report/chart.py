@@ -1,4 +1,4 @@
-"""The data of a chart: lines in panels. `report.figures` and `plot_efficiency` draw it."""
+"""The data of a chart: lines in panels, which `chart_images` draws."""
 
 from __future__ import annotations
 
