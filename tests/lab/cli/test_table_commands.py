@@ -105,7 +105,6 @@ def test_predict_rejects_what_is_not_a_model_or_does_not_fit_it(models, tmp_path
         ((models / "price", tmp_path / "less.csv"), "'town'"),
         ((models / "price", tmp_path / "more.csv"), "'prediction'"),
         ((models / "price", table, "--out", table), "--out"),
-        ((models / "price", table, "--out", table / "out.csv"), "--out"),
         ((models / "price", table, "--out", models / "price" / "config.json"), "--out"),
     ):
         status, out, error = call("predict", *arguments)

@@ -79,10 +79,3 @@ def test_a_page_that_is_not_a_report_is_never_replaced(report, tmp_path):
     with pytest.raises(DendritreeError, match="not a report"):
         write_report(report, tmp_path)
     assert contents(tmp_path) == {"report.html": b"<h1>mine</h1>"}
-
-
-def test_a_folder_that_cannot_be_written_is_named(report, tmp_path):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(DendritreeError, match="file"):
-        write_report(report, tmp_path / "file")
-    assert contents(tmp_path) == {"file": b"mine"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dendritree.errors import ShapeError
 from dendritree_lab.data.builtin import PAPER
 from dendritree_lab.studies.paper.paper_trials import enlarged
-from dendritree_lab.view.pixels import Pixels, resample
+from dendritree_lab.view.pixels import Pixels
 
 MNIST, DIGITS = Pixels((1, 28, 28)), Pixels((1, 8, 8))
 
@@ -59,16 +59,6 @@ def test_the_papers_images_are_made_as_in_its_experiments():
     assert torch.equal(paper.to_input(given_images), enlarged(images))
     assert Pixels((1, 28, 28), PAPER, 32, as_image=True).to_input(given_images).shape == (3, 1, 32, 32)
     assert paper.to_unit(given_images).max() <= 1
-
-
-@given(st.integers(1, 9), st.integers(1, 9), st.floats(-3, 3), st.floats(0.5, 9))
-def test_resampling_is_the_mean_over_each_part(rows, count, start, length):
-    values = np.random.default_rng(rows).random((rows, 1))
-    fine = 2000  # points in each part, looked up one by one
-    at = start + (np.arange(count * fine) + 0.5) * length / (count * fine)
-    looked_up = [values[int(np.floor(place)), 0] if 0 <= place < rows else 0.0 for place in at]
-    means = np.reshape(looked_up, (count, fine)).mean(1)
-    np.testing.assert_allclose(resample(values, start, start + length, count)[:, 0], means, atol=1e-2)
 
 
 def test_wrong_sizes_are_rejected():

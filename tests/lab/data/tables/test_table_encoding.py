@@ -142,12 +142,6 @@ def test_numbers_as_texts_are_numbers_and_a_few_other_cells_are_missing(shown, b
         assert learned.fill == np.median(want[keep])
 
 
-def test_whole_numbers_are_the_same_text_whatever_their_type():
-    learned = learn_column(column([1, "a", 2]))
-    wide, unknown = learned.encode(column([1.0, 2.0, np.nan]))
-    assert (wide.sum(), unknown) == (2, {})
-
-
 def test_json_keeps_an_encoding():
     encoding = TableEncoding.learn(inputs())
     assert TableEncoding.from_dict(json.loads(json.dumps(encoding.as_dict()))) == encoding

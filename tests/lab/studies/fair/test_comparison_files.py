@@ -40,12 +40,7 @@ def contents(folder):
 
 def test_all_files_are_there_and_nothing_else(run):
     files = set(contents(run[0]))
-    expected = {
-        "comparison.html",
-        "comparison.md",
-        "figures/sizes-digits.png",
-        *(f"csv/{name}.csv" for name in {*TABLES, "chart-points"}),
-    }
+    expected = {"comparison.html", "comparison.md", "figures/sizes-digits.png", *FILES}
     assert {name for name in files if not name.startswith("trials.")} == expected
 
 

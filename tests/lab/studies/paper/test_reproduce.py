@@ -81,14 +81,6 @@ def test_trials_are_those_of_their_jobs_and_the_first_of_a_row_keeps_its_weights
     assert [trial.index for trial in kept if trial.row == row] == [0]
 
 
-def test_the_observer_is_told_of_tables_and_trials_in_order(whole):
-    _, _, notes = whole
-    assert notes[:2] == [("binary-dendritic", 0, OF_TREES), ("binary-mlp", 0, 12)]
-    assert [table for table, *_ in notes[2:]] == ["binary-dendritic"] * 3 * len(RATES) + ["binary-mlp"] * 8
-    assert ("binary-dendritic", OF_TREES, OF_TREES) in notes
-    assert notes[-1] == ("binary-mlp", 12, 12)
-
-
 def test_a_second_call_runs_and_times_nothing_and_changes_nothing(whole):
     specs, folder, _ = whole
     trials = trials_in(folder)

@@ -176,12 +176,6 @@ def test_protocols_are_what_the_authors_data_shows_and_the_text_read_sensibly():
         assert json.loads(json.dumps(config)) == config
 
 
-@pytest.mark.parametrize("change", [{"draw": "onse"}, {"epochs": 0}, {"output": "logit"}], ids=str)
-def test_a_protocol_that_makes_no_sense_is_rejected(change):
-    with pytest.raises(OptionError, match=next(iter(change))):
-        dataclasses.replace(PAPER, **change)
-
-
 PARTS = st.lists(st.one_of(st.integers(), st.floats(allow_nan=False), st.text(max_size=5)), min_size=1, max_size=4)
 
 

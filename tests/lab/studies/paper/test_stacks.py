@@ -86,31 +86,20 @@ def test_outputs_and_a_step_are_those_of_the_models_alone(shape, trials):
     assert_a_stack_is_its_models(make_models(name, config, trials), config["in_features"], images=32, seed=1)
 
 
-@given(
-    branching=st.integers(2, 5),
-    depth=st.integers(1, 4),
-    outputs=st.integers(1, 4),
-    trials=st.integers(1, 4),
-    images=st.integers(1, 40),
-    seed=st.integers(0, 100),
+trees = st.builds(
+    lambda branching, depth: ("mln", {"in_features": branching**depth, "branching": branching}),
+    st.integers(2, 5),
+    st.integers(1, 4),
 )
-def test_any_trees_stack(branching, depth, outputs, trials, images, seed):
-    config = {"in_features": branching**depth, "out_features": outputs, "branching": branching}
-    assert_a_stack_is_its_models(make_models("mln", config, trials, seed), branching**depth, images, seed)
+mlps = st.builds(lambda n, hidden: ("mlp", {"in_features": n, "hidden": hidden}), st.integers(1, 40), st.integers(1, 6))
+perceptrons = st.builds(lambda n: ("perceptrons", {"in_features": n}), st.integers(1, 40))
 
 
-@given(
-    features=st.integers(1, 40),
-    hidden=st.integers(0, 6),
-    outputs=st.integers(1, 4),
-    trials=st.integers(1, 4),
-    images=st.integers(1, 40),
-    seed=st.integers(0, 100),
-)
-def test_any_dense_models_stack(features, hidden, outputs, trials, images, seed):
-    config = {"in_features": features, "out_features": outputs} | ({"hidden": hidden} if hidden else {})
-    models = make_models("mlp" if hidden else "perceptrons", config, trials, seed)
-    assert_a_stack_is_its_models(models, features, images, seed)
+@given(trees | mlps | perceptrons, st.integers(1, 4), st.integers(1, 4), st.integers(1, 40), st.integers(0, 100))
+def test_any_models_stack(model, outputs, trials, images, seed):
+    name, config = model
+    models = make_models(name, config | {"out_features": outputs}, trials, seed)
+    assert_a_stack_is_its_models(models, config["in_features"], images, seed)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

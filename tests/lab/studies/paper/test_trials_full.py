@@ -108,14 +108,6 @@ def test_the_kept_weights_give_the_recorded_test_figures(run):
         assert trial.scores["test_loss"] == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_plan_grows_when_rates_are_known_and_the_search_is_not_a_trial_of_a_row(run):
-    notes = run[2]
-    assert notes[0] == ("binary-mlp, learning rates", 0, 4)
-    assert ("binary-mlp", 0, 4) in notes
-    assert notes[-1][:3] == ("binary-mlp", 4, 4)
-    assert sorted(run[4].values()) == [2, 2]
-
-
 def test_a_second_call_does_nothing_and_a_lost_trial_is_made_again_bit_for_bit(run):
     folder, specs, _, trials, _ = run
     again = []

@@ -46,17 +46,6 @@ def test_a_report_has_the_scores_of_rows_held_out():
     assert [row[0] for row in sections(fit)["quality"].rows] == ["Delft", "Gouda", "Leiden"]
 
 
-def test_of_many_classes_the_most_frequent_mistakes_are_listed():
-    rows = 90
-    frame = pd.DataFrame({"x": np.arange(rows) % 15 + 0.5, "kind": [f"k{n % 15}" for n in range(rows)]})
-    fit = fit_table(frame, "kind", keep="linear", budget=400, splits=2, epochs=1)
-    result = list(sections(fit)["confusion"].rows)
-    told = np.unique(fit.y)[fit.predicted.values]
-    pairs = pd.Series(list(zip(fit.y, told, strict=True)))[fit.y != told].value_counts()
-    assert all(pairs[(a, b)] == count for a, b, count in result)
-    assert [count for _, _, count in result] == sorted(pairs, reverse=True)[:20]
-
-
 # ------------------------------------------------------------------------------------------------------- contributions
 
 
