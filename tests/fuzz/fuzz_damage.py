@@ -38,7 +38,7 @@ def networks():
     """Models of every kind that a folder can hold."""
     yield MLNClassifier(16, 3, branching=4)
     yield DendriticNetwork(16, [8, 6], 3, fan_in=4, wiring=Local(window=3, image_shape=(1, 4, 4)), norm="batch")
-    yield dendritree.prune(MLNClassifier(16, 3, branching=4), budget=0.7)
+    yield dendritree.prune(MLNClassifier(16, 3, branching=4), examples=inputs(), budget=0.7)
     layers = [DendriticLayer(16, 12, fan_in=9, wiring="random"), DENN(12, 8, branches=3), DANN(8, 6, synapses=4)]
     rest = [DMNN(6, 5, dendrites=2), torch.nn.Sigmoid(), DNM(5, 4, dendrites=2), KTree(4, 3, trees=2)]
     yield torch.nn.Sequential(*layers, *rest)
