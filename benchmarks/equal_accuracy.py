@@ -23,8 +23,8 @@ from dendritree.models.sizing import fill_budget
 from dendritree.training import LOSSES
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.engine.task import BATCH_SIZE, Task
+from dendritree_lab.studies.fair.comparison import tasks_in
 from dendritree_lab.studies.fair.comparison_results import CellResult, Comparison, summarize
-from dendritree_lab.studies.fair.comparison_trials import tasks_in
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -19,8 +19,8 @@ from measure import write_csv
 from dendritree_lab.studies.engine.configuration import train
 from dendritree_lab.studies.engine.runner import alone_on_one_thread
 from dendritree_lab.studies.engine.store import RunStore
+from dendritree_lab.studies.fair.comparison import tasks_in
 from dendritree_lab.studies.fair.comparison_plan import ComparisonCell, configuration_of, validation_score
-from dendritree_lab.studies.fair.comparison_trials import tasks_in
 
 RESULTS = Path(__file__).parent / "results"
 FAMILIES = ("tied", "tied-linear")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from .messages import print_next, tell
 from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, WORKERS, Arguments, Option, image_shape, make_workers, say_data
 from .progress import Progress, resumable
-from .report import show_comparison
 
 if TYPE_CHECKING:
     from ..studies.fair import ComparisonPlan
@@ -35,6 +34,17 @@ def run(arguments: Arguments) -> None:
         tell(f"out of time; {folder} keeps the finished work, and the same command resumes it")
     show_comparison(folder, plan)
     print_next(*_tune(arguments, plan))
+
+
+def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> None:
+    """Write the report of a comparison into its folder, and print it."""
+    from ..studies.fair import answers, print_comparison, write_comparison
+
+    comparison, files = write_comparison(folder, plan=plan)
+    print_comparison(comparison)
+    for answer in answers(comparison):
+        print("\n".join(["", *answer.sentences, f"    {answer.code}"]))
+    print(f"\nwrote {', '.join(map(str, files))}")
 
 
 def _tune(arguments: Arguments, plan: ComparisonPlan) -> list[str]:

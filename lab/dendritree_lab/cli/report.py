@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from dendritree.errors import OptionError
 
+from .compare import show_comparison
 from .options import Arguments, Option
 
 if TYPE_CHECKING:
     from ..report import Report, ReportFiles
-    from ..studies.fair import ComparisonPlan
 
 
 def run(arguments: Arguments) -> None:
@@ -34,17 +34,6 @@ def run(arguments: Arguments) -> None:
         show_comparison(folder)
     else:
         show_reproduction(*report_of_run(folder, out=out), whole=arguments.all)
-
-
-def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> None:
-    """Write the report of a comparison into its folder, and print it."""
-    from ..studies.fair import answers, print_comparison, write_comparison
-
-    comparison, files = write_comparison(folder, plan=plan)
-    print_comparison(comparison)
-    for answer in answers(comparison):
-        print("\n".join(["", *answer.sentences, f"    {answer.code}"]))
-    print(f"\nwrote {', '.join(map(str, files))}")
 
 
 def show_reproduction(report: Report, files: ReportFiles, *, whole: bool = False) -> None:

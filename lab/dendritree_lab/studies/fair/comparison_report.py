@@ -20,6 +20,7 @@ from ..engine.store import RunStore
 from ..engine.task import Task
 from ..engine.trial import Trial
 from .advice import answers
+from .comparison import tasks_in
 from .comparison_plan import ComparisonPlan
 from .comparison_results import GAINS, Comparison, Gain, summarize
 from .comparison_tables import (
@@ -35,7 +36,6 @@ from .comparison_tables import (
     gains_section,
     overview_section,
 )
-from .comparison_trials import tasks_in
 from .families import FAMILIES
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.engine import task as tasks
 from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.task import BATCH_SIZE, Task
-from dendritree_lab.studies.fair import comparison_trials as trials
+from dendritree_lab.studies.fair import comparison as trials
 from dendritree_lab.studies.fair.comparison import compare
 from dendritree_lab.studies.fair.comparison_plan import configuration_of
 from dendritree_lab.studies.fair.families import OURS
