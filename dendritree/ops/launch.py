@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import threads
-from .compiled import Entry, entry
 from .dropout import limit_and_scale
-from .header import KINDS, Addresses, Settings, Sheet, Sizes, offset_of, pack_addresses, pack_settings
+from .native import TreeCall, library
+from .sheets import Sheet
 from .patches import PatchGrid
-from .program import Program
+from .program import Program, Sizes
 from .sheets import Images, block_tiles, choose_sheet, planes_of
 
 __all__ = [
@@ -30,13 +29,19 @@ __all__ = [
     "workers_for",
 ]
 
+PIECEWISE, TANH, SIGMOID, GELU, SILU = range(5)
+KINDS = {"LeakyReLU": PIECEWISE, "ReLU": PIECEWISE, "Identity": PIECEWISE, "Tanh": TANH, "Sigmoid": SIGMOID}
+KINDS |= {"GELU": GELU, "SiLU": SILU}
+"""How a node's activation is computed: as `m z` with m = 1 or the slope, or as one of the smooth functions."""
+
 ITEM_SIZES = {torch.float32: 4, torch.float64: 8}
 """The dtypes the kernels compute in, and their bytes per number."""
 
 PARALLEL_FROM = 200_000
 """Multiply-adds below which one thread does all the work."""
 
-LANES = {torch.float32: (16, 64, 128), torch.float64: (16, 64)}
+LENGTHS = (16, 64, 128)
+LANES = {torch.float32: LENGTHS, torch.float64: LENGTHS[:2]}
 """Samples per tile. Longer tiles spend less time on reading the tree and more on padding."""
 
 COST_OF_A_TILE = 24
@@ -48,9 +53,6 @@ INPUT_TILES = 1 << 20
 KEPT_INPUTS = 1 << 22
 """Bytes of inputs up to which their tiles are shared between threads and saved for the backward pass. Beyond that,
 recomputing them costs less than the memory."""
-
-FOUR = 4
-"""Scratch tiles for four nodes that are computed together."""
 
 HUGE_PAGES_FROM = 1 << 22
 """Bytes from which NumPy requests huge pages: touching 40 MB for the first time then took 3.5 ms instead of 16."""
@@ -84,8 +86,11 @@ class Recipe(NamedTuple):
     """Everything about a call that does not depend on its tensors: made once per batch size."""
 
     tiling: Tiling
-    entry: Entry
-    settings: bytes
+    call: bytes
+    """The struct of the call, except for its addresses."""
+    is_double: bool
+    length: int
+    """The place of the tile length in `LENGTHS`."""
     workers: int
     work_bytes: int
     """Bytes of working memory in total: what all threads share, then the part of each thread."""
@@ -146,7 +151,7 @@ def _recipe(
     need_gx: bool = False,
 ) -> Recipe:
     tiling, item = _tiling(batch, sizes, dtype, options, lanes), ITEM_SIZES[dtype]
-    work_bytes, common_bytes = (sizes.slots + sizes.widest + FOUR) * tiling.lanes * item, 0
+    work_bytes, common_bytes = (sizes.slots + sizes.widest) * tiling.lanes * item, 0
     if is_backward:
         parts, shares_inputs = min(tiling.blocks, 8), tiling.keeps_inputs or tiling.sheet is not None
         groups = min(sizes.chunks, max(1, (4 if need_gx else 16) // parts)) if shares_inputs else 1
@@ -157,25 +162,35 @@ def _recipe(
         work_bytes += tiling.input_bytes + 4 * tiling.lanes
     work_bytes, common_bytes = (-(-size // 64) * 64 for size in (work_bytes, common_bytes))
     limit, scale = limit_and_scale(options.dropout) if options.dropout else (0, 1.0)
-    settings = Settings(
+    images = Sheet(*[0] * len(Sheet._fields)) if tiling.sheet is None else tiling.sheet
+    call = TreeCall(
+        features=sizes.features,
+        neurons=sizes.neurons,
+        nodes=sizes.nodes,
+        edges=sizes.edges,
+        chunks=sizes.chunks,
+        slots=sizes.slots,
+        widest=sizes.widest,
         batch=batch.batch if isinstance(batch, Images) else batch,
         blocks=tiling.blocks,
         block_tiles=tiling.block_tiles,
-        input_bytes=tiling.input_bytes,
-        row_bytes=tiling.lanes * item if tiling.sheet is None else item,
+        input_numbers=tiling.input_bytes // item,
+        row_numbers=tiling.lanes if tiling.sheet is None else 1,
+        sheet=tuple(images),
         kind=KINDS[options.activation],
         root_linear=not options.root_activation,
-        slope=1.0 if options.activation == "Identity" else options.slope,
         limit=limit,
+        slope=1.0 if options.activation == "Identity" else options.slope,
         scale=scale,
-        work_bytes=work_bytes,
         groups=groups,
         parts=parts,
+        work_bytes=work_bytes,
     )
     return Recipe(
         tiling,
-        entry("backward" if is_backward else "forward", dtype, tiling.lanes),
-        pack_settings(settings),
+        bytes(call),
+        dtype == torch.float64,
+        LENGTHS.index(tiling.lanes),
         workers,
         common_bytes + workers * work_bytes,
         common_bytes,
@@ -207,8 +222,8 @@ def run_forward(
     if not x.shape[0]:
         return y, _empty(0)
     recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(sizes.edges * x.shape[0] * positions))
-    kept, item = _empty(recipe.tiling.kept_bytes), ITEM_SIZES[dtype]
-    strides = sizes.neurons * positions * item, positions * item
+    kept = _empty(recipe.tiling.kept_bytes)
+    strides = sizes.neurons * positions, positions
     _run(recipe, x, weight, bias, kept, program, seed, y, *strides, grid)
     return y, kept
 
@@ -245,7 +260,7 @@ def run_backward(
     item, parts = ITEM_SIZES[dtype], recipe.parts
     gx = _empty(recipe.groups * x.numel() * item).view(dtype) if need_gx else None
     gw, gb = torch.empty(parts * sizes.edges, dtype=dtype), torch.empty(parts * sizes.nodes, dtype=dtype)
-    strides = gy.stride(0) * item, gy.stride(1) * item
+    strides = gy.stride(0), gy.stride(1)
     if _run(recipe, x, weight, bias, kept, program, seed, gy, *strides, grid, gx, gw, gb):
         return None
     if parts > 1:
@@ -254,7 +269,6 @@ def run_backward(
 
 
 _local = threading.local()
-_FAILED = offset_of("failed")
 
 
 def _run(
@@ -273,47 +287,40 @@ def _run(
     gw: Tensor | None = None,
     gb: Tensor | None = None,
 ) -> bool:
-    """Run a kernel on memory that must outlive it, `y` with these strides in bytes; return whether it failed."""
-    tiling, item, at = recipe.tiling, weight.itemsize, kept.data_ptr()
+    """Run a kernel, `y` with these strides; return whether it failed."""
+    tiling, at = recipe.tiling, kept.data_ptr()
     # Working memory is kept for the thread's next call; an interrupted call does not return it.
     work: Tensor | None = vars(_local).pop("work", None)
     if work is None or work.shape[0] < recipe.work_bytes:
         work = _empty(recipe.work_bytes)
-    work_at, tables = work.data_ptr(), program.tables.data_ptr()
-    rows_at, sheet_at, shifted = tables + program.sizes.rows_at, 0, None
+    call = TreeCall.from_buffer_copy(recipe.call)
+    call.places = tables = program.tables.data_ptr()
+    call.rows, call.chunk_table = tables + program.sizes.rows_at, tables + program.sizes.chunks_at
     if grid is not None and tiling.sheet is not None:
         shifted = program.shifted(grid, tiling.sheet)
-        rows_at, sheet_at = (tensor.data_ptr() for tensor in shifted)
-    addresses = Addresses(
-        tables=tables,
-        sizes=program.packed_sizes.data_ptr(),
-        rows=rows_at,
-        sheet=sheet_at,
-        seed=0 if seed is None else seed.data_ptr(),
-        x=x.data_ptr(),
-        x_sample=x.stride(0) * item,
-        x_feature=x.stride(1) * item,
-        weight=weight.data_ptr(),
-        bias=0 if bias is None else bias.data_ptr(),
-        y=y.data_ptr(),
-        y_sample=y_sample,
-        y_feature=y_feature,
-        inputs=at if tiling.keeps_inputs else 0,
-        trace=at + tiling.trace_at,
-        silent=at + tiling.silent_at,
-        work=work_at + recipe.common_bytes,
-        products=work_at,
-        gx=0 if gx is None else gx.data_ptr(),
-        gx_numbers=x.numel(),
-        gw=0 if gw is None else gw.data_ptr(),
-        gb=0 if gb is None else gb.data_ptr(),
-    )
-    header = ctypes.create_string_buffer(recipe.settings + pack_addresses(*addresses))
-    memory = (header, x, weight, bias, kept, program, shifted, seed, y, gx, gw, gb, work)
-    threads.run_together(recipe.entry, ctypes.addressof(header), recipe.workers, memory)
+        call.rows = shifted.data_ptr()
+    call.x, call.x_sample, call.x_feature = x.data_ptr(), x.stride(0), x.stride(1)
+    call.weight, call.y, call.y_sample, call.y_feature = weight.data_ptr(), y.data_ptr(), y_sample, y_feature
+    if bias is not None:
+        call.bias = bias.data_ptr()
+    if seed is not None:
+        call.seed = seed.data_ptr()
+    if tiling.keeps_inputs:
+        call.inputs = at
+    call.trace, call.silent = at + tiling.trace_at, at + tiling.silent_at
+    call.products = work_at = work.data_ptr()
+    call.work = work_at + recipe.common_bytes
+    if gw is not None and gb is not None:
+        call.gw, call.gb, call.gx_numbers = gw.data_ptr(), gb.data_ptr(), x.numel()
+        if gx is not None:
+            call.gx = gx.data_ptr()
+    kernels = library()
+    assert kernels is not None
+    run = kernels.dendritree_forward if gw is None else kernels.dendritree_backward
+    run(ctypes.addressof(call), recipe.is_double, recipe.length, recipe.workers)
     if recipe.work_bytes < HUGE_PAGES_FROM:
         _local.work = work
-    return header.raw[_FAILED] != 0
+    return bool(call.failed)
 
 
 def _empty(size: int) -> Tensor:
