@@ -5,6 +5,8 @@ WORKERS ?= auto
 MINUTES ?= 10
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# An editable install builds the kernels: when they change, it is made anew.
+KERNELS := $(wildcard dendritree/ops/cpu/*.?pp) dendritree/ops/cpu/CMakeLists.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # Let Python cache bytecode, whatever the environment says: tests start dozens of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
@@ -86,12 +88,12 @@ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 $(PIP) install --no-compile -c constraints.txt pip
 endef
 
-$(VENV)/run.stamp: pyproject.toml lab/pyproject.toml constraints.txt
+$(VENV)/run.stamp: pyproject.toml lab/pyproject.toml constraints.txt $(KERNELS)
 	$(venv)
 	$(PIP) install --no-compile -c constraints.txt -e . -e ./lab
 	touch $@
 
-$(VENV)/dev.stamp: pyproject.toml lab/pyproject.toml constraints.txt
+$(VENV)/dev.stamp: pyproject.toml lab/pyproject.toml constraints.txt $(KERNELS)
 	$(venv)
 	$(PIP) install --no-compile -c constraints.txt -e '.[dev]' -e './lab[dask]'
 	touch $@
@@ -104,4 +106,5 @@ $(VENV)/docs.stamp: pyproject.toml constraints.txt
 	touch $@
 
 clean:
+	git clean -qfdX dendritree/ops/cpu
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
