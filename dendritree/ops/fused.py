@@ -10,12 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ShapeError
-from . import eager
+from . import eager, native
 from .dropout import synapse_pairs, synapse_scale
 from .launch import ITEM_SIZES, Options, kept_bytes_of_a_tile, run_backward, run_forward
 from .patches import PatchGrid
 from .plan import Plan
-from .native import problem
 from .program import Program, Sizes
 
 __all__ = ["dendritic", "is_transformed", "obstacle"]
@@ -51,8 +50,8 @@ def obstacle(x: Tensor, weight: Tensor, activation: Any) -> str | None:
         return f"it computes in float32 and float64, the weights are {weight.dtype}"
     if kind_of(activation) is None:
         return f"it knows {', '.join(sorted(set(ACTIVATIONS.values())))} with a positive slope, not {activation}"
-    if (missing := problem()) is not None:
-        return missing
+    if native.missing is not None:
+        return native.missing
     if torch.compiler.is_compiling():
         return "an export must load without this package" if _is_exporting() else None
     if type(x) not in PLAIN_TENSORS or type(weight) not in PLAIN_TENSORS:
@@ -291,7 +290,9 @@ def _gradients_in_a_thread(
     """Gradients through the eager backend, for numbers that are not finite. This takes another thread because torch
     disables autograd in the thread that runs an op."""
     activations = {"LeakyReLU": nn.LeakyReLU(options.slope), "Tanh": nn.Tanh(), "Sigmoid": nn.Sigmoid()}
-    activation = {**activations, "ReLU": nn.ReLU(), "Identity": nn.Identity(), "GELU": nn.GELU(), "SiLU": nn.SiLU()}[options.activation]
+    activation = {**activations, "ReLU": nn.ReLU(), "Identity": nn.Identity(), "GELU": nn.GELU(), "SiLU": nn.SiLU()}[
+        options.activation
+    ]
     forest, gradients = program.forest(), list[Tensor | None]()
 
     def work() -> None:

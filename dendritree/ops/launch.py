@@ -11,22 +11,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from . import native
 from .dropout import limit_and_scale
-from .native import TreeCall, library
-from .sheets import Sheet
+from .native import TreeCall, workers_for
 from .patches import PatchGrid
 from .program import Program, Sizes
-from .sheets import Images, block_tiles, choose_sheet, planes_of
+from .sheets import Images, Sheet, block_tiles, choose_sheet, planes_of
 
 __all__ = [
     "ITEM_SIZES",
     "Options",
     "choose_lanes",
     "kept_bytes_of_a_tile",
-    "ranges",
     "run_backward",
     "run_forward",
-    "workers_for",
 ]
 
 PIECEWISE, TANH, SIGMOID, GELU, SILU = range(5)
@@ -36,9 +34,6 @@ KINDS |= {"GELU": GELU, "SiLU": SILU}
 
 ITEM_SIZES = {torch.float32: 4, torch.float64: 8}
 """The dtypes the kernels compute in, and their bytes per number."""
-
-PARALLEL_FROM = 200_000
-"""Multiply-adds below which one thread does all the work."""
 
 LENGTHS = (16, 64, 128)
 LANES = {torch.float32: LENGTHS, torch.float64: LENGTHS[:2]}
@@ -108,7 +103,7 @@ def choose_lanes(batch: int, sizes: Sizes, dtype: torch.dtype) -> int:
     """
     lengths = LANES[dtype]
     fitting = [lanes for lanes in lengths if sizes.features * lanes * ITEM_SIZES[dtype] <= INPUT_TILES]
-    if sizes.chunks == 1 and batch * sizes.edges >= 2 * PARALLEL_FROM:  # threads can only divide up the tiles
+    if sizes.chunks == 1 and batch * sizes.edges >= 2 * native.PARALLEL_FROM:  # threads can only divide up the tiles
         fitting = [lanes for lanes in fitting if 2 * lanes <= batch]
     return min(fitting or lengths[:1], key=lambda lanes: -(-batch // lanes) * (lanes + COST_OF_A_TILE))
 
@@ -314,9 +309,8 @@ def _run(
         call.gw, call.gb, call.gx_numbers = gw.data_ptr(), gb.data_ptr(), x.numel()
         if gx is not None:
             call.gx = gx.data_ptr()
-    kernels = library()
-    assert kernels is not None
-    run = kernels.dendritree_forward if gw is None else kernels.dendritree_backward
+    assert native.kernels is not None
+    run = native.kernels.forward if gw is None else native.kernels.backward
     run(ctypes.addressof(call), recipe.is_double, recipe.length, recipe.workers)
     if recipe.work_bytes < HUGE_PAGES_FROM:
         _local.work = work
@@ -329,14 +323,3 @@ def _empty(size: int) -> Tensor:
         return torch.empty(size, dtype=torch.uint8)
     memory = np.empty(size + 64, np.uint8)
     return torch.from_numpy(memory[-memory.ctypes.data % 64 :])[:size]
-
-
-def ranges(total: int, pieces: int) -> list[tuple[int, int]]:
-    """Split `0 ... total - 1` into at most `pieces` runs."""
-    pieces = min(pieces, total)
-    return [(i * total // pieces, (i + 1) * total // pieces) for i in range(pieces)]
-
-
-def workers_for(multiply_adds: int) -> int:
-    """The number of threads worth waking for this much work."""
-    return torch.get_num_threads() if multiply_adds >= PARALLEL_FROM else 1

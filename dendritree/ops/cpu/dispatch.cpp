@@ -5,9 +5,9 @@
 // parent's threads, so one thread does all the work there, as in torch.
 #include <atomic>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 #if !defined(_WIN32)
@@ -16,37 +16,30 @@
 
 #include "kernels.hpp"
 
-#if defined(__x86_64__)
 extern const Kernels *const kernels_base, *const kernels_avx2, *const kernels_avx512;
-#else
-extern const Kernels *const kernels_base;
-#endif
 
 namespace {
 
-struct Choice {
+struct InstructionSet {
     const char *name;
     const Kernels *kernels;
+    bool is_supported;
 };
 
-Choice choose_kernels() {
-    const char *wanted = std::getenv("DENDRITREE_CPU");
-    auto allows = [&](const char *name) { return !wanted || !*wanted || !std::strcmp(wanted, name); };
+const std::vector<InstructionSet> &instruction_sets() {  // the best first
+    static const std::vector<InstructionSet> all = {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    if (has_avx512 && has_avx2 && allows("avx512")) return {"avx512", kernels_avx512};
-    if (has_avx2 && allows("avx2")) return {"avx2", kernels_avx2};
+        {"avx512", kernels_avx512,
+         __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
+        {"avx2", kernels_avx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
 #endif
-    return {"base", kernels_base};
+        {"base", kernels_base, true},
+    };
+    return all;
 }
 
-const Choice &selected() {
-    static const Choice choice = choose_kernels();
-    return choice;
-}
+const Kernels *selected = kernels_base;
 
 // ---------------------------------------------------------------------------------------------------------- threads
 
@@ -93,12 +86,7 @@ class Pool {
 };
 
 Pool &pool() {
-    static Pool *one = [] {
-#if !defined(_WIN32)
-        pthread_atfork(nullptr, nullptr, [] { is_forked_child = true; });
-#endif
-        return new Pool;  // never destroyed: its threads live as long as the process
-    }();
+    static Pool *one = new Pool;  // never destroyed: its threads live as long as the process
     return *one;
 }
 
@@ -115,22 +103,39 @@ void run(void (*work)(void *), void *call, int threads) {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT const char *dendritree_cpu() { return selected().name; }
 EXPORT int64_t dendritree_size(int which) { return which ? int64_t(sizeof(DenseCall)) : int64_t(sizeof(Call)); }
-EXPORT void dendritree_use_openmp(Parallel parallel) {
-    openmp = parallel;
-#if !defined(_WIN32)
-    if (parallel) pthread_atfork(nullptr, nullptr, [] { is_forked_child = true; });
-#endif
+
+// The names of the instruction sets, separated by spaces, the best first.
+EXPORT const char *dendritree_instruction_sets(int only_supported) {
+    static std::string names[2];
+    std::string &list = names[only_supported != 0] = "";
+    for (const InstructionSet &each : instruction_sets())
+        if (each.is_supported || !only_supported) list += (list.empty() ? "" : " ") + std::string(each.name);
+    return list.c_str();
+}
+EXPORT void dendritree_select(const char *name) {
+    for (const InstructionSet &each : instruction_sets())
+        if (each.is_supported && !std::strcmp(each.name, name)) selected = each.kernels;
 }
 
-// `lanes` is the place of the tile length in (16, 64, 128).
+// Run on the threads of an OpenMP library, given its GOMP_parallel; null: on our own. Return whether that is done.
+EXPORT int dendritree_use_openmp(Parallel parallel) {
+#if defined(__SANITIZE_THREAD__)
+    parallel = nullptr;  // the sanitizer does not see the locks of an OpenMP library
+#endif
+#if !defined(_WIN32)
+    static const int is_registered = pthread_atfork(nullptr, nullptr, [] { is_forked_child = true; });
+    (void)is_registered;
+#endif
+    openmp = parallel;
+    return parallel != nullptr;
+}
+
+// `lanes` is the index of the tile length in (16, 64, 128).
 EXPORT void dendritree_forward(Call *call, int is_double, int lanes, int threads) {
-    run(selected().kernels->forward[is_double][lanes], call, threads);
+    run(selected->forward[is_double][lanes], call, threads);
 }
 EXPORT void dendritree_backward(Call *call, int is_double, int lanes, int threads) {
-    run(selected().kernels->backward[is_double][lanes], call, threads);
+    run(selected->backward[is_double][lanes], call, threads);
 }
-EXPORT void dendritree_dense(DenseCall *call, int is_double, int threads) {
-    run(selected().kernels->dense[is_double], call, threads);
-}
+EXPORT void dendritree_dense(DenseCall *call, int is_double, int threads) { run(selected->dense[is_double], call, threads); }

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+from .. import native
 from ..fused import PLAIN_TENSORS, is_transformed
-from ..launch import ITEM_SIZES, workers_for
-from ..native import DenseCall, library, problem
+from ..launch import ITEM_SIZES
 
 __all__ = [
     "can_run",
@@ -55,7 +55,7 @@ def can_run(*tensors: Tensor) -> bool:
     >>> can_run(torch.zeros(2, 3, device="meta")), can_run(torch.zeros(2, 3).half())
     (False, False)
     """
-    if problem() is not None or is_recorded() or is_transformed(*tensors):
+    if native.kernels is None or is_recorded() or is_transformed(*tensors):
         return False
     dtype = tensors[0].dtype
     return (
@@ -117,11 +117,14 @@ def _gradients(
 
 
 def _run(step: int, x: Tensor, weight: Tensor, other: Tensor, temperature: float = 1.0, **tensors: Tensor) -> None:
-    given = {name: tensor.contiguous() for name, tensor in {"x": x, "weight": weight, "other": other, **tensors}.items()}
-    call = DenseCall(step=step, inputs=x.shape[1], dendrites=len(weight), samples=len(x), temperature=temperature)
+    given = {
+        name: tensor.contiguous() for name, tensor in {"x": x, "weight": weight, "other": other, **tensors}.items()
+    }
+    call = native.DenseCall(
+        step=step, inputs=x.shape[1], dendrites=len(weight), samples=len(x), temperature=temperature
+    )
     for name, tensor in given.items():
         setattr(call, name, tensor.data_ptr())
-    kernels = library()
-    assert kernels is not None
-    workers = workers_for(10 * len(x) * weight.numel())  # an exponential costs about 10 multiply-adds
-    kernels.dendritree_dense(ctypes.addressof(call), x.dtype == torch.float64, workers)
+    assert native.kernels is not None
+    workers = native.workers_for(10 * len(x) * weight.numel())  # an exponential costs about 10 multiply-adds
+    native.kernels.dense(ctypes.addressof(call), x.dtype == torch.float64, workers)
