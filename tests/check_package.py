@@ -14,14 +14,15 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-OPTIONAL = ["numba", "llvmlite", "sklearn", "scipy", "matplotlib", "onnx", "onnxruntime", "pandas", "rich", "optuna"]
+OPTIONAL = ["sklearn", "scipy", "matplotlib", "onnx", "onnxruntime", "pandas", "rich", "optuna"]
 LIBRARY = """
 import sys
 sys.modules.update(dict.fromkeys({optional!r}))  # None: not to be imported
 import pathlib, tempfile, dendritree, torch
 package = pathlib.Path(dendritree.__file__).parent
 assert package.is_relative_to({environment!r}), package
-assert (package / "py.typed").is_file() and (package / "__init__.pyi").is_file()
+for name in ("ops/cpu/libdendritree.so", "py.typed", "__init__.pyi"):
+    assert (package / name).is_file(), name
 layer = dendritree.DendriticLayer(64, 3, branching=8)
 data = torch.randn(60, 64), torch.arange(60) % 3
 dendritree.fit(layer, data, dendritree.FitConfig(epochs=1))

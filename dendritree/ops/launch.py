@@ -218,6 +218,10 @@ def run_forward(
         return y, _empty(0)
     recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(sizes.edges * x.shape[0] * positions))
     kept = _empty(recipe.tiling.kept_bytes)
+    if (
+        lanes is not None
+    ):  # an op that compilers can trace: its outputs have no unwritten bits, as of edges from dendrites
+        kept.zero_()
     strides = sizes.neurons * positions, positions
     _run(recipe, x, weight, bias, kept, program, seed, y, *strides, grid)
     return y, kept

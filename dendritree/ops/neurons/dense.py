@@ -7,6 +7,7 @@ threads, and results do not depend on their number.
 from __future__ import annotations
 
 import ctypes
+import enum
 
 import torch
 from torch import Tensor
@@ -27,7 +28,7 @@ __all__ = [
     "smooth_depths_backward",
 ]
 
-LOG_PRODUCTS, LOG_PRODUCTS_BACKWARD, DEPTHS, SMOOTH_DEPTHS, SMOOTH_DEPTHS_BACKWARD = range(5)
+Step = enum.IntEnum("Step", "LOG_PRODUCTS LOG_PRODUCTS_BACKWARD DEPTHS SMOOTH_DEPTHS SMOOTH_DEPTHS_BACKWARD", start=0)
 
 
 def is_recorded() -> bool:
@@ -76,26 +77,26 @@ def can_run(*tensors: Tensor) -> bool:
 def log_products(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
     """The sum over inputs of log sigmoid(gain x - shift), shape (samples, dendrites)."""
     y = x.new_empty(len(x), len(gain))
-    _run(LOG_PRODUCTS, x, gain, shift, out=y)
+    _run(Step.LOG_PRODUCTS, x, gain, shift, out=y)
     return y
 
 
 def log_products_backward(gy: Tensor, x: Tensor, gain: Tensor, shift: Tensor) -> tuple[Tensor, ...]:
     """Gradients of x, gain and shift."""
-    return _gradients(LOG_PRODUCTS_BACKWARD, x, gain, shift, gy=gy)
+    return _gradients(Step.LOG_PRODUCTS_BACKWARD, x, gain, shift, gy=gy)
 
 
 def depths(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     """Depths of shape (samples, boxes), and the index of the input that has the nearest face."""
     y, nearest = x.new_empty(len(x), len(low)), x.new_empty(len(x), len(low), dtype=torch.int64)
-    _run(DEPTHS, x, low, high, out=y, nearest=nearest)
+    _run(Step.DEPTHS, x, low, high, out=y, nearest=nearest)
     return y, nearest
 
 
 def smooth_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
     """Smooth depths of shape (samples, boxes), with the least distances and the totals they are computed from."""
     y, least, total = (x.new_empty(len(x), len(low)) for _ in range(3))
-    _run(SMOOTH_DEPTHS, x, low, high, temperature, out=y, least_out=least, total_out=total)
+    _run(Step.SMOOTH_DEPTHS, x, low, high, temperature, out=y, least_out=least, total_out=total)
     return y, least, total
 
 
@@ -104,11 +105,11 @@ def smooth_depths_backward(
 ) -> tuple[Tensor, ...]:
     """Gradients of x, low and high, given the results of `smooth_depths`."""
     each = gy / total  # per exponential, without the rounding of a depth, which would be divided by t
-    return _gradients(SMOOTH_DEPTHS_BACKWARD, x, low, high, temperature, least=least, gy=each)
+    return _gradients(Step.SMOOTH_DEPTHS_BACKWARD, x, low, high, temperature, least=least, gy=each)
 
 
 def _gradients(
-    step: int, x: Tensor, weight: Tensor, other: Tensor, temperature: float = 1.0, **tensors: Tensor
+    step: Step, x: Tensor, weight: Tensor, other: Tensor, temperature: float = 1.0, **tensors: Tensor
 ) -> tuple[Tensor, ...]:
     gradients = tuple(torch.zeros_like(t, memory_format=torch.contiguous_format) for t in (x, weight, other))
     named = dict(zip(("of_x", "of_weight", "of_other"), gradients, strict=True))
@@ -116,7 +117,7 @@ def _gradients(
     return gradients
 
 
-def _run(step: int, x: Tensor, weight: Tensor, other: Tensor, temperature: float = 1.0, **tensors: Tensor) -> None:
+def _run(step: Step, x: Tensor, weight: Tensor, other: Tensor, temperature: float = 1.0, **tensors: Tensor) -> None:
     given = {
         name: tensor.contiguous() for name, tensor in {"x": x, "weight": weight, "other": other, **tensors}.items()
     }
