@@ -23,7 +23,7 @@ endif
 endif
 endif
 
-.PHONY: help reproduce test test-all test-cuda fuzz bench docs lint types pytest package release clean
+.PHONY: help reproduce test test-all test-cuda fuzz sanitize bench docs lint types pytest package release clean
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
@@ -31,6 +31,7 @@ help:
 	@echo "make test-all    all tests: also the slow ones, and more random examples"
 	@echo "make test-cuda   on a machine with a GPU: tests for CUDA, then a table to paste into an issue; says if there is none"
 	@echo "make fuzz        random layers, convolutions, neurons, damaged files and stops for MINUTES=10"
+	@echo "make sanitize    the fuzzers of layers and convolutions on kernels built with sanitizers for MINUTES=5 each"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make docs        build the documentation into site/index.html"
 	@echo "make release     build both packages, check them, print what to upload; uploads nothing"
@@ -72,6 +73,11 @@ test-cuda: $(VENV)/dev.stamp
 # ONLY=KIND SEED=S runs one case again.
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python tests/fuzz --minutes $(MINUTES) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
+
+# The minutes are those of each sanitizer.
+sanitize: MINUTES = 5
+sanitize: $(VENV)/dev.stamp
+	$(BIN)/python tests/sanitize.py --minutes $(MINUTES)
 
 package: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_package.py

@@ -1,6 +1,6 @@
 """Build both wheels, install them in fresh environments, and use them from outside the source tree.
 
-The library is first used alone: with torch, numpy and safetensors and nothing else, a layer trains, saves and loads. The
+The library is first used alone: with torch, numpy and safetensors, a layer trains, saves and loads. The
 environment sees our own installed packages, because copying torch takes a minute; with `--alone` pip installs them anew.
 """
 
@@ -43,19 +43,23 @@ def run(*command: str | Path, cwd: Path) -> None:
     subprocess.run([str(part) for part in command], cwd=cwd, check=True)
 
 
+def fresh_environment(folder: Path, *, alone: bool = False) -> tuple[Path, Path, tuple[str | Path, ...]]:
+    """An environment without dendritree: its folder, its Python, and the command that installs into it."""
+    venv.create(folder)  # without pip: our own installs into it
+    python = folder / "bin" / "python"
+    if not alone:  # an editable dendritree is a separate .pth file, which is not read there
+        (site,) = folder.glob("lib/python*/site-packages")
+        (site / "ours.pth").write_text(sysconfig.get_path("purelib"))
+    return folder, python, (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--python", python)
+
+
 def main(*, alone: bool) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         for project in (ROOT, ROOT / "lab"):  # --no-isolation: the build tools come from the constraints
             run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", project, cwd=folder)
-        environment = folder / "fresh"
-        venv.create(environment)  # without pip: our own installs into it
-        python = environment / "bin" / "python"
-        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--python", python)
+        environment, python, pip = fresh_environment(folder / "fresh", alone=alone)
         options = ["-c", ROOT / "constraints.txt"] if alone else ["--no-deps"]
-        if not alone:  # an editable dendritree is a separate .pth file, which is not read there
-            (site,) = environment.glob("lib/python*/site-packages")
-            (site / "ours.pth").write_text(sysconfig.get_path("purelib"))
         (library,), (lab,) = (folder / "dist").glob("dendritree-*.whl"), (folder / "dist").glob("dendritree_lab-*.whl")
         run(*pip, "install", "--no-compile", *options, library, cwd=folder)
         run(python, "-c", LIBRARY.format(environment=str(environment), optional=OPTIONAL), cwd=folder)
