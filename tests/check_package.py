@@ -1,7 +1,7 @@
 """Build both wheels, install them in fresh environments, and use them from outside the source tree.
 
-The library is first used alone: with torch, numpy and safetensors, a layer trains, saves and loads. The
-environment sees our own installed packages, because copying torch takes a minute; with `--alone` pip installs them anew.
+The library is first used alone: with torch, numpy and safetensors, a layer trains, saves and loads. The environment
+sees our own installed packages, because copying torch takes a minute; with `--alone` pip installs them anew.
 """
 
 from __future__ import annotations

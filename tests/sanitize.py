@@ -1,7 +1,7 @@
 """Build the kernels with sanitizers and run the fuzzers of layers and convolutions on them: `make sanitize MINUTES=5`.
 
-First AddressSanitizer and UndefinedBehaviorSanitizer, then ThreadSanitizer, for which the kernels run on our own threads:
-an OpenMP library is not instrumented. A report ends the run.
+First AddressSanitizer and UndefinedBehaviorSanitizer, then ThreadSanitizer. For the latter the kernels run on our own
+threads, since an OpenMP library is not instrumented. A report ends the run.
 """
 
 from __future__ import annotations
