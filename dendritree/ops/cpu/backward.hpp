@@ -93,19 +93,26 @@ INLINE void run_four_back(const Trees<T, N> &trees, int64_t p, T *gradients, con
     const Place *four = trees.places + p;
     alignas(64) T held[4][N];
     for (int k = 0; k < 4; k++) h_of(trees, p + k, sums).store(held[k]);
-    auto all = totals(folded(Full::load(held[0])), folded(Full::load(held[1])), folded(Full::load(held[2])),
-                      folded(Full::load(held[3])));
+    const auto h = [&](int k) INLINE_LAMBDA { return Full::load(held[k]); };
+    auto all = totals(folded(h(0)), folded(h(1)), folded(h(2)), folded(h(3)));
     for (int k = 0; k < 4; k++) sums.add(sums.h, four[k].node, all.sum[k]);
+    T *hx[4];
+    T factor[4];
+    const T *weight[4];
+    for (int k = 0; k < 4; k++) {
+        hx[k] = sums.hx + four[k].first;
+        weight[k] = trees.weight + four[k].first;
+        factor[k] = gradients ? products[p + k] : T(0);
+    }
+    const int32_t *rows = trees.rows + four[0].first;
     for (int64_t e = 0; e < four[0].fan_in; e++) {
-        const int64_t row = trees.rows[four[0].first + e] * trees.row_numbers;
-        auto x = Full::load(trees.inputs + row);
-        all = totals(dot(Full::load(held[0]), x), dot(Full::load(held[1]), x), dot(Full::load(held[2]), x),
-                     dot(Full::load(held[3]), x));
-        for (int k = 0; k < 4; k++) sums.add(sums.hx, four[k].first + e, all.sum[k]);
+        const int64_t row = rows[e] * trees.row_numbers;
+        const auto x = Full::load(trees.inputs + row);
+        all = totals(dot(h(0), x), dot(h(1), x), dot(h(2), x), dot(h(3), x));
+        for (int k = 0; k < 4; k++) sums.add(hx[k], e, all.sum[k]);
         if (gradients) {
             auto there = Full::load(gradients + row);
-            UNROLLED for (int k = 3; k >= 0; k--)
-                add_product(there, products[p + k] * trees.weight[four[k].first + e], Full::load(held[k]));
+            UNROLLED for (int k = 3; k >= 0; k--) add_product(there, factor[k] * weight[k][e], h(k));
             there.store(gradients + row);
         }
     }

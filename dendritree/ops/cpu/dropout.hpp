@@ -40,7 +40,7 @@ template <int N> struct PairBits {
         UNROLLED for (int i = 0; i < words.COUNT; i += each) {
             unsigned bits = 0;
             UNROLLED for (int k = 0; k < each; k++)
-                bits |= bits_of((words.v[i + k] << shift) < limit) << (k * words.WIDTH);
+                bits |= bits_below(words.v[i + k] << shift, limit) << (k * words.WIDTH);
             marks[i / each] = uint16_t(bits);
         }
     }

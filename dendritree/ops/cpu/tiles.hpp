@@ -74,13 +74,15 @@ template <class T, int N> INLINE void add_product(Tile<T, N> &sum, T a, const Ti
     UNROLLED for (int i = 0; i < b.COUNT; i++) sum.v[i] += a * b.v[i];
 }
 
-// a . b over every PIECE-th sample, for `total` and `totals`
+// a . b over every PIECE-th sample, for `total` and `totals`: two sums at a time, since each waits for the one before it.
 template <class T, int N> INLINE Tile<T, PIECE> dot(const Tile<T, N> &a, const Tile<T, N> &b) {
-    constexpr int count = Tile<T, PIECE>::COUNT;
-    Tile<T, PIECE> sum;
-    UNROLLED for (int i = 0; i < count; i++) sum.v[i] = a.v[i] * b.v[i];
-    UNROLLED for (int i = count; i < a.COUNT; i++) sum.v[i % count] += a.v[i] * b.v[i];
-    return sum;
+    constexpr int count = Tile<T, PIECE>::COUNT, each = N > PIECE ? 2 * count : count;
+    typename Tile<T, N>::Vector sums[each];
+    UNROLLED for (int i = 0; i < each; i++) sums[i] = a.v[i] * b.v[i];
+    UNROLLED for (int i = each; i < a.COUNT; i++) sums[i % each] += a.v[i] * b.v[i];
+    Tile<T, PIECE> out;
+    UNROLLED for (int i = 0; i < count; i++) out.v[i] = each > count ? sums[i] + sums[i + each - count] : sums[i];
+    return out;
 }
 template <class T, int N> INLINE Tile<T, PIECE> folded(const Tile<T, N> &a) {
     constexpr int count = Tile<T, PIECE>::COUNT;
@@ -131,25 +133,35 @@ template <class T> INLINE T total(const Tile<T, PIECE> &a) {
 
 // ------------------------------------------------------------------------------------------------------------- bits
 
-// One bit for each number of a vector that `marks`, a comparison, says is marked.
-template <class Marks> INLINE unsigned bits_of(Marks marks) {
-    constexpr int width = sizeof(Marks) / sizeof(marks[0]);
+// One bit for each number of a vector, set where a comparison says so.
+template <class Vector> INLINE unsigned bits_of(Vector marks) {
     constexpr bool is_single = sizeof(marks[0]) == 4;
-#if defined(__AVX512F__)
-    if constexpr (is_single) return _mm512_movepi32_mask((__m512i)marks);
-    else return _mm512_movepi64_mask((__m512i)marks);
-#elif defined(__AVX2__)
+#if defined(__AVX2__) && !defined(__AVX512F__)
     if constexpr (is_single) return unsigned(_mm256_movemask_ps((__m256)marks));
     else return unsigned(_mm256_movemask_pd((__m256d)marks));
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && !defined(__AVX512F__)
     if constexpr (is_single) return unsigned(_mm_movemask_ps((__m128)marks));
     else return unsigned(_mm_movemask_pd((__m128d)marks));
 #else
     unsigned bits = 0;
-    for (int j = 0; j < width; j++) bits |= (marks[j] ? 1u : 0u) << j;
+    for (unsigned j = 0; j < sizeof(Vector) / sizeof(marks[0]); j++) bits |= (marks[j] ? 1u : 0u) << j;
     return bits;
 #endif
-    (void)width;
+}
+template <class Vector> INLINE unsigned bits_not_positive(Vector v) {
+#if defined(__AVX512F__)  // not by way of a vector of marks
+    if constexpr (sizeof(v[0]) == 4) return _mm512_cmp_ps_mask((__m512)v, __m512{}, _CMP_LE_OQ);
+    else return _mm512_cmp_pd_mask((__m512d)v, __m512d{}, _CMP_LE_OQ);
+#else
+    return bits_of(v <= 0);
+#endif
+}
+template <class Vector> INLINE unsigned bits_below(Vector v, uint32_t limit) {
+#if defined(__AVX512F__)
+    return _mm512_cmplt_epu32_mask((__m512i)v, _mm512_set1_epi32(int(limit)));
+#else
+    return bits_of(v < limit);
+#endif
 }
 
 // Set the bits of samples whose number is not positive, and clear all others; NaN counts as positive.
@@ -157,7 +169,7 @@ template <class T, int N> INLINE void mark_not_positive(uint16_t *words, const T
     constexpr int each = PIECE / Tile<T, N>::WIDTH;
     UNROLLED for (int i = 0; i < a.COUNT; i += each) {
         unsigned bits = 0;
-        UNROLLED for (int k = 0; k < each; k++) bits |= bits_of(a.v[i + k] <= 0) << (k * a.WIDTH);
+        UNROLLED for (int k = 0; k < each; k++) bits |= bits_not_positive(a.v[i + k]) << (k * a.WIDTH);
         words[i / each] = uint16_t(bits);
     }
 }
