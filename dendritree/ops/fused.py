@@ -289,10 +289,8 @@ def _gradients_in_a_thread(
 ) -> list[Tensor | None]:
     """Gradients through the eager backend, for numbers that are not finite. This takes another thread because torch
     disables autograd in the thread that runs an op."""
-    activations = {"LeakyReLU": nn.LeakyReLU(options.slope), "Tanh": nn.Tanh(), "Sigmoid": nn.Sigmoid()}
-    activation = {**activations, "ReLU": nn.ReLU(), "Identity": nn.Identity(), "GELU": nn.GELU(), "SiLU": nn.SiLU()}[
-        options.activation
-    ]
+    module = next(kind for kind, name in ACTIVATIONS.items() if name == options.activation)
+    activation = module(options.slope) if module is nn.LeakyReLU else module()
     forest, gradients = program.forest(), list[Tensor | None]()
 
     def work() -> None:

@@ -62,34 +62,24 @@ class Options(NamedTuple):
     dropout: float
 
 
-class Tiling(NamedTuple):
-    """How a batch is divided into tiles, and the layout of the memory that is saved for the backward pass."""
+class Recipe(NamedTuple):
+    """Everything about a call that does not depend on its tensors: made once per batch size."""
 
-    lanes: int
-    blocks: int
-    block_tiles: int
-    input_bytes: int
-    """The inputs of a block."""
+    call: bytes
+    """The struct of the call, except for its addresses."""
+    is_double: bool
+    length: int
+    """The index of the tile length in `LENGTHS`."""
+    workers: int
     sheet: Sheet | None
     keeps_inputs: bool
     trace_at: int
     silent_at: int
     kept_bytes: int
-
-
-class Recipe(NamedTuple):
-    """Everything about a call that does not depend on its tensors: made once per batch size."""
-
-    tiling: Tiling
-    call: bytes
-    """The struct of the call, except for its addresses."""
-    is_double: bool
-    length: int
-    """The place of the tile length in `LENGTHS`."""
-    workers: int
-    work_bytes: int
-    """Bytes of working memory in total: what all threads share, then the part of each thread."""
+    """The memory saved for the backward pass, and where traces and bits begin in it; inputs are first, if kept."""
     common_bytes: int
+    work_bytes: int
+    """Working memory in total: what all threads share, then the part of each thread."""
     groups: int
     parts: int
 
@@ -115,25 +105,6 @@ def kept_bytes_of_a_tile(sizes: Sizes, dtype: torch.dtype, activation: str, drop
     return trace + (sizes.edges * lanes // 8 if dropout else 0)
 
 
-def _tiling(batch: int | Images, sizes: Sizes, dtype: torch.dtype, options: Options, lanes: int | None) -> Tiling:
-    """The layout of a batch. With `lanes`, tiles have that length and inputs are not saved."""
-    item, keeps_inputs, sheet, tiles_of_block = ITEM_SIZES[dtype], False, None, 1
-    if isinstance(batch, Images):
-        sheet, lanes = choose_sheet(batch, LANES[dtype], COST_OF_A_TILE, item)
-        blocks, tiles_of_block = -(-batch.batch // sheet.images), block_tiles(sheet, lanes)
-        input_bytes = planes_of(sheet) * sheet.plane * item
-    else:
-        if lanes is None:
-            lanes = choose_lanes(batch, sizes, dtype)
-            keeps_inputs = -(-batch // lanes) * lanes * sizes.features * item <= KEPT_INPUTS
-        blocks, input_bytes = -(-batch // lanes), sizes.features * lanes * item
-    activation, _, _, dropout = options
-    trace_at, tiles = blocks * input_bytes if keeps_inputs else 0, blocks * tiles_of_block
-    silent_at = trace_at + tiles * kept_bytes_of_a_tile(sizes, dtype, activation, 0.0, lanes)
-    kept_bytes = trace_at + tiles * kept_bytes_of_a_tile(sizes, dtype, activation, dropout, lanes)
-    return Tiling(lanes, blocks, tiles_of_block, input_bytes, sheet, keeps_inputs, trace_at, silent_at, kept_bytes)
-
-
 @functools.lru_cache(maxsize=1024)
 def _recipe(
     batch: int | Images,
@@ -145,33 +116,41 @@ def _recipe(
     is_backward: bool = False,
     need_gx: bool = False,
 ) -> Recipe:
-    tiling, item = _tiling(batch, sizes, dtype, options, lanes), ITEM_SIZES[dtype]
-    work_bytes, common_bytes = (sizes.slots + sizes.widest) * tiling.lanes * item, 0
+    """With `lanes`, tiles have that length and inputs are not saved."""
+    item, keeps_inputs, sheet, tiles_of_block = ITEM_SIZES[dtype], False, None, 1
+    if isinstance(batch, Images):
+        sheet, lanes = choose_sheet(batch, LANES[dtype], COST_OF_A_TILE, item)
+        blocks, tiles_of_block = -(-batch.batch // sheet.images), block_tiles(sheet, lanes)
+        input_bytes = planes_of(sheet) * sheet.plane * item
+    else:
+        if lanes is None:
+            lanes = choose_lanes(batch, sizes, dtype)
+            keeps_inputs = -(-batch // lanes) * lanes * sizes.features * item <= KEPT_INPUTS
+        blocks, input_bytes = -(-batch // lanes), sizes.features * lanes * item
+    trace_at = blocks * input_bytes if keeps_inputs else 0
+    silent_at, kept_bytes = (
+        trace_at + blocks * tiles_of_block * kept_bytes_of_a_tile(sizes, dtype, options.activation, dropout, lanes)
+        for dropout in (0.0, options.dropout)
+    )
+    work_bytes, common_bytes = (sizes.slots + sizes.widest) * lanes * item, 0
     if is_backward:
-        parts, shares_inputs = min(tiling.blocks, 8), tiling.keeps_inputs or tiling.sheet is not None
+        parts, shares_inputs = min(blocks, 8), keeps_inputs or sheet is not None
         groups = min(sizes.chunks, max(1, (4 if need_gx else 16) // parts)) if shares_inputs else 1
-        work_bytes += ((not tiling.keeps_inputs) + need_gx) * tiling.input_bytes
+        work_bytes += ((not keeps_inputs) + need_gx) * input_bytes
         common_bytes = 2 * sizes.nodes * item
     else:
-        parts, groups = 1, 1 if tiling.blocks >= 4 * workers else sizes.chunks
-        work_bytes += tiling.input_bytes + 4 * tiling.lanes
+        parts, groups = 1, 1 if blocks >= 4 * workers else sizes.chunks
+        work_bytes += input_bytes + 4 * lanes
     work_bytes, common_bytes = (-(-size // 64) * 64 for size in (work_bytes, common_bytes))
     limit, scale = limit_and_scale(options.dropout) if options.dropout else (0, 1.0)
-    images = Sheet(*[0] * len(Sheet._fields)) if tiling.sheet is None else tiling.sheet
     call = TreeCall(
-        features=sizes.features,
-        neurons=sizes.neurons,
-        nodes=sizes.nodes,
-        edges=sizes.edges,
-        chunks=sizes.chunks,
-        slots=sizes.slots,
-        widest=sizes.widest,
+        **{name: count for name, count in sizes._asdict().items() if not name.endswith("_at")},
         batch=batch.batch if isinstance(batch, Images) else batch,
-        blocks=tiling.blocks,
-        block_tiles=tiling.block_tiles,
-        input_numbers=tiling.input_bytes // item,
-        row_numbers=tiling.lanes if tiling.sheet is None else 1,
-        sheet=tuple(images),
+        blocks=blocks,
+        block_tiles=tiles_of_block,
+        input_numbers=input_bytes // item,
+        row_numbers=lanes if sheet is None else 1,
+        sheet=sheet or (),
         kind=KINDS[options.activation],
         root_linear=not options.root_activation,
         limit=limit,
@@ -181,17 +160,9 @@ def _recipe(
         parts=parts,
         work_bytes=work_bytes,
     )
-    return Recipe(
-        tiling,
-        bytes(call),
-        dtype == torch.float64,
-        LENGTHS.index(tiling.lanes),
-        workers,
-        common_bytes + workers * work_bytes,
-        common_bytes,
-        groups,
-        parts,
-    )
+    total, kept = common_bytes + workers * work_bytes, (keeps_inputs, trace_at, silent_at, kept_bytes)
+    length = LENGTHS.index(lanes)
+    return Recipe(bytes(call), item == 8, length, workers, sheet, *kept, common_bytes, total, groups, parts)
 
 
 def run_forward(
@@ -217,7 +188,7 @@ def run_forward(
     if not x.shape[0]:
         return y, _empty(0)
     recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(sizes.edges * x.shape[0] * positions))
-    kept = _empty(recipe.tiling.kept_bytes)
+    kept = _empty(recipe.kept_bytes)
     if (
         lanes is not None
     ):  # an op that compilers can trace: its outputs have no unwritten bits, as of edges from dendrites
@@ -287,7 +258,7 @@ def _run(
     gb: Tensor | None = None,
 ) -> bool:
     """Run a kernel, `y` with these strides; return whether it failed."""
-    tiling, at = recipe.tiling, kept.data_ptr()
+    at = kept.data_ptr()
     # Working memory is kept for the thread's next call; an interrupted call does not return it.
     work: Tensor | None = vars(_local).pop("work", None)
     if work is None or work.shape[0] < recipe.work_bytes:
@@ -295,8 +266,8 @@ def _run(
     call = TreeCall.from_buffer_copy(recipe.call)
     call.places = tables = program.tables.data_ptr()
     call.rows, call.chunk_table = tables + program.sizes.rows_at, tables + program.sizes.chunks_at
-    if grid is not None and tiling.sheet is not None:
-        shifted = program.shifted(grid, tiling.sheet)
+    if grid is not None and recipe.sheet is not None:
+        shifted = program.shifted(grid, recipe.sheet)
         call.rows = shifted.data_ptr()
     call.x, call.x_sample, call.x_feature = x.data_ptr(), x.stride(0), x.stride(1)
     call.weight, call.y, call.y_sample, call.y_feature = weight.data_ptr(), y.data_ptr(), y_sample, y_feature
@@ -304,9 +275,9 @@ def _run(
         call.bias = bias.data_ptr()
     if seed is not None:
         call.seed = seed.data_ptr()
-    if tiling.keeps_inputs:
+    if recipe.keeps_inputs:
         call.inputs = at
-    call.trace, call.silent = at + tiling.trace_at, at + tiling.silent_at
+    call.trace, call.silent = at + recipe.trace_at, at + recipe.silent_at
     call.products = work_at = work.data_ptr()
     call.work = work_at + recipe.common_bytes
     if gw is not None and gb is not None:
