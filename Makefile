@@ -97,11 +97,13 @@ endef
 $(VENV)/run.stamp: pyproject.toml lab/pyproject.toml constraints.txt $(KERNELS)
 	$(venv)
 	$(PIP) install --no-compile -c constraints.txt -e . -e ./lab
+	$(BIN)/python -m dendritree.ops
 	touch $@
 
 $(VENV)/dev.stamp: pyproject.toml lab/pyproject.toml constraints.txt $(KERNELS)
 	$(venv)
 	$(PIP) install --no-compile -c constraints.txt -e '.[dev]' -e './lab[dask]'
+	$(BIN)/python -m dendritree.ops
 	touch $@
 
 # Only the packages of the extra `docs`: the site is built from the source of the modules, without importing them.

@@ -87,7 +87,7 @@ class Recipe(NamedTuple):
 def choose_lanes(batch: int, sizes: Sizes, dtype: torch.dtype) -> int:
     """Samples per tile, from the sizes alone.
 
-    >>> sizes = Sizes(1024, 10, 330, 10560, 2, 100, 5, 0, 0, 0)
+    >>> sizes = Sizes(1024, 10, 330, 10560, 2, 100, 5, 0, 0)
     >>> [choose_lanes(batch, sizes, torch.float32) for batch in (1, 32, 64, 128, 200, 4096)]
     [16, 16, 64, 128, 128, 128]
     """
