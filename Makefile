@@ -5,6 +5,8 @@ WORKERS ?= auto
 MINUTES ?= 10
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# An editable install builds the kernels: when they change, it is made anew.
+KERNELS := $(wildcard dendritree/ops/cpu/*.?pp) dendritree/ops/cpu/CMakeLists.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # Let Python cache bytecode, whatever the environment says: tests start dozens of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
@@ -21,7 +23,7 @@ endif
 endif
 endif
 
-.PHONY: help reproduce test test-all test-cuda fuzz bench docs lint types pytest package release clean
+.PHONY: help reproduce test test-all test-cuda fuzz sanitize bench docs lint types pytest package release clean
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
@@ -29,6 +31,7 @@ help:
 	@echo "make test-all    all tests: also the slow ones, and more random examples"
 	@echo "make test-cuda   on a machine with a GPU: tests for CUDA, then a table to paste into an issue; says if there is none"
 	@echo "make fuzz        random layers, convolutions, neurons, damaged files and stops for MINUTES=10"
+	@echo "make sanitize    the fuzzers of layers and convolutions on kernels built with sanitizers for MINUTES=5 each"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make docs        build the documentation into site/index.html"
 	@echo "make release     build both packages, check them, print what to upload; uploads nothing"
@@ -71,6 +74,11 @@ test-cuda: $(VENV)/dev.stamp
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python tests/fuzz --minutes $(MINUTES) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
 
+# The minutes are those of each sanitizer.
+sanitize: MINUTES = 5
+sanitize: $(VENV)/dev.stamp
+	$(BIN)/python tests/sanitize.py --minutes $(MINUTES)
+
 package: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_package.py
 
@@ -86,14 +94,16 @@ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 $(PIP) install --no-compile -c constraints.txt pip
 endef
 
-$(VENV)/run.stamp: pyproject.toml lab/pyproject.toml constraints.txt
+$(VENV)/run.stamp: pyproject.toml lab/pyproject.toml constraints.txt $(KERNELS)
 	$(venv)
 	$(PIP) install --no-compile -c constraints.txt -e . -e ./lab
+	$(BIN)/python -m dendritree.ops
 	touch $@
 
-$(VENV)/dev.stamp: pyproject.toml lab/pyproject.toml constraints.txt
+$(VENV)/dev.stamp: pyproject.toml lab/pyproject.toml constraints.txt $(KERNELS)
 	$(venv)
 	$(PIP) install --no-compile -c constraints.txt -e '.[dev]' -e './lab[dask]'
+	$(BIN)/python -m dendritree.ops
 	touch $@
 
 # Only the packages of the extra `docs`: the site is built from the source of the modules, without importing them.
@@ -104,4 +114,5 @@ $(VENV)/docs.stamp: pyproject.toml constraints.txt
 	touch $@
 
 clean:
+	git clean -qfdX dendritree/ops/cpu
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numba
 import torch
 
 import dendritree
+from dendritree.ops import native
 
 __all__ = ["machine", "timed", "write_csv"]
 
@@ -40,7 +40,7 @@ def machine() -> dict[str, str]:
         "threads": str(torch.get_num_threads()),
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "numba": numba.__version__,
+        "kernels": "none" if native.kernels is None else native.kernels.selected,
         "dendritree": dendritree.__version__,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
     }

@@ -14,14 +14,15 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-OPTIONAL = ["numba", "llvmlite", "sklearn", "scipy", "matplotlib", "onnx", "onnxruntime", "pandas", "rich", "optuna"]
+OPTIONAL = ["sklearn", "scipy", "matplotlib", "onnx", "onnxruntime", "pandas", "rich", "optuna"]
 LIBRARY = """
 import sys
 sys.modules.update(dict.fromkeys({optional!r}))  # None: not to be imported
 import pathlib, tempfile, dendritree, torch
 package = pathlib.Path(dendritree.__file__).parent
 assert package.is_relative_to({environment!r}), package
-assert (package / "py.typed").is_file() and (package / "__init__.pyi").is_file()
+for name in ("ops/cpu/libdendritree.so", "py.typed", "__init__.pyi"):
+    assert (package / name).is_file(), name
 layer = dendritree.DendriticLayer(64, 3, branching=8)
 data = torch.randn(60, 64), torch.arange(60) % 3
 dendritree.fit(layer, data, dendritree.FitConfig(epochs=1))
@@ -42,19 +43,23 @@ def run(*command: str | Path, cwd: Path) -> None:
     subprocess.run([str(part) for part in command], cwd=cwd, check=True)
 
 
+def fresh_environment(folder: Path, *, alone: bool = False) -> tuple[Path, Path, tuple[str | Path, ...]]:
+    """An environment without dendritree: its folder, its Python, and the command that installs into it."""
+    venv.create(folder)  # without pip: our own installs into it
+    python = folder / "bin" / "python"
+    if not alone:  # an editable dendritree is a separate .pth file, which is not read there
+        (site,) = folder.glob("lib/python*/site-packages")
+        (site / "ours.pth").write_text(sysconfig.get_path("purelib"))
+    return folder, python, (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--python", python)
+
+
 def main(*, alone: bool) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         for project in (ROOT, ROOT / "lab"):  # --no-isolation: the build tools come from the constraints
             run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", project, cwd=folder)
-        environment = folder / "fresh"
-        venv.create(environment)  # without pip: our own installs into it
-        python = environment / "bin" / "python"
-        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--python", python)
+        environment, python, pip = fresh_environment(folder / "fresh", alone=alone)
         options = ["-c", ROOT / "constraints.txt"] if alone else ["--no-deps"]
-        if not alone:  # an editable dendritree is a separate .pth file, which is not read there
-            (site,) = environment.glob("lib/python*/site-packages")
-            (site / "ours.pth").write_text(sysconfig.get_path("purelib"))
         (library,), (lab,) = (folder / "dist").glob("dendritree-*.whl"), (folder / "dist").glob("dendritree_lab-*.whl")
         run(*pip, "install", "--no-compile", *options, library, cwd=folder)
         run(python, "-c", LIBRARY.format(environment=str(environment), optional=OPTIONAL), cwd=folder)

@@ -168,7 +168,7 @@ def test_imports_make_no_circle():
 
 def heavy_imports(module):
     """Packages that the library imports with a module and that are heavy or optional."""
-    if not module.startswith("dendritree.") or module.startswith(("dendritree.ops.kernels", "dendritree.ops.compiled")):
+    if not module.startswith("dendritree."):
         return []
     names = {name.partition(".")[0] for name in imports_of(module, at_import_time=True)}
     return sorted(names - LIGHT - {"dendritree"} - ({"sklearn"} if module.startswith(ESTIMATORS) else set()))
@@ -239,7 +239,7 @@ def test_both_packages_have_one_version():
 
 def test_no_public_name_hides_a_module():
     for module, path in MODULES.items():
-        if path.name == "__init__.py" and module != "dendritree.ops.kernels":  # one kernel per file, of its name
+        if path.name == "__init__.py":
             exported = getattr(importlib.import_module(module), "__all__", [])
             inside = {entry.stem for entry in path.parent.iterdir() if entry.suffix == ".py" or entry.is_dir()}
             assert not inside & set(exported), module

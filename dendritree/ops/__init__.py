@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DeviceError, OptionError, ShapeError, check_one_of, check_probability
-from . import eager, fused, reference
+from . import eager, fused, native, reference
 from .dropout import draw_seed, synapse_scale
 from .patches import PatchGrid
 from .plan import Plan, make_plan
@@ -110,6 +110,8 @@ def dendritic(
             return fused.dendritic(x, weight, bias, plan, activation, root_activation, dropout, seed, patches)
         if backend == "fused":
             raise OptionError(f"backend 'fused' cannot do this: {reason}; 'auto' or 'eager' can")
+        if reason == native.missing:
+            native.warn_if_missing()
     rows, scale = x if patches is None else patches.copied(x), None
     if dropout:
         samples = rows.reshape(-1, forest.in_features).shape[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, overload
@@ -11,13 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ShapeError
-from . import eager
+from . import eager, native
 from .dropout import synapse_pairs, synapse_scale
-from .header import Sizes
 from .launch import ITEM_SIZES, Options, kept_bytes_of_a_tile, run_backward, run_forward
 from .patches import PatchGrid
 from .plan import Plan
-from .program import Program
+from .program import Program, Sizes
 
 __all__ = ["dendritic", "is_transformed", "obstacle"]
 
@@ -27,6 +25,8 @@ ACTIVATIONS: dict[Any, str] = {
     nn.Tanh: "Tanh",
     nn.Sigmoid: "Sigmoid",
     nn.Identity: "Identity",
+    nn.GELU: "GELU",
+    nn.SiLU: "SiLU",
     torch.relu: "ReLU",
     torch.tanh: "Tanh",
     torch.sigmoid: "Sigmoid",
@@ -39,7 +39,6 @@ FORWARDS: dict[Any, Any] = {kind: kind.forward for kind in ACTIVATIONS if hasatt
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 """Where a module stores its hooks: an activation that has any must be called."""
 
-HAS_NUMBA = importlib.util.find_spec("numba") is not None
 PLAIN_TENSORS = (Tensor, nn.Parameter)
 
 
@@ -51,8 +50,8 @@ def obstacle(x: Tensor, weight: Tensor, activation: Any) -> str | None:
         return f"it computes in float32 and float64, the weights are {weight.dtype}"
     if kind_of(activation) is None:
         return f"it knows {', '.join(sorted(set(ACTIVATIONS.values())))} with a positive slope, not {activation}"
-    if not HAS_NUMBA:
-        return "it needs numba, which is not installed (pip install numba)"
+    if native.missing is not None:
+        return native.missing
     if torch.compiler.is_compiling():
         return "an export must load without this package" if _is_exporting() else None
     if type(x) not in PLAIN_TENSORS or type(weight) not in PLAIN_TENSORS:
@@ -95,6 +94,8 @@ def kind_of(activation: Any) -> str | None:
             return None
     if isinstance(activation, nn.LeakyReLU) and not activation.negative_slope > 0:
         return None  # the kernels derive the slope from the sign of the output
+    if isinstance(activation, nn.GELU) and activation.approximate != "none":
+        return None
     return ACTIVATIONS[kind]
 
 
@@ -288,8 +289,8 @@ def _gradients_in_a_thread(
 ) -> list[Tensor | None]:
     """Gradients through the eager backend, for numbers that are not finite. This takes another thread because torch
     disables autograd in the thread that runs an op."""
-    activations = {"LeakyReLU": nn.LeakyReLU(options.slope), "Tanh": nn.Tanh(), "Sigmoid": nn.Sigmoid()}
-    activation = {**activations, "ReLU": nn.ReLU(), "Identity": nn.Identity()}[options.activation]
+    module = next(kind for kind, name in ACTIVATIONS.items() if name == options.activation)
+    activation = module(options.slope) if module is nn.LeakyReLU else module()
     forest, gradients = program.forest(), list[Tensor | None]()
 
     def work() -> None:

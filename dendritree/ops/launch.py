@@ -11,32 +11,32 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import threads
-from .compiled import Entry, entry
+from . import native
 from .dropout import limit_and_scale
-from .header import KINDS, Addresses, Settings, Sheet, Sizes, offset_of, pack_addresses, pack_settings
+from .native import TreeCall, workers_for
 from .patches import PatchGrid
-from .program import Program
-from .sheets import Images, block_tiles, choose_sheet, planes_of
+from .program import Program, Sizes
+from .sheets import Images, Sheet, block_tiles, choose_sheet, planes_of
 
 __all__ = [
     "ITEM_SIZES",
     "Options",
     "choose_lanes",
     "kept_bytes_of_a_tile",
-    "ranges",
     "run_backward",
     "run_forward",
-    "workers_for",
 ]
+
+PIECEWISE, TANH, SIGMOID, GELU, SILU = range(5)
+KINDS = {"LeakyReLU": PIECEWISE, "ReLU": PIECEWISE, "Identity": PIECEWISE, "Tanh": TANH, "Sigmoid": SIGMOID}
+KINDS |= {"GELU": GELU, "SiLU": SILU}
+"""How a node's activation is computed: as `m z` with m = 1 or the slope, or as one of the smooth functions."""
 
 ITEM_SIZES = {torch.float32: 4, torch.float64: 8}
 """The dtypes the kernels compute in, and their bytes per number."""
 
-PARALLEL_FROM = 200_000
-"""Multiply-adds below which one thread does all the work."""
-
-LANES = {torch.float32: (16, 64, 128), torch.float64: (16, 64)}
+LENGTHS = (16, 64, 128)
+LANES = {torch.float32: LENGTHS, torch.float64: LENGTHS[:2]}
 """Samples per tile. Longer tiles spend less time on reading the tree and more on padding."""
 
 COST_OF_A_TILE = 24
@@ -48,9 +48,6 @@ INPUT_TILES = 1 << 20
 KEPT_INPUTS = 1 << 22
 """Bytes of inputs up to which their tiles are shared between threads and saved for the backward pass. Beyond that,
 recomputing them costs less than the memory."""
-
-FOUR = 4
-"""Scratch tiles for four nodes that are computed together."""
 
 HUGE_PAGES_FROM = 1 << 22
 """Bytes from which NumPy requests huge pages: touching 40 MB for the first time then took 3.5 ms instead of 16."""
@@ -65,31 +62,24 @@ class Options(NamedTuple):
     dropout: float
 
 
-class Tiling(NamedTuple):
-    """How a batch is divided into tiles, and the layout of the memory that is saved for the backward pass."""
+class Recipe(NamedTuple):
+    """Everything about a call that does not depend on its tensors: made once per batch size."""
 
-    lanes: int
-    blocks: int
-    block_tiles: int
-    input_bytes: int
-    """The inputs of a block."""
+    call: bytes
+    """The struct of the call, except for its addresses."""
+    is_double: bool
+    length: int
+    """The index of the tile length in `LENGTHS`."""
+    workers: int
     sheet: Sheet | None
     keeps_inputs: bool
     trace_at: int
     silent_at: int
     kept_bytes: int
-
-
-class Recipe(NamedTuple):
-    """Everything about a call that does not depend on its tensors: made once per batch size."""
-
-    tiling: Tiling
-    entry: Entry
-    settings: bytes
-    workers: int
-    work_bytes: int
-    """Bytes of working memory in total: what all threads share, then the part of each thread."""
+    """The memory saved for the backward pass, and where traces and bits begin in it; inputs are first, if kept."""
     common_bytes: int
+    work_bytes: int
+    """Working memory in total: what all threads share, then the part of each thread."""
     groups: int
     parts: int
 
@@ -97,13 +87,13 @@ class Recipe(NamedTuple):
 def choose_lanes(batch: int, sizes: Sizes, dtype: torch.dtype) -> int:
     """Samples per tile, from the sizes alone.
 
-    >>> sizes = Sizes(1024, 10, 330, 10560, 2, 100, 5, 0, 0, 0)
+    >>> sizes = Sizes(1024, 10, 330, 10560, 2, 100, 5, 0, 0)
     >>> [choose_lanes(batch, sizes, torch.float32) for batch in (1, 32, 64, 128, 200, 4096)]
     [16, 16, 64, 128, 128, 128]
     """
     lengths = LANES[dtype]
     fitting = [lanes for lanes in lengths if sizes.features * lanes * ITEM_SIZES[dtype] <= INPUT_TILES]
-    if sizes.chunks == 1 and batch * sizes.edges >= 2 * PARALLEL_FROM:  # threads can only divide up the tiles
+    if sizes.chunks == 1 and batch * sizes.edges >= 2 * native.PARALLEL_FROM:  # threads can only divide up the tiles
         fitting = [lanes for lanes in fitting if 2 * lanes <= batch]
     return min(fitting or lengths[:1], key=lambda lanes: -(-batch // lanes) * (lanes + COST_OF_A_TILE))
 
@@ -113,25 +103,6 @@ def kept_bytes_of_a_tile(sizes: Sizes, dtype: torch.dtype, activation: str, drop
     smooth = KINDS[activation] != 0
     trace = sizes.nodes * lanes * (8 * ITEM_SIZES[dtype] if smooth else 1) // 8
     return trace + (sizes.edges * lanes // 8 if dropout else 0)
-
-
-def _tiling(batch: int | Images, sizes: Sizes, dtype: torch.dtype, options: Options, lanes: int | None) -> Tiling:
-    """The layout of a batch. With `lanes`, tiles have that length and inputs are not saved."""
-    item, keeps_inputs, sheet, tiles_of_block = ITEM_SIZES[dtype], False, None, 1
-    if isinstance(batch, Images):
-        sheet, lanes = choose_sheet(batch, LANES[dtype], COST_OF_A_TILE, item)
-        blocks, tiles_of_block = -(-batch.batch // sheet.images), block_tiles(sheet, lanes)
-        input_bytes = planes_of(sheet) * sheet.plane * item
-    else:
-        if lanes is None:
-            lanes = choose_lanes(batch, sizes, dtype)
-            keeps_inputs = -(-batch // lanes) * lanes * sizes.features * item <= KEPT_INPUTS
-        blocks, input_bytes = -(-batch // lanes), sizes.features * lanes * item
-    activation, _, _, dropout = options
-    trace_at, tiles = blocks * input_bytes if keeps_inputs else 0, blocks * tiles_of_block
-    silent_at = trace_at + tiles * kept_bytes_of_a_tile(sizes, dtype, activation, 0.0, lanes)
-    kept_bytes = trace_at + tiles * kept_bytes_of_a_tile(sizes, dtype, activation, dropout, lanes)
-    return Tiling(lanes, blocks, tiles_of_block, input_bytes, sheet, keeps_inputs, trace_at, silent_at, kept_bytes)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -145,43 +116,53 @@ def _recipe(
     is_backward: bool = False,
     need_gx: bool = False,
 ) -> Recipe:
-    tiling, item = _tiling(batch, sizes, dtype, options, lanes), ITEM_SIZES[dtype]
-    work_bytes, common_bytes = (sizes.slots + sizes.widest + FOUR) * tiling.lanes * item, 0
+    """With `lanes`, tiles have that length and inputs are not saved."""
+    item, keeps_inputs, sheet, tiles_of_block = ITEM_SIZES[dtype], False, None, 1
+    if isinstance(batch, Images):
+        sheet, lanes = choose_sheet(batch, LANES[dtype], COST_OF_A_TILE, item)
+        blocks, tiles_of_block = -(-batch.batch // sheet.images), block_tiles(sheet, lanes)
+        input_bytes = planes_of(sheet) * sheet.plane * item
+    else:
+        if lanes is None:
+            lanes = choose_lanes(batch, sizes, dtype)
+            keeps_inputs = -(-batch // lanes) * lanes * sizes.features * item <= KEPT_INPUTS
+        blocks, input_bytes = -(-batch // lanes), sizes.features * lanes * item
+    trace_at = blocks * input_bytes if keeps_inputs else 0
+    silent_at, kept_bytes = (
+        trace_at + blocks * tiles_of_block * kept_bytes_of_a_tile(sizes, dtype, options.activation, dropout, lanes)
+        for dropout in (0.0, options.dropout)
+    )
+    work_bytes, common_bytes = (sizes.slots + sizes.widest) * lanes * item, 0
     if is_backward:
-        parts, shares_inputs = min(tiling.blocks, 8), tiling.keeps_inputs or tiling.sheet is not None
+        parts, shares_inputs = min(blocks, 8), keeps_inputs or sheet is not None
         groups = min(sizes.chunks, max(1, (4 if need_gx else 16) // parts)) if shares_inputs else 1
-        work_bytes += ((not tiling.keeps_inputs) + need_gx) * tiling.input_bytes
+        work_bytes += ((not keeps_inputs) + need_gx) * input_bytes
         common_bytes = 2 * sizes.nodes * item
     else:
-        parts, groups = 1, 1 if tiling.blocks >= 4 * workers else sizes.chunks
-        work_bytes += tiling.input_bytes + 4 * tiling.lanes
+        parts, groups = 1, 1 if blocks >= 4 * workers else sizes.chunks
+        work_bytes += input_bytes + 4 * lanes
     work_bytes, common_bytes = (-(-size // 64) * 64 for size in (work_bytes, common_bytes))
     limit, scale = limit_and_scale(options.dropout) if options.dropout else (0, 1.0)
-    settings = Settings(
+    call = TreeCall(
+        **{name: count for name, count in sizes._asdict().items() if not name.endswith("_at")},
         batch=batch.batch if isinstance(batch, Images) else batch,
-        blocks=tiling.blocks,
-        block_tiles=tiling.block_tiles,
-        input_bytes=tiling.input_bytes,
-        row_bytes=tiling.lanes * item if tiling.sheet is None else item,
+        blocks=blocks,
+        block_tiles=tiles_of_block,
+        input_numbers=input_bytes // item,
+        row_numbers=lanes if sheet is None else 1,
+        sheet=sheet or (),
         kind=KINDS[options.activation],
         root_linear=not options.root_activation,
-        slope=1.0 if options.activation == "Identity" else options.slope,
         limit=limit,
+        slope=1.0 if options.activation == "Identity" else options.slope,
         scale=scale,
-        work_bytes=work_bytes,
         groups=groups,
         parts=parts,
+        work_bytes=work_bytes,
     )
-    return Recipe(
-        tiling,
-        entry("backward" if is_backward else "forward", dtype, tiling.lanes),
-        pack_settings(settings),
-        workers,
-        common_bytes + workers * work_bytes,
-        common_bytes,
-        groups,
-        parts,
-    )
+    total, kept = common_bytes + workers * work_bytes, (keeps_inputs, trace_at, silent_at, kept_bytes)
+    length = LENGTHS.index(lanes)
+    return Recipe(bytes(call), item == 8, length, workers, sheet, *kept, common_bytes, total, groups, parts)
 
 
 def run_forward(
@@ -207,8 +188,12 @@ def run_forward(
     if not x.shape[0]:
         return y, _empty(0)
     recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(sizes.edges * x.shape[0] * positions))
-    kept, item = _empty(recipe.tiling.kept_bytes), ITEM_SIZES[dtype]
-    strides = sizes.neurons * positions * item, positions * item
+    kept = _empty(recipe.kept_bytes)
+    if (
+        lanes is not None
+    ):  # an op that compilers can trace: its outputs have no unwritten bits, as of edges from dendrites
+        kept.zero_()
+    strides = sizes.neurons * positions, positions
     _run(recipe, x, weight, bias, kept, program, seed, y, *strides, grid)
     return y, kept
 
@@ -245,7 +230,7 @@ def run_backward(
     item, parts = ITEM_SIZES[dtype], recipe.parts
     gx = _empty(recipe.groups * x.numel() * item).view(dtype) if need_gx else None
     gw, gb = torch.empty(parts * sizes.edges, dtype=dtype), torch.empty(parts * sizes.nodes, dtype=dtype)
-    strides = gy.stride(0) * item, gy.stride(1) * item
+    strides = gy.stride(0), gy.stride(1)
     if _run(recipe, x, weight, bias, kept, program, seed, gy, *strides, grid, gx, gw, gb):
         return None
     if parts > 1:
@@ -254,7 +239,6 @@ def run_backward(
 
 
 _local = threading.local()
-_FAILED = offset_of("failed")
 
 
 def _run(
@@ -273,47 +257,39 @@ def _run(
     gw: Tensor | None = None,
     gb: Tensor | None = None,
 ) -> bool:
-    """Run a kernel on memory that must outlive it, `y` with these strides in bytes; return whether it failed."""
-    tiling, item, at = recipe.tiling, weight.itemsize, kept.data_ptr()
+    """Run a kernel, `y` with these strides; return whether it failed."""
+    at = kept.data_ptr()
     # Working memory is kept for the thread's next call; an interrupted call does not return it.
     work: Tensor | None = vars(_local).pop("work", None)
     if work is None or work.shape[0] < recipe.work_bytes:
         work = _empty(recipe.work_bytes)
-    work_at, tables = work.data_ptr(), program.tables.data_ptr()
-    rows_at, sheet_at, shifted = tables + program.sizes.rows_at, 0, None
-    if grid is not None and tiling.sheet is not None:
-        shifted = program.shifted(grid, tiling.sheet)
-        rows_at, sheet_at = (tensor.data_ptr() for tensor in shifted)
-    addresses = Addresses(
-        tables=tables,
-        sizes=program.packed_sizes.data_ptr(),
-        rows=rows_at,
-        sheet=sheet_at,
-        seed=0 if seed is None else seed.data_ptr(),
-        x=x.data_ptr(),
-        x_sample=x.stride(0) * item,
-        x_feature=x.stride(1) * item,
-        weight=weight.data_ptr(),
-        bias=0 if bias is None else bias.data_ptr(),
-        y=y.data_ptr(),
-        y_sample=y_sample,
-        y_feature=y_feature,
-        inputs=at if tiling.keeps_inputs else 0,
-        trace=at + tiling.trace_at,
-        silent=at + tiling.silent_at,
-        work=work_at + recipe.common_bytes,
-        products=work_at,
-        gx=0 if gx is None else gx.data_ptr(),
-        gx_numbers=x.numel(),
-        gw=0 if gw is None else gw.data_ptr(),
-        gb=0 if gb is None else gb.data_ptr(),
-    )
-    header = ctypes.create_string_buffer(recipe.settings + pack_addresses(*addresses))
-    memory = (header, x, weight, bias, kept, program, shifted, seed, y, gx, gw, gb, work)
-    threads.run_together(recipe.entry, ctypes.addressof(header), recipe.workers, memory)
+    call = TreeCall.from_buffer_copy(recipe.call)
+    call.places = tables = program.tables.data_ptr()
+    call.rows, call.chunk_table = tables + program.sizes.rows_at, tables + program.sizes.chunks_at
+    if grid is not None and recipe.sheet is not None:
+        shifted = program.shifted(grid, recipe.sheet)
+        call.rows = shifted.data_ptr()
+    call.x, call.x_sample, call.x_feature = x.data_ptr(), x.stride(0), x.stride(1)
+    call.weight, call.y, call.y_sample, call.y_feature = weight.data_ptr(), y.data_ptr(), y_sample, y_feature
+    if bias is not None:
+        call.bias = bias.data_ptr()
+    if seed is not None:
+        call.seed = seed.data_ptr()
+    if recipe.keeps_inputs:
+        call.inputs = at
+    call.trace, call.silent = at + recipe.trace_at, at + recipe.silent_at
+    call.products = work_at = work.data_ptr()
+    call.work = work_at + recipe.common_bytes
+    if gw is not None and gb is not None:
+        call.gw, call.gb, call.gx_numbers = gw.data_ptr(), gb.data_ptr(), x.numel()
+        if gx is not None:
+            call.gx = gx.data_ptr()
+    assert native.kernels is not None
+    run = native.kernels.forward if gw is None else native.kernels.backward
+    run(ctypes.addressof(call), recipe.is_double, recipe.length, recipe.workers)
     if recipe.work_bytes < HUGE_PAGES_FROM:
         _local.work = work
-    return header.raw[_FAILED] != 0
+    return bool(call.failed)
 
 
 def _empty(size: int) -> Tensor:
@@ -322,14 +298,3 @@ def _empty(size: int) -> Tensor:
         return torch.empty(size, dtype=torch.uint8)
     memory = np.empty(size + 64, np.uint8)
     return torch.from_numpy(memory[-memory.ctypes.data % 64 :])[:size]
-
-
-def ranges(total: int, pieces: int) -> list[tuple[int, int]]:
-    """Split `0 ... total - 1` into at most `pieces` runs."""
-    pieces = min(pieces, total)
-    return [(i * total // pieces, (i + 1) * total // pieces) for i in range(pieces)]
-
-
-def workers_for(multiply_adds: int) -> int:
-    """The number of threads worth waking for this much work."""
-    return torch.get_num_threads() if multiply_adds >= PARALLEL_FROM else 1

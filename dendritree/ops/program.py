@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,8 @@ import torch
 from torch import Tensor
 
 from ..tree import Forest, IntArray
-from .header import CHUNK, PLACE, Sheet, Sizes
 from .patches import PatchGrid
-from .sheets import row_shifts
+from .sheets import Sheet, row_shifts
 
 __all__ = ["Program", "make_program"]
 
@@ -38,6 +38,28 @@ SHEETS = 16
 
 Integers = npt.NDArray[np.int64]
 
+_COLUMNS = ("node", "first", "fan_in", "synapses", "slot", "parent_slot", "parent", "edge", "root", "is_quarter")
+PLACE = np.dtype([(name, np.int32) for name in _COLUMNS])
+CHUNK = np.dtype([("place", np.int32), ("neuron", np.int32)])
+"""Rows of the tables of places and of chunks: `cpu/call.hpp` describes them."""
+
+
+class Sizes(NamedTuple):
+    """A forest as the kernels see it: its counts, and the byte offsets of its tables."""
+
+    features: int
+    neurons: int
+    nodes: int
+    edges: int
+    chunks: int
+    slots: int
+    """Rows of working memory for the values of nodes."""
+    widest: int
+    """The largest number of neurons in a chunk."""
+    rows_at: int
+    """The table with, for each edge, the input it reads, or -1 - slot of the dendrite it reads."""
+    chunks_at: int
+
 
 @dataclass(frozen=True)
 class Program:
@@ -47,26 +69,21 @@ class Program:
     """The tables one after another, as 32-bit integers."""
     sizes: Sizes
 
-    @cached_property
-    def packed_sizes(self) -> Tensor:
-        """The sizes as the kernels read them."""
-        return torch.tensor(self.sizes)
-
-    def shifted(self, grid: PatchGrid, sheet: Sheet) -> tuple[Tensor, Tensor]:
-        """The tables for images: `rows` as distances of inputs in planes, and the sheet as the kernels read it."""
-        tables = self._shifted.get((grid, sheet))
-        if tables is None:
+    def shifted(self, grid: PatchGrid, sheet: Sheet) -> Tensor:
+        """The table of rows for images: distances of inputs in planes."""
+        rows_of_sheet = self._shifted.get((grid, sheet))
+        if rows_of_sheet is None:
             rows = self.tables.numpy()[self.sizes.rows_at // 4 :][: self.sizes.edges].copy()
             synapse = rows >= 0
             rows[synapse] = row_shifts(grid, sheet)[rows[synapse]]
-            tables = torch.from_numpy(rows), torch.tensor(sheet)
+            rows_of_sheet = torch.from_numpy(rows)
             if len(self._shifted) >= SHEETS:
                 self._shifted.clear()
-            self._shifted[grid, sheet] = tables
-        return tables
+            self._shifted[grid, sheet] = rows_of_sheet
+        return rows_of_sheet
 
     @cached_property
-    def _shifted(self) -> dict[tuple[PatchGrid, Sheet], tuple[Tensor, Tensor]]:
+    def _shifted(self) -> dict[tuple[PatchGrid, Sheet], Tensor]:
         return {}
 
     def forest(self) -> Forest:
@@ -137,7 +154,6 @@ def make_program(forest: Forest) -> Program:
             chunks=len(chunks) - 1,
             slots=int(slot.max()) + 1,
             widest=int(np.diff(chunks["neuron"]).max()),
-            places_at=0,
             rows_at=places.nbytes,
             chunks_at=places.nbytes + rows.nbytes,
         ),

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .header import Sheet
 from .patches import PatchGrid
 
 __all__ = ["Images", "block_tiles", "choose_sheet", "planes_of", "row_shifts"]
@@ -21,6 +20,29 @@ LEAST_BLOCKS = 8
 
 LINE = 64
 """Bytes per cache line."""
+
+
+class Sheet(NamedTuple):
+    """How the images of a block are laid out in planes: see `cpu/layout.hpp`."""
+
+    images: int
+    """Images per block."""
+    channels: int
+    height: int
+    width: int
+    top: int
+    left: int
+    """Zeros above and left of an image."""
+    row_step: int
+    column_step: int
+    """The strides; a channel has as many planes as their product."""
+    rows: int
+    columns: int
+    """Rows from one image to the next, and numbers from one row to the next, in a plane."""
+    plane: int
+    """Numbers from one plane to the next."""
+    out_rows: int
+    out_columns: int
 
 
 class Images(NamedTuple):

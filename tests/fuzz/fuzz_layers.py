@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wiring_cases import layer_options
 
 from dendritree import DendriticLayer
-from dendritree.ops import fused, launch
+from dendritree.ops import fused, launch, native
 from dendritree.ops.dropout import draw_seed, synapse_scale
 from dendritree.ops.neurons import dense
 from dendritree.randomness import dropout as drop
@@ -50,7 +50,7 @@ LAYOUTS = ["plain", "plain", "features apart", "samples apart", "transposed", "o
 
 layers = st.fixed_dictionaries(
     {
-        "activation": st.sampled_from(["leaky_relu", "relu", "tanh", "sigmoid", "none", "gelu"]),
+        "activation": st.sampled_from(["leaky_relu", "relu", "tanh", "sigmoid", "none", "gelu", "silu"]),
         "root_activation": st.booleans(),
         "dropout": st.sampled_from([0.0, 0.0, 0.3, 0.5, 0.97]),
         "dropout_per": st.sampled_from(["synapse", "synapse", "input"]),
@@ -75,7 +75,7 @@ numbers = st.fixed_dictionaries(
 @contextlib.contextmanager
 def threads(count, *, always):
     """So many threads of torch; with `always` also for work that one would do alone."""
-    before = torch.get_num_threads(), launch.PARALLEL_FROM
+    before = torch.get_num_threads(), native.PARALLEL_FROM
     _force(count, 1 if always else before[1])
     try:
         yield
@@ -85,7 +85,7 @@ def threads(count, *, always):
 
 def _force(count, parallel_from):
     torch.set_num_threads(count)
-    launch.PARALLEL_FROM = parallel_from
+    native.PARALLEL_FROM = parallel_from
     for function in vars(launch).values():  # what it has worked out for the threads before
         if getattr(function, "__module__", "") == launch.__name__ and hasattr(function, "cache_clear"):
             function.cache_clear()
@@ -98,7 +98,9 @@ def results(layer, x, cotangent, seed, backend):
             module.backend = backend
     layer.zero_grad()
     x = x.detach().requires_grad_(x.requires_grad)
-    plain_only = patch.object(dense, "HAS_NUMBA", new=False) if backend == "eager" else contextlib.nullcontext()
+    plain_only = (
+        patch.object(dense, "can_run", new=lambda *_: False) if backend == "eager" else contextlib.nullcontext()
+    )
     with plain_only:
         with torch.no_grad():
             torch.manual_seed(seed)

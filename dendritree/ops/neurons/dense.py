@@ -6,14 +6,16 @@ threads, and results do not depend on their number.
 
 from __future__ import annotations
 
+import ctypes
+import enum
+
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-from .. import threads
-from ..compiled import kernel
-from ..fused import HAS_NUMBA, PLAIN_TENSORS, is_transformed
-from ..launch import ITEM_SIZES, ranges, workers_for
+from .. import native
+from ..fused import PLAIN_TENSORS, is_transformed
+from ..launch import ITEM_SIZES
 
 __all__ = [
     "can_run",
@@ -26,11 +28,7 @@ __all__ = [
     "smooth_depths_backward",
 ]
 
-SCRATCH = 256
-"""Private memory per thread, in numbers: `2 LANES` and `4 TILE` of the kernels."""
-
-TILE = 64
-"""Inputs per tile: threads get whole tiles."""
+Step = enum.IntEnum("Step", "LOG_PRODUCTS LOG_PRODUCTS_BACKWARD DEPTHS SMOOTH_DEPTHS SMOOTH_DEPTHS_BACKWARD", start=0)
 
 
 def is_recorded() -> bool:
@@ -58,7 +56,7 @@ def can_run(*tensors: Tensor) -> bool:
     >>> can_run(torch.zeros(2, 3, device="meta")), can_run(torch.zeros(2, 3).half())
     (False, False)
     """
-    if not HAS_NUMBA or is_recorded() or is_transformed(*tensors):
+    if native.kernels is None or is_recorded() or is_transformed(*tensors):
         return False
     dtype = tensors[0].dtype
     return (
@@ -79,26 +77,26 @@ def can_run(*tensors: Tensor) -> bool:
 def log_products(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
     """The sum over inputs of log sigmoid(gain x - shift), shape (samples, dendrites)."""
     y = x.new_empty(len(x), len(gain))
-    _by_samples("log_products", (x, gain, shift), (y,), (x.dtype,))
+    _run(Step.LOG_PRODUCTS, x, gain, shift, out=y)
     return y
 
 
 def log_products_backward(gy: Tensor, x: Tensor, gain: Tensor, shift: Tensor) -> tuple[Tensor, ...]:
     """Gradients of x, gain and shift."""
-    return _by_inputs("log_products_backward", (x, gain, shift, gy))
+    return _gradients(Step.LOG_PRODUCTS_BACKWARD, x, gain, shift, gy=gy)
 
 
 def depths(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     """Depths of shape (samples, boxes), and the index of the input that has the nearest face."""
     y, nearest = x.new_empty(len(x), len(low)), x.new_empty(len(x), len(low), dtype=torch.int64)
-    _by_samples("depths", (x, low, high), (y, nearest), (x.dtype, torch.int32))
+    _run(Step.DEPTHS, x, low, high, out=y, nearest=nearest)
     return y, nearest
 
 
 def smooth_depths(x: Tensor, low: Tensor, high: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
     """Smooth depths of shape (samples, boxes), with the least distances and the totals they are computed from."""
     y, least, total = (x.new_empty(len(x), len(low)) for _ in range(3))
-    _by_samples("smooth_depths", (x, low, high), (y, least, total), (x.dtype, torch.int32), temperature)
+    _run(Step.SMOOTH_DEPTHS, x, low, high, temperature, out=y, least_out=least, total_out=total)
     return y, least, total
 
 
@@ -107,45 +105,27 @@ def smooth_depths_backward(
 ) -> tuple[Tensor, ...]:
     """Gradients of x, low and high, given the results of `smooth_depths`."""
     each = gy / total  # per exponential, without the rounding of a depth, which would be divided by t
-    return _by_inputs("smooth_depths_backward", (x, low, high, least, each), temperature)
+    return _gradients(Step.SMOOTH_DEPTHS_BACKWARD, x, low, high, temperature, least=least, gy=each)
 
 
-Tensors = tuple[Tensor, ...]
+def _gradients(
+    step: Step, x: Tensor, weight: Tensor, other: Tensor, temperature: float = 1.0, **tensors: Tensor
+) -> tuple[Tensor, ...]:
+    gradients = tuple(torch.zeros_like(t, memory_format=torch.contiguous_format) for t in (x, weight, other))
+    named = dict(zip(("of_x", "of_weight", "of_other"), gradients, strict=True))
+    _run(step, x, weight, other, temperature, **tensors, **named)
+    return gradients
 
 
-def _by_samples(name: str, given: Tensors, results: Tensors, scratch: tuple[torch.dtype, ...], *numbers: float) -> None:
-    """Run a kernel that fills tensors, with the samples divided among threads."""
-    x, weight = given[:2]
-    _run(name, given, results, scratch, (x.shape[1], len(weight)), len(x), 1, *numbers)
-
-
-def _by_inputs(name: str, given: Tensors, *numbers: float) -> Tensors:
-    """The gradients of the first three tensors, from a kernel that adds to them, with the tiles of inputs divided among
-    threads."""
-    x, weight = given[:2]
-    results = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in given[:3])
-    _run(name, given, results, (x.dtype,), (x.shape[1], len(weight), len(x)), x.shape[1], TILE, *numbers)
-    return results
-
-
-def _run(
-    name: str,
-    given: Tensors,
-    results: Tensors,
-    scratch: tuple[torch.dtype, ...],
-    sizes: tuple[int, ...],
-    total: int,
-    tile: int,
-    *numbers: float,
-) -> None:
-    """Process `0 ... total - 1`, in whole tiles per thread if threads are worth waking, each with its own memory."""
-    x, weight = given[:2]
-    run, item, tensors = kernel(name, x.dtype), ITEM_SIZES[x.dtype], (*(each.contiguous() for each in given), *results)
-
-    def some(first: int, last: int) -> None:
-        own = [torch.empty(SCRATCH, dtype=dtype) for dtype in scratch]
-        run(*(tensor.data_ptr() for tensor in (*tensors, *own)), *sizes, first, last, item, *numbers, 1.0)
-
-    workers = workers_for(10 * len(x) * weight.numel())  # an exponential costs about 10 multiply-adds
-    pieces = ranges(-(-total // tile), workers)
-    threads.run(some, [(first * tile, min(last * tile, total)) for first, last in pieces], tensors)
+def _run(step: Step, x: Tensor, weight: Tensor, other: Tensor, temperature: float = 1.0, **tensors: Tensor) -> None:
+    given = {
+        name: tensor.contiguous() for name, tensor in {"x": x, "weight": weight, "other": other, **tensors}.items()
+    }
+    call = native.DenseCall(
+        step=step, inputs=x.shape[1], dendrites=len(weight), samples=len(x), temperature=temperature
+    )
+    for name, tensor in given.items():
+        setattr(call, name, tensor.data_ptr())
+    assert native.kernels is not None
+    workers = native.workers_for(10 * len(x) * weight.numel())  # an exponential costs about 10 multiply-adds
+    native.kernels.dense(ctypes.addressof(call), x.dtype == torch.float64, workers)

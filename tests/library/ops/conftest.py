@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dendritree.ops import launch, threads
+from dendritree.ops import native
 
 
 @pytest.fixture
@@ -15,13 +15,18 @@ def set_threads():
 
 @pytest.fixture
 def thread_counts(monkeypatch):
-    """Work is shared however small it is; with how many threads each kernel was called."""
-    counts, real = [], threads.run_together
+    """With how many threads each kernel was called."""
+    counts = []
 
-    def counting(entry, header, count, memory):
-        counts.append(count)
-        real(entry, header, count, memory)
+    def counting(kernel):
+        return lambda *call: (counts.append(call[-1]), kernel(*call))
 
-    monkeypatch.setattr(launch, "PARALLEL_FROM", 1)
-    monkeypatch.setattr(threads, "run_together", counting)
+    for name in ("forward", "backward"):
+        monkeypatch.setattr(native.kernels, name, counting(getattr(native.kernels, name)))
     return counts
+
+
+@pytest.fixture
+def always_threads(monkeypatch):
+    """Work is shared however small it is."""
+    monkeypatch.setattr(native, "PARALLEL_FROM", 1)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from dendritree.ops import launch
+from dendritree.ops import native
 from dendritree.ops.neurons import dense
 from dendritree.ops.neurons.box_depths import box_depths
 from dendritree.ops.neurons.log_products import log_sigmoid_products
@@ -44,14 +44,14 @@ def gradients(op, tensors, weights):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """The kernels called by their names."""
-    seen, original = [], dense.kernel
+    """The steps that the kernels did, by name."""
+    seen, original = [], dense._run
 
-    def record(name, dtype):
-        seen.append(name)
-        return original(name, dtype)
+    def record(step, *tensors, **options):
+        seen.append(step.name)
+        original(step, *tensors, **options)
 
-    monkeypatch.setattr(dense, "kernel", record)
+    monkeypatch.setattr(dense, "_run", record)
     return seen
 
 
@@ -77,7 +77,7 @@ def test_outputs_and_gradients_are_those_of_the_equations_in_float64(name, shape
 def test_products_of_a_few_synapses_by_loops(calls):
     x, gain, shift = draw((4, 7, 3), torch.float64, scale=3.0)
     y = log_sigmoid_products(x, gain, shift)
-    assert calls == ["log_products"]
+    assert calls == ["LOG_PRODUCTS"]
     for s in range(4):
         for d in range(3):
             product = math.prod(1 / (1 + math.exp(shift[d, i] - gain[d, i] * x[s, i])) for i in range(7))
@@ -146,7 +146,7 @@ def test_the_first_of_equal_faces_gets_the_gradient(calls):
     x = torch.full((1, 200), 0.5)
     x[0, [3, 67, 131, 190]] = 0.25  # all in one place of the loop's, and one beside
     box_depths(x, low, high).sum().backward()
-    assert calls == ["depths"]
+    assert calls == ["DEPTHS"]
     assert low.grad.nonzero().tolist() == [[0, 3]]
     assert not high.grad.any()
 
@@ -155,10 +155,9 @@ def test_the_first_of_equal_faces_gets_the_gradient(calls):
 def test_threads_change_no_bit(name, monkeypatch):
     tensors, weights = draw((67, 300, 3), torch.float32), torch.ones(67, 3)
     alone = gradients(OPS[name], tensors, weights)
-    monkeypatch.setattr(dense, "workers_for", lambda _: 3)
+    monkeypatch.setattr(native, "workers_for", lambda _: 3)
     together = gradients(OPS[name], tensors, weights)
     assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
-    assert launch.workers_for(0) == 1
 
 
 # ------------------------------------------------------------------------------------------ where PyTorch does the work
@@ -178,7 +177,7 @@ def test_transforms(name, calls):
     assert calls == []
     total = torch.func.grad(lambda x: OPS[name](x, a, b).sum())(x)  # the way forward is one of plain tensors
     jacobian = torch.func.jacrev(lambda x: OPS[name](x, a, b))(x)
-    assert not any("backward" in call for call in calls)
+    assert not any("BACKWARD" in call for call in calls)
     torch.testing.assert_close(rows.squeeze(1), DEFINITIONS[name](x, a, b))
     torch.testing.assert_close(total, jacobian.sum((0, 1)))
     torch.testing.assert_close(total, gradients(DEFINITIONS[name], (x, a, b), torch.ones(3, 2))[1])

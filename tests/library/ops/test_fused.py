@@ -22,6 +22,8 @@ ACTIVATIONS = {
     "torch.tanh": torch.tanh,
     "sigmoid": nn.Sigmoid(),
     "torch.sigmoid": torch.sigmoid,
+    "gelu": nn.GELU(),
+    "silu": nn.SiLU(),
     "none": nn.Identity(),
 }
 CLOSE = {torch.float64: 1e-9, torch.float32: 2e-4}

@@ -78,7 +78,7 @@ def test_no_grad_and_inference_mode_give_the_same_numbers(name, mode, dropout):
 
 @names
 @dropouts
-@pytest.mark.parametrize("activation", [nn.Tanh(), nn.Sigmoid(), nn.LeakyReLU(0.2)], ids=repr)
+@pytest.mark.parametrize("activation", [nn.Tanh(), nn.Sigmoid(), nn.GELU(), nn.SiLU(), nn.LeakyReLU(0.2)], ids=repr)
 def test_gradcheck(name, activation, dropout):
     forest = FORESTS[name]
     op = fused(forest, activation, dropout, root_activation=dropout > 0)

@@ -11,7 +11,7 @@ from forests import NAMED, assert_same_bits, loop, random_case, run, share
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from dendritree.ops import dendritic, make_plan, threads
+from dendritree.ops import dendritic, make_plan, native
 from dendritree.tree import Forest
 
 FORESTS = {
@@ -34,12 +34,14 @@ def forks(test):
 
 
 @pytest.fixture(params=["torch's threads", "our pool"])
-def both_kinds_of_threads(request, monkeypatch):
-    """Where torch has no OpenMP that we know, a pool does its work."""
+def both_kinds_of_threads(request):
+    """Where torch has no OpenMP of gcc, a pool of our own does the work."""
     if request.param == "our pool":
-        monkeypatch.setattr(threads, "_openmp", lambda: None)
-    elif threads._openmp() is None:
-        pytest.skip("torch has no GNU OpenMP here")
+        native.kernels.use_openmp(False)
+    elif not native.kernels.uses_openmp:
+        pytest.skip("torch has no OpenMP of gcc here")
+    yield
+    native.kernels.use_openmp(True)
 
 
 def seeded(forest, case, dropout=0.0, activation=torch.tanh):
@@ -55,7 +57,7 @@ def seeded(forest, case, dropout=0.0, activation=torch.tanh):
 @names
 @dropouts
 @pytest.mark.parametrize(("samples", "dtype"), [(37, torch.float64), (1000, torch.float32)])
-@pytest.mark.usefixtures("both_kinds_of_threads")
+@pytest.mark.usefixtures("both_kinds_of_threads", "always_threads")
 def test_results_are_the_same_bits_for_any_number_of_threads(name, dropout, dtype, samples, set_threads, thread_counts):
     forest = FORESTS[name]
     case = random_case(forest, (samples,), dtype)
@@ -69,7 +71,11 @@ def test_results_are_the_same_bits_for_any_number_of_threads(name, dropout, dtyp
         assert thread_counts == [count, count]
 
 
-@pytest.mark.parametrize("activation", [nn.LeakyReLU(0.1), nn.ReLU(), nn.Sigmoid(), nn.Identity()], ids=repr)
+ACTIVATIONS = [nn.LeakyReLU(0.1), nn.ReLU(), nn.Sigmoid(), nn.GELU(), nn.SiLU(), nn.Identity()]
+
+
+@pytest.mark.usefixtures("always_threads")
+@pytest.mark.parametrize("activation", ACTIVATIONS, ids=repr)
 @pytest.mark.parametrize("name", ["one neuron", "forty", "shared, deep"])
 def test_every_activation_gives_the_same_bits_for_any_number_of_threads(name, activation, set_threads, thread_counts):
     forest = FORESTS[name]
@@ -81,20 +87,19 @@ def test_every_activation_gives_the_same_bits_for_any_number_of_threads(name, ac
     assert 2 in thread_counts
 
 
-def test_small_work_stays_in_the_calling_thread_and_large_work_takes_all_that_torch_has(set_threads, monkeypatch):
+def test_small_work_stays_in_the_calling_thread_and_large_work_takes_all_that_torch_has(set_threads, thread_counts):
     set_threads(3)
-    counts, real = [], threads.run_together
-    monkeypatch.setattr(threads, "run_together", lambda *call: (counts.append(call[2]), real(*call)))
     seeded(FORESTS["unequal"], random_case(FORESTS["unequal"], (8,)))
-    assert counts == [1, 1]
+    assert thread_counts == [1, 1]
     forest = Forest.grow(4, depth=4, neurons=12)
     seeded(forest, random_case(forest, (200,), torch.float32))
-    assert counts == [1, 1, 3, 3]
+    assert thread_counts == [1, 1, 3, 3]
 
 
-# ------------------------------------------------------------------------------------------------------- threads.run
+# -------------------------------------------------------------------------------------------------------- many callers
 
 
+@pytest.mark.usefixtures("both_kinds_of_threads", "always_threads")
 def test_four_threads_may_call_at_once(set_threads, thread_counts):
     set_threads(2)
     names_, actual, barrier = ["one neuron", "forty", "unequal", "shared"], {}, threading.Barrier(4)
@@ -140,6 +145,7 @@ FEW = 40
 @forks
 @dropouts
 @pytest.mark.parametrize("name", ["one neuron", "forty", "unequal"])
+@pytest.mark.usefixtures("both_kinds_of_threads", "always_threads")
 def test_a_forked_child_computes_after_its_parent_did(name, dropout, set_threads, thread_counts):
     set_threads(2)
     forest = FORESTS[name]
@@ -169,7 +175,7 @@ class Features(Dataset):
 
 
 @forks
-@pytest.mark.usefixtures("thread_counts")
+@pytest.mark.usefixtures("always_threads")
 @pytest.mark.parametrize("name", ["forty", "shared, deep"])
 def test_forked_workers_of_a_data_loader_compute_after_their_parent_did(name, set_threads):
     set_threads(2)

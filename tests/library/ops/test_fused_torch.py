@@ -52,7 +52,9 @@ def test_compiles_as_one_graph_with_the_numbers_of_eager_mode(name, dropout, lea
 
 
 @pytest.mark.parametrize("bias", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("activation", [nn.LeakyReLU(0.3), nn.ReLU(), nn.Sigmoid(), nn.Identity()], ids=repr)
+@pytest.mark.parametrize(
+    "activation", [nn.LeakyReLU(0.3), nn.ReLU(), nn.Sigmoid(), nn.GELU(), nn.SiLU(), nn.Identity()], ids=repr
+)
 def test_every_activation_compiles(activation, bias):
     case = random_case(FOREST, (4,), bias=bias)
     compiled = torch.compile(
@@ -191,10 +193,11 @@ def hooked():
     return activation
 
 
-KNOWN = "Identity, LeakyReLU, ReLU, Sigmoid, Tanh with a positive slope, not "
+KNOWN = "GELU, Identity, LeakyReLU, ReLU, SiLU, Sigmoid, Tanh with a positive slope, not "
 REJECTED = {
     "bfloat16": (lambda t: t.bfloat16(), torch.tanh, "computes in float32 and float64, the weights are torch.bfloat16"),
-    "gelu": (lambda t: t, nn.GELU(), KNOWN + "GELU"),
+    "elu": (lambda t: t, nn.ELU(), KNOWN + "ELU"),
+    "approximate gelu": (lambda t: t, nn.GELU("tanh"), KNOWN + "GELU"),
     "negative slope": (lambda t: t, nn.LeakyReLU(-0.1), KNOWN + r"LeakyReLU\(negative_slope=-0.1\)"),
     "a hook": (lambda t: t, hooked(), KNOWN + "Tanh"),
     "a lambda": (lambda t: t, lambda x: x.sin(), KNOWN + "<function"),

@@ -4,8 +4,7 @@ import pytest
 from forests import NAMED, edges_of, forests, share
 from hypothesis import given
 
-from dendritree.ops import header
-from dendritree.ops.program import make_program
+from dendritree.ops.program import PLACE, make_program
 from dendritree.tree import Forest
 
 
@@ -16,7 +15,7 @@ class Read:
         program = make_program(forest)
         self.sizes, words = program.sizes, program.tables.numpy()
         rows, chunks = self.sizes.rows_at // 4, self.sizes.chunks_at // 4
-        self.places = words[:rows].view(header.PLACE)
+        self.places = words[:rows].view(PLACE)
         self.rows = words[rows:chunks]
         self.chunks = words[chunks:].reshape(-1, 2).tolist()
         self.place = {int(node): place for place, node in enumerate(self.places["node"])}

@@ -15,7 +15,7 @@ from dendritree.pruning import importances, prune, pruning_curve
 from dendritree.training.examples import Examples, Split
 from dendritree.wiring import Local, Tied
 
-EAGER = {"backend": "eager", "dtype": torch.float64}  # the fused kernels would be compiled first
+EAGER = {"backend": "eager", "dtype": torch.float64}
 
 
 def layer_of(forest, seed=0, **options):

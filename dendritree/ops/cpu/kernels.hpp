@@ -1,0 +1,21 @@
+// The kernels of an instruction set, by number type (float, double) and tile length.
+#pragma once
+#include "call.hpp"
+
+// Dendrites that read every input: DNM (products of sigmoids) and DMNN (depths in boxes).
+struct DenseCall {
+    int64_t step;  // LOG_PRODUCTS ...
+    const void *x, *weight, *other, *gy, *least;  // gain and shift, or low and high faces of boxes
+    void *out, *least_out, *total_out, *of_x, *of_weight, *of_other;
+    int64_t *nearest;
+    int64_t inputs, dendrites, samples;
+    double temperature;
+    int64_t taken;  // jobs: tiles of samples, or in the backward pass tiles of inputs
+};
+enum DenseStep : int64_t { LOG_PRODUCTS, LOG_PRODUCTS_BACKWARD, DEPTHS, SMOOTH_DEPTHS, SMOOTH_DEPTHS_BACKWARD };
+
+using Kernel = void (*)(void *call);  // the signature that OpenMP calls
+
+struct Kernels {
+    Kernel forward[2][3], backward[2][3], dense[2];
+};
