@@ -196,7 +196,8 @@ def test_the_file_tree_shows_every_module_of_each_folder_it_opens():
     shown = {ROOT / path for path in file_tree()}
     opened = {path.parent for path in shown} - {ROOT, ROOT / "lab"}
     assert {"dendritree", "ops", "layers", "dendritree_lab", "studies"} <= {folder.name for folder in opened}
-    modules = {path for folder in opened for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
+    entries = [path for folder in opened for path in folder.iterdir()]
+    modules = {path for path in entries if path.suffix == ".py" or (path / "__init__.py").is_file()}
     assert [path.name for path in sorted(modules - shown) if not path.name.startswith("_")] == []
 
 
