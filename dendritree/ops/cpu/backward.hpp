@@ -34,38 +34,46 @@ template <class T> struct Sums {
     INLINE void add(T *sums, int64_t i, T value) const { sums[i] = begin ? value : sums[i] + value; }
 };
 
-// From z, or the value: act(z), and act' * h.
-template <class T, int N> INLINE Tile<T, N> value_of(const Tile<T, N> &kept, bool linear, int64_t kind) {
-    return linear || kind == TANH || kind == SIGMOID ? kept : smooth(kept, kind);
-}
-template <class T, int N> INLINE Tile<T, N> derivative_times(const Tile<T, N> &h, const Tile<T, N> &kept, int64_t kind) {
-    constexpr int width = Tile<T, N>::WIDTH;
-    Tile<T, N> out;
-    for (int i = 0; i < h.COUNT; i++) {
-        auto a = kept.v[i];
-        if (kind == TANH) out.v[i] = h.v[i] - a * a * h.v[i];
-        else if (kind == SIGMOID) out.v[i] = a * (h.v[i] - a * h.v[i]);
-        else if (kind == SILU) {
-            auto s = sigmoid<T, width>(a);
-            out.v[i] = h.v[i] * (s + a * (s - s * s));
-        } else {
-            auto density = exp<T, width>(T(-0.5) * a * a) * T(0.3989422804014327);
-            for (int j = 0; j < width; j++) out.v[i][j] = h.v[i][j] * (normal_cdf<T>(a[j]) + a[j] * density[j]);
-        }
+// act' of a vector, from its value (tanh, sigmoid) or from z.
+template <Kind KIND, class T, int W> INLINE typename VectorOf<T, W>::type derivative(typename VectorOf<T, W>::type kept) {
+    if constexpr (KIND == TANH) return T(1) - kept * kept;
+    if constexpr (KIND == SIGMOID) return kept - kept * kept;
+    if constexpr (KIND == SILU) {
+        const auto s = sigmoid<T, W>(kept);
+        return s + kept * (s - s * s);
     }
-    return out;
+    auto slope = exp<T, W>(T(-0.5) * kept * kept) * T(0.3989422804014327);  // the normal density
+    if constexpr (KIND == GELU)
+        for (int j = 0; j < W; j++) slope[j] = normal_cdf<T>(kept[j]) + kept[j] * slope[j];
+    return slope;
 }
 
-// H of a node; with smooth activations, Q of the edge above it is also added to the sums.
+// H of a node with a smooth activation; Q of the edge above it is also added to the sums.
+template <class T, int N> APART void smooth_h(const Trees<T, N> trees, int64_t p, const Sums<T> sums, T *h) {
+    using Full = Tile<T, N>;
+    const Place &place = trees.places[p];
+    const bool linear = trees.is_linear(place);
+    auto above = Full::load(trees.upper_end(place.root, place.parent_slot)), kept = Full::load(trees.kept(p)), value = kept;
+    with_kind(trees.kind, [&](auto constant) {
+        constexpr Kind kind = constant.value;
+        if (kind != TANH && kind != SIGMOID && !linear)
+            for (int i = 0; i < value.COUNT; i++) value.v[i] = smooth<kind, T, Full::WIDTH>(kept.v[i]);
+        if (place.root < 0) sums.add(sums.hx, place.edge, total(dot(above, value)));
+        if (!linear)
+            for (int i = 0; i < above.COUNT; i++) above.v[i] *= derivative<kind, T, Full::WIDTH>(kept.v[i]);
+    });
+    above.store(h);
+}
+
 template <class T, int N> INLINE Tile<T, N> h_of(const Trees<T, N> &trees, int64_t p, const Sums<T> &sums) {
     const Place &place = trees.places[p];
-    const int64_t kind = trees.kind;
-    const bool linear = trees.is_linear(place);
-    auto above = Tile<T, N>::load(trees.upper_end(place.root, place.parent_slot));
-    if (kind == PIECEWISE) return linear ? above : choose(trees.signs(p), trees.slope * above, above);
-    auto kept = Tile<T, N>::load(trees.kept(p));
-    if (place.root < 0) sums.add(sums.hx, place.edge, total(dot(above, value_of(kept, linear, kind))));
-    return linear ? above : derivative_times(above, kept, kind);
+    if (trees.kind != PIECEWISE) {
+        alignas(64) T h[N];
+        smooth_h(trees, p, sums, h);
+        return Tile<T, N>::load(h);
+    }
+    const auto above = Tile<T, N>::load(trees.upper_end(place.root, place.parent_slot));
+    return trees.is_linear(place) ? above : choose(trees.signs(p), trees.slope * above, above);
 }
 
 // H x of a synapse, summed over every PIECE-th sample; its input gets factor * weight * H.
@@ -88,7 +96,7 @@ INLINE Tile<T, PIECE> through_synapse(const Trees<T, N> &trees, int64_t e, const
 
 // The same as in `run_nodes_back` for four nodes that read the same inputs: each tile is loaded once for all four.
 template <class T, int N>
-INLINE void run_four_back(const Trees<T, N> &trees, int64_t p, T *gradients, const T *products, const Sums<T> &sums) {
+APART void run_four_back(const Trees<T, N> trees, int64_t p, T *gradients, const T *products, const Sums<T> sums) {
     using Full = Tile<T, N>;
     const Place *four = trees.places + p;
     alignas(64) T held[4][N];
@@ -105,16 +113,27 @@ INLINE void run_four_back(const Trees<T, N> &trees, int64_t p, T *gradients, con
         factor[k] = gradients ? products[p + k] : T(0);
     }
     const int32_t *rows = trees.rows + four[0].first;
-    for (int64_t e = 0; e < four[0].fan_in; e++) {
-        const int64_t row = rows[e] * trees.row_numbers;
-        const auto x = Full::load(trees.inputs + row);
+    const auto pass_back = [&](int64_t e) INLINE_LAMBDA {
+        auto there = Full::load(gradients + rows[e] * trees.row_numbers);
+        UNROLLED for (int k = 3; k >= 0; k--) add_product(there, factor[k] * weight[k][e], h(k));
+        there.store(gradients + rows[e] * trees.row_numbers);
+    };
+    int64_t e = 0;
+    for (; e + 2 <= four[0].fan_in; e += 2) {  // two inputs at a time: H is loaded once for both
+        const auto x = Full::load(trees.inputs + rows[e] * trees.row_numbers);
+        const auto next = Full::load(trees.inputs + rows[e + 1] * trees.row_numbers);
+        const auto d0 = dots(h(0), x, next), d1 = dots(h(1), x, next), d2 = dots(h(2), x, next), d3 = dots(h(3), x, next);
+        all = totals(d0.first, d1.first, d2.first, d3.first);
+        for (int k = 0; k < 4; k++) sums.add(hx[k], e, all.sum[k]);
+        all = totals(d0.second, d1.second, d2.second, d3.second);
+        for (int k = 0; k < 4; k++) sums.add(hx[k], e + 1, all.sum[k]);
+        if (gradients) pass_back(e), pass_back(e + 1);
+    }
+    if (e < four[0].fan_in) {
+        const auto x = Full::load(trees.inputs + rows[e] * trees.row_numbers);
         all = totals(dot(h(0), x), dot(h(1), x), dot(h(2), x), dot(h(3), x));
         for (int k = 0; k < 4; k++) sums.add(hx[k], e, all.sum[k]);
-        if (gradients) {
-            auto there = Full::load(gradients + row);
-            UNROLLED for (int k = 3; k >= 0; k--) add_product(there, factor[k] * weight[k][e], h(k));
-            there.store(gradients + row);
-        }
+        if (gradients) pass_back(e);
     }
 }
 
@@ -134,16 +153,19 @@ void run_nodes_back(const Trees<T, N> trees, Range places, T *gradients, const T
         if (stop < end) h.store(trees.values + place.slot * N);
         const T factor = gradients ? products[p] * trees.scale : T(0);
         auto through = [&](int64_t e) INLINE_LAMBDA { return through_synapse<DROP>(trees, e, h, factor, gradients); };
-        // Four sums at a time take half the steps: those of H itself and of three synapses, then of four synapses.
-        const auto none = Tile<T, PIECE>::spread(0);
-        const auto d0 = first < stop ? through(first) : none, d1 = first + 1 < stop ? through(first + 1) : none;
-        const auto d2 = first + 2 < stop ? through(first + 2) : none;
-        auto four = totals(folded(h), d0, d1, d2);
-        sums.add(sums.h, place.node, four.sum[0]);
-        for (int k = 0; k < 3 && first + k < stop; k++) sums.add(sums.hx, first + k, four.sum[k + 1]);
+        if (first == stop) {
+            sums.add(sums.h, place.node, total(folded(h)));
+        } else {  // four sums at a time take half the steps: those of H itself and of three synapses, then of four
+            const auto none = Tile<T, PIECE>::spread(0), d0 = through(first);
+            const auto d1 = first + 1 < stop ? through(first + 1) : none;
+            const auto d2 = first + 2 < stop ? through(first + 2) : none;
+            const auto four = totals(folded(h), d0, d1, d2);
+            sums.add(sums.h, place.node, four.sum[0]);
+            for (int k = 0; k < 3 && first + k < stop; k++) sums.add(sums.hx, first + k, four.sum[k + 1]);
+        }
         int64_t e = first + 3;
         for (; e + 4 <= stop; e += 4) {
-            four = totals(through(e), through(e + 1), through(e + 2), through(e + 3));
+            const auto four = totals(through(e), through(e + 1), through(e + 2), through(e + 3));
             for (int k = 0; k < 4; k++) sums.add(sums.hx, e + k, four.sum[k]);
         }
         for (int64_t rest = std::min(e, stop); rest < end; rest++)  // the last synapses, and any that follow a dendrite
@@ -157,57 +179,61 @@ template <class T, int N> INLINE T path_product(const Trees<T, N> &trees, int64_
     return products[p] = place.parent < 0 ? T(1) : products[place.parent] * trees.weight[place.edge];
 }
 
-// Turn the sums of a chunk into gradients of its weights and biases, in place; return whether all were finite.
-template <class T, int N> bool finish_chunk(const Call &call, const Trees<T, N> &trees, Range places, T *products) {
-    T *gw = (T *)call.gw, *gb = (T *)call.gb, *q = products + call.nodes;
+// Turn the sums of a chunk into gradients of its weights and biases, in place; return whether all were finite. Of a node's
+// edges `synapses` come first; only an unbalanced tree has others after a dendrite.
+template <class T, int N> bool finish_chunk(const Call &call, const Trees<T, N> trees, Range places, T *products) {
+    T *__restrict gw = (T *)call.gw, *__restrict gb = (T *)call.gb, *__restrict q = products + call.nodes;
+    const int64_t parts = call.parts, nodes = call.nodes, edges = call.edges;
+    const int32_t *rows = trees.rows;
     const T *weight = trees.weight, scale = trees.scale;
+    const bool is_piecewise = trees.kind == PIECEWISE, need_gx = call.gx;
     T check = 0, largest = 0;  // check: 0, until 0 times a number that is not finite makes it NaN
     std::fill(q + places.begin, q + places.end, T(0));
     for (int64_t p = places.begin; p < places.end; p++) {  // children before parents, so that Q of the children is known
-        const Place &place = call.places[p];
-        const int64_t node = place.node, end = place.first + place.fan_in;
-        for (int64_t share = 1; share < call.parts; share++) {
-            gb[node] += gb[share * call.nodes + node];
-            const T *other = gw + share * call.edges;  // a dendrite's entry holds Q, which only smooth activations sum
-            const int64_t summed = call.kind == PIECEWISE ? place.first + place.synapses : end;
-            for (int64_t e = place.first; e < summed; e++) gw[e] += other[e];
-            for (int64_t e = summed; e < end; e++)
-                if (call.rows[e] >= 0) gw[e] += other[e];
+        const Place &place = trees.places[p];
+        const int64_t node = place.node, edge = place.edge, parent = place.parent;
+        const int64_t first = place.first, stop = first + place.synapses, end = first + place.fan_in;
+        for (int64_t share = 1; share < parts; share++) {
+            gb[node] += gb[share * nodes + node];
+            const T *other = gw + share * edges;  // a dendrite's entry holds Q, which only smooth activations sum
+            for (int64_t e = first; e < (is_piecewise ? stop : end); e++) gw[e] += other[e];
+            for (int64_t e = is_piecewise ? stop : end; e < end; e++)
+                if (rows[e] >= 0) gw[e] += other[e];
         }
         T sum = q[p] + (trees.bias ? trees.bias[node] * gb[node] : T(0));
-        int64_t rest = place.first;
-        if (place.synapses >= PIECE) {  // shorter loops are faster without vectors
-            rest += place.synapses;
-            SUMMED(+, sum) for (int64_t e = place.first; e < rest; e++) sum += weight[e] * (gw[e] * scale);
+        int64_t e = first;
+        if (place.synapses >= PIECE)
+            SUMMED(+, sum) for (e = first; e < stop; e++) sum += weight[e] * (gw[e] * scale);
+        for (; e < end; e++) {
+            SCALAR;
+            if (e < stop || rows[e] >= 0) sum += weight[e] * (gw[e] * scale);
         }
-        for (int64_t e = rest; e < end; e++)
-            if (call.rows[e] >= 0) sum += weight[e] * (gw[e] * scale);
         check += T(0) * (sum + gb[node]);
-        if (place.edge >= 0) {
-            if (call.kind == PIECEWISE) gw[place.edge] = sum;
-            q[place.parent] += weight[place.edge] * gw[place.edge];
+        if (edge >= 0) {
+            if (is_piecewise) gw[edge] = sum;
+            q[parent] += weight[edge] * gw[edge];
         }
     }
     for (int64_t p = places.end - 1; p >= places.begin; p--) {  // parents before children, so that P of the parent is known
-        const Place &place = call.places[p];
-        const T product = path_product(trees, p, products);
+        const Place &place = trees.places[p];
+        const T product = path_product(trees, p, products), factor = product * scale;
+        const int64_t first = place.first, stop = first + place.synapses, end = first + place.fan_in;
         check += T(0) * product;
         gb[place.node] *= product;
-        const T factor = product * scale;
-        int64_t rest = place.first;
-        if (place.synapses >= PIECE) {
-            rest += place.synapses;
-            SUMMED(max, largest) for (int64_t e = place.first; e < rest; e++) {
+        int64_t e = first;
+        if (place.synapses >= PIECE)
+            SUMMED(max, largest) for (e = first; e < stop; e++) {
                 largest = std::max(largest, std::abs(factor * weight[e]));
                 gw[e] *= factor;
             }
-        }
-        for (int64_t e = rest; e < place.first + place.fan_in; e++) {
-            if (call.rows[e] >= 0) largest = std::max(largest, std::abs(factor * weight[e]));
-            gw[e] *= call.rows[e] >= 0 ? factor : product;
+        for (; e < end; e++) {
+            SCALAR;
+            const bool is_synapse = e < stop || rows[e] >= 0;
+            if (is_synapse && need_gx) largest = std::max(largest, std::abs(factor * weight[e]));
+            gw[e] *= is_synapse ? factor : product;
         }
     }
-    return check == check && (!call.gx || largest <= T(LARGEST));
+    return check == check && (!need_gx || largest <= T(LARGEST));
 }
 
 // Gradients of weights, biases and, if they have an address, inputs; threads that enter together share the work. A job is

@@ -45,16 +45,36 @@ template <class T, int N> struct Trees {
 // erf has no short series: GELU calls the C library, number by number.
 template <class T> INLINE T normal_cdf(T z) { return T(0.5) * std::erfc(z * T(-0.7071067811865476)); }
 
-template <class T, int N> INLINE Tile<T, N> smooth(const Tile<T, N> &z, int64_t kind) {
-    constexpr int width = Tile<T, N>::WIDTH;
-    Tile<T, N> out;
-    for (int i = 0; i < z.COUNT; i++) {
-        if (kind == TANH) out.v[i] = tanh<T, width>(z.v[i]);
-        else if (kind == SIGMOID) out.v[i] = sigmoid<T, width>(z.v[i]);
-        else if (kind == SILU) out.v[i] = z.v[i] * sigmoid<T, width>(z.v[i]);
-        else for (int j = 0; j < width; j++) out.v[i][j] = z.v[i][j] * normal_cdf<T>(z.v[i][j]);
-    }
-    return out;
+// A smooth activation of a vector.
+template <Kind KIND, class T, int W> INLINE typename VectorOf<T, W>::type smooth(typename VectorOf<T, W>::type z) {
+    if constexpr (KIND == TANH) return tanh<T, W>(z);
+    if constexpr (KIND == SIGMOID) return sigmoid<T, W>(z);
+    if constexpr (KIND == SILU) return z * sigmoid<T, W>(z);
+    if constexpr (KIND == GELU)
+        for (int j = 0; j < W; j++) z[j] *= normal_cdf<T>(z[j]);
+    return z;
+}
+
+// Call a function with a smooth kind as a constant.
+template <class Function> INLINE void with_kind(int64_t kind, Function function) {
+    if (kind == TANH) function(std::integral_constant<Kind, TANH>());
+    else if (kind == SIGMOID) function(std::integral_constant<Kind, SIGMOID>());
+    else if (kind == SILU) function(std::integral_constant<Kind, SILU>());
+    else function(std::integral_constant<Kind, GELU>());
+}
+
+// Replace `count` sums by values of a smooth activation, and keep what the backward pass needs.
+template <class T> APART void activate(T *numbers, int64_t count, int64_t kind, T *kept) {
+    constexpr int width = Tile<T, PIECE>::WIDTH;
+    with_kind(kind, [&](auto constant) {
+        for (int64_t i = 0; i < count; i += width) {
+            typename Tile<T, PIECE>::Vector z, value;
+            std::memcpy(&z, numbers + i, sizeof z);
+            value = smooth<constant.value, T, width>(z);
+            std::memcpy(numbers + i, &value, sizeof z);
+            std::memcpy(kept + i, constant.value == TANH || constant.value == SIGMOID ? &value : &z, sizeof z);
+        }
+    });
 }
 
 // Write value = act(z) where the parent reads it, and what the backward pass needs. M numbers from `at` on: a whole tile,
@@ -62,18 +82,17 @@ template <class T, int N> INLINE Tile<T, N> smooth(const Tile<T, N> &z, int64_t 
 template <class T, int N, int M> INLINE void pass_on(const Trees<T, N> &trees, int64_t p, int at, const Tile<T, M> &z) {
     const Place &place = trees.places[p];
     T *target = trees.upper_end(place.root, place.slot) + at;
-    const int64_t kind = trees.kind;
     const bool linear = trees.is_linear(place);
-    if (kind == PIECEWISE) {
+    if (trees.kind == PIECEWISE) {
         uint16_t *signs = trees.signs(p) + at / PIECE;
         mark_not_positive(signs, z);
         if (linear) z.store(target);
         else choose(signs, trees.slope == 0 ? Tile<T, M>::spread(0) : trees.slope * z, z).store(target);  // never 0 * inf
         return;
     }
-    Tile<T, M> value = linear ? z : smooth(z, kind);
-    (kind == GELU || kind == SILU ? z : value).store(trees.kept(p) + at);
-    value.store(target);
+    z.store(target);
+    if (linear) z.store(trees.kept(p) + at);
+    else activate(target, M, trees.kind, trees.kept(p) + at);
 }
 
 template <class T, int N> INLINE Tile<T, N> weighted_sum(const Trees<T, N> &trees, const Place &place, T bias) {
@@ -106,7 +125,7 @@ INLINE Tile<T, N> dropped_sum(const Trees<T, N> &trees, const Place &place, T bi
 
 // Four nodes that read the same inputs: each part of a tile is loaded once for all four. Parts of four vectors stay in
 // registers, with their summands.
-template <class T, int N> INLINE void run_four(const Trees<T, N> &trees, int64_t p) {
+template <class T, int N> APART void run_four(const Trees<T, N> trees, int64_t p) {
     constexpr int M = std::min(N, std::max(PIECE, 4 * VECTOR_BYTES / int(sizeof(T))));
     const Place *four = trees.places + p;
     const T *w0 = trees.weight + four[0].first, *w1 = trees.weight + four[1].first;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -19,10 +20,12 @@
 #else
 #define VECTOR_BYTES 16
 #endif
+#define APART __attribute__((noinline))  // inlined, it would take registers from the loop around it
 #define INLINE inline __attribute__((always_inline))
 #define INLINE_LAMBDA __attribute__((always_inline))
 #define PRAGMA(text) _Pragma(#text)
 #define SUMMED(operation, value) PRAGMA(omp simd reduction(operation : value))  // in any order
+#define SCALAR asm volatile("")  // in a loop: short ones are faster without vectors
 #define UNROLLED _Pragma("GCC unroll 32")
 
 namespace DENDRITREE_ISA {
@@ -84,6 +87,18 @@ template <class T, int N> INLINE Tile<T, PIECE> dot(const Tile<T, N> &a, const T
     UNROLLED for (int i = 0; i < count; i++) out.v[i] = each > count ? sums[i] + sums[i + each - count] : sums[i];
     return out;
 }
+// a . b and a . c
+template <class T, int N>
+INLINE std::pair<Tile<T, PIECE>, Tile<T, PIECE>> dots(const Tile<T, N> &a, const Tile<T, N> &b, const Tile<T, N> &c) {
+    constexpr int count = Tile<T, PIECE>::COUNT;
+    std::pair<Tile<T, PIECE>, Tile<T, PIECE>> out;
+    UNROLLED for (int i = 0; i < count; i++) out.first.v[i] = a.v[i] * b.v[i], out.second.v[i] = a.v[i] * c.v[i];
+    UNROLLED for (int i = count; i < a.COUNT; i++) {
+        out.first.v[i % count] += a.v[i] * b.v[i];
+        out.second.v[i % count] += a.v[i] * c.v[i];
+    }
+    return out;
+}
 template <class T, int N> INLINE Tile<T, PIECE> folded(const Tile<T, N> &a) {
     constexpr int count = Tile<T, PIECE>::COUNT;
     Tile<T, PIECE> sum;
@@ -92,43 +107,39 @@ template <class T, int N> INLINE Tile<T, PIECE> folded(const Tile<T, N> &a) {
     return sum;
 }
 
-// Four sums of a piece, those of every fourth number.
-template <class T> INLINE typename VectorOf<T, 4>::type quarter(const Tile<T, PIECE> &piece) {
-    constexpr int width = piece.WIDTH;
+// The sum of the vectors of a piece.
+template <class T> INLINE auto one_vector(const Tile<T, PIECE> &piece) {
     auto sum = piece.v[0];
-    if constexpr (width == 2) {  // two numbers of double precision: even and odd vectors
-        auto odd = piece.v[1];
-        UNROLLED for (int i = 2; i < piece.COUNT; i += 2) sum += piece.v[i], odd += piece.v[i + 1];
-        return __builtin_shufflevector(sum, odd, 0, 1, 2, 3);
-    } else {
-        UNROLLED for (int i = 1; i < piece.COUNT; i++) sum += piece.v[i];
-        if constexpr (width == 16) {
-            auto half = __builtin_shufflevector(sum, sum, 0, 1, 2, 3, 4, 5, 6, 7) +
-                        __builtin_shufflevector(sum, sum, 8, 9, 10, 11, 12, 13, 14, 15);
-            return __builtin_shufflevector(half, half, 0, 1, 2, 3) + __builtin_shufflevector(half, half, 4, 5, 6, 7);
-        } else if constexpr (width == 8) {
-            return __builtin_shufflevector(sum, sum, 0, 1, 2, 3) + __builtin_shufflevector(sum, sum, 4, 5, 6, 7);
-        } else {
-            return sum;
-        }
-    }
+    UNROLLED for (int i = 1; i < piece.COUNT; i++) sum += piece.v[i];
+    return sum;
+}
+// Sums of both halves of every 2 RUN lanes of x, then of y.
+template <int RUN, class Vector, size_t... I> INLINE Vector halves(Vector x, Vector y, std::index_sequence<I...>) {
+    return __builtin_shufflevector(x, y, int(I / RUN * 2 * RUN + I % RUN)...) +
+           __builtin_shufflevector(x, y, int(I / RUN * 2 * RUN + I % RUN + RUN)...);
+}
+// Sums over every 2 DISTANCE lanes, in all of them.
+template <int DISTANCE, class Vector, size_t... I> INLINE Vector swept(Vector v, std::index_sequence<I...> lanes) {
+    if constexpr (DISTANCE == 0) return v;
+    else return swept<DISTANCE / 2>(v + __builtin_shufflevector(v, v, int(I ^ DISTANCE)...), lanes);
 }
 
 // The sums of four pieces, in half as many steps as one by one.
 template <class T> struct Four { T sum[4]; };
 template <class T>
 INLINE Four<T> totals(const Tile<T, PIECE> &a, const Tile<T, PIECE> &b, const Tile<T, PIECE> &c, const Tile<T, PIECE> &d) {
-    auto qa = quarter(a), qb = quarter(b), qc = quarter(c), qd = quarter(d);
-    auto ab = __builtin_shufflevector(qa, qb, 0, 4, 1, 5) + __builtin_shufflevector(qa, qb, 2, 6, 3, 7);
-    auto cd = __builtin_shufflevector(qc, qd, 0, 4, 1, 5) + __builtin_shufflevector(qc, qd, 2, 6, 3, 7);
-    auto all = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-    Four<T> four;
-    std::memcpy(four.sum, &all, sizeof four);
-    return four;
+    constexpr int W = a.WIDTH;
+    constexpr auto lanes = std::make_index_sequence<W>();
+    const auto ab = halves<W / 2>(one_vector(a), one_vector(b), lanes), cd = halves<W / 2>(one_vector(c), one_vector(d), lanes);
+    if constexpr (W == 2) {
+        return {{ab[0], ab[1], cd[0], cd[1]}};
+    } else {
+        const auto all = swept<W / 8>(halves<W / 4>(ab, cd, lanes), lanes);
+        return {{all[0], all[W / 4], all[W / 2], all[3 * W / 4]}};
+    }
 }
 template <class T> INLINE T total(const Tile<T, PIECE> &a) {
-    auto q = quarter(a);
-    return (q[0] + q[2]) + (q[1] + q[3]);
+    return swept<a.WIDTH / 2>(one_vector(a), std::make_index_sequence<a.WIDTH>())[0];
 }
 
 // ------------------------------------------------------------------------------------------------------------- bits
