@@ -140,10 +140,10 @@ def _check_batches(model: nn.Module, sample: Tensor) -> None:
 
 def _program(model: nn.Module, sample: Tensor) -> Any:
     """The exported program. The exporter's messages about packages that are not needed here are silenced."""
-    chatter = logging.getLogger("torch.onnx")
-    level = chatter.level
+    chatter = {logging.getLogger(name): logging.getLogger(name).level for name in ("torch.onnx", "onnxscript")}
     try:
-        chatter.setLevel(logging.ERROR)
+        for logger in chatter:
+            logger.setLevel(logging.ERROR)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return torch.onnx.export(
@@ -159,7 +159,8 @@ def _program(model: nn.Module, sample: Tensor) -> Any:
         cause = error.__cause__ or error
         raise DendritreeError(f"{type(model).__name__} cannot be exported to ONNX: {_first_line(cause)}") from error
     finally:
-        chatter.setLevel(level)
+        for logger, level in chatter.items():
+            logger.setLevel(level)
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 A kind of cases is a module with a function `run(seed, folder)`, which raises if anything is wrong and otherwise returns
 a word for how the case ended. A failure is printed with its seed, and `--only KIND --seed S` runs that case again. A
-crash or a hang ends the fuzzer; its last lines name the case and show where it was.
+crash or a hang ends the fuzzer; its last lines show where it was and, on a terminal, name the case.
 """
 
 import argparse
@@ -50,7 +50,8 @@ def main():
         while sum(seconds.values()) < 60 * arguments.minutes:
             kind = min(seconds, key=seconds.get)
             seed = random.SystemRandom().getrandbits(32) if arguments.seed is None else arguments.seed
-            print(f"\r{sum(seconds.values()):.0f} s: {kind} {seed}\033[K", end="", file=sys.stderr, flush=True)
+            if sys.stderr.isatty():
+                print(f"\r{sum(seconds.values()):.0f} s: {kind} {seed}\033[K", end="", file=sys.stderr, flush=True)
             start = time.monotonic()
             counts[kind][run_case(kind, seed) or "FAILED"] += 1
             seconds[kind] += time.monotonic() - start
