@@ -23,7 +23,7 @@ endif
 endif
 endif
 
-.PHONY: help reproduce test test-all test-cuda fuzz sanitize bench docs lint types pytest package release clean
+.PHONY: help reproduce test test-all test-cuda fuzz sanitize bench docs lint types pytest package clean
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
@@ -34,7 +34,6 @@ help:
 	@echo "make sanitize    the fuzzers of layers and convolutions on kernels built with sanitizers for MINUTES=5 each"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
 	@echo "make docs        build the documentation into site/index.html"
-	@echo "make release     build both packages, check them, print what to upload; uploads nothing"
 	@echo "make clean       remove .venv and everything built"
 
 reproduce: $(VENV)/run.stamp
@@ -81,9 +80,6 @@ sanitize: $(VENV)/dev.stamp
 
 package: $(VENV)/dev.stamp
 	$(BIN)/python tests/check_package.py
-
-release: $(VENV)/dev.stamp
-	$(BIN)/python tests/check_release.py
 
 # One `pip install` with the constraints, so that torch is the pinned build for every package that requires it.
 # Python compiles what it imports: compiling all 20,000 files here would take a minute. So would resolving with the old

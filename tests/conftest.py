@@ -7,7 +7,6 @@ import shutil
 
 import pytest
 import torch
-from exporter import keep_registry
 from hypothesis import HealthCheck, settings
 
 from dendritree.errors import MissingDataError
@@ -37,10 +36,6 @@ def pytest_collection_finish():
     """Freeze what was imported and collected, so that the garbage collector does not scan it repeatedly."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_runtest_setup():
-    keep_registry()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
-
-from dendritree.plot.palette import Theme
 
 from .chart import Chart
 
@@ -25,10 +23,6 @@ class Look:
     def stroke(self) -> dict[str, Any]:
         """Color and dashes, as line options of matplotlib."""
         return {"color": self.color, "dashes": self.dash or (None, None)}
-
-    def on(self, theme: Theme) -> Look:
-        """The look on the background of a theme."""
-        return replace(self, color=theme.adapt(self.color))
 
 
 Looks: TypeAlias = Mapping[tuple[str, int], Look]

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from dendritree import DendriticLayer, count, prune, summary
-from dendritree.errors import OptionError
-from dendritree.training.rewiring import Rewiring, rewire
+from dendritree.training.rewiring import rewire
 from dendritree.wiring import Tied
 
 
@@ -136,20 +135,6 @@ def test_synapses_of_copies_move_together():
     _, rest = np.divmod(after, 64)
     inside = (rest // 8 - windows[:20, 0].reshape(5, 4, 1), rest % 8 - windows[:20, 1].reshape(5, 4, 1))
     assert all(((place >= 0) & (place < 3)).all() for place in inside)
-
-
-def test_tied_synapses_move_in_their_windows_alone():
-    with pytest.raises(OptionError, match="where must be 'window' for tied dendrites"):
-        rewire(tied_layer(), 0.5)
-    with pytest.raises(OptionError, match="'window' for tied"):
-        Rewiring(0.5).after_epoch(tied_layer(), [], 0, 4)
-
-
-def test_k_trees_of_tied_branches():
-    layer = tied_layer(repeats=2)
-    assert layer.forest.weights == 5 * (2 * (6 + 4) + 2)
-    x = torch.randn(3, 128)
-    torch.testing.assert_close(layer(x), untied_twin(layer)(x))
 
 
 def test_a_layer_of_shared_trees_is_a_convolution_of_them():

@@ -153,30 +153,4 @@ def test_a_level_of_many_fan_ins_is_a_few_groups(largest):
     assert sum(group.fan_in * group.nodes_each * group.shared_by for group in groups) < 2 * forest.edges
 
 
-def test_images_are_unfolded_together(monkeypatch):
-    """On a GPU `unfold` starts a kernel for each image that it is given."""
-    given, unfold = [], torch.nn.functional.unfold
-    monkeypatch.setattr(
-        torch.nn.functional, "unfold", lambda x, *options: (given.append(x.shape[0]), unfold(x, *options))[1]
-    )
-    layer = LAYERS["convolution"](4, backend="eager")
-    assert layer(torch.zeros(9, 2, 7, 8)).shape[0] == 9
-    assert given == [1]
-
-
 # ------------------------------------------------------------------------------------------------------- one graph
-
-
-@every_layer
-def test_layers_compile_as_one_graph(name):
-    layer = LAYERS[name](3, dropout=0.5, backend="eager")
-    x = torch.randn_like(inputs_of(layer, 5)).requires_grad_()
-    torch._dynamo.reset()
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    actual = []
-    for run in (layer, compiled):
-        torch.manual_seed(0)
-        y = run(x)
-        actual.append([y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])])
-    for ours, theirs in zip(*actual, strict=True):
-        torch.testing.assert_close(ours, theirs)

@@ -7,9 +7,8 @@ from functools import partial
 
 import pytest
 import torch
-from forests import NAMED, assert_same_bits, loop, random_case, run, share
+from forests import NAMED, assert_same_bits, random_case, run, share
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
 
 from dendritree.ops import dendritic, make_plan, native
 from dendritree.tree import Forest
@@ -158,31 +157,3 @@ def test_a_forked_child_computes_after_its_parent_did(name, dropout, set_threads
 
     assert in_child(child) == 0
     assert_same_bits(seeded(forest, case, dropout), expected)
-
-
-class Features(Dataset):
-    """Samples that a dendritic layer has looked at."""
-
-    def __init__(self, forest, x, weight, bias):
-        self.plan, self.x, self.tensors = make_plan(forest), x, (weight, bias)
-
-    def __len__(self):
-        return len(self.x)
-
-    def __getitem__(self, i):
-        torch.set_num_threads(2)  # a worker starts with one
-        return dendritic(self.x[i], *self.tensors, self.plan, torch.tanh, backend="fused")
-
-
-@forks
-@pytest.mark.usefixtures("always_threads")
-@pytest.mark.parametrize("name", ["forty", "shared, deep"])
-def test_forked_workers_of_a_data_loader_compute_after_their_parent_did(name, set_threads):
-    set_threads(2)
-    forest = FORESTS[name]
-    case = random_case(forest, (12,))
-    seeded(forest, case)
-    data = Features(forest, *case[:3])
-    loader = DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="fork", timeout=60)
-    actual = torch.cat(list(loader))
-    torch.testing.assert_close(actual, loop(*case[:3], forest, torch.tanh))

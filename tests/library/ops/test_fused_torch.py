@@ -7,7 +7,7 @@ import torch
 from forests import NAMED, assert_same, loop, random_case, run, share
 from torch import nn
 from torch.autograd import forward_ad
-from torch.func import functional_call, grad, jacrev, jvp, vmap
+from torch.func import grad, jacrev, jvp, vmap
 from warm import run as run_program
 
 from dendritree.errors import OptionError
@@ -83,19 +83,6 @@ def test_inductor_gives_the_numbers_of_the_loop(dropout):
         assert_same(actual, run(lambda *t: loop(*t, FOREST, torch.tanh), case))
 
 
-@pytest.mark.parametrize("needs", [(True, False, False), (False, True, False), (False, False, True)], ids=str)
-def test_compiled_gradients_of_one_argument_alone(needs):
-    case = random_case(FOREST, (4,))
-    compiled = torch.compile(op(FOREST), fullgraph=True, backend="aot_eager")
-    tensors = [t.clone().requires_grad_(need) for t, need in zip(case[:3], needs, strict=True)]
-    compiled(*tensors).backward(case.cotangent)
-    expected = run(lambda *t: loop(*t, FOREST, torch.tanh), case)
-    for tensor, need, key in zip(tensors, needs, ("x", "weight", "bias"), strict=True):
-        assert (tensor.grad is not None) == need
-        if need:
-            torch.testing.assert_close(tensor.grad, expected[f"gradient of {key}"])
-
-
 # -------------------------------------------------------------------------------------------------------------- export
 
 
@@ -124,22 +111,6 @@ def test_a_saved_export_loads_without_this_package(tmp_path):
     assert run_program(code, folder=tmp_path) == (0, "", "")
 
 
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-def test_a_trace_has_no_op_of_ours_and_gives_the_same_numbers():
-    model, x = layer(), torch.randn(3, 16)
-    traced = torch.jit.trace(model, x)
-    assert "dendritree::" not in str(traced.inlined_graph)
-    assert "PythonOp" not in str(traced.inlined_graph)
-    torch.testing.assert_close(traced(x), model(x))
-
-
-def test_an_export_takes_any_batch_if_asked_to():
-    model, other = layer(), torch.randn(5, 16)
-    batch = torch.export.Dim("batch", min=2, max=64)
-    program = torch.export.export(model, (torch.randn(3, 16),), dynamic_shapes={"x": {0: batch}})
-    torch.testing.assert_close(program.module()(other), model(other))
-
-
 # --------------------------------------------------------------------------------------------- torch.func, forward mode
 
 
@@ -157,13 +128,6 @@ def test_torch_func_takes_derivatives_of_auto(name):
         lambda f: lambda *t: jvp(f, t, tuple(torch.ones_like(u) for u in t)),
     ):
         torch.testing.assert_close(transform(auto)(x, weight, bias), transform(plain)(x, weight, bias))
-
-
-def test_functional_call_uses_the_given_weights():
-    model, x = layer(backend="fused"), torch.randn(3, 16)
-    given = {name: torch.randn_like(p) for name, p in model.named_parameters()}
-    actual = functional_call(model, given, (x,))
-    torch.testing.assert_close(actual, loop(x, given["weight"], given["bias"], model.forest, torch.tanh))
 
 
 # --------------------------------------------------------------------------------------------- autocast and rejections
@@ -233,13 +197,3 @@ def test_fused_alone_is_rejected_where_nobody_can_look_into_it():
     assert_rejected(partial(jacrev(fused), x, weight, bias), "torch.func transforms")
     with forward_ad.dual_level():
         assert_rejected(lambda: fused(forward_ad.make_dual(x, x), weight, bias), "forward-mode gradients")
-
-
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-@pytest.mark.parametrize(
-    "export", [torch.jit.trace, partial(torch.export.export, strict=False)], ids=["trace", "export"]
-)
-def test_fused_alone_is_rejected_in_an_export(export):
-    assert_rejected(
-        lambda: export(layer(backend="fused"), (torch.randn(3, 16),)), "an export must load without this package"
-    )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rewired_cases import LAYERS, inputs_by, make_layer, synapses
 
 from dendritree import DendriticLayer
-from dendritree.errors import FormatError, OptionError
+from dendritree.errors import OptionError
 from dendritree.training.rewiring import rewire
 
 FRACTIONS = (0.0, 0.1, 0.3, 0.999)
@@ -65,45 +65,6 @@ def test_a_synapse_that_moves_changes_its_input_and_no_dendrite_reads_one_twice(
     assert moved == {edge for _, _, edge, read in synapses(layer) if read != old[edge]}
     for dendrite, inputs in inputs_by(layer, 1).items():
         assert len(set(inputs)) == len(inputs), dendrite
-
-
-@pytest.mark.parametrize("name", ["drawn anew", "custom", "nested"])
-def test_an_input_that_a_dendrite_lets_go_is_not_taken_up_by_its_next_synapse(name):
-    for seed in range(5):
-        layer = make_layer(name)
-        before = inputs_by(layer, 1)
-        moved = set(rewire(layer, 0.5, random=by_seed(seed)).tolist())
-        for _, dendrite, edge, read in synapses(layer):
-            assert edge not in moved or read not in before[dendrite]
-
-
-def test_a_dendrite_that_reads_nearly_all_inputs_takes_the_one_that_is_left():
-    """Five of six inputs are read; the one synapse that moves has a single place to go to."""
-    torch.manual_seed(0)
-    layer = DendriticLayer(6, 8, branching=[5], wiring="random")
-    left = {node: set(range(6)) - set(inputs) for node, inputs in inputs_by(layer, 1).items()}
-    moved = rewire(layer, 0.2, random=by_seed(0)).tolist()
-    assert len(moved) == 8
-    assert {node: {read} for _, node, edge, read in synapses(layer) if edge in moved} == left
-
-
-def test_ties_and_signs_do_not_matter():
-    layer = DendriticLayer(50, 2, branching=[6], wiring="random")
-    with torch.no_grad():
-        layer.weight.copy_(torch.tensor([-3.0, 2.0, -1.0, 4.0, 5.0, -6.0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]))
-    moved = rewire(layer, 0.5, random=by_seed(0)).tolist()
-    assert moved[:3] == [0, 1, 2]
-    assert len(moved) == 6
-    assert min(moved[3:]) >= 6
-
-
-def test_new_inputs_are_spread_over_all_inputs():
-    layer = DendriticLayer(20, 400, branching=[4], wiring="random")
-    moved = rewire(layer, 0.5, random=by_seed(0)).tolist()
-    counts = np.bincount([read for _, _, edge, read in synapses(layer) if edge in moved], minlength=20)
-    assert len(moved) == 800
-    assert counts.min() > 15  # forty are expected, with a deviation of six
-    assert counts.max() < 70
 
 
 @given(
@@ -183,14 +144,6 @@ def test_afterwards_the_state_dict_brings_the_new_wiring(name):
     assert twin.forest == layer.forest
 
 
-def test_the_layer_s_own_rewire_takes_the_same_trees_alone():
-    layer, other = make_layer("random"), make_layer("nested")
-    before = layer.forest
-    with pytest.raises(FormatError, match="same trees"):
-        layer.rewire(other.forest)
-    assert layer.forest is before
-
-
 # ---------------------------------------------------------------------------------------------------- what is forgotten
 
 OPTIMIZERS = {
@@ -236,24 +189,6 @@ def test_a_synapse_that_moved_learns_from_its_new_input():
     read = {edge: read for _, _, edge, read in synapses(layer)}
     for edge in moved.tolist():
         torch.testing.assert_close(layer.weight.grad[edge], x[:, read[edge]].sum())
-
-
-def test_a_gradient_of_the_old_input_is_forgotten_too():
-    layer = make_layer("random")
-    layer(torch.randn(20, 60)).square().mean().backward()
-    before = layer.weight.grad.clone()
-    moved = rewire(layer, 0.4, random=by_seed(0))
-    before[moved] = 0
-    assert torch.equal(layer.weight.grad, before)
-
-
-def test_an_optimizer_that_has_not_stepped_or_holds_other_weights_is_left_alone():
-    layer, other = make_layer("random"), make_layer("random")
-    optimizer = torch.optim.Adam(other.parameters())
-    rewire(layer, 0.5, optimizer, random=by_seed(0))
-    assert dict(optimizer.state) == {}
-    rewire(other, 0.5, optimizer, random=by_seed(0))
-    assert dict(optimizer.state) == {}
 
 
 # ------------------------------------------------------------------------------------------------------------ errors

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from training_cases import digits, figures, make_split, same_state
+from training_cases import digits, make_split, same_state
 
 from dendritree import DendriticLayer, FitConfig, MLNClassifier, Rewiring, fit
 from dendritree.errors import OptionError
 from dendritree.models import DendriticNetwork
 from dendritree.training import evaluate
 from dendritree.training.examples import Split
-from dendritree.wiring import Local, Random, Tied
+from dendritree.wiring import Random, Tied
 
 
 def make_net(seed=0, **options):
@@ -93,21 +93,6 @@ def test_rewiring_is_decided_by_seed_epoch_and_weights():
 # ----------------------------------------------------------------------------------------------------------- training
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_a_network_that_rewires_still_learns_digits(optimizer):
-    torch.manual_seed(0)
-    split = digits()
-    net = DendriticNetwork(64, [40], 10, fan_in=8, output="logits")
-    size, lr = sum(p.numel() for p in net.parameters()), {"sgd": 0.3}.get(optimizer, 0.02)
-    before = evaluate(net, split.val)[0]
-    history = fit(net, split, FitConfig(epochs=6, lr=lr, optimizer=optimizer), callbacks=[Rewiring(0.2)])
-    losses = history.columns()["train_loss"]
-    assert losses[-1] < losses[0]
-    assert history.best.val_loss < before
-    assert evaluate(net, split.val)[1] > 0.4  # ten classes
-    assert sum(p.numel() for p in net.parameters()) == size
-
-
 def test_the_best_epoch_comes_back_with_the_wiring_it_had():
     net, states = make_net(), []
 
@@ -117,36 +102,6 @@ def test_the_best_epoch_comes_back_with_the_wiring_it_had():
     history = fit(net, make_split(), FitConfig(epochs=6, lr=0.3), callbacks=[note, Rewiring(0.5, until=1.0)])
     assert same_state(net.state_dict(), states[history.best.epoch])
     assert evaluate(net, make_split().val)[0] == history.best.val_loss
-
-
-@pytest.mark.parametrize("backend", ["fused", "eager"])
-def test_every_backend_trains_the_same_with_rewiring(backend):
-    config = FitConfig(epochs=4, restore_best=False)
-    runs = []
-    for name in (backend, "reference"):
-        net = make_net(backend=name)
-        runs.append((net, fit(net, make_split(), config, callbacks=[Rewiring(0.4)])))
-    assert torch.equal(*(net.state_dict()["hidden.0.forest_source"] for net, _ in runs))
-    torch.testing.assert_close(runs[0][0].hidden[0].weight, runs[1][0].hidden[0].weight)
-    assert figures(runs[0][1])["val_loss"] == pytest.approx(figures(runs[1][1])["val_loss"])
-
-
-def test_nothing_moves_once_training_is_over():
-    """A synapse that moved after the last epoch would stay at weight 0 forever."""
-    net = make_net()
-    fit(net, make_split(), FitConfig(epochs=3, restore_best=False), callbacks=[Rewiring(0.5, until=1.0)])
-    assert (net.hidden[0].weight != 0).all()
-
-
-def test_windows_in_the_first_layer_of_several():
-    """The later layers of a network are wired at random unless told otherwise; they have no windows to keep to."""
-    net, before, after = make_net(hidden=[10, 8], wiring=Local(window=3), fan_in=6), Sources(), Sources()
-    rewiring = Rewiring(0.5, where="window")
-    history = fit(net, make_split(), FitConfig(epochs=2), callbacks=[before, rewiring, after])
-    assert len(history.epochs) == 2
-    moved = [changed(a, b) for a, b in zip(before.seen[0], after.seen[0], strict=True)]
-    assert moved[0] > 0
-    assert moved[1] == 0
 
 
 # ------------------------------------------------------------------------------------------------------------ errors

@@ -101,35 +101,6 @@ def test_any_image_and_window(height, width, channels, window, per, fan_in, frac
             assert max(inputs) < channels * height * width
 
 
-def test_anywhere_leaves_the_windows_and_the_way_back_is_known():
-    layer = make_local(Local(window=3), branching=[6], neurons=20)
-    rewire(layer, 0.4, where="anywhere", random=by_seed(0))
-    assert max(max(span) for span in spans(inputs_by(layer, 1), (1, 8, 8))) > 3
-    for step in range(9):  # those that move are at 0, the weakest: turn by turn all of them go home
-        with torch.no_grad():
-            layer.weight[rewire(layer, 0.4, where="window", random=by_seed(step))] = 10.0 + step
-    for node, inputs in inputs_by(layer, 1).items():
-        assert set(inputs) <= pixels(layer.windows[node], (1, 8, 8))
-
-
-@pytest.mark.parametrize(("synapses", "fraction"), [(4, 0.5), (11, 0.9)])
-def test_a_window_that_is_read_whole_stays_read_whole(synapses, fraction):
-    """Nothing is free: what the moving synapses let go of is dealt out among them."""
-    layer = make_local(Local(window=2), branching=[synapses], neurons=4)
-    for step in range(5):
-        assert len(rewire(layer, fraction, where="window", random=by_seed(step))) == 4 * int(fraction * synapses)
-        for node, inputs in inputs_by(layer, 1).items():
-            assert set(inputs) == pixels(layer.windows[node], (1, 8, 8))
-
-
-def test_unbalanced_trees_and_k_trees_keep_their_windows():
-    for options in ({"branching": [2, [3], [2, [4]]]}, {"branching": [4, 2], "repeats": 3}):
-        layer = make_local(Local(window=4), **options)
-        for step in range(5):
-            assert len(rewire(layer, 0.3, where="window", random=by_seed(step))) > 0
-        assert max(max(span) for span in spans(inputs_by(layer, 1), (1, 8, 8))) <= 4
-
-
 # ------------------------------------------------------------------------------------------------------------ errors
 
 

@@ -1,6 +1,5 @@
 """The search: within the budget, on validation alone, the same every time, and the same after a stop."""
 
-import math
 import multiprocessing
 import os
 import signal
@@ -17,7 +16,7 @@ from dendritree.training import evaluate
 from dendritree.training.examples import Examples
 from dendritree_lab.data.split import DataSplit
 from dendritree_lab.studies.engine import configuration
-from dendritree_lab.studies.tuning import search, tune
+from dendritree_lab.studies.tuning import tune
 
 TRIALS = thorough(5, 7)
 OPTIONS = {"budget": 300, "trials": TRIALS, "steps": 1}
@@ -139,25 +138,6 @@ def test_more_trials_go_on_from_those_that_are_there_and_say_how_often_test_was_
     assert [told[:3] for told in notes] == [("trials", number + 1, TRIALS) for number in range(2, TRIALS)]
     assert seen[0] == ("trials", 2, TRIALS)
     assert more.test_looks == 1 + (more.best.number != few.best.number)
-
-
-def test_bad_trials_are_stopped_early_among_those_of_their_share():
-    result = tune(made_up(), budget=300, trials=25, steps=8)
-    stopped = [trial for trial in result.trials if not trial.whole and trial.score is not None]
-    assert stopped
-    (epochs,) = {trial.epochs for trial in result.whole}
-    for trial in stopped:
-        assert 2 <= trial.epochs < epochs
-        share = trial.chosen["share"]
-        before = [t for t in result.whole if t.number < trial.number and t.chosen["share"] == share]
-        assert len(before) >= search.FEWEST_RIVALS
-    assert math.isclose(sum(result.importance.values()), 1, abs_tol=1e-6)
-    assert set(result.importance) == set(result.best.chosen)
-    sizes = [trial.parameters for trial in result.pareto]
-    scores = [trial.score for trial in result.pareto]
-    assert sizes == sorted(sizes)
-    assert scores == sorted(scores)
-    assert result.best.score == scores[-1]
 
 
 def test_a_quantity_is_tuned_for_little_error_and_two_classes_with_one_output():
