@@ -190,8 +190,8 @@ def describe_layer(module: nn.Module) -> dict[str, Any]:
     {'0': {'torch.nn': 'Flatten', 'arguments': {'start_dim': 1, 'end_dim': -1}}}
     """
     name = type(module).__name__
-    if "forward" in vars(module):
-        raise OptionError(f"{name} has its own forward, which a file does not store")
+    if "forward" in vars(module) or module._forward_hooks or module._forward_pre_hooks:
+        raise OptionError(f"{name} has forward hooks, or its own forward, which a file does not store")
     if "model_name" in vars(module):
         return describe_model(module)[0]
     if type(module) is nn.Sequential:

@@ -1,6 +1,5 @@
 """A real browser for tests: headless Chromium, controlled over its DevTools pipe, with only the standard library."""
 
-import base64
 import itertools
 import json
 import os
@@ -210,20 +209,6 @@ class Page:
         sent = [event for event in self._browser.events if event.get("method") == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in sent]
 
-    def screenshot(self, path, *, whole=True):
-        """Write a PNG of the page."""
-        answer = self._browser.ask(
-            "Page.captureScreenshot",
-            self._session,
-            captureBeyondViewport=whole,
-            **({"clip": {"x": 0, "y": 0, "scale": 1, **self._extent()}} if whole else {}),
-        )
-        Path(path).write_bytes(base64.b64decode(answer["data"]))
-
     def close(self):
         self._browser.ask("Target.closeTarget", targetId=self._target)
         self._browser.pages.remove(self)
-
-    def _extent(self):
-        size = self._browser.ask("Page.getLayoutMetrics", self._session)["cssContentSize"]
-        return {"width": size["width"], "height": size["height"]}

@@ -57,19 +57,9 @@ template <class T, int N> struct Tile {
 
 // ------------------------------------------------------------------------------------------------------- arithmetic
 
-template <class T, int N> INLINE Tile<T, N> operator*(const Tile<T, N> &a, const Tile<T, N> &b) {
-    Tile<T, N> out;
-    UNROLLED for (int i = 0; i < a.COUNT; i++) out.v[i] = a.v[i] * b.v[i];
-    return out;
-}
 template <class T, int N> INLINE Tile<T, N> operator*(T a, const Tile<T, N> &b) {
     Tile<T, N> out;
     UNROLLED for (int i = 0; i < b.COUNT; i++) out.v[i] = a * b.v[i];
-    return out;
-}
-template <class T, int N> INLINE Tile<T, N> operator-(const Tile<T, N> &a, const Tile<T, N> &b) {
-    Tile<T, N> out;
-    UNROLLED for (int i = 0; i < a.COUNT; i++) out.v[i] = a.v[i] - b.v[i];
     return out;
 }
 // sum += a b: contracted to fused multiply-adds where the machine has them

@@ -300,3 +300,11 @@ def test_a_converted_vit_is_reopened_in_a_new_process(tmp_path):
     assert (status, errors) == (0, "")
     x = torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8)
     torch.testing.assert_close(torch.tensor(json.loads(out)), converted(x).logits.detach(), rtol=1e-6, atol=1e-6)
+
+
+def test_a_forward_hook_is_not_lost_in_silence(tmp_path):
+    model = nn.Sequential(DendriticLayer(8, 2))
+    model[0].register_forward_hook(lambda *_: None)
+    save(model, tmp_path)
+    with pytest.raises(FormatError, match="into"):
+        load(tmp_path)
