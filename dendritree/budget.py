@@ -17,6 +17,7 @@ from .errors import OptionError, check_int
 from .layers import DendriticConv1d, DendriticConv2d, DendriticLayer
 from .layers.forest_layer import ForestLayer
 from .layers.neuron_layer import NeuronLayer
+from .layers.placed_layer import PlacedLayer
 from .models import MLP, ConvMLN, ConvMLP, MLNClassifier
 from .models.holders import network_of
 from .models.modes import evaluating
@@ -79,9 +80,11 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> dic
         return None
     done_by: dict[nn.Module, int] = {}
 
-    def add(module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    def add(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         stated, done = getattr(module, "multiply_adds", None), 0
-        if stated is not None:
+        if isinstance(module, PlacedLayer):
+            done = module.multiply_adds_on(inputs[0].shape[-len(module.axes) - 1 :])
+        elif stated is not None:
             done = output.numel() // getattr(module, "out_channels", output.shape[-1]) * stated
         elif isinstance(module, nn.Linear):
             done = output.numel() * module.in_features

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from ..errors import ShapeError
 from ..layers import DendriticLayer, trace
 from ..layers.neuron_layer import index_of
-from ..models.chain import PASSES, chain_of, run_chain, split_shape
+from ..models.chain import ON_MAPS, PASSES, chain_of, run_chain, split_shape
 from .contributions import Explanation, ModelExplanation
 from .prepared_rows import PreparedRows, prepare_rows
 
@@ -46,12 +46,13 @@ def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExp
 
     Args:
         model: a `DendriticLayer`; an `nn.Sequential` of dendritic and linear layers, norms, `nn.Flatten`, dropout and
-            activations; or a model that is a `Chain` of these, such as `MLNClassifier`, `DendriticNetwork`,
-            `DenseNetwork`, `MLP` and `Perceptrons`. Subclasses with their own forward and modules with forward hooks
-            are rejected. Or an object that holds a network: a fitted `DendriticClassifier` or `DendriticRegressor`,
-            or a table model. These are explained by column, in the units of the target or, for classes, in log-odds.
-        x: inputs, shape (..., in_features), or (batch, ...) with `nn.Flatten`; for an object that holds a network, raw
-            rows, as for `predict`.
+            activations, also of convolutions with average pooling; or a model that is a `Chain` of these, such as
+            `MLNClassifier`, `DendriticNetwork`, a dendritic `ConvNetwork`, `DenseNetwork`, `MLP` and `Perceptrons`.
+            Subclasses with their own forward and modules with forward hooks are rejected. Or an object that holds a
+            network: a fitted `DendriticClassifier` or `DendriticRegressor`, or a table model. These are explained by
+            column, in the units of the target or, for classes, in log-odds.
+        x: inputs, shape (..., in_features), or (batch, ...) with `nn.Flatten` or convolutions; for an object that holds
+            a network, raw rows, as for `predict`.
         reference: the input to compare with: a number, or a tensor that broadcasts to `x`, such as the mean input; 0 by
             default. For an object that holds a network, one row, or as many as `x`; by default the mean training row.
 
@@ -69,6 +70,8 @@ def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExp
     if not isinstance(x, Tensor) or x.dim() == 0:
         raise ShapeError(f"x must be a tensor of shape (..., in_features): got {x!r:.60}")
     leading, features = split_shape(steps, x)
+    if isinstance(steps[0], ON_MAPS) and len(features) > 1:
+        steps = [nn.Unflatten(1, features), *steps]  # rows become images
     at = x.double().reshape(leading.numel(), features.numel())  # -1 is ambiguous for an empty batch
     base = expand_reference(0.0 if reference is None else reference, x).reshape(at.shape)
     if isinstance(model, DendriticLayer):
@@ -165,12 +168,25 @@ def explain_chain(
             effect = effect * (scale / (variance + step.eps).sqrt())
         elif isinstance(step, nn.LayerNorm | nn.RMSNorm):
             effect = _through_norm(step, at, base, effect)
+        elif isinstance(step, ON_MAPS):
+            effect = _through_linear(step, at, effect)
+        elif isinstance(step, nn.Flatten):
+            effect = effect.reshape(len(at), outputs, *at.shape[1:])
         elif not isinstance(step, PASSES):
             effect = effect * secant(step, at, base).unsqueeze(1)
     at, base = pairs[0]
     inputs = (effect * (at - base).unsqueeze(1)).reshape(*leading, outputs, *features)
     output, baseline = output.reshape(*leading, outputs), baseline.reshape(*leading, outputs)
     return ModelExplanation(output, baseline, inputs, tuple(layers[::-1]), tuple(effects[::-1]))
+
+
+def _through_linear(step: nn.Module, at: Tensor, effect: Tensor) -> Tensor:
+    """Effects before a step that is linear, from those after it; one output at a time, because maps are large."""
+    with torch.enable_grad():
+        here = at.detach().requires_grad_()
+        after = step(here)
+        parts = [torch.autograd.grad(after, here, each, retain_graph=True)[0] for each in effect.unbind(1)]
+    return torch.stack(parts, dim=1)
 
 
 def _through_norm(step: nn.LayerNorm | nn.RMSNorm, at: Tensor, base: Tensor, effect: Tensor) -> Tensor:

@@ -6,27 +6,25 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..ops import PatchGrid, check_dense
 from ..tree.levels import AUTO, Branching
 from ..wiring import Wiring, with_image
 from .activation import Activation
-from .forest_layer import ForestLayer
 from .growth import Growth
+from .placed_layer import PlacedLayer, make_norm
+from .placement import Placement
 
 Length: TypeAlias = int | Sequence[int]
 """One number for all axes of an image, or one for each."""
 
 
-class _DendriticConv(ForestLayer):
+class _DendriticConv(PlacedLayer):
     """Base of both convolutions. `axes` are the names of the axes along which a filter slides."""
 
     SIZES: ClassVar[tuple[str, ...]] = ("in_channels", "out_channels")
-    axes: ClassVar[tuple[str, ...]]
-    in_channels: int
-    out_channels: int
 
     def __init__(
         self,
@@ -37,6 +35,8 @@ class _DendriticConv(ForestLayer):
         padding: Length | str = 0,
         dilation: Length = 1,
         *,
+        places: Length = 1,
+        dendrite_norm: str | None = None,
         branching: Branching = AUTO,
         depth: int | None = None,
         fan_in: int | None = None,
@@ -61,9 +61,31 @@ class _DendriticConv(ForestLayer):
                 raise OptionError(f"padding 'same' requires stride 1: got stride {stride}")
         else:
             padding = self._lengths("padding", padding, least=0)
-        high = (1,) * (2 - len(kernel)) + kernel  # a sequence is an image one pixel high
-        wirings = with_image(wiring, (channels, high[0], high[1]))
-        growth = Growth(channels * high[0] * high[1], filters, branching, depth, fan_in, wirings, repeats, ragged)
+        standing = self._lengths("places", places)
+        growth: Growth | Placement
+        if max(standing) > 1:
+            growth = Placement(channels, filters, kernel, standing)
+            growth.check(
+                {
+                    "branching": branching,
+                    "depth": depth,
+                    "fan_in": fan_in,
+                    "wiring": wiring,
+                    "repeats": repeats,
+                    "ragged": ragged,
+                }
+            )
+            if max(dilations) > 1:
+                raise OptionError(f"dilation must be 1 with places: got {dilation}")
+            if dropout and dropout_per != "input":
+                raise OptionError(f"dropout_per must be 'input' with places: got {dropout_per!r}")
+        else:
+            high = (1,) * (2 - len(kernel)) + kernel  # a sequence is an image one pixel high
+            wirings = with_image(wiring, (channels, high[0], high[1]))
+            growth = Growth(channels * high[0] * high[1], filters, branching, depth, fan_in, wirings, repeats, ragged)
+        if dendrite_norm is not None and (max(standing) == 1 or backend != "auto"):
+            got = f"places {places}, backend {backend!r}"
+            raise OptionError(f"dendrite_norm needs places=2 or more, and backend 'auto': got {got}")
         super().__init__(
             growth,
             {"in_channels": channels, "out_channels": filters},
@@ -77,7 +99,11 @@ class _DendriticConv(ForestLayer):
             dtype=dtype,
         )
         self.kernel_size, self.stride, self.padding, self.dilation = kernel, strides, padding, dilations
+        self.places = standing
         self._patches = self._make_patches()
+        self.dendrite_norm: nn.Module | None = None
+        if dendrite_norm is not None:
+            self.dendrite_norm = make_norm(dendrite_norm, filters, len(self.axes), device=device, dtype=dtype)
 
     def _lengths(self, name: str, value: Length, *, least: int = 1) -> tuple[int, ...]:
         """One number for each axis."""
@@ -88,9 +114,8 @@ class _DendriticConv(ForestLayer):
 
     def _make_patches(self) -> PatchGrid:
         """The patches that the filters read; a sequence is an image one pixel high."""
-        kernel, stride, dilation = (
-            (1,) * (2 - len(sizes)) + sizes for sizes in (self.kernel_size, self.stride, self.dilation)
-        )
+        patch = self.kernel_size if self._placement is None else self._placement.patch
+        kernel, stride, dilation = ((1,) * (2 - len(sizes)) + sizes for sizes in (patch, self.stride, self.dilation))
         if self.padding == "same":  # as in nn.Conv2d: an odd zero is added right and below
             totals = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
             (top, bottom), (left, right) = ((total // 2, total - total // 2) for total in totals)
@@ -102,10 +127,11 @@ class _DendriticConv(ForestLayer):
     def _options(self) -> dict[str, Any]:
         shape = {
             name: value
-            for name, default in (("stride", 1), ("padding", 0), ("dilation", 1))
+            for name, default in (("stride", 1), ("padding", 0), ("dilation", 1), ("places", 1))
             if (value := getattr(self, name)) != (default,) * len(self.axes)
         }
-        return {"kernel_size": self.kernel_size, **shape, **super()._options()}
+        norm = {} if self.dendrite_norm is None else {"dendrite_norm": "batch"}
+        return {"kernel_size": self.kernel_size, **shape, **norm, **super()._options()}
 
 
 class DendriticConv2d(_DendriticConv):
@@ -118,9 +144,24 @@ class DendriticConv2d(_DendriticConv):
 
     where `trees` is what a `DendriticLayer` of that many inputs and `out_channels` neurons computes.
 
+    With `places=3` a neuron has one dendrite that reads all of a window, `kernel_size`, and stands at 3 x 3 places next
+    to each other; the soma weighs the places:
+
+        z[n, o, a, b] = act(w[o] . window of x[n] at row a, column b + c[o])
+        y[n, o, i, j] = act(sum over p, q of v[o, p, q] * z[n, o, i * stride + p, j * stride + q] + s[o])
+
+    In known terms this is a convolution, an activation and a depthwise convolution of the neurons' stride, which is a
+    learned pooling, and that is how it is computed: on any device, under autocast, `torch.compile` and export. A neuron
+    reads a patch with sides `kernel_size + places - 1`, and the sizes of the output are those of a convolution with
+    such filters.
+
     Args:
         in_channels, out_channels: as in `nn.Conv2d`; there is one filter, or neuron, per output channel.
-        kernel_size, stride, dilation: an int, or one for each of height, width.
+        kernel_size, stride, dilation: an int, or one for each of height, width. With places, the window of a dendrite,
+            and the distance between neurons.
+        places: places of a dendrite, an int or one for each of height, width; they determine the tree.
+        dendrite_norm: `"batch"` normalizes the dendrites before their activation; it needs places. Its shifts make
+            biases superfluous if another normalization follows the layer: `bias=False`.
         padding: zeros around the image: an int, one for each of height, width, `"same"` or `"valid"`.
         branching, depth, fan_in, repeats, ragged: the tree of a filter, as in `DendriticLayer`.
         wiring: which inputs of a patch a filter reads: `"shared"` (all), another name of `dendritree.wiring.WIRINGS`,
@@ -138,7 +179,8 @@ class DendriticConv2d(_DendriticConv):
         - Output: `(*, out_channels, height', width')`, with the sizes of `nn.Conv2d`.
 
     Attributes:
-        weight: shape `(edges,)`, initially N(0, 2 / children of its node), as in `DendriticLayer`.
+        weight: shape `(edges,)`, initially N(0, 2 / children of its node), as in `DendriticLayer`; a soma weighs the
+            places of a rectified dendrite equally at first.
         bias: shape `(nodes,)`, initially 0, or None.
         forest: the trees and their wiring in a patch, a `dendritree.tree.Forest`.
         multiply_adds: for one output position.
@@ -149,6 +191,12 @@ class DendriticConv2d(_DendriticConv):
         torch.Size([8, 32, 28, 28])
         >>> layer.forest.describe(), sum(p.numel() for p in layer.parameters())
         ('32 trees of 75 synapses, 3 + 1 dendrites', 2624)
+
+        Dendrites of 3 x 3 pixels at 3 x 3 places, neurons at every second pixel:
+
+        >>> layer = DendriticConv2d(3, 32, 3, stride=2, padding=1, places=3)
+        >>> layer(torch.randn(8, 3, 28, 28)).shape, sum(p.numel() for p in layer.parameters())
+        (torch.Size([8, 32, 13, 13]), 1216)
     """
 
     axes = ("height", "width")
@@ -179,4 +227,6 @@ class DendriticConv1d(_DendriticConv):
             raise ShapeError(
                 f"the input must be sequences of shape (..., {self.in_channels}, length): got {tuple(x.shape)}"
             )
+        if self._as_convolutions:
+            return super().forward(x)
         return super().forward(x.unsqueeze(-2)).squeeze(-2)

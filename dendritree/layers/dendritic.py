@@ -155,12 +155,12 @@ class Trace(NamedTuple):
 
 
 @torch.no_grad()
-def trace(layer: DendriticLayer, x: Tensor) -> Trace:
+def trace(layer: ForestLayer, x: Tensor) -> Trace:
     """Sums and outputs of every dendrite for some inputs, without dropout and without gradients.
 
     Args:
-        layer: the layer to run.
-        x: inputs, shape (..., in_features), in the type of the weights.
+        layer: the layer to run; of a convolution, at one position.
+        x: inputs, shape (..., in_features), in the type of the weights; patches for a convolution.
 
     Example:
         >>> layer = DendriticLayer(4, 1, branching=2)

@@ -18,6 +18,7 @@ from ..tree import Forest, IntArray
 from .activation import Activation, make_activation
 from .growth import Growth
 from .neuron_layer import PlannedLayer
+from .placement import Placement
 from .state import FOREST_KEYS, WINDOWS_KEY, check_forest, forest_state, is_same_tree, read_forest
 
 DROPOUT_PER = ("synapse", "input")
@@ -46,7 +47,7 @@ class ForestLayer(PlannedLayer):
 
     def __init__(
         self,
-        growth: Growth,
+        growth: Growth | Placement,
         sizes: Mapping[str, int],
         *,
         bias: bool = True,
@@ -65,13 +66,18 @@ class ForestLayer(PlannedLayer):
         self.dropout_per = check_one_of("dropout_per", dropout_per, DROPOUT_PER)
         self.backend = check_one_of("backend", backend, ops.BACKENDS)
         self.root_activation = bool(root_activation) and self.repeats is None  # a soma is linear
-        self.forest, self.windows = growth.forest()
-        self.activation = make_activation(activation)
-        biases = (self.forest.biases,) if bias else None
-        self._add_parameters(device, dtype, weight=(self.forest.weights,), bias=biases)
-        self._make_plan(self.forest)
         self.regrown = False
+        weights, biases = self._grow(growth)
+        self.activation = make_activation(activation)
+        self._add_parameters(device, dtype, weight=(weights,), bias=(biases,) if bias else None)
+        if "forest" in vars(self):
+            self._make_plan(self.forest)
         self.reset_parameters()
+
+    def _grow(self, growth: Growth | Placement) -> tuple[int, int]:
+        """Grow the trees; return the number of their weights and of their biases."""
+        self.forest, self.windows = growth.forest()
+        return self.forest.weights, self.forest.biases
 
     @property
     def depth(self) -> int:
@@ -149,8 +155,12 @@ class ForestLayer(PlannedLayer):
 
     def extra_repr(self) -> str:
         """The constructor's call, the trees, and their number of parameters."""
-        parameters = self.forest.parameters(bias=self.bias is not None)
-        return f"{super().extra_repr()}; {self.forest.describe()}; {parameters:,} parameters"
+        parameters = sum(values.numel() for values in self.parameters(recurse=False))
+        return f"{super().extra_repr()}; {self._describe()}; {parameters:,} parameters"
+
+    def _describe(self) -> str:
+        """The trees in one line."""
+        return self.forest.describe()
 
     def _options(self) -> dict[str, Any]:
         options = self._tree_options() | self._changed(bias=self.bias is not None)

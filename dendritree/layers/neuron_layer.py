@@ -120,8 +120,9 @@ class PlannedLayer(NeuronLayer):
         return self
 
     def _follow_device(self) -> None:
-        if self._plan.device != self.weight.device:
-            self._make_plan(self._plan.forest)
+        plan = vars(self).get("_plan")  # a layer may not have needed one yet
+        if plan is not None and plan.device != self.weight.device:
+            self._make_plan(plan.forest)
 
 
 def index_of(index: npt.NDArray[np.integer[Any]], like: Tensor) -> Tensor:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError, check_one_of
-from ..layers import DendriticLayer, trace
+from ..layers import DendriticConv1d, DendriticConv2d, DendriticLayer, trace
+from ..layers.images import Images
 from ..layers.linear import BatchNorm, Dropout, Linear
 from ..ops import check_dense
 
@@ -59,9 +60,14 @@ class Chain(nn.Module):
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 PASSES: tuple[type[nn.Module], ...] = (*DROPOUTS, nn.Identity, nn.Flatten)
 """Steps that leave rows unchanged in evaluation mode."""
+ON_MAPS: tuple[type[nn.Module], ...] = (
+    nn.Conv1d, nn.Conv2d, nn.BatchNorm2d, nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,
+    Images, nn.Unflatten,
+)  # fmt: skip
+"""Steps that are linear in images or sequences in evaluation mode, up to a constant."""
 KNOWN: tuple[type[nn.Module], ...] = (
-    Chain, nn.Sequential, DendriticLayer, Linear, nn.Linear, Dropout, *PASSES, BatchNorm, nn.BatchNorm1d, nn.LayerNorm,
-    nn.RMSNorm,
+    Chain, nn.Sequential, DendriticLayer, DendriticConv1d, DendriticConv2d, Linear, nn.Linear, Dropout, *PASSES,
+    BatchNorm, nn.BatchNorm1d, nn.LayerNorm, nn.RMSNorm, *ON_MAPS,
 )  # fmt: skip
 """Modules whose forward is known, a subclass before its base."""
 NOT_ELEMENTWISE = (nn.Softmax, nn.Softmax2d, nn.Softmin, nn.LogSoftmax, nn.GLU, nn.MultiheadAttention)
@@ -105,6 +111,12 @@ def chain_of(model: nn.Module) -> list[nn.Module]:
             changed = f" from dimension {model.start_dim} to {model.end_dim}"
         case DendriticLayer() | nn.Linear():
             return [model]
+        case DendriticConv1d() | DendriticConv2d():
+            return list(model.as_convolutions())
+        case nn.BatchNorm2d() if model.running_var is None:
+            changed = " without running statistics"
+        case _ if isinstance(model, ON_MAPS):
+            return [model]
         case _ if isinstance(model, PASSES):
             return [model]
         case nn.LayerNorm() | nn.RMSNorm() if len(model.normalized_shape) == 1:
@@ -116,8 +128,9 @@ def chain_of(model: nn.Module) -> list[nn.Module]:
         case _ if _is_elementwise(model):
             return [model]
     raise OptionError(
-        "a model that is explained or pruned must be made of dendritic and linear layers, norms, nn.Flatten, dropout "
-        f"and elementwise activations, one after the other: got {type(model).__name__}{changed}"
+        "a model that is explained or pruned must be made of dendritic and linear layers, convolutions, average "
+        "pooling, norms, nn.Flatten, dropout and elementwise activations, one after the other: got "
+        f"{type(model).__name__}{changed}"
     )
 
 
@@ -131,6 +144,8 @@ def split_shape(steps: Sequence[nn.Module], x: Tensor) -> tuple[torch.Size, torc
     >>> split_shape([nn.Flatten(), nn.Linear(12, 2)], torch.zeros(5, 3, 4))
     (torch.Size([5]), torch.Size([3, 4]))
     """
+    if isinstance(steps[0], ON_MAPS):
+        return x.shape[:1], x.shape[1:]
     place = next((number for number, step in enumerate(steps) if isinstance(step, nn.Flatten)), None)
     if place is None:
         if x.dim() != 2 and any(isinstance(step, nn.BatchNorm1d) and not isinstance(step, BatchNorm) for step in steps):

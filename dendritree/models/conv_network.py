@@ -1,55 +1,60 @@
-"""`ConvNetwork`: one convolution, pooling and a read-out; the control that a user would pick for images."""
+"""`ConvNetwork`: a stack of stages on images, of dendritic neurons or of the convolutions that a user would pick."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..layers import DendriticConv2d
-from ..layers.activation import Activation, make_activation
+from ..layers.images import Images
 from ..layers.linear import make_linear
-from ..layers.neuron_layer import as_rows
 from ..randomness import generator_on
-from ..tree.levels import Branching
 from ..wiring.image_orders import check_image_shape, image_of
 from .network import Network, between, check_sizes
 from .registry import register
 
-RISING = (nn.ReLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid, nn.Identity)
-"""Monotonically increasing activations, LeakyReLU unless its slope is negative."""
-MANY_FILTERS = 16
-"""From this number on, a product of patches and filters is faster than torch's convolution of one channel."""
+STAGES = ("dendritic", "linear", "plain", "separable", "blueprint")
+"""What the stages of a `ConvNetwork` are made of."""
+FEW_CHANNELS = 4
+"""Up to this number, the first stage of a separable network reads all channels at once, as is usual."""
+Pair = tuple[int, int]
 
 
-@register("conv-network", example={"in_features": 64, "hidden": [4], "out_features": 3, "kernel_size": 3, "pool": 2})
+@register("conv-network", example={"in_features": 64, "hidden": [4, 6], "out_features": 3, "pool": None})
 class ConvNetwork(Network):
-    """One convolution, plain or dendritic, pooling and a linear read-out.
+    """Stages that halve an image, average pooling, and a linear read-out.
+
+    Each stage ends in batch normalization and ReLU. A dendritic stage is a map of neurons with tied dendrites,
+    `DendriticConv2d(..., places=3, stride=2)`: in PyTorch's terms a convolution, batch normalization, ReLU, and a
+    depthwise convolution of stride 2, which is a learned pooling. The other stages are its controls.
 
     Args:
         in_features: number of pixels, all channels.
-        hidden: number of filters, a list of one.
+        hidden: neurons, or filters, of each stage.
         out_features: number of outputs.
-        image_shape: (channels, height, width) of the inputs; a square image of one channel by default.
-        kernel_size: side of the filters; the image is padded by half of it.
-        stride: pixels from one place of a filter to the next.
-        branching: None for plain filters; the tree of dendritic ones, as in `DendriticConv2d`.
-        fan_in: synapses of a dendritic filter, drawn from its patch; all of the patch by default.
-        pool: the maximum of a filter is taken in `pool` x `pool` parts of the image.
-        norm: `"batch"` normalization of each filter's output, or None.
-        dropout: probability of silencing a feature while training.
-        activation: of the filters, as in `DendriticLayer`.
+        image_shape: (channels, height, width) of the inputs; a square image of one channel by default. A sequence is an
+            image of height 1.
+        stage: `"dendritic"`; `"linear"`, the same with linear dendrites; `"plain"`, a convolution and max-pooling;
+            `"separable"`, a depthwise convolution of stride 2, then a pointwise one; `"blueprint"`, the reverse.
+        kernel_size: side of the dendrites' windows, or of the filters; odd; one number, or one per stage.
+        places: a dendrite stands at `places` x `places` places; for a plain stage, the side of max-pooling.
+        pool: the read-out sees averages of `pool` x `pool` parts of the last maps; None for all of the maps.
+        dropout: probability of silencing an input of the read-out while training.
         output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Conv2d`.
 
+    Shape:
+        - Input: images `(batch, channels, height, width)`, or rows of pixels `(batch, in_features)`.
+        - Output: `(batch, out_features)`.
+
     Example:
-        >>> net = ConvNetwork(3072, [75], image_shape=(3, 32, 32), stride=2, norm="batch")
-        >>> net(torch.randn(5, 3072)).shape, sum(p.numel() for p in net.parameters())
-        (torch.Size([5, 10]), 17860)
+        >>> net = ConvNetwork(3072, [20, 28, 40], image_shape=(3, 32, 32))
+        >>> net(torch.randn(5, 3, 32, 32)).shape, sum(p.numel() for p in net.parameters())
+        (torch.Size([5, 10]), 18414)
     """
 
     def __init__(
@@ -59,79 +64,146 @@ class ConvNetwork(Network):
         out_features: int = 10,
         *,
         image_shape: Sequence[int] | None = None,
-        kernel_size: int = 5,
-        stride: int = 1,
-        branching: Branching | None = None,
-        fan_in: int | None = None,
-        pool: int = 4,
-        norm: str | None = None,
+        stage: str = "dendritic",
+        kernel_size: int | Sequence[int] = 3,
+        places: int = 3,
+        pool: int | None = 2,
         dropout: float = 0.0,
-        activation: Activation = "relu",
         output: str = "logits",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         inputs, *filters, outputs = check_sizes(in_features, hidden, out_features)
-        if len(filters) != 1:
-            raise OptionError(f"hidden must be a list with the number of filters: got {hidden!r}")
-        if fan_in is not None and branching is None:
-            raise OptionError(f"fan_in is for filters with a branching: got fan_in {fan_in!r} without one")
         shape = image_of(check_image_shape(image_shape), inputs, "conv-network", kind="model")
-        kernel, step, parts = (
-            check_int(name, value) for name, value in (("kernel_size", kernel_size), ("stride", stride), ("pool", pool))
-        )
-        places = [(side + 2 * (kernel // 2) - kernel) // step + 1 for side in shape[1:]]
-        if min(places) < parts:
-            raise ShapeError(f"pool must be at most the {min(places)} places of a filter along a side: got {parts}")
-        features = filters[0] * parts**2
+        build = _STAGES[check_one_of("stage", stage, STAGES)]
+        kernels = list(kernel_size) if isinstance(kernel_size, Sequence) else [kernel_size] * len(filters)
+        if len(kernels) != len(filters) or any(check_int("kernel_size", side) % 2 == 0 for side in kernels):
+            raise OptionError(
+                f"kernel_size must be an odd number, or one for each of {len(filters)} stages: got {kernel_size!r}"
+            )
         placed: dict[str, Any] = {"device": device, "dtype": dtype}
-        steps: list[nn.Module] = [nn.Unflatten(-1, shape)]
-        if branching is None:
-            steps.append(_Convolution(shape[0], filters[0], kernel, step, kernel // 2, **placed))
-        else:
-            trees: dict[str, Any] = {"branching": branching, "activation": activation, "root_activation": False}
-            trees |= {"ragged": True} if fan_in is None else {"wiring": "random", "fan_in": fan_in}
-            steps.append(DendriticConv2d(shape[0], filters[0], kernel, step, kernel // 2, **trees, **placed))
-        if norm is not None:
-            check_one_of("norm", norm, ("batch",))
-            steps.append(nn.BatchNorm2d(filters[0], **placed))
-        last = [make_activation(activation), nn.AdaptiveMaxPool2d(parts)]
-        # With an increasing activation, pooling first gives the same result in half the time.
-        steps += [*(reversed(last) if _rises(last[0]) else last), nn.Flatten(-3)]
-        steps += between(features, None, dropout, device, dtype)
+        steps: list[nn.Module] = [Images(shape)]
+        channels, size = shape[0], (shape[1], shape[2])
+        for number, (side, neurons) in enumerate(zip(kernels, filters, strict=True)):
+            modules, after = build(channels, neurons, side, check_int("places", places), size, placed)
+            if max(size) == 1 or min(after) < 1:
+                raise ShapeError(
+                    f"images must have room for {len(filters)} stages with places={places}: got "
+                    f"{shape[1]} x {shape[2]}, too small for stage {number + 1}"
+                )
+            steps += modules
+            channels, size = neurons, after
+        if pool is not None:
+            parts = min(check_int("pool", pool), size[0]), min(pool, size[1])
+            steps += [] if parts == size else [nn.AdaptiveAvgPool2d(parts)]
+            size = parts
+        features = channels * size[0] * size[1]
+        steps += [nn.Flatten(), *between(features, None, dropout, device, dtype)]
         super().__init__(steps, make_linear(features, outputs, device, dtype), output)
-        self.in_features = inputs
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (or probabilities) of the classes."""
-        rows = as_rows(x, self.in_features, self.readout.weight.dtype)  # type: ignore[arg-type]
-        y = super().forward(rows)
-        return y.reshape(*x.shape[:-1], *y.shape[1:])
+        self.in_features, self.image_shape = inputs, shape
 
 
-def _rises(activation: nn.Module) -> bool:
-    """Whether an activation is known to be monotonically increasing."""
-    return type(activation) in RISING and getattr(activation, "negative_slope", 0) >= 0
+# ----------------------------------------------------------------------------------------------------------- stages
+# Each returns its modules and the size of their maps. Along an axis of one pixel nothing is read, halved or pooled.
+
+
+def _along(size: Pair, side: int) -> Pair:
+    """A side for each axis: 1 along an axis of one pixel."""
+    return (side if size[0] > 1 else 1, side if size[1] > 1 else 1)
+
+
+def _half(side: Pair) -> Pair:
+    return side[0] // 2, side[1] // 2
+
+
+def _ending(neurons: int, placed: dict[str, Any]) -> list[nn.Module]:
+    return [nn.BatchNorm2d(neurons, **placed), nn.ReLU()]
+
+
+def _dendritic(
+    channels: int, neurons: int, side: int, places: int, size: Pair, placed: dict[str, Any], activation: str = "relu"
+) -> tuple[list[nn.Module], Pair]:
+    kernel, stride, standing = _along(size, side), _along(size, 2), _along(size, places)
+    layer = DendriticConv2d(
+        channels,
+        neurons,
+        kernel,
+        stride,
+        _half(kernel),
+        places=standing,
+        dendrite_norm="batch" if max(standing) > 1 else None,
+        bias=False,
+        activation=activation,
+        root_activation=False,
+        **placed,
+    )
+    after = tuple((n - p) // s + 1 for n, p, s in zip(size, standing, stride, strict=True))
+    return [layer, *_ending(neurons, placed)], after  # type: ignore[return-value]
+
+
+def _linear(
+    channels: int, neurons: int, side: int, places: int, size: Pair, placed: dict[str, Any]
+) -> tuple[list[nn.Module], Pair]:
+    return _dendritic(channels, neurons, side, places, size, placed, activation="none")
+
+
+def _plain(
+    channels: int, neurons: int, side: int, places: int, size: Pair, placed: dict[str, Any]
+) -> tuple[list[nn.Module], Pair]:
+    window, stride = _along(size, places), _along(size, 2)
+    zeros = tuple(p // 2 if p > s else 0 for p, s in zip(window, stride, strict=True))
+    after = tuple((n + 2 * z - p) // s + 1 for n, z, p, s in zip(size, zeros, window, stride, strict=True))
+    norm, rectify = _ending(neurons, placed)
+    pooling = nn.MaxPool2d(window, stride, zeros)
+    # Pooling before ReLU gives the same result in less time.
+    return [_convolution(channels, neurons, _along(size, side), 1, placed), norm, pooling, rectify], after  # type: ignore[return-value]
+
+
+def _separable(
+    channels: int, neurons: int, side: int, places: int, size: Pair, placed: dict[str, Any]
+) -> tuple[list[nn.Module], Pair]:
+    del places
+    kernel, stride = _along(size, side), _along(size, 2)
+    after = (size[0] - 1) // stride[0] + 1, (size[1] - 1) // stride[1] + 1
+    if channels <= FEW_CHANNELS:
+        return [_convolution(channels, neurons, kernel, stride, placed), *_ending(neurons, placed)], after
+    depthwise = _convolution(channels, channels, kernel, stride, placed, groups=channels)
+    pointwise = _convolution(channels, neurons, (1, 1), 1, placed)
+    return [depthwise, *_ending(channels, placed), pointwise, *_ending(neurons, placed)], after
+
+
+def _blueprint(
+    channels: int, neurons: int, side: int, places: int, size: Pair, placed: dict[str, Any]
+) -> tuple[list[nn.Module], Pair]:
+    kernel, depthwise, stride = _along(size, side), _along(size, places), _along(size, 2)
+    kernel = kernel if channels <= FEW_CHANNELS else (1, 1)
+    after = tuple((n + 2 * (p // 2) - p) // s + 1 for n, p, s in zip(size, depthwise, stride, strict=True))
+    steps = [
+        _convolution(channels, neurons, kernel, 1, placed),
+        _convolution(neurons, neurons, depthwise, stride, placed, groups=neurons),
+    ]
+    return [*steps, *_ending(neurons, placed)], after  # type: ignore[return-value]
+
+
+_STAGES: dict[str, Callable[..., tuple[list[nn.Module], Pair]]] = {
+    "dendritic": _dendritic,
+    "linear": _linear,
+    "plain": _plain,
+    "separable": _separable,
+    "blueprint": _blueprint,
+}
 
 
 class _Convolution(nn.Conv2d):
-    """A convolution with He initialization for its weights and biases of 0, as in `make_linear`."""
+    """A convolution with He initialization for its weights."""
 
     def reset_parameters(self) -> None:
         """Redraw the weights."""
         if not self.weight.is_meta:
             nn.init.kaiming_normal_(self.weight, nonlinearity="relu", generator=generator_on(self.weight.device))
-        nn.init.zeros_(self.bias)  # type: ignore[arg-type]
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Convolve with channels last in memory: pooling is vectorized there, a step takes 0.6 to 0.8 of the time.
 
-        From one channel torch makes channels first, whatever it is given. There, while training, one product of patches
-        and filters takes half of the time of the convolution, pooling and gradients, unless filters are few.
-        """
-        if self.training and self.in_channels == 1 and self.out_channels >= MANY_FILTERS and x.dim() == 4:
-            (side, _), (step, _) = self.kernel_size, self.stride
-            patches = F.pad(x[:, 0], (side // 2,) * 4).unfold(1, side, step).unfold(2, side, step)
-            rows = F.linear(patches.flatten(3), self.weight.flatten(1), self.bias)
-            return rows.permute(0, 3, 1, 2)  # (batch, filters, height, width)
-        return super().forward(x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x)
+def _convolution(
+    channels: int, filters: int, kernel: Pair, stride: int | Pair, placed: dict[str, Any], groups: int = 1
+) -> nn.Conv2d:
+    return _Convolution(channels, filters, kernel, stride, _half(kernel), groups=groups, bias=False, **placed)

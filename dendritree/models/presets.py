@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ import torch
 from ..errors import OptionError, check_int, check_one_of
 from ..wiring import Local, Random, Tied, Wiring
 from ..wiring.image_orders import check_image_shape
+from .conv_network import ConvNetwork
+from .image_presets import image_for, image_options
 from .network import DendriticNetwork
 from .registry import create_model, register
 from .sizing import fill_budget, parameters_of, parse_count
@@ -33,6 +36,54 @@ TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
 
 @register("dendritic", example={"in_features": 16, "out_features": 3, "budget": 300})
 def dendritic_preset(
+    in_features: int | None = None,
+    out_features: int = 10,
+    *,
+    budget: int | str,
+    image_shape: Sequence[int] | None = None,
+    neurons: str = "tree",
+    dropout: float = 0.0,
+    output: str = "logits",
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+) -> ConvNetwork | DendriticNetwork:
+    """A network of the best known shape for these sizes, with at most `budget` parameters.
+
+    Args:
+        in_features: number of inputs; may be left out for images.
+        out_features: number of outputs.
+        budget: largest number of parameters, such as 8000 or "8k".
+        image_shape: (channels, height, width) if the inputs are images; a sequence has height 1. The network is then a
+            stack of dendritic stages, a `ConvNetwork`; otherwise it has one hidden layer, a `DendriticNetwork`.
+        neurons: `"tree"`, or `"sparse"` for a hidden layer of neurons without dendrites, which did better on Adult.
+        dropout: probability of silencing an input of the read-out while training.
+        output: `"logits"` or `"probabilities"`.
+        device, dtype: as in `nn.Linear`.
+
+    Example:
+        >>> net = dendritic_preset(image_shape=(1, 28, 28), budget=2000)
+        >>> net(torch.randn(5, 1, 28, 28)).shape, sum(p.numel() for p in net.parameters())
+        (torch.Size([5, 10]), 1918)
+    """
+    if image_shape is None or neurons != "tree":
+        return single_layer_preset(
+            math.prod(image_shape or (0,)) if in_features is None else in_features,
+            out_features,
+            budget=budget,
+            image_shape=image_shape,
+            neurons=neurons,
+            dropout=dropout,
+            output=output,
+            device=device,
+            dtype=dtype,
+        )
+    shape = image_for(in_features, image_shape, "dendritic")
+    options = image_options(shape, out_features, budget=budget, dropout=dropout)
+    return ConvNetwork(**options, output=output, device=device, dtype=dtype)
+
+
+@register("dendritic-single", example={"in_features": 16, "out_features": 3, "budget": 300})
+def single_layer_preset(
     in_features: int,
     out_features: int = 10,
     *,
@@ -44,22 +95,16 @@ def dendritic_preset(
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> DendriticNetwork:
-    """A network of the best known shape for these sizes, with at most `budget` parameters.
+    """The best known network with one hidden layer for these sizes, with at most `budget` parameters.
 
     Args:
-        in_features: number of inputs.
-        out_features: number of outputs.
-        budget: largest number of parameters, such as 8000 or "8k".
+        in_features, out_features, budget, neurons, dropout, output, device, dtype: as in `dendritic_preset`.
         image_shape: (channels, height, width) if the inputs are the pixels of an image; they are then wired locally.
             If the image has room for the copies, dendrites share their weights (`Tied`), and with fewer than 50 outputs
             so do neurons at different places.
-        neurons: `"tree"`, or `"sparse"` for neurons without dendrites, which did better on Adult.
-        dropout: probability of silencing a hidden neuron's output while training.
-        output: `"logits"` or `"probabilities"`.
-        device, dtype: as in `nn.Linear`.
 
     Example:
-        >>> net = dendritic_preset(784, 10, budget=8000, image_shape=(1, 28, 28))
+        >>> net = single_layer_preset(784, 10, budget=8000, image_shape=(1, 28, 28))
         >>> sum(p.numel() for p in net.parameters()) <= 8000
         True
     """
@@ -78,7 +123,7 @@ def preset_options(
     neurons: str = "tree",
     dropout: float = 0.0,
 ) -> dict[str, Any]:
-    """The arguments that `dendritic_preset` passes to `DendriticNetwork`.
+    """The arguments that `single_layer_preset` passes to `DendriticNetwork`.
 
     >>> preset_options(784, 10, budget=2000, image_shape=(1, 28, 28))["branching"]
     [16, 25]

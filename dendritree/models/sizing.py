@@ -56,20 +56,38 @@ def check_budget(budget: float | int | str) -> float | int:
 
 
 def fill_budget(network: str, config: Mapping[str, Any], shape: Sequence[float], budget: int) -> list[int] | None:
-    """The widest hidden layers, in these proportions, that keep a model within a budget; None if width 2 does not fit.
+    """The widest hidden layers, about in these proportions, that keep a model within a budget; None if width 2 does not
+    fit.
 
     >>> fill_budget("dense-network", {"in_features": 784, "out_features": 10}, (1.0,), 8000)
     [10]
+    >>> fill_budget("dense-network", {"in_features": 16, "out_features": 10}, (1.0, 2.0), 1000)
+    [14, 30]
     """
 
-    def hidden(width: int) -> list[int]:
+    def parameters(hidden: Sequence[int]) -> int:
+        return parameters_of(create_model(network, **config, hidden=list(hidden), device="meta"))
+
+    def layers(width: int) -> list[int]:
         return [max(1, round(share * width)) for share in shape]
 
-    def parameters(width: int) -> int:
-        return parameters_of(create_model(network, **config, hidden=hidden(width), device="meta"))
+    width = widest(lambda width: parameters(layers(width)), budget, least=2)
+    if width is None:
+        return None
+    hidden = layers(width)
+    while len(hidden) > 1:  # what the proportions leave of the budget goes to one layer after the other, the last first
+        wider = [[*hidden[:at], hidden[at] + 1, *hidden[at + 1 :]] for at in reversed(range(len(hidden)))]
+        fitting = [each for each in wider if parameters(each) <= budget and _is_near(each, shape)]
+        if not fitting:
+            break
+        hidden = fitting[0]
+    return hidden
 
-    width = widest(parameters, budget, least=2)
-    return None if width is None else hidden(width)
+
+def _is_near(hidden: Sequence[int], shape: Sequence[float]) -> bool:
+    """Whether no layer is more than one unit wider than the narrowest one's share would have it."""
+    width = min((units + 1) / share for units, share in zip(hidden, shape, strict=True))
+    return all(units <= share * width + 1 for units, share in zip(hidden, shape, strict=True))
 
 
 def widest(parameters: Callable[[int], int], budget: int, *, least: int = 1) -> int | None:

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError
 from ..explanation.explaining import NEAR, expand_reference, explain_chain, in_float64, secant
-from ..layers import DendriticLayer, trace
+from ..layers import DendriticConv1d, DendriticConv2d, DendriticLayer, trace
+from ..layers.forest_layer import ForestLayer
 from ..models.chain import chain_of, run_chain, split_shape
 
 Floats = npt.NDArray[np.float64]
@@ -30,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 class Measured:
     """A layer, the importance of its edges, and its response to the reference input."""
 
-    layer: DendriticLayer
+    layer: ForestLayer
     edges: Floats
     """The importance of each edge."""
     synapses: Floats
@@ -56,21 +57,38 @@ def importances(
     return torch.from_numpy(measure(layer, examples, reference)[0].edges)
 
 
+def trees_of(model: nn.Module) -> list[ForestLayer]:
+    """The layers of a model that are pruned; a convolution is pruned by itself.
+
+    >>> len(trees_of(nn.Sequential(DendriticLayer(4, 2), nn.Linear(2, 1))))
+    1
+    """
+    if isinstance(model, DendriticConv1d | DendriticConv2d):
+        return [model]
+    return [step for step in chain_of(model) if isinstance(step, DendriticLayer)]
+
+
 @torch.no_grad()
 def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor | None) -> list[Measured]:
     """Every dendritic layer of a model, measured."""
-    layers = [step for step in chain_of(model) if isinstance(step, DendriticLayer)]
+    layers = trees_of(model)
     if not layers:
-        raise OptionError(f"a model to be pruned must have dendritic layers: {type(model).__name__} has none")
+        raise OptionError(
+            "a model to be pruned must have layers of dendritic trees; convolutions are pruned one at a time: got "
+            f"{type(model).__name__}"
+        )
     if len(set(layers)) < len(layers):
         raise OptionError(f"a model to be pruned must use each dendritic layer once: {type(model).__name__} does not")
     if examples is None:
-        if not isinstance(model, DendriticLayer):
+        if not isinstance(model, ForestLayer):
             raise OptionError("a model must be pruned with examples, which measure its synapses: got none")
         whole = copy.deepcopy(model).double().eval()
-        start = _reference(0.0 if reference is None else reference, model.weight.new_zeros(1, model.in_features))
+        row = model.weight.new_zeros(1, model.forest.in_features)
+        start = _reference(0.0 if reference is None else reference, row)
         ones = np.ones(whole.forest.nodes), np.ones(whole.forest.neurons)
         return [_measured(model, whole, start, _moved_at_most(whole), *ones)]
+    if isinstance(model, DendriticConv1d | DendriticConv2d):
+        raise OptionError("a convolution is pruned by its weights, without examples: got examples")
     steps = chain_of(in_float64(model))
     fits = isinstance(examples, Tensor) and examples.dim() >= 2 and len(examples)
     if not fits or len(split_shape(steps, examples)[0]) != 1:
@@ -99,7 +117,7 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
 
 
 def _measured(
-    layer: DendriticLayer, whole: DendriticLayer, start: Tensor, moved: Floats, slopes: Floats, effect: Floats
+    layer: ForestLayer, whole: ForestLayer, start: Tensor, moved: Floats, slopes: Floats, effect: Floats
 ) -> Measured:
     """Importances from the movement of rows, slopes of dendrites and effects of neurons, from the roots down."""
     forest, weight = layer.forest, whole.edge_weight.abs().cpu().numpy()
@@ -124,7 +142,7 @@ def _reference(reference: Any, row: Tensor) -> Tensor:
     return expand_reference(reference.flatten() if is_image else reference, row)
 
 
-def _moved_at_most(layer: DendriticLayer) -> Floats:
+def _moved_at_most(layer: ForestLayer) -> Floats:
     """How far inputs and dendrites move if every input moves by 1 and all effects add up."""
     forest, weight = layer.forest, layer.edge_weight.abs().cpu().numpy()
     rows = np.ones(forest.in_features + forest.nodes)

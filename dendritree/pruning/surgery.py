@@ -6,7 +6,7 @@ import bisect
 import copy
 import math
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,12 @@ from torch import nn
 
 from ..errors import OptionError
 from ..explanation.prepared_rows import inputs_of, like
-from ..layers import DendriticLayer, trace
-from ..models.chain import chain_of
+from ..layers import DendriticConv1d, DendriticConv2d, trace
+from ..layers.forest_layer import ForestLayer
 from ..models.holders import Holder, network_of, with_network
 from ..models.sizing import check_budget, parameters_of
 from ..tree import BoolArray, Forest
-from .importance import Measured, measure
+from .importance import Measured, measure, trees_of
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -42,8 +42,9 @@ def prune(
     layer.
 
     Args:
-        model: a `DendriticLayer`, or a model that `explain` accepts and that uses each dendritic layer once. All its
-            dendritic layers are pruned. For an estimator or a table model, its network is pruned.
+        model: a `DendriticLayer`; a `DendriticConv2d` or `DendriticConv1d`; or a model that `explain` accepts and that
+            uses each dendritic layer once: all its dendritic layers are pruned. For an estimator or a table model, its
+            network is pruned.
         budget: the most parameters that the whole model may keep: a number, such as 400 or "2k", or a share as a float.
         threshold: edges up to this importance are removed; 0 removes what contributes nothing.
         examples: inputs on which importance is measured, one per row, as for `explain`; required for a model. Without
@@ -59,6 +60,8 @@ def prune(
     """
     if (budget is None) == (threshold is None):
         raise OptionError(f"prune takes a budget or a threshold: got budget {budget}, threshold {threshold}")
+    if isinstance(model, DendriticConv1d | DendriticConv2d) and model.dendrite_norm is not None:
+        model = cast(Holder, model.folded())
     network = network_of(model)
     if network is not model and examples is not None:
         rows = examples
@@ -77,14 +80,13 @@ def prune(
 def _cut(model: Model, measured: Sequence[Measured], keep: Sequence[BoolArray]) -> Model:
     """A copy of a model whose layers keep these synapses."""
     small = copy.deepcopy(model)
-    layers = [step for step in chain_of(small) if isinstance(step, DendriticLayer)]
-    for layer, part, kept in zip(layers, measured, keep, strict=True):
+    for layer, part, kept in zip(trees_of(small), measured, keep, strict=True):
         _cut_layer(layer, part, kept)
     return small
 
 
 @torch.no_grad()
-def _cut_layer(layer: DendriticLayer, part: Measured, keep: BoolArray) -> None:
+def _cut_layer(layer: ForestLayer, part: Measured, keep: BoolArray) -> None:
     forest, weight = layer.forest, layer.edge_weight.detach().double().cpu().numpy().copy()
     edges, nodes = _kept(forest, keep)
     bias = np.zeros(forest.nodes) if layer.node_bias is None else layer.node_bias.double().cpu().numpy().copy()

@@ -18,8 +18,8 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
 }
 """Optimizers by name."""
 
-SCHEDULES = ("constant", "one-cycle")
-"""Learning rate over time: constant, or rising to `lr` and falling to 0."""
+SCHEDULES = ("constant", "one-cycle", "cosine")
+"""Learning rate over time: constant; rising to `lr` and falling to 0; or falling from `lr` to 0."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,12 @@ class FitConfig:
     """One of `SCHEDULES`."""
     weight_decay: float = 0.0
     """Weight decay of the optimizer."""
+    label_smoothing: float = 0.0
+    """Share of a label that is spread over all classes while training; only for the loss `"cross-entropy"`."""
+    flips: bool = False
+    """Mirror images left to right, each with probability 1/2, while training."""
+    shifts: int = 0
+    """Move images by up to this many pixels along each axis while training; zeros come in from outside."""
     seed: int = 0
     """Determines the order of examples, and dropout."""
     restore_best: bool = True
@@ -57,8 +63,13 @@ class FitConfig:
             raise OptionError(f"seed must be less than 2**63: got {self.seed}")
         check_float("lr", self.lr, "a positive number", lambda lr: 0 < lr < math.inf)
         check_float("weight_decay", self.weight_decay, "a number of at least 0", lambda decay: 0 <= decay < math.inf)
-        if not isinstance(self.restore_best, bool):
-            raise OptionError(f"restore_best must be True or False: got {self.restore_best!r}")
+        check_float("label_smoothing", self.label_smoothing, "a number in [0, 1)", lambda share: 0 <= share < 1)
+        if self.label_smoothing and self.loss != "cross-entropy":
+            raise OptionError(f"label_smoothing needs the loss 'cross-entropy': got {self.loss!r}")
+        object.__setattr__(self, "shifts", check_int("shifts", self.shifts, least=0))
+        for name in ("restore_best", "flips"):
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(f"{name} must be True or False: got {getattr(self, name)!r}")
 
 
 def make_optimizer(model: nn.Module, config: FitConfig) -> torch.optim.Optimizer:
@@ -81,6 +92,8 @@ def make_scheduler(
     if config.schedule == "constant":
         return None
     steps = config.epochs * (1 if config.batch_size is None else math.ceil(examples / config.batch_size))
+    if config.schedule == "cosine":
+        return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)
     return torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=config.lr, total_steps=max(steps, 2), cycle_momentum=False
     )

@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from ..errors import OptionError, check_int, check_one_of
 from ..models.modes import evaluating, modes_kept
 from ..randomness import seeded
+from .augmentation import Augmentation
 from .checkpoint import Checkpoint
 from .config import FitConfig, make_optimizer, make_scheduler
 from .examples import Examples, Split, split_to_fit
 from .history import Callback, Epoch, History, Run
-from .losses import LOSSES, Loss, check_output, check_split, check_targets
+from .losses import LOSSES, Loss, check_output, check_split, check_targets, smooth_labels
 
 AT_ONCE = 1 << 18
 """Numbers that are copied or counted at once, from several batches: for small batches the overhead exceeds the work."""
@@ -74,6 +75,7 @@ def fit(
     if not len(split.train) or (not len(split.val) and config.restore_best):
         raise OptionError(f"fit needs training and validation examples: got {len(split.train)} and {len(split.val)}")
     train, val, loss = split.train.to(device), split.val.to(device), LOSSES[config.loss]
+    augmentation = Augmentation.of(config, model, split)
     optimizer = make_optimizer(model, config) if optimizer is None else optimizer
     scheduler = make_scheduler(optimizer, config, len(train))
     history = History(config)
@@ -88,7 +90,7 @@ def fit(
         try:
             for number in range(len(history.epochs), 0 if run.stop else config.epochs):
                 start = time.perf_counter()
-                train_loss, train_acc = _train_epoch(run, train, loss, scheduler, order)
+                train_loss, train_acc = _train_epoch(run, train, loss, scheduler, order, augmentation)
                 val_loss, val_acc = evaluate(model, val, config.loss) if len(val) else (math.nan, math.nan)
                 epoch = Epoch(number, train_loss, val_loss, train_acc, val_acc, time.perf_counter() - start)
                 history.epochs.append(epoch)
@@ -119,19 +121,21 @@ def _train_epoch(
     loss: Loss,
     scheduler: torch.optim.lr_scheduler.LRScheduler | None,
     order: torch.Generator,
+    augmentation: Augmentation | None,
 ) -> tuple[float, float]:
     """One pass over the training examples; return mean loss and accuracy in training mode."""
     run.model.train()
-    sums = _Sums(loss)
+    sums, smoothing = _Sums(loss), run.history.config.label_smoothing
     parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
     # Divided by the mean of all weights, not of the batch's, so that an example counts the same in any batch.
     mean_weight = 1.0 if train.weight is None else train.weight.mean()
     for batch in _batches(train, run.history.config.batch_size, order):
         for parameter in parameters:  # `zero_grad` takes ten times as long
             parameter.grad = None
-        out = run.model(batch.x)
+        out = run.model(batch.x if augmentation is None else augmentation(batch.x, order))
         per_example = loss.per_example(out, batch.y)
-        weighted = per_example if batch.weight is None else per_example * batch.weight / mean_weight
+        target = smooth_labels(per_example, out, smoothing) if smoothing else per_example
+        weighted = target if batch.weight is None else target * batch.weight / mean_weight
         weighted.mean().backward()  # type: ignore[no-untyped-call]
         run.optimizer.step()
         if scheduler is not None:

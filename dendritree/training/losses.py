@@ -69,6 +69,16 @@ LOSSES: dict[str, Loss] = {
 given probabilities it applies a second softmax, as the paper did."""
 
 
+def smooth_labels(per_example: Tensor, out: Tensor, share: float) -> Tensor:
+    """The cross-entropy of each example with labels of which this share is spread over all classes.
+
+    >>> import torch
+    >>> smooth_labels(torch.tensor([2.0]), torch.zeros(1, 4), 0.5)
+    tensor([1.6931])
+    """
+    return (1 - share) * per_example - share * _mean_each(out.log_softmax(-1).mean(-1))
+
+
 def check_split(split: Split, loss: str) -> None:
     """Raise for targets that do not fit the loss; warn about inputs that are not finite.
 

@@ -49,6 +49,8 @@ class DataSet:
     """Names of the classes in y, numbered from 0; empty for regression."""
     image_shape: tuple[int, int, int] | None = None
     """(channels, height, width) of the image in each row of x, pixels row by row; None if x is not an image."""
+    flips: bool = False
+    """Whether the mirror image of an example is another example of its class; studies then train on both."""
 
     @property
     def classes(self) -> int | None:
@@ -106,7 +108,7 @@ DATASETS: dict[str, DataSet] = {
         PAIR,
     ),
     "cifar10": DataSet(
-        "photographs, 60,000 color images of 32x32, 10 classes", split_cifar, 3072, CIFAR_CLASSES, (3, 32, 32)
+        "photographs, 60,000 color images of 32x32, 10 classes", split_cifar, 3072, CIFAR_CLASSES, (3, 32, 32), True
     ),
     "digits": DataSet("handwritten digits, 1,797 images of 8x8, 10 classes", load_digits, 64, DIGITS, (1, 8, 8)),
     "adult": DataSet(

@@ -1,89 +1,140 @@
-"""`ConvNetwork`, the control for images."""
+"""`ConvNetwork`: dendritic stages, and those of its controls."""
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from dendritree import DendriticConv2d
-from dendritree.errors import DendritreeError, ShapeError
-from dendritree.layers.activation import make_activation
+from dendritree import count, explain, load, save
+from dendritree.errors import DendritreeError, OptionError
 from dendritree.models import ConvNetwork
+from dendritree.models.conv_network import STAGES
 
 
-def test_it_is_a_convolution_pooling_and_a_read_out():
+def trained(net, x):
+    """With running statistics that are not those of the beginning."""
+    for _ in range(3):
+        net.train()(x)
+    return net.eval()
+
+
+def test_a_dendritic_stage_is_a_convolution_and_a_depthwise_one():
     torch.manual_seed(0)
-    net = ConvNetwork(108, [5], 3, image_shape=(3, 6, 6), kernel_size=3, stride=2, pool=3, activation="tanh")
-    convolution = next(m for m in net.modules() if isinstance(m, nn.Conv2d))
-    x = torch.randn(7, 108)
-    maps = torch.tanh(F.conv2d(x.reshape(7, 3, 6, 6), convolution.weight, convolution.bias, stride=2, padding=1))
-    wanted = F.linear(maps.flatten(1), net.readout.weight, net.readout.bias)  # three parts of three places
-    torch.testing.assert_close(net(x), wanted)
+    net = trained(ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), pool=None), x := torch.randn(7, 3, 8, 8))
+    layer, norm = net.hidden[1], net.hidden[2]
+    first, somata = layer.weight[:135].view(5, 3, 3, 3), layer.weight[135:].view(5, 1, 3, 3)
+    dendrites = torch.relu(layer.dendrite_norm(F.conv2d(x, first, padding=1)))
+    maps = torch.relu(norm(F.conv2d(dendrites, somata, stride=2, groups=5)))
+    assert maps.shape == (7, 5, 3, 3)
+    torch.testing.assert_close(net(x), net.readout(maps.flatten(1)))
+    torch.testing.assert_close(net(x.flatten(1)), net(x))
 
 
-@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "tanh", "sigmoid", "silu", nn.LeakyReLU(-0.5), None])
-def test_pooling_is_that_of_activations(activation):
-    net = ConvNetwork(64, [4], 3, kernel_size=3, pool=3, activation=activation)  # parts that overlap
-    x = torch.randn(5, 64, requires_grad=True)
-    maps = make_activation(activation)(net.hidden[:2](x))
-    wanted = net.readout(F.adaptive_max_pool2d(maps, 3).flatten(1))
-    torch.testing.assert_close(net(x), wanted)
-    ours, theirs = (torch.autograd.grad(y.square().sum(), x)[0] for y in (net(x), wanted))
-    torch.testing.assert_close(ours, theirs)
+def test_a_plain_stage_is_a_convolution_and_max_pooling():
+    torch.manual_seed(0)
+    net = trained(
+        ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), stage="plain", places=2), x := torch.randn(7, 3, 8, 8)
+    )
+    convolution, norm = net.hidden[1], net.hidden[2]
+    maps = F.max_pool2d(torch.relu(norm(F.conv2d(x, convolution.weight, padding=1))), 2)
+    torch.testing.assert_close(net(x), net.readout(F.adaptive_avg_pool2d(maps, 2).flatten(1)))
 
 
-@pytest.mark.parametrize(("channels", "filters"), [(1, 4), (1, 16), (3, 16)])
-@pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 2), (4, 3)])
-def test_training_computes_the_same_convolution(channels, filters, kernel, stride):
-    options = {"image_shape": (channels, 7, 9), "kernel_size": kernel, "stride": stride, "pool": 1}
-    net = ConvNetwork(channels * 63, [filters], 3, **options, dtype=torch.float64)
-    convolve, weight = net.hidden[1], net.hidden[1].weight
-    x = torch.randn(5, channels, 7, 9, dtype=torch.float64, requires_grad=True)
-    trained, plain = convolve(x), F.conv2d(x, weight, convolve.bias, stride, kernel // 2)
-    assert trained.is_contiguous(memory_format=torch.channels_last) == (filters == 16)
-    torch.testing.assert_close(trained, plain)
-    torch.testing.assert_close(convolve.eval()(x), plain)
-    upstream = torch.randn_like(plain)
-    for ours, theirs in zip(*(torch.autograd.grad(y, (x, weight), upstream) for y in (trained, plain)), strict=True):
-        torch.testing.assert_close(ours, theirs)
+@pytest.mark.parametrize(
+    ("stage", "per_stage"),
+    [
+        ("dendritic", 4 * 9 * 6 + 6 * 9 + 2 * 6 + 2 * 6),
+        ("linear", 4 * 9 * 6 + 6 * 9 + 2 * 6 + 2 * 6),
+        ("plain", 4 * 9 * 6 + 2 * 6),
+        ("separable", 5 * 9 + 2 * 5 + 5 * 6 + 2 * 6),
+        ("blueprint", 5 * 6 + 6 * 9 + 2 * 6),
+    ],
+)
+def test_parameters_of_a_stage(stage, per_stage):
+    channels = 4 if per_stage in (294, 228) else 5
+    one, two = (ConvNetwork(256, hidden, 1, stage=stage, pool=1) for hidden in ([channels], [channels, 6]))
+    assert count(two).total - count(one).total == per_stage + 6 - channels  # the read-out reads as many averages
 
 
-def test_filters_may_have_dendrites():
-    net = ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), kernel_size=3, fan_in=12, branching=[4, 3], pool=2)
-    layer = net.hidden[1]
-    assert isinstance(layer, DendriticConv2d)
-    assert sum(p.numel() for p in layer.parameters()) == 5 * (12 + 3 + 4)
-    x = torch.randn(4, 192)
-    maps = F.relu(layer(x.reshape(4, 3, 8, 8)))
-    torch.testing.assert_close(net(x), net.readout(F.max_pool2d(maps, 4).flatten(1)))
-    whole = ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), kernel_size=3, branching="auto", pool=2)
-    assert whole.hidden[1].forest.fan_in_of_neuron.tolist() == [27] * 5
+@given(
+    st.sampled_from(STAGES),
+    st.sampled_from([(1, 9, 9), (3, 16, 9), (2, 1, 40), (4, 33, 1), (1, 28, 56)]),
+    st.integers(1, 2),
+    st.sampled_from([1, 3, 5]),
+    st.sampled_from([2, 3]),
+    st.sampled_from([None, 1, 2, 5]),
+)
+def test_images_and_sequences_of_any_shape(stage, shape, depth, kernel, places, pool):
+    features = shape[0] * shape[1] * shape[2]
+    options = {"stage": stage, "kernel_size": kernel, "places": places, "pool": pool}
+    net = ConvNetwork(features, [3, 4][:depth], 2, image_shape=shape, **options)
+    x = torch.randn(3, *shape)
+    assert net(x).shape == (3, 2)
+    net(x).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
 
 
-@pytest.mark.parametrize("branching", [None, [3, 3]])
-def test_any_leading_dimensions(branching):
-    net = ConvNetwork(64, [4], 3, kernel_size=3, pool=2, norm="batch", branching=branching).eval()
-    x = torch.randn(2, 3, 64)
-    rows = net(x.reshape(6, 64))
-    torch.testing.assert_close(net(x), rows.reshape(2, 3, 3))
-    torch.testing.assert_close(net(x[0, 0]), rows[0])
-    assert net(x[:0]).shape == (0, 3, 3)
-    with pytest.raises(ShapeError, match="the last dimension of the input must be in_features 64: got"):
-        net(x[..., 1:])
+@pytest.mark.parametrize("stage", ["dendritic", "linear", "separable", "blueprint"])
+def test_contributions_of_pixels_add_up(stage):
+    torch.manual_seed(0)
+    net = trained(ConvNetwork(300, [4, 5], 3, image_shape=(3, 10, 10), stage=stage), x := torch.randn(6, 3, 10, 10))
+    parts = explain(net, x, reference=x.mean(0))
+    assert parts.check() < 1e-10
+    assert parts.inputs.shape == (6, 3, 3, 10, 10)
+    torch.testing.assert_close(parts.output.float(), net(x), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(explain(net, x.flatten(1)).inputs, explain(net, x).inputs.flatten(2))
+
+
+def test_max_pooling_is_not_explained():
+    with pytest.raises(OptionError, match="MaxPool2d"):
+        explain(ConvNetwork(64, [3], stage="plain"), torch.randn(2, 64))
+
+
+def test_multiply_adds_are_those_of_the_convolutions():
+    net = ConvNetwork(784, [5, 7], pool=None)
+    first = 5 * (28 * 28 * 9 + 13 * 13 * 9)
+    second = 7 * (13 * 13 * 45 + 6 * 6 * 9)
+    assert count(net).multiply_adds == first + second + 7 * 36 * 10
+    assert count(ConvNetwork(784, [5], stage="plain", places=2, pool=None)).multiply_adds == 5 * 784 * 9 + 5 * 196 * 10
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_saved_and_loaded(stage, tmp_path):
+    net = trained(ConvNetwork(192, [4, 6], 3, image_shape=(3, 8, 8), stage=stage), x := torch.randn(5, 192))
+    save(net, tmp_path / "net")
+    assert torch.equal(load(tmp_path / "net")(x), net(x))
+
+
+def test_one_seed_one_network():
+    nets = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        nets.append(ConvNetwork(64, [3, 4], stage="blueprint"))
+    assert all(torch.equal(*pair) for pair in zip(*(net.state_dict().values() for net in nets), strict=True))
+    assert not any(isinstance(m, nn.Conv2d) and m.bias is not None for m in nets[0].modules())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"hidden": [3, 4]}, "the number of filters"),
-        ({"stride": 4, "pool": 3}, "at most the 2 places"),
-        ({"norm": "layer"}, "batch"),
-        ({"fan_in": 5}, "branching"),
-        ({"image_shape": (2, 8, 8)}, "must hold all inputs"),
-        ({"kernel_size": 0}, "kernel_size"),
-        ({"in_features": 65}, "square image"),
+        ({"stage": "residual"}, "'dendritic'"),
+        ({"kernel_size": 4}, "odd"),
+        ({"kernel_size": [3]}, "2 stages"),
+        ({"places": 0}, "places"),
+        ({"pool": 0}, "pool"),
+        ({"hidden": [3, 3, 3]}, "stage 3"),
+        ({"image_shape": (3, 8, 8)}, "pixels"),
+        ({"in_features": 50}, "square"),
     ],
 )
-def test_invalid_options_are_rejected(options, message):
+def test_what_does_not_fit_is_rejected(options, message):
     with pytest.raises(DendritreeError, match=message):
-        ConvNetwork(**{"in_features": 64, "hidden": [3], "out_features": 2, **options})
+        ConvNetwork(**{"in_features": 64, "hidden": [3, 4], "out_features": 2, **options})
+
+
+@pytest.mark.parametrize("shape", [(3, 63), (1, 8, 8), (2, 2, 8, 8), (64,)])
+def test_inputs_must_be_images_or_rows(shape):
+    with pytest.raises(DendritreeError, match="images of shape"):
+        ConvNetwork(64, [3])(torch.randn(shape))

@@ -1,5 +1,7 @@
 """Presets: the architecture for a size and a budget."""
 
+import functools
+
 import pytest
 import torch
 from hypothesis import given
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 
 from dendritree import create_model, load, save
 from dendritree.errors import DendritreeError, OptionError
-from dendritree.models import DendriticNetwork, dendritic_preset
+from dendritree.models import ConvNetwork, DendriticNetwork, cnn_preset, dendritic_preset, single_layer_preset
+from dendritree.models.conv_network import STAGES
 from dendritree.models.registry import model_origin
 
 
@@ -25,9 +28,9 @@ IMAGES = [None, (1, 28, 28), (3, 8, 8), (3, 14, 20), (1, 28, 56), (2, 3, 5), (1,
     budget=st.integers(3000, 40_000),
     neurons=st.sampled_from(["tree", "sparse"]),
 )
-def test_a_preset_fills_its_budget_and_never_exceeds_it(image, inputs, outputs, budget, neurons):
+def test_a_single_layer_fills_its_budget_and_never_exceeds_it(image, inputs, outputs, budget, neurons):
     inputs = inputs if image is None else image[0] * image[1] * image[2]
-    net = dendritic_preset(inputs, outputs, budget=budget, image_shape=image, neurons=neurons)
+    net = single_layer_preset(inputs, outputs, budget=budget, image_shape=image, neurons=neurons)
     assert parameters(net) <= budget
     arguments = dict(model_origin(net)[1])
     arguments["hidden"] = [arguments["hidden"][0] + 1]
@@ -40,12 +43,38 @@ def test_a_preset_fills_its_budget_and_never_exceeds_it(image, inputs, outputs, 
         assert layer.depth >= 2
 
 
+SIDES = st.integers(8, 96)
+
+
+@given(
+    st.tuples(st.integers(1, 4), SIDES, SIDES) | st.tuples(st.integers(1, 4), st.just(1), SIDES),
+    st.sampled_from([1, 2, 10]),
+    st.integers(500, 500_000),
+    st.sampled_from(STAGES),
+)
+def test_a_stack_fills_its_budget_and_never_exceeds_it(image, outputs, budget, stage):
+    build = dendritic_preset if stage == "dendritic" else functools.partial(cnn_preset, stage=stage)
+    net = build(out_features=outputs, image_shape=image, budget=budget, device="meta")
+    assert isinstance(net, ConvNetwork)
+    assert 0.95 * budget <= parameters(net) <= budget
+    assert net(torch.zeros(2, *image, device="meta")).shape == (2, outputs)
+
+
+def test_many_outputs_take_at_most_half_of_the_parameters():
+    net = dendritic_preset(out_features=100, image_shape=(1, 28, 56), budget="9k")
+    assert parameters(net.readout) <= parameters(net) / 2
+
+
+def test_a_table_has_one_hidden_layer():
+    assert isinstance(dendritic_preset(20, 3, budget=800), DendriticNetwork)
+
+
 def test_a_preset_by_name_is_a_network_that_can_be_saved_whatever_becomes_of_presets(tmp_path):
-    net = create_model("dendritic", in_features=784, out_features=10, image_shape=(1, 28, 28), budget=8000)
-    assert isinstance(net, DendriticNetwork)
+    net = create_model("dendritic", image_shape=(1, 28, 28), budget=8000)
+    assert isinstance(net, ConvNetwork)
     assert parameters(net) <= 8000
     name, arguments = model_origin(net)
-    assert name == "dendritic-network"
+    assert name == "conv-network"
     assert "budget" not in arguments
     save(net.eval(), tmp_path / "net")
     x = torch.randn(4, 784)
@@ -65,7 +94,7 @@ def test_a_preset_by_name_is_a_network_that_can_be_saved_whatever_becomes_of_pre
 )
 def test_weights_are_shared_in_images_with_room_for_the_copies(image, outputs, tied, shared_by):
     inputs = image[0] * image[1] * image[2]
-    layer = dendritic_preset(inputs, outputs, budget="9k", image_shape=image).hidden[0]
+    layer = single_layer_preset(inputs, outputs, budget="9k", image_shape=image).hidden[0]
     assert (layer.forest.template is not None) == (tied is not None)
     assert tied in (None, list(layer.branching))
     assert getattr(layer.wiring, "shared_by", None) == shared_by

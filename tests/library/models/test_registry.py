@@ -120,7 +120,8 @@ def test_the_registry_holds_every_public_class_and_every_neuron():
     exported = [getattr(dendritree.models, name) for name in dendritree.models.__all__]
     classes = {value for value in exported if isinstance(value, type)}
     builders = {model_entry(name).build for name in list_models() if name not in neuron_names()}
-    assert builders == classes | {dendritree.models.dendritic_preset}
+    presets = {value for name, value in vars(dendritree.models).items() if name.endswith("_preset")}
+    assert builders == classes | presets
     assert set(neuron_names()) <= set(list_models())
     assert list_models("ml?") == ["mln", "mlp"]
 

@@ -98,7 +98,7 @@ def train(
     """
     torch.manual_seed(seed)
     model = create_model(configuration.network, **configuration.arguments)
-    sizes: dict[str, Any] = {"epochs": epochs, "batch_size": BATCH_SIZE}
+    sizes: dict[str, Any] = {"epochs": epochs, "batch_size": BATCH_SIZE, "flips": task.flips}
     config = FitConfig(
         task.loss, lr=configuration.lr, weight_decay=configuration.weight_decay, seed=seed, **sizes, **ONE_CYCLE
     )

@@ -217,6 +217,15 @@ class Task:
         fixed = DATASETS[self.dataset].scaling if self.dataset in DATASETS and not self.digest else None
         return MOST_SCALED if fixed is None else fixed.bounds(0.0, 1.0)
 
+    @property
+    def flips(self) -> bool:
+        """Whether models are trained on mirror images too.
+
+        >>> Task.parse("mnist").flips, Task.parse("cifar10").flips
+        (False, True)
+        """
+        return self.dataset in DATASETS and not self.digest and DATASETS[self.dataset].flips
+
     def load(self, data_dir: str | None = None) -> DataSplit:
         """The examples, scaled: gray pixels of built-in data as in the paper, all else by the training examples."""
         return self.held.scaled() if self.held is not None else _load(self, data_dir)

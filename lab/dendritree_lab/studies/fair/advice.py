@@ -17,8 +17,11 @@ NAMES = IN_WORDS | {
     "linear": "one linear unit per output",
     "tied": "tied trees",
     "tied-linear": "tied trees with linear dendrites",
-    "conv": "a convolution",
-    "tree-conv": "a dendritic convolution",
+    "deep": "a deep dendritic network",
+    "deep-linear": "a deep network with linear dendrites",
+    "cnn": "a CNN",
+    "separable": "a depthwise-separable CNN",
+    "blueprint": "a blueprint-separable CNN",
 }
 
 

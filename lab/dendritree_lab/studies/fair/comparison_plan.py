@@ -19,7 +19,7 @@ from ...data.naming import is_table
 from ..engine.configuration import Configuration
 from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
 from ..engine.trial import SEARCH, TEST, Trial, Value, seed_of
-from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, OURS, small_budget
+from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, ON_IMAGES, OURS, small_budget
 
 BUDGETS = {
     "mnist": "4k 9k 18k 36k",
@@ -143,16 +143,15 @@ class ComparisonPlan:
         Args:
             tasks: data in any form that `load_dataset` takes; `mnist:128` for the first 128 training examples.
             budgets: parameters, such as 9000 or `9k`; by default those of each data set.
-            families: names in `FAMILIES`; trees and their controls by default.
+            families: names in `FAMILIES`; by default trees and their controls, and deep networks and CNNs on images.
             target: the column of tables to predict.
             image: (channels, height, width) to resize images of folders to, or of rows of numbers that are images.
             options: `trials`, `seeds`, `steps` and `test_steps` of the plan.
 
         >>> [(cell.family, cell.budget) for cell in ComparisonPlan.make(["digits"], budgets=["2k"]).cells]
-        [('linear', 0), ('dense', 2000), ('sparse', 2000), ('tree', 2000)]
+        [('linear', 0), ('dense', 2000), ('deep', 2000), ('cnn', 2000)]
         """
-        chosen = [check_one_of("family", family, FAMILIES) for family in families] or list(OURS)
-        sized = [family for family in ("dense", "sparse", "tree", *list(FAMILIES)[len(OURS) :]) if family in chosen]
+        given = [check_one_of("family", family, FAMILIES) for family in families]
         asked = [parse_count("budget", budget) for budget in budgets]
         cells = []
         tasks = list(tasks)
@@ -163,6 +162,8 @@ class ComparisonPlan:
         if twice := [name for name, count in Counter(task.name for task in named).items() if count > 1]:
             raise OptionError(f"a comparison must name each data set once: {twice[0]!r} occurs twice")
         for task in named:
+            chosen = given or list(OURS if task.image_shape is None else ON_IMAGES)
+            sized = [family for family in ("dense", "sparse", "tree", *list(FAMILIES)[len(OURS) :]) if family in chosen]
             if task.image_shape is None and (sharing := [family for family in FOR_IMAGES if family in chosen]):
                 raise OptionError(
                     f"families that share weights between places need images: {task.name} has none for {sharing[0]!r}"

@@ -274,8 +274,10 @@ GAINS = {
     "tied-tree": GainKind("tied", "tied-linear", "tree gain of tied dendrites, nonlinear over linear ones"),
     "tying": GainKind("tied", "tree", "tying gain, tied over untied trees"),
     "tied-sparse": GainKind("tied", "sparse", "tied trees over sparse neurons"),
-    "tied-conv": GainKind("tied", "conv", "tied trees over a convolution"),
-    "tree-conv": GainKind("tree-conv", "conv", "tree gain of convolutions, filters with dendrites over plain ones"),
+    "deep-cnn": GainKind("deep", "cnn", "deep dendritic networks over CNNs"),
+    "deep-tree": GainKind("deep", "deep-linear", "tree gain of deep networks, nonlinear dendrites over linear ones"),
+    "deep-separable": GainKind("deep", "separable", "deep dendritic networks over depthwise-separable CNNs"),
+    "deep-blueprint": GainKind("deep", "blueprint", "deep dendritic networks over blueprint-separable CNNs"),
 }
 """Kinds of gains, in display order."""
 

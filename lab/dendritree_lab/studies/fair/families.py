@@ -21,13 +21,14 @@ from ..engine.configuration import Configuration
 from ..engine.task import Task
 
 LEARNING_RATES = (0.002, 0.05)
-"""The range of learning rates, drawn uniformly on a logarithmic scale for every family."""
+"""The range of learning rates of networks with one or two hidden layers."""
+STAGE_RATES = (0.005, 0.05)
+"""The range of learning rates of all stacks of stages."""
 WEIGHT_DECAYS = (0.0, 0.05)
 ACTIVATIONS = ("relu", "relu", "leaky_relu", "tanh")
 """Activations of all families of this library; ReLU is twice as likely as the others."""
 WIDE_IMAGE = 20
-"""Side of an image, in pixels, from which convolutions have a stride of 2: with 1, a training step takes four times as
-long."""
+"""Side of an image, in pixels, from which stacks have two stages or more."""
 SHARED_BY = (1, 9, 16, 25)
 """How many neurons share a tied tree; squares, and 1 for a tree of every neuron's own."""
 ATTEMPTS = 200
@@ -44,10 +45,12 @@ class Family:
     draw: Callable[[np.random.Generator, Task], dict[str, Any]]
     """Draws all arguments but the sizes. Among them, `shape` is the share of each hidden layer in the width, `rewired`
     the share of synapses that move."""
+    learning_rates: tuple[float, float] = LEARNING_RATES
+    """The range of its learning rates, drawn uniformly on a logarithmic scale."""
 
     def configure(self, random: np.random.Generator, task: Task, budget: int) -> Configuration:
         """Draw a configuration with as many parameters as the budget allows, never more."""
-        lowest, highest = (math.log(rate) for rate in LEARNING_RATES)
+        lowest, highest = (math.log(rate) for rate in self.learning_rates)
         lr = float(f"{math.exp(random.uniform(lowest, highest)):.2g}")
         weight_decay = float(_pick(random, *WEIGHT_DECAYS))
         sizes: dict[str, Any] = {"in_features": task.in_features, "out_features": task.out_features, "output": "logits"}
@@ -154,27 +157,26 @@ def _tied_linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
     return _tied(random, task) | {"linear_dendrites": True}
 
 
-def _conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    shape = _image(task)
-    most = min(shape[1:])
-    stride = int(_pick(random, 1, 2)) if most < WIDE_IMAGE else 2
-    return _common(random) | {
-        "shape": (1.0,),
-        "image_shape": list(shape),  # as read from a file
-        "kernel_size": min(int(_pick(random, 3, 5, 7)), most),
-        "stride": stride,
-        "pool": min(int(_pick(random, 2, 3, 4)), most // stride),
-        "activation": _pick(random, *ACTIVATIONS),
-    }
+def _stages(stage: str) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
+    """Draw a stack of stages; the same numbers for all kinds, but for the pooling of plain convolutions."""
 
+    def draw(random: np.random.Generator, task: Task) -> dict[str, Any]:
+        shape = _image(task)
+        side = min(n for n in shape[1:] if n > 1)
+        depth = int(_pick(random, *((1, 2) if side < WIDE_IMAGE else (2, 3) if side < 32 else (3, 4))))
+        growth = float(_pick(random, 1.0, 1.4, 2.0))
+        first = int(_pick(random, 3, 5)) if shape[0] == 1 else 3
+        return {
+            "stage": stage,
+            "shape": tuple(round(growth**number, 2) for number in range(depth)),
+            "image_shape": list(shape),  # as read from a file
+            "kernel_size": [first, *[3] * (depth - 1)],
+            "places": int(_pick(random, 2, 2, 3)) if stage == "plain" else 3,
+            "pool": int(_pick(random, 2, 3)),
+            "dropout": float(_pick(random, 0.0, 0.0, 0.0, 0.1)),
+        }
 
-def _tree_conv(random: np.random.Generator, task: Task) -> dict[str, Any]:
-    """Filters with dendrites, over all of a patch or a part of it."""
-    plain = _conv(random, task)
-    patch = _image(task)[0] * plain["kernel_size"] ** 2
-    share, dendrites = float(_pick(random, 0.3, 0.6, 1.0)), int(_pick(random, 2, 3, 4))
-    fan_in = max(2 * dendrites, round(patch * share))  # at least two synapses per dendrite
-    return plain | {"fan_in": min(fan_in, patch), "branching": [-(-fan_in // dendrites), dendrites]}
+    return draw
 
 
 def _image(task: Task) -> tuple[int, int, int]:
@@ -255,13 +257,20 @@ OWN = {
     "linear": Family("linear", "perceptrons: one linear unit per output", "perceptrons", _linear),
     "tied": Family("tied", "trees whose dendrites share weights", "dendritic-network", _tied),
     "tied-linear": Family("tied linear", "the same with linear dendrites", "dendritic-network", _tied_linear),
-    "conv": Family("conv", "one convolution, pooling, a linear read-out", "conv-network", _conv),
-    "tree-conv": Family("tree conv", "the same, filters with dendrites", "conv-network", _tree_conv),
+    "deep": Family("deep", "stages of neurons with tied dendrites", "conv-network", _stages("dendritic"), STAGE_RATES),
+    "deep-linear": Family(
+        "deep linear", "the same with linear dendrites", "conv-network", _stages("linear"), STAGE_RATES
+    ),
+    "cnn": Family("CNN", "stages of convolutions and max-pooling", "conv-network", _stages("plain"), STAGE_RATES),
+    "separable": Family("separable", "depthwise-separable stages", "conv-network", _stages("separable"), STAGE_RATES),
+    "blueprint": Family("blueprint", "blueprint-separable stages", "conv-network", _stages("blueprint"), STAGE_RATES),
 }
 RESERVED.update(OWN)
 FAMILIES = Families(OWN)
 """Families by name, in reading order. `sparse`, `dense` and `linear` are the controls of `tree`."""
 OURS = ("tree", "sparse", "dense", "linear")
-"""The families that are compared by default."""
-FOR_IMAGES = ("tied", "tied-linear", "conv", "tree-conv")
+"""The families that are compared by default on tables."""
+ON_IMAGES = ("deep", "cnn", "dense", "linear")
+"""The families that are compared by default on images."""
+FOR_IMAGES = ("tied", "tied-linear", "deep", "deep-linear", "cnn", "separable", "blueprint")
 """Families that share weights between places of an image; the rest are other authors' neurons."""

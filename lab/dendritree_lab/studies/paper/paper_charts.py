@@ -138,8 +138,8 @@ def _line(rows: Sequence[RowSummary], x_of: Callable[[RowSummary], float]) -> Li
 KINDS = {
     (True, False): ("trees", "tree"),
     (False, False): ("MLPs", "dense"),
-    (True, True): ("CNN and trees", "tree-conv"),
-    (False, True): ("CNN and MLPs", "conv"),
+    (True, True): ("CNN and trees", "deep"),
+    (False, True): ("CNN and MLPs", "cnn"),
 }
 """Label and style of rows, by whether they are dendritic and have a CNN."""
 

@@ -1,0 +1,249 @@
+"""Layers whose dendrites may stand at several places, and the convolutions that compute them."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import OptionError, check_one_of
+from ..ops import Plan, check_dense, make_plan
+from ..randomness import dropout as drop
+from ..randomness import generator_on
+from ..tree import Forest, IntArray
+from .forest_layer import ForestLayer
+from .growth import Growth
+from .placement import Placement
+
+NORMS: Mapping[str, tuple[type[nn.Module], ...]] = {"batch": (nn.BatchNorm1d, nn.BatchNorm2d)}
+"""Normalizations of dendrites before their activation: the module for sequences, and for images."""
+CONVOLUTIONS = F.conv1d, F.conv2d
+CONVOLUTION_MODULES: tuple[type[nn.Module], ...] = nn.Conv1d, nn.Conv2d
+
+
+def make_norm(name: str, neurons: int, axes: int, **placed: Any) -> nn.Module:
+    """The normalization of dendrites.
+
+    >>> type(make_norm("batch", 8, axes=2)).__name__
+    'BatchNorm2d'
+    """
+    return NORMS[check_one_of("dendrite_norm", name, NORMS)][axes - 1](neurons, **placed)
+
+
+def scale_and_shift(norm: nn.Module) -> tuple[Tensor, Tensor]:
+    """What a batch normalization does in evaluation mode: x * scale + shift.
+
+    >>> scale_and_shift(nn.BatchNorm2d(1, eps=0.0))
+    (tensor([1.], grad_fn=<MulBackward0>), tensor([0.], grad_fn=<SubBackward0>))
+    """
+    assert isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d)
+    if norm.running_mean is None or norm.running_var is None:
+        raise OptionError("a normalization that is folded must have running statistics: got track_running_stats=False")
+    scale = (norm.running_var + norm.eps).rsqrt()
+    scale = scale if norm.weight is None else scale * norm.weight
+    shift = -norm.running_mean * scale
+    return scale, shift if norm.bias is None else norm.bias - norm.running_mean * scale
+
+
+class PlacedLayer(ForestLayer):
+    """A convolution whose neurons may have dendrites at several places, computed by two of PyTorch's convolutions."""
+
+    axes: ClassVar[tuple[str, ...]]
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...] | str
+    places: tuple[int, ...]
+    dendrite_norm: nn.Module | None
+    _placement: Placement | None = None
+    """The dendrites and their places, if they stand at several."""
+
+    def _grow(self, growth: Growth | Placement) -> tuple[int, int]:
+        if isinstance(growth, Growth):
+            return super()._grow(growth)
+        self._placement, self.windows = growth, None
+        return growth.weights, growth.biases
+
+    def regrow(self, forest: Forest, *, bias: bool | None = None, windows: IntArray | None = None) -> None:
+        """Replace the trees, as in `DendriticLayer`: places become a tree over all of a patch, which may be any."""
+        if self.dendrite_norm is not None:
+            raise OptionError("a layer must be folded before its trees are replaced: got one with a dendrite_norm")
+        if self._placement is not None:
+            _ = self.forest  # to compare with
+            self.kernel_size, self.places, self._placement = self._placement.patch, (1,) * len(self.axes), None
+        super().regrow(forest, bias=bias, windows=windows)
+
+    @functools.cached_property
+    def forest(self) -> Forest:  # type: ignore[override]
+        """The trees at one position; those of neurons with places are grown when they are first asked for."""
+        assert self._placement is not None
+        return self._placement.forest()[0]
+
+    @functools.cached_property
+    def _plan(self) -> Plan:  # type: ignore[override]
+        return make_plan(self.forest, self.weight.device)
+
+    @property
+    def _as_convolutions(self) -> bool:
+        """Whether the trees are computed by two convolutions; a pruned tree, or one of a named backend, is not."""
+        return self._placement is not None and self.backend == "auto"
+
+    @property
+    def fan_in(self) -> int:
+        """Synapses of the largest neuron; of every neuron where the trees are equal."""
+        return super().fan_in if self._placement is None else math.prod(self._placement.branching)
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds for one position: one per edge, but a dendrite that neurons share is computed once."""
+        if self._placement is None:
+            return super().multiply_adds
+        shared = self._placement.synapses * math.prod(self.stride)  # as many places are new at every position
+        return self.out_channels * (min(shared, self.fan_in) + self._placement.copies)
+
+    def multiply_adds_on(self, shape: Sequence[int]) -> int:
+        """Multiply-adds for one image or sequence of this shape, (channels, ...), exactly.
+
+        >>> import dendritree
+        >>> layer = dendritree.DendriticConv2d(1, 5, 3, stride=2, padding=1, places=3)
+        >>> layer.multiply_adds_on((1, 28, 28)), 5 * (28 * 28 * 9 + 13 * 13 * 9)
+        (42885, 42885)
+        """
+        assert self._patches is not None
+        high = (1,) * (3 - len(shape)) + tuple(shape[1:])
+        positions = math.prod(self._patches.counts(*high))
+        if self._placement is None:
+            return positions * self.multiply_adds
+        window = (1,) * (2 - len(self.axes)) + self.kernel_size
+        standing = math.prod(self._patches._replace(kernel=window, stride=(1, 1)).counts(*high))  # type: ignore[arg-type]
+        return self.out_channels * (standing * self._placement.synapses + positions * self._placement.copies)
+
+    def _describe(self) -> str:
+        if self._placement is None:
+            return super()._describe()
+        return Placement(self.in_channels, 1, self.kernel_size, self.places).forest()[0].describe()
+
+    def _structure(self) -> dict[str, Tensor]:
+        return super()._structure() if self._placement is None else {}
+
+    def _tree_options(self) -> dict[str, Any]:
+        return super()._tree_options() if self._placement is None else {}
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Redraw the weights and set the biases to 0, as in `DendriticLayer`.
+
+        Copies of a rectified dendrite start with equal weights, 1 / sqrt(places).
+        """
+        if self._placement is None:
+            return super().reset_parameters()
+        if self.weight.is_meta:
+            return None
+        dendrites, somata, *_ = self._placement.split(self.weight, None)
+        generator = generator_on(self.weight.device)
+        dendrites.normal_(0, math.sqrt(2 / self._placement.synapses), generator=generator)
+        if isinstance(self.activation, nn.ReLU | nn.LeakyReLU):
+            somata.fill_(math.sqrt(1 / self._placement.copies))
+        else:
+            somata.normal_(0, math.sqrt(2 / self._placement.copies), generator=generator)
+        if self.bias is not None:
+            self.bias.zero_()
+        return None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of shape (..., out_channels, height', width') for (..., in_channels, height, width)."""
+        if not self._as_convolutions:
+            return super().forward(x)
+        check_dense(x)
+        assert self._placement is not None
+        assert self._patches is not None
+        self._patches.check(x if len(self.axes) == 2 else x.unsqueeze(-2))
+        axes = len(self.axes)
+        images = x if x.dim() == axes + 2 else x.reshape(-1, *x.shape[-axes - 1 :])
+        images = drop(images, self.dropout, self.training) if self.dropout else images
+        dendrites, somata, shift, root = self._placement.split(self.weight, self.bias)
+        convolve: Any = CONVOLUTIONS[axes - 1]
+        padding, images = self._padded(images)
+        y: Tensor = convolve(images, dendrites, shift, padding=padding)
+        y = y if self.dendrite_norm is None else self.dendrite_norm(y)
+        y = convolve(self.activation(y), somata, root, self.stride, groups=self.out_channels)
+        y = self.activation(y) if self.root_activation else y
+        return y if y.dim() == x.dim() else y.reshape(*x.shape[: -axes - 1], *y.shape[1:])
+
+    def _padded(self, images: Tensor) -> tuple[tuple[int, ...], Tensor]:
+        """The padding of a convolution; zeros that are not as many on both sides are added here."""
+        assert self._patches is not None
+        left, right, top, bottom = self._patches.padding
+        if left == right and top == bottom:
+            return (top, left)[2 - len(self.axes) :], images
+        return (0,) * len(self.axes), F.pad(images, self._patches.padding[: 2 * len(self.axes)])
+
+    def as_convolutions(self) -> nn.Sequential:
+        """The same neurons as PyTorch's own modules, with copies of the parameters.
+
+        Example:
+            >>> import dendritree
+            >>> layer = dendritree.DendriticConv2d(3, 8, 3, stride=2, padding=1, places=3, activation="relu")
+            >>> [type(step).__name__ for step in layer.as_convolutions()]
+            ['Conv2d', 'ReLU', 'Conv2d', 'ReLU']
+        """
+        if not self._as_convolutions or self.padding == "same":
+            raise OptionError(f"only a layer with places and a numeric padding is two convolutions: got {self!r}")
+        assert self._placement is not None
+        kind: Any = CONVOLUTION_MODULES[len(self.axes) - 1]
+        like = {"device": self.weight.device, "dtype": self.weight.dtype, "bias": self.bias is not None}
+        padding = 0 if isinstance(self.padding, str) else self.padding
+        first = kind(self.in_channels, self.out_channels, self.kernel_size, padding=padding, **like)
+        second = kind(self.out_channels, self.out_channels, self.places, self.stride, groups=self.out_channels, **like)
+        with torch.no_grad():
+            dendrites, somata, shift, root = self._placement.split(self.weight, self.bias)
+            for module, weight, bias in ((first, dendrites, shift), (second, somata, root)):
+                module.weight.copy_(weight)
+                if bias is not None:
+                    module.bias.copy_(bias)
+        norm = [] if self.dendrite_norm is None else [copy.deepcopy(self.dendrite_norm)]
+        last = [copy.deepcopy(self.activation)] if self.root_activation else []
+        return nn.Sequential(first, *norm, copy.deepcopy(self.activation), second, *last).train(self.training)
+
+    @torch.no_grad()
+    def folded(self, after: nn.Module | None = None) -> Self:
+        """A copy for inference without normalization: that of the dendrites is part of their weights and biases.
+
+        Args:
+            after: a batch normalization of the layer's outputs to fold into the somata as well, for a layer with
+                `root_activation=False`.
+
+        Example:
+            >>> import dendritree
+            >>> layer = dendritree.DendriticConv2d(3, 8, 3, places=3, dendrite_norm="batch", bias=False).eval()
+            >>> x = torch.randn(2, 3, 9, 9)
+            >>> bool((layer.folded()(x) - layer(x)).abs().max() < 1e-5)
+            True
+        """
+        if not self._as_convolutions or (after is not None and self.root_activation):
+            raise OptionError(
+                f"only a layer with places can be folded, `after` without a root activation: got {self!r}"
+            )
+        assert self._placement is not None
+        twin = copy.deepcopy(self).eval()
+        del twin.dendrite_norm
+        twin.dendrite_norm = None  # not a submodule that is None, which a repr would show
+        values = twin.weight.new_zeros(self._placement.biases) if twin.bias is None else twin.bias
+        dendrites, somata, shift, root = self._placement.split(twin.weight, values)
+        assert shift is not None
+        assert root is not None
+        for norm, weight, bias in ((self.dendrite_norm, dendrites, shift), (after, somata, root)):
+            if norm is not None:
+                scale, move = scale_and_shift(norm)
+                weight.mul_(scale.reshape(-1, *(1,) * (weight.dim() - 1)))
+                bias.mul_(scale).add_(move)
+        if twin.bias is None:
+            twin.bias = nn.Parameter(values, requires_grad=twin.weight.requires_grad)
+        return twin
