@@ -21,6 +21,7 @@ from .config import FitConfig, make_optimizer, make_scheduler
 from .examples import Examples, Split, split_to_fit
 from .history import Callback, Epoch, History, Run
 from .losses import LOSSES, Loss, check_output, check_split, check_targets, smooth_labels
+from .progress import show_progress
 
 AT_ONCE = 1 << 18
 """Numbers that are copied or counted at once, from several batches: for small batches the overhead exceeds the work."""
@@ -34,6 +35,7 @@ def fit(
     callbacks: Sequence[Callback] = (),
     checkpoint: str | os.PathLike[str] | None = None,
     optimizer: torch.optim.Optimizer | None = None,
+    verbose: bool = False,
 ) -> History:
     """Train a model in place and return its history.
 
@@ -56,6 +58,7 @@ def fit(
             a damaged one, and the model is unchanged. The state of callbacks is not saved.
         optimizer: an optimizer of the model's parameters, to continue with its state where an earlier run ended; by
             default a new one, according to `config`.
+        verbose: print a line per epoch, with the time left.
 
     Example:
         >>> from dendritree import MLNClassifier
@@ -82,7 +85,7 @@ def fit(
     run = Run(model, optimizer, history)
     order = torch.Generator().manual_seed(config.seed)
     saver = None if checkpoint is None else Checkpoint(checkpoint, run, scheduler, order, split)
-    after_epoch: Sequence[Callback] = callbacks if saver is None else [*callbacks, saver]
+    after_epoch = [*callbacks, *([] if saver is None else [saver]), *([show_progress] if verbose else [])]
     with modes_kept(model), seeded(config.seed, device):
         if saver is not None:
             saver.resume()

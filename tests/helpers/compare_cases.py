@@ -5,13 +5,14 @@ import dataclasses
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.engine.trial import CURVES, Trial
 from dendritree_lab.studies.fair.comparison_plan import ComparisonPlan
+from dendritree_lab.studies.fair.families import OURS
 
 SMALL = {"budgets": [500], "trials": 3, "seeds": 2, "steps": 1, "test_steps": 8}
 """A comparison of a second."""
 
 
 def small_plan(*tasks, **options):
-    return ComparisonPlan.make(tasks or ["digits:128"], **{**SMALL, **options})
+    return ComparisonPlan.make(tasks or ["digits:128"], **{"families": OURS, **SMALL, **options})
 
 
 def trials_in(folder, **wanted):

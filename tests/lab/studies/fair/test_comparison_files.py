@@ -51,8 +51,8 @@ def test_tables_hold_what_the_store_holds(run):
     assert len(records) == 7 * (2 + 2)
     rows = {(row["family"], row["budget"]): row for row in table(folder, "cells")}
     assert len(rows) == 7
-    trees = [r for r in records if list(r.key.values())[:4] == ["test", "digits", 2000, "tree"]]
-    row = rows["trees", "2000"]
+    trees = [r for r in records if list(r.key.values())[:4] == ["test", "digits", 2000, "deep"]]
+    row = rows["deep", "2000"]
     mean = sum(record.scores["test_acc"] for record in trees) / 2
     assert float(row["score"]) == pytest.approx(mean, abs=1e-15)
     assert float(row["score_sd"]) == pytest.approx(

@@ -11,6 +11,7 @@ from dendritree_lab.report.layout import show
 from dendritree_lab.studies.fair import ComparisonPlan, print_comparison, summarize
 from dendritree_lab.studies.fair.comparison_report import comparison_report
 from dendritree_lab.studies.fair.comparison_tables import coverage
+from dendritree_lab.studies.fair.families import OURS
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -94,14 +95,14 @@ def test_a_run_is_measured_by_what_was_asked(whole):
     assert rows == dict.fromkeys(("mnist", "mnist, 128 training examples", "california-housing"), "whole")
     assert ("32 of 32", "cells evaluated on the test set") in report.facts
     assert not any("part of the comparison" in sentence for sentence in report.summary)
-    asked = report_of(records, ComparisonPlan.make(["mnist", "digits"], seeds=5))
+    asked = report_of(records, ComparisonPlan.make(["mnist", "digits"], families=OURS, seeds=5))
     assert asked.summary[0] == (
         "The comparison is not complete: 32 of 42 cells have been evaluated. Not started: digits."
     )
 
 
 def test_cells_without_their_search_or_their_seeds_are_not_whole():
-    plan = ComparisonPlan.make(["digits"], budgets=["1k"], trials=2, seeds=5)
+    plan = ComparisonPlan.make(["digits"], budgets=["1k"], families=OURS, trials=2, seeds=5)
     records = three("digits", 1000, 0.9, 0.9, 0.9)
     records += made_up_cell("digits", "linear", 0, [0.9, 0.91, 0.92])  # two seeds are still to come
     (found,) = coverage(records, 2, plan)

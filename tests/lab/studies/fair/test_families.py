@@ -45,12 +45,8 @@ def depths(forest):
 
 
 def one_wider(hidden):
-    """The next larger hidden layers with the same shares: equal layers, or the second half or twice the first."""
-    width = hidden[0] + 1
-    if len(hidden) == 1:
-        return [width]
-    (share,) = (share for share in (0.5, 1.0, 2.0) if round(share * hidden[0]) == hidden[1])
-    return [width, round(share * width)]
+    """Hidden layers of one neuron more each."""
+    return [width + 1 for width in hidden]
 
 
 @pytest.mark.parametrize("family", SIZED)

@@ -13,7 +13,7 @@ from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.engine.task import Task
 from dendritree_lab.studies.fair import FAMILIES, ComparisonPlan, compare, summarize, write_comparison
-from dendritree_lab.studies.fair.families import FOR_IMAGES, OURS
+from dendritree_lab.studies.fair.families import FOR_IMAGES, ON_IMAGES, OURS
 
 RIVALS = [family for family in FAMILIES if family not in (*OURS, *FOR_IMAGES)]
 
@@ -34,16 +34,17 @@ def draw(family, task, budget, seed):
 def test_a_choice_fills_its_budget_and_one_neuron_more_would_not_fit(family, dataset, budget):
     for seed in range(2):
         configuration = draw(family, Task.parse(dataset), budget, seed)
-        (width,) = configuration.arguments["hidden"]
+        hidden = configuration.arguments["hidden"]
         sizes = [
-            parameters_of(create_model(configuration.network, **configuration.arguments | {"hidden": [wide]}))
-            for wide in (width, width + 1)
+            parameters_of(create_model(configuration.network, **configuration.arguments | {"hidden": wide}))
+            for wide in (hidden, [width + 1 for width in hidden])
         ]
         assert sizes[0] <= budget < sizes[1]
 
 
 def test_nobody_gets_them_unasked_and_everybody_who_asks():
-    assert {cell.family for cell in ComparisonPlan.make(["digits"]).cells} == set(OURS)
+    assert {cell.family for cell in ComparisonPlan.make(["digits"]).cells} == set(ON_IMAGES)
+    assert {cell.family for cell in ComparisonPlan.make(["adult"]).cells} == set(OURS)
     plan = ComparisonPlan.make(["mnist"], families=list(RIVALS))
     assert {cell.budget for cell in plan.cells} == {4000, 9000, 18000, 36000}  # no larger MLPs
     assert [cell.family for cell in plan.cells][: len(RIVALS)] == list(RIVALS)
