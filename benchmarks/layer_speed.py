@@ -96,7 +96,7 @@ def wide() -> dict[str, dict[str, nn.Module]]:
 
 def networks() -> dict[str, tuple[dict[str, nn.Module], Tensor]]:
     """Networks and the dense ones they replace, each pair with its inputs."""
-    tree = create_model("dendritic", in_features=784, out_features=10, image_shape=(1, 28, 28), budget=9000)
+    tree = create_model("dendritic-single", in_features=784, out_features=10, image_shape=(1, 28, 28), budget=9000)
     dense = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256))
     converted, _ = convert(dense, budget=0.33)
     pixels = torch.randn(128, 784)

@@ -147,6 +147,8 @@ def explain_chain(
     """From the last step to the first, compute the change of an output per unit of a step's input."""
     pairs = list(zip(run_chain(steps, x), run_chain(steps, reference), strict=True))
     output, baseline = pairs[-1]
+    if output.dim() != 2:
+        raise ShapeError(f"a model with convolutions must end in nn.Flatten or rows: got outputs {tuple(output.shape)}")
     outputs = output.shape[-1]
     effect = torch.eye(outputs, dtype=output.dtype, device=output.device).expand(len(output), -1, -1)
     layers, effects = [], []

@@ -194,7 +194,7 @@ MODELS = {
     "tied layer": lambda: DendriticLayer(64, 6, **TREES),
     "tied sequence": lambda: nn.Sequential(DendriticLayer(64, 6, **TREES), nn.Linear(6, 3)),
     "tied network": lambda: DendriticNetwork(64, [8], 3, **TREES),
-    "preset": lambda: create_model("dendritic", in_features=64, image_shape=(1, 8, 8), budget=900),
+    "preset": lambda: create_model("dendritic-single", in_features=64, image_shape=(1, 8, 8), budget=900),
 }
 
 
@@ -257,7 +257,7 @@ AGAIN = nn.Sequential(SQUARE, nn.Tanh(), nn.Sequential(SQUARE), nn.Linear(4, 2))
         (lambda: prune(LAYER, budget=0), "budget must be"),
         (lambda: prune(LAYER, budget=1), "at least the 2 parameters"),
         (lambda: prune(NET, budget=9), "with examples"),
-        (lambda: prune(nn.Linear(4, 1), budget=9), "Linear has none"),
+        (lambda: prune(nn.Linear(4, 1), budget=9), "got Linear"),
         (lambda: prune(AGAIN, budget=9), "layer once"),
         (lambda: prune(LAYER, budget=4, examples=torch.ones(4)), "examples must be"),
         (lambda: prune(LAYER, budget=4, reference=torch.ones(3)), "reference must be"),

@@ -61,8 +61,8 @@ def test_tables_hold_what_the_store_holds(run):
     assert int(row["parameters"]) == trees[0].parameters <= 2000
     assert float(row["seconds"]) == pytest.approx(sum(record.seconds for record in trees) / 2)
     gains = {(row["kind"], row["budget"]): float(row["gain"]) for row in table(folder, "gains")}
-    assert gains["both", "2000"] == pytest.approx(100 * (mean - float(rows["dense", "2000"]["score"])))
-    (configuration,) = [r for r in table(folder, "configurations") if (r["family"], r["budget"]) == ("trees", "2000")]
+    assert gains["deep-cnn", "2000"] == pytest.approx(100 * (mean - float(rows["CNN", "2000"]["score"])))
+    (configuration,) = [r for r in table(folder, "configurations") if (r["family"], r["budget"]) == ("deep", "2000")]
     assert float(configuration["lr"]) == trees[0].config["lr"]
     assert {row["family"] for row in table(folder, "efficiency")} == {"trees", "sparse"}
     states = {row["task"]: (row["cells"], row["evaluated"], row["state"]) for row in table(folder, "coverage")}
