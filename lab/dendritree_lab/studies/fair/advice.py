@@ -12,14 +12,19 @@ from ...report.layout import listed
 from ..engine.task import Task
 from .comparison_results import CellResult, Comparison, needed_size
 
-IN_WORDS = {"tree": "trees", "sparse": "sparse neurons", "dense": "a dense MLP"}
+IN_WORDS = {
+    "deep": "a deep dendritic network",
+    "cnn": "a CNN",
+    "tree": "trees",
+    "sparse": "sparse neurons",
+    "dense": "a dense MLP",
+}
+"""Families whose sizes are compared at equal scores."""
 NAMES = IN_WORDS | {
     "linear": "one linear unit per output",
     "tied": "tied trees",
     "tied-linear": "tied trees with linear dendrites",
-    "deep": "a deep dendritic network",
     "deep-linear": "a deep network with linear dendrites",
-    "cnn": "a CNN",
     "separable": "a depthwise-separable CNN",
     "blueprint": "a blueprint-separable CNN",
 }
@@ -118,7 +123,7 @@ def _within_one_error(best: CellResult, other: CellResult) -> bool:
 
 
 def _equal_score(comparison: Comparison, task: Task) -> tuple[float | None, dict[str, tuple[float, str]]]:
-    """The best score that trees, sparse neurons and dense MLPs all reach, and their sizes there."""
+    """The best score that all families in `IN_WORDS` that were evaluated reach, and their sizes there."""
     curves = {}
     for family in IN_WORDS:
         results = [result for result in comparison.of(task, family) if math.isfinite(result.spread.mean)]

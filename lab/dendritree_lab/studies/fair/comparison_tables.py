@@ -36,10 +36,21 @@ def _with_metric(task: Task) -> tuple[str, str]:
     return task.name, f"{task.title}: {METRICS[task.metric]}"
 
 
+SHOWN_GAINS = {
+    "deep-cnn": "over a CNN",
+    "deep-tree": "over linear dendrites",
+    "tree": "tree gain",
+    "wiring": "wiring gain",
+}
+"""Gains in the overview, and the heads of their columns."""
+
+
 def overview_section(comparison: Comparison) -> Section:
     """Budgets x families with the gains: the whole result in one table per task."""
     evaluated = {result.cell.family for result in comparison.cells}
-    families = [family for family in FAMILIES if family in OURS or family in evaluated]
+    families = [family for family in FAMILIES if family in (evaluated or OURS)]
+    kinds = {gain.kind for gain in comparison.gains}
+    shown = [(kind, title) for kind, title in SHOWN_GAINS.items() if kind in kinds]
     gains = {(gain.task, gain.budget, gain.kind): gain for gain in comparison.gains}
     factors = {e.cell: (e.factor, e.bounds[0]) for e in comparison.efficiencies}
     means = {result.cell: result.spread.mean for result in comparison.cells}
@@ -48,28 +59,34 @@ def overview_section(comparison: Comparison) -> Section:
         for budget in sorted({cell.budget for cell in means if cell.task == task and cell.budget}) or [0]:
             line: dict[str, Any] = {"task": task.name, "metric": METRICS[task.metric], "budget": budget or None}
             line |= {f: means.get(ComparisonCell(task, 0 if f == "linear" else budget, f)) for f in families}
-            line |= {"factor": factors.get(ComparisonCell(task, budget, "tree")), "group": _with_metric(task)}
-            for kind in ("tree", "wiring"):
+            ours = "tree" if task.image_shape is None or "deep" not in evaluated else "deep"
+            line |= {"factor": factors.get(ComparisonCell(task, budget, ours)), "group": _with_metric(task)}
+            for kind, _ in shown:
                 if (gain := gains.get((task, budget, kind))) is not None:
                     line |= {f"{kind}_gain": gain.in_units.mean, f"{kind}_p": gain.test.p}
             lines.append(line)
     return Section.of(
         "overview",
         "At a glance",
-        "Mean test score of every family at each parameter budget; linear models have one size. Tree gain: trees over"
-        " sparse perceptrons with the same set of wirings; wiring gain: sparse perceptrons over dense MLPs; in"
-        " points of accuracy, or in % of the control's RMSE, and positive where it is better, with p values of Welch's"
-        " test after Holm's correction. The factor says how many times the tree's parameters a dense MLP needs for the"
-        f" same score. {NOT_A_TREE_GAIN}",
+        "Mean test score of every family at each parameter budget; linear models have one size. Gains are in points of"
+        " accuracy, or in % of the control's RMSE, and positive where it is better, with p values of Welch's test after"
+        " Holm's correction: over a CNN, deep dendritic networks over CNNs; over linear dendrites, what the nonlinear"
+        " ones add; tree gain, trees over sparse perceptrons with the same set of wirings; wiring gain, sparse"
+        " perceptrons over dense MLPs. The factor says how many times as many parameters a dense MLP needs for the same"
+        f" score as the deep network, or the trees. {NOT_A_TREE_GAIN}",
         (
             Column("budget", "budget", "count"),
             Column("task"),
             Column("metric"),
             *(Column(family, FAMILIES[family].name, "number", digits=4) for family in families),
-            Column("tree_gain", "tree gain", "difference", digits=2),
-            Column("tree_p", "p", "p", detail=True),
-            Column("wiring_gain", "wiring gain", "difference", digits=2),
-            Column("wiring_p", "p", "p", detail=True),
+            *(
+                column
+                for kind, title in shown
+                for column in (
+                    Column(f"{kind}_gain", title, "difference", digits=2),
+                    Column(f"{kind}_p", "p", "p", detail=True),
+                )
+            ),
             Column("factor", "factor", "bounded"),
         ),
         lines,
@@ -88,13 +105,13 @@ def answers_section(answers: Sequence[Answer]) -> Section:
     return Section.of(
         "answers",
         "What to use",
-        "The best mean test score that trees, sparse neurons and dense MLPs all reach, and the parameters each needs"
+        "The best mean test score that all these families reach, and the parameters each needs"
         " for it (< means that its smallest model is already better); then the smallest model whose mean score is"
         " within one standard error of the best one's. Its inputs are scaled as those of `load_dataset(...).scaled()`.",
         (
             Column("task", "data", value="task.name"),
             Column("score", "score that all reach", "number", digits=4),
-            *map(size, IN_WORDS),
+            *(size(family) for family in IN_WORDS if any(family in answer.sizes for answer in answers)),
             Column("use", "use", value="use.cell.name"),
             Column("parameters", "its parameters", "count", value="use.parameters"),
             Column("code", "line that builds it"),

@@ -64,7 +64,7 @@ def test_tables_hold_what_the_store_holds(run):
     assert gains["deep-cnn", "2000"] == pytest.approx(100 * (mean - float(rows["CNN", "2000"]["score"])))
     (configuration,) = [r for r in table(folder, "configurations") if (r["family"], r["budget"]) == ("deep", "2000")]
     assert float(configuration["lr"]) == trees[0].config["lr"]
-    assert {row["family"] for row in table(folder, "efficiency")} == {"trees", "sparse"}
+    assert {row["family"] for row in table(folder, "efficiency")} == {"deep", "CNN"}
     states = {row["task"]: (row["cells"], row["evaluated"], row["state"]) for row in table(folder, "coverage")}
     assert states == {"digits": ("7", "7", "whole")}
     assert {"begun", "machine 1.torch", "config.steps"} <= {row["key"] for row in table(folder, "machine")}
