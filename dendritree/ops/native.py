@@ -37,8 +37,10 @@ class TreeCall(ctypes.Structure):
     """The struct `Call` of `cpu/call.hpp`, which describes every field."""
 
     _fields_ = [
-        ("counters", ctypes.c_int64 * 9),
-        *_integers("failed features neurons nodes edges chunks slots widest"),
+        ("counters", ctypes.c_int64 * 13),
+        *_integers("failed"),
+        *_pointers("caller"),
+        *_integers("features neurons nodes edges chunks slots widest"),
         *_pointers("places rows chunk_table"),
         *_integers("batch blocks block_tiles input_numbers row_numbers"),
         ("sheet", ctypes.c_int64 * len(Sheet._fields)),
