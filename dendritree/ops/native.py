@@ -126,7 +126,7 @@ def warn_if_missing() -> None:
     global _warned
     if missing is not None and not _warned and not torch.compiler.is_compiling():
         _warned = True
-        warnings.warn(f"backend 'auto' selects 'eager', which is slower: {missing}", stacklevel=4)
+        warnings.warn(f"PyTorch's own operations are used, which are slower: {missing}", stacklevel=4)
 
 
 _warned = False
