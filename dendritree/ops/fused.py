@@ -111,7 +111,7 @@ def dendritic(
     patches: PatchGrid | None = None,
 ) -> Tensor:
     """The outputs of all neurons, as in `dendritree.ops.dendritic`. `obstacle` must have returned None."""
-    job = Job(plan.program, _options(activation, root_activation, dropout), patches)
+    job = plan.program, _options(activation, root_activation, dropout), patches, None
     own = 1 if patches is None else 3  # dimensions of a sample
     if torch.is_grad_enabled() and (
         weight.requires_grad or x.requires_grad or (bias is not None and bias.requires_grad)
@@ -160,7 +160,7 @@ class FusedDendrites(torch.autograd.Function):
             if gradients is not None:
                 gx, gw, gb = gradients
                 return gx, gw if needed[1] else None, gb if needed[2] else None, None, None
-        options, patches = job.options, job.grid
+        _, options, patches, _ = job
         samples = len(x) if patches is None else len(x) * gy.shape[-2:].numel()
         scale = synapse_scale(seed, samples, plan.pairs, options.dropout, x.dtype) if options.dropout else None
         arguments = (plan.layout, activation, options.root_activation, scale)
@@ -233,7 +233,7 @@ def _forward_op(
     *options: Any,
 ) -> Any:
     program = _checked_program(x, weight, bias, tables, sizes)
-    return run_forward(x, weight, bias, seed, Job(program, Options(*options), lanes=LANES))[:2]
+    return run_forward(x, weight, bias, seed, (program, Options(*options), None, LANES))[:2]
 
 
 def _checked_program(x: Tensor, weight: Tensor, bias: Tensor | None, tables: Tensor, sizes: Sequence[int]) -> Program:
@@ -265,7 +265,7 @@ def _backward_op(
 ) -> Any:
     *chosen, need_gx = rest
     program, options = _checked_program(x, weight, bias, tables, sizes), Options(*chosen)
-    fused = run_backward(gy, x, weight, bias, kept, False, seed, Job(program, options, lanes=LANES), need_gx)
+    fused = run_backward(gy, x, weight, bias, kept, False, seed, (program, options, None, LANES), need_gx)
     gradients = fused or _gradients_in_a_thread(gy, (x, weight, bias), program, seed, options, need_gx)
     return tuple(gy.new_empty(0) if gradient is None else gradient.clone() for gradient in gradients)  # no views
 

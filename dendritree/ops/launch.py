@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -165,15 +165,9 @@ def _recipe(
     return Recipe(bytes(call), item == 8, length, workers, sheet, *kept, common_bytes, total, groups, parts)
 
 
-class Job(NamedTuple):
-    """What is computed, besides the tensors."""
-
-    program: Program
-    options: Options
-    grid: PatchGrid | None = None
-    """The patches of images, for a convolution."""
-    lanes: int | None = None
-    """A fixed tile length, for an op that compilers trace; None selects one."""
+Job: TypeAlias = tuple[Program, Options, PatchGrid | None, int | None]
+"""What is computed, besides the tensors: the forest, the options, the patches of images for a convolution, and a fixed
+tile length for an op that compilers trace. A plain tuple, because one is made on every call."""
 
 
 def run_forward(
@@ -186,8 +180,8 @@ def run_forward(
     in memory. With a grid, outputs are (images, neurons, height, width) for images (images, channels, height, width).
     """
     (program, options, grid, lanes), dtype = job, weight.dtype
-    sizes, x, weight = program.sizes, _readable(x), weight.resolve_neg().contiguous()
-    bias = None if bias is None else bias.resolve_neg().contiguous()
+    sizes, x, weight = program.sizes, x.resolve_neg(), weight.resolve_neg().contiguous()
+    x, bias = x if x.is_contiguous() else _readable(x), None if bias is None else bias.resolve_neg().contiguous()
     batch, positions, of_y = (x.shape[0], 1, ()) if grid is None else _images(x, grid)
     if y is None:
         y = torch.empty((x.shape[0], sizes.neurons, *of_y), dtype=dtype)
@@ -222,7 +216,8 @@ def run_backward(
     if not x.shape[0]:
         return torch.zeros_like(x) if need_gx else None, torch.zeros_like(weight), weight.new_zeros(sizes.nodes)
     # Hooks may have changed the layout of saved tensors.
-    x, gy, weight, kept = _readable(x), _readable(gy), weight.resolve_neg().contiguous(), kept.contiguous()
+    x, gy, weight, kept = x.resolve_neg(), gy.resolve_neg(), weight.resolve_neg().contiguous(), kept.contiguous()
+    x, gy = x if x.is_contiguous() else _readable(x), gy if gy.is_contiguous() else _readable(gy)
     bias = None if bias is None else bias.resolve_neg().contiguous()
     batch, positions, _ = (x.shape[0], 1, ()) if grid is None else _images(x, grid)
     workers = workers_for(2 * sizes.edges * x.shape[0] * positions)
@@ -253,11 +248,11 @@ def _prepare(
     recipe: Recipe, x: Tensor, weight: Tensor, bias: Tensor | None, kept: Tensor, seed: Tensor | None, job: Job
 ) -> TreeCall:
     """The struct of a call, with the addresses of what both passes read."""
-    call, program, at = TreeCall.from_buffer_copy(recipe.call), job.program, kept.data_ptr()
+    call, (program, _, grid, _), at = TreeCall.from_buffer_copy(recipe.call), job, kept.data_ptr()
     call.places = tables = program.tables.data_ptr()
     call.rows, call.chunk_table = tables + program.sizes.rows_at, tables + program.sizes.chunks_at
-    if job.grid is not None and recipe.sheet is not None:
-        call.shifted = program.shifted(job.grid, recipe.sheet)  # not a field: it lives as long as the struct
+    if grid is not None and recipe.sheet is not None:
+        call.shifted = program.shifted(grid, recipe.sheet)  # not a field: it lives as long as the struct
         call.rows = call.shifted.data_ptr()
     call.x, call.x_sample, call.x_feature = x.data_ptr(), x.stride(0), x.stride(1)
     call.weight = weight.data_ptr()
@@ -289,14 +284,9 @@ def _run(call: TreeCall, recipe: Recipe, is_backward: bool = False) -> None:
 
 
 def _readable(x: Tensor) -> Tensor:
-    """Return a tensor that the kernels can read: samples or features of a matrix contiguous, images fully contiguous,
-    and no lazy negation."""
-    x = x.resolve_neg()
-    return (
-        x
-        if x.is_contiguous() or (x.dim() == 2 and (x.stride(1) == 1 or (x.stride(0) == 1 and x.shape[0] > 1)))
-        else x.contiguous()
-    )
+    """A tensor as the kernels can read it: samples or features of a matrix contiguous, images fully contiguous."""
+    is_readable = x.dim() == 2 and (x.stride(1) == 1 or (x.stride(0) == 1 and x.shape[0] > 1))
+    return x if is_readable else x.contiguous()
 
 
 def _empty(size: int) -> Tensor:
