@@ -83,8 +83,8 @@ def dendritic(
         raise DeviceError(
             f"all tensors must be on the same device: got the input on {device}, the parameters on {others}"
         )
-    if not x.is_meta and torch.is_autocast_enabled(x.device.type):  # trees compute in the dtype of their weights
-        with torch.autocast(x.device.type, enabled=False):
+    if not x.is_meta and torch.is_autocast_enabled(device.type):  # trees compute in the dtype of their weights
+        with torch.autocast(device.type, enabled=False):
             return dendritic(
                 x.to(weight.dtype),
                 weight,
@@ -104,10 +104,12 @@ def dendritic(
         weight = weight.index_select(0, plan.ties[0])
         bias = None if bias is None else bias.index_select(0, plan.ties[1])
     if backend in ("auto", "fused"):
-        reason = fused.obstacle(x, weight, activation)
+        is_compiling = torch.compiler.is_compiling()
+        reason = fused.obstacle(x, weight, activation, is_compiling)
         if reason is None:
             seed = draw_seed(x.device) if dropout else None
-            return fused.dendritic(x, weight, bias, plan, activation, root_activation, dropout, seed, patches)
+            run = fused.traced if is_compiling else fused.dendritic
+            return run(x, weight, bias, plan, activation, root_activation, dropout, seed, patches)
         if backend == "fused":
             raise OptionError(f"backend 'fused' cannot do this: {reason}; 'auto' or 'eager' can")
         if reason == native.missing:

@@ -1,6 +1,6 @@
 """Per-synapse dropout without a stored mask: a hash of (seed, sample, synapse) decides.
 
-`kernels/masks.py` does the same for the fused kernels; this is the PyTorch version, for the other backends and any
+`cpu/dropout.hpp` does the same for the fused kernels; this is the PyTorch version, for the other backends and any
 device. Two neighboring synapses of a node share one 32-bit hash, 16 bits each, so probabilities are rounded to 1/65536.
 """
 

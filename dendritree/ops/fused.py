@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from ..errors import ShapeError
 from . import eager, native
 from .dropout import synapse_pairs, synapse_scale
-from .launch import ITEM_SIZES, Options, kept_bytes_of_a_tile, run_backward, run_forward
+from .launch import ITEM_SIZES, Job, Options, kept_bytes_of_a_tile, run_backward, run_forward
 from .patches import PatchGrid
 from .plan import Plan
 from .program import Program, Sizes
 
-__all__ = ["dendritic", "is_transformed", "obstacle"]
+__all__ = ["dendritic", "is_transformed", "obstacle", "traced"]
 
 ACTIVATIONS: dict[Any, str] = {
     nn.LeakyReLU: "LeakyReLU",
@@ -42,7 +42,7 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 PLAIN_TENSORS = (Tensor, nn.Parameter)
 
 
-def obstacle(x: Tensor, weight: Tensor, activation: Any) -> str | None:
+def obstacle(x: Tensor, weight: Tensor, activation: Any, is_compiling: bool = False) -> str | None:
     """Why the fused op cannot do this work, or None if it can."""
     if not x.is_cpu:
         return f"it runs on the CPU, the input is on {x.device}"
@@ -52,13 +52,13 @@ def obstacle(x: Tensor, weight: Tensor, activation: Any) -> str | None:
         return f"it knows {', '.join(sorted(set(ACTIVATIONS.values())))} with a positive slope, not {activation}"
     if native.missing is not None:
         return native.missing
-    if torch.compiler.is_compiling():
+    if is_compiling:
         return "an export must load without this package" if _is_exporting() else None
     if type(x) not in PLAIN_TENSORS or type(weight) not in PLAIN_TENSORS:
         return f"it takes plain tensors, not {type(x).__name__} and {type(weight).__name__}"
     if torch._C._get_tracing_state() is not None:
         return "an export must load without this package"
-    if is_transformed(x, weight):
+    if is_transformed():
         return "torch.func transforms and forward-mode gradients cannot look into it"
     return None
 
@@ -70,7 +70,7 @@ def _is_exporting() -> bool:
 
 
 def is_transformed(*tensors: Tensor) -> bool:
-    """Whether a transform may be active on a tensor: `torch.func`, forward-mode gradients or `is_grads_batched`.
+    """Whether a transform is active: `torch.func`, forward-mode gradients, or on these gradients `is_grads_batched`.
 
     >>> is_transformed(torch.zeros(3))
     False
@@ -111,49 +111,25 @@ def dendritic(
     patches: PatchGrid | None = None,
 ) -> Tensor:
     """The outputs of all neurons, as in `dendritree.ops.dendritic`. `obstacle` must have returned None."""
-    if patches is not None and torch.compiler.is_compiling():
-        rows = patches.copied(x)
-        return patches.arranged(dendritic(rows, weight, bias, plan, activation, root_activation, dropout, seed), x)
-    kind = kind_of(activation)
-    assert kind is not None
-    options = Options(kind, float(getattr(activation, "negative_slope", 0.0)), root_activation, dropout)
+    job = plan.program, _options(activation, root_activation, dropout), patches, None
     own = 1 if patches is None else 3  # dimensions of a sample
-    flat = x if x.dim() == own + 1 else x.reshape(-1, *x.shape[-own:])
-    if torch.compiler.is_compiling():
-        y = _forward_op(flat.contiguous(), weight, bias, plan.program.tables, list(plan.program.sizes), seed, *options)[
-            0
-        ]
-    elif torch.is_grad_enabled() and (
+    if torch.is_grad_enabled() and (
         weight.requires_grad or x.requires_grad or (bias is not None and bias.requires_grad)
     ):
-        y = FusedDendrites.apply(flat, weight, bias, seed, plan, options, activation, patches)  # type: ignore[no-untyped-call]
-    else:  # not a view, so that users may modify it in place
-        counts = () if patches is None else patches.counts(x.shape[-2], x.shape[-1])
-        y = torch.empty((*x.shape[:-own], plan.forest.neurons, *counts), dtype=x.dtype)
-        tensors = _readable(flat), _contiguous(weight), _contiguous(bias)
-        run_forward(*tensors, plan.program, seed, options, y=y, grid=patches)
-        return y
-    out: Tensor = y if x.dim() == own + 1 else y.reshape(*x.shape[:-own], *y.shape[1:])
-    return out
+        flat = x if x.dim() == own + 1 else x.reshape(-1, *x.shape[-own:])
+        # Few arguments, because torch looks at each of them.
+        y: Tensor = FusedDendrites.apply(flat, weight, bias, seed, (job, plan, activation))  # type: ignore[no-untyped-call]
+        return y if flat is x else y.reshape(*x.shape[:-own], *y.shape[1:])
+    # Not a view, so that users may modify it in place.
+    counts = () if patches is None else patches.counts(x.shape[-2], x.shape[-1])
+    y = torch.empty((*x.shape[:-own], plan.forest.neurons, *counts), dtype=x.dtype)
+    run_forward(x.reshape(-1, *x.shape[-own:]), weight, bias, seed, job, y)
+    return y
 
 
-@overload
-def _contiguous(tensor: Tensor) -> Tensor: ...
-@overload
-def _contiguous(tensor: None) -> None: ...
-def _contiguous(tensor: Tensor | None) -> Tensor | None:
-    if tensor is None or (tensor.is_contiguous() and not tensor.is_neg()):
-        return tensor
-    return tensor.resolve_neg().contiguous()
-
-
-def _readable(x: Tensor) -> Tensor:
-    """Return a tensor that the kernels can read: samples or features of a matrix contiguous, images fully contiguous,
-    and no lazy conjugation or negation."""
-    if x.dim() != 2 or (x.is_contiguous() and not x.is_neg()):
-        return _contiguous(x)
-    x = x.resolve_neg()
-    return x if x.stride(1) == 1 or (x.stride(0) == 1 and x.shape[0] > 1) else x.contiguous()
+def _options(activation: Any, root_activation: bool, dropout: float) -> Options:
+    kind = ACTIVATIONS.get(type(activation)) or ACTIVATIONS[activation]
+    return Options(kind, float(getattr(activation, "negative_slope", 0.0)), root_activation, dropout)
 
 
 class FusedDendrites(torch.autograd.Function):
@@ -166,34 +142,29 @@ class FusedDendrites(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor | None,
         seed: Tensor | None,
-        plan: Plan,
-        options: Options,
-        activation: Callable[[Tensor], Tensor],
-        patches: PatchGrid | None,
+        what: tuple[Job, Plan, Callable[[Tensor], Tensor]],
     ) -> Tensor:
         """Compute the outputs and save what the backward pass needs."""
-        tensors = _readable(x), _contiguous(weight), _contiguous(bias)
-        y, kept = run_forward(*tensors, plan.program, seed, options, grid=patches)
+        y, kept, keeps_inputs = run_forward(x, weight, bias, seed, what[0])
         ctx.save_for_backward(x, weight, bias, seed, kept)
-        ctx.plan, ctx.options, ctx.activation, ctx.patches = plan, options, activation, patches
+        ctx.what = (keeps_inputs, *what)
         return y
 
     @staticmethod
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of x, weight and bias."""
         x, weight, bias, seed, kept = ctx.saved_tensors
-        plan, options, patches, needed = ctx.plan, ctx.options, ctx.patches, ctx.needs_input_grad[:3]
+        (keeps_inputs, job, plan, activation), needed = ctx.what, ctx.needs_input_grad[:3]
         if not torch.is_grad_enabled() and not is_transformed(gy):
-            # Hooks on saved tensors may have changed their memory layout.
-            tensors = _readable(x), _contiguous(weight), _contiguous(bias), kept.contiguous()
-            gradients = run_backward(_readable(gy), *tensors, plan.program, seed, options, needed[0], grid=patches)
+            gradients = run_backward(gy, x, weight, bias, kept, keeps_inputs, seed, job, needed[0])
             if gradients is not None:
                 gx, gw, gb = gradients
-                return gx, gw if needed[1] else None, gb if needed[2] else None, *[None] * 5
+                return gx, gw if needed[1] else None, gb if needed[2] else None, None, None
+        _, options, patches, _ = job
         samples = len(x) if patches is None else len(x) * gy.shape[-2:].numel()
         scale = synapse_scale(seed, samples, plan.pairs, options.dropout, x.dtype) if options.dropout else None
-        arguments = (plan.layout, ctx.activation, options.root_activation, scale)
-        return (*_gradients_by_operations(gy, (x, weight, bias), needed, arguments, patches), *[None] * 5)
+        arguments = (plan.layout, activation, options.root_activation, scale)
+        return (*_gradients_by_operations(gy, (x, weight, bias), needed, arguments, patches), None, None)
 
 
 def _gradients_by_operations(
@@ -216,6 +187,27 @@ def _gradients_by_operations(
 
 
 # ------------------------------------------------------------------------------------- the op that compilers can trace
+
+
+def traced(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    plan: Plan,
+    activation: Callable[[Tensor], Tensor],
+    root_activation: bool = True,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
+    patches: PatchGrid | None = None,
+) -> Tensor:
+    """`dendritic` in a graph that is being compiled."""
+    rows = x if patches is None else patches.copied(x)
+    flat, program = rows.reshape(-1, rows.shape[-1]).contiguous(), plan.program
+    options = _options(activation, root_activation, dropout)
+    y: Tensor = _forward_op(flat, weight, bias, program.tables, list(program.sizes), seed, *options)[0]
+    y = y.reshape(*rows.shape[:-1], y.shape[-1])
+    return y if patches is None else patches.arranged(y, x)
+
 
 LANES = 64
 """Samples per tile in a compiled graph, fixed so that the saved memory is a simple function of the batch size."""
@@ -241,7 +233,7 @@ def _forward_op(
     *options: Any,
 ) -> Any:
     program = _checked_program(x, weight, bias, tables, sizes)
-    return run_forward(_contiguous(x), _contiguous(weight), _contiguous(bias), program, seed, Options(*options), LANES)
+    return run_forward(x, weight, bias, seed, (program, Options(*options), None, LANES))[:2]
 
 
 def _checked_program(x: Tensor, weight: Tensor, bias: Tensor | None, tables: Tensor, sizes: Sequence[int]) -> Program:
@@ -273,9 +265,8 @@ def _backward_op(
 ) -> Any:
     *chosen, need_gx = rest
     program, options = _checked_program(x, weight, bias, tables, sizes), Options(*chosen)
-    tensors = _contiguous(x), _contiguous(weight), _contiguous(bias)
-    fused = run_backward(_contiguous(gy), *tensors, kept.contiguous(), program, seed, options, need_gx, LANES)
-    gradients = fused or _gradients_in_a_thread(gy, tensors, program, seed, options, need_gx)
+    fused = run_backward(gy, x, weight, bias, kept, False, seed, (program, options, None, LANES), need_gx)
+    gradients = fused or _gradients_in_a_thread(gy, (x, weight, bias), program, seed, options, need_gx)
     return tuple(gy.new_empty(0) if gradient is None else gradient.clone() for gradient in gradients)  # no views
 
 

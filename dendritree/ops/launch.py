@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from .sheets import Images, Sheet, block_tiles, choose_sheet, planes_of
 
 __all__ = [
     "ITEM_SIZES",
+    "Job",
     "Options",
     "choose_lanes",
     "kept_bytes_of_a_tile",
@@ -46,8 +47,9 @@ INPUT_TILES = 1 << 20
 """Maximum bytes of the inputs of a tile, to stay in the L2 cache: the more inputs, the shorter the tiles."""
 
 KEPT_INPUTS = 1 << 22
-"""Bytes of inputs up to which their tiles are shared between threads and saved for the backward pass. Beyond that,
-recomputing them costs less than the memory."""
+"""Bytes of inputs up to which their tiles are saved for the backward pass, if one thread does all the work. Beyond
+that, recomputing them costs less than the memory. With more threads each makes its own in both passes: to write what
+another core has read in the step before took four times as long (60 microseconds in the place of 15)."""
 
 HUGE_PAGES_FROM = 1 << 22
 """Bytes from which NumPy requests huge pages: touching 40 MB for the first time then took 3.5 ms instead of 16."""
@@ -113,19 +115,18 @@ def _recipe(
     options: Options,
     lanes: int | None,
     workers: int,
+    keeps_inputs: bool,
     is_backward: bool = False,
     need_gx: bool = False,
 ) -> Recipe:
-    """With `lanes`, tiles have that length and inputs are not saved."""
-    item, keeps_inputs, sheet, tiles_of_block = ITEM_SIZES[dtype], False, None, 1
+    """With `lanes`, tiles have that length."""
+    item, sheet, tiles_of_block = ITEM_SIZES[dtype], None, 1
     if isinstance(batch, Images):
         sheet, lanes = choose_sheet(batch, LANES[dtype], COST_OF_A_TILE, item)
         blocks, tiles_of_block = -(-batch.batch // sheet.images), block_tiles(sheet, lanes)
         input_bytes = planes_of(sheet) * sheet.plane * item
     else:
-        if lanes is None:
-            lanes = choose_lanes(batch, sizes, dtype)
-            keeps_inputs = -(-batch // lanes) * lanes * sizes.features * item <= KEPT_INPUTS
+        lanes = choose_lanes(batch, sizes, dtype) if lanes is None else lanes
         blocks, input_bytes = -(-batch // lanes), sizes.features * lanes * item
     trace_at = blocks * input_bytes if keeps_inputs else 0
     silent_at, kept_bytes = (
@@ -134,8 +135,7 @@ def _recipe(
     )
     work_bytes, common_bytes = (sizes.slots + sizes.widest) * lanes * item, 0
     if is_backward:
-        parts, shares_inputs = min(blocks, 8), keeps_inputs or sheet is not None
-        groups = min(sizes.chunks, max(1, (4 if need_gx else 16) // parts)) if shares_inputs else 1
+        parts, groups = min(blocks, 8), min(sizes.chunks, max(1, (4 if need_gx else 16) // blocks))
         work_bytes += ((not keeps_inputs) + need_gx) * input_bytes
         common_bytes = 2 * sizes.nodes * item
     else:
@@ -165,46 +165,38 @@ def _recipe(
     return Recipe(bytes(call), item == 8, length, workers, sheet, *kept, common_bytes, total, groups, parts)
 
 
+Job: TypeAlias = tuple[Program, Options, PatchGrid | None, int | None]
+"""What is computed, besides the tensors: the forest, the options, the patches of images for a convolution, and a fixed
+tile length for an op that compilers trace. A plain tuple, because one is made on every call."""
+
+
 def run_forward(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    program: Program,
-    seed: Tensor | None,
-    options: Options,
-    lanes: int | None = None,
-    y: Tensor | None = None,
-    grid: PatchGrid | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Outputs (batch, neurons) for inputs (batch, features), and the memory that the backward pass needs.
+    x: Tensor, weight: Tensor, bias: Tensor | None, seed: Tensor | None, job: Job, y: Tensor | None = None
+) -> tuple[Tensor, Tensor, bool]:
+    """Outputs (batch, neurons) for inputs (batch, features), and what the backward pass needs: a block of memory, and
+    whether it contains the inputs.
 
     Outputs are written to a new tensor, or to `y` if it is given, which may have any shape with that order of numbers
-    in memory. With a grid, outputs are (images, neurons, height, width) for contiguous images (images, channels,
-    height, width).
+    in memory. With a grid, outputs are (images, neurons, height, width) for images (images, channels, height, width).
     """
-    sizes, dtype = program.sizes, weight.dtype
-    batch, positions, of_y = _batch(x, grid)
-    y = torch.empty((x.shape[0], sizes.neurons, *of_y), dtype=dtype) if y is None else y
+    (program, options, grid, lanes), dtype = job, weight.dtype
+    sizes, x, weight = program.sizes, x.resolve_neg(), weight.resolve_neg().contiguous()
+    x, bias = x if x.is_contiguous() else _readable(x), None if bias is None else bias.resolve_neg().contiguous()
+    batch, positions, of_y = (x.shape[0], 1, ()) if grid is None else _images(x, grid)
+    if y is None:
+        y = torch.empty((x.shape[0], sizes.neurons, *of_y), dtype=dtype)
     if not x.shape[0]:
-        return y, _empty(0)
-    recipe = _recipe(batch, sizes, dtype, options, lanes, workers_for(sizes.edges * x.shape[0] * positions))
+        return y, _empty(0), False
+    workers = workers_for(sizes.edges * x.shape[0] * positions)
+    keeps_inputs = workers == 1 and lanes is None and grid is None and x.nbytes <= KEPT_INPUTS
+    recipe = _recipe(batch, sizes, dtype, options, lanes, workers, keeps_inputs)
     kept = _empty(recipe.kept_bytes)
-    if (
-        lanes is not None
-    ):  # an op that compilers can trace: its outputs have no unwritten bits, as of edges from dendrites
+    if lanes is not None:  # compilers trace this op: its outputs have no unwritten bits, as of edges from dendrites
         kept.zero_()
-    strides = sizes.neurons * positions, positions
-    _run(recipe, x, weight, bias, kept, program, seed, y, *strides, grid)
-    return y, kept
-
-
-def _batch(x: Tensor, grid: PatchGrid | None) -> tuple[int | Images, int, tuple[int, ...]]:
-    """The batch argument of `_recipe`, the positions per sample or image, and the height and width of outputs."""
-    if grid is None:
-        return x.shape[0], 1, ()
-    images = Images(grid, x.shape[0], x.shape[2], x.shape[3])
-    rows, columns = grid.counts(images.height, images.width)
-    return images, rows * columns, (rows, columns)
+    call = _prepare(recipe, x, weight, bias, kept, seed, job)
+    call.y, call.y_sample, call.y_feature = y.data_ptr(), sizes.neurons * positions, positions
+    _run(call, recipe)
+    return y, kept, keeps_inputs
 
 
 def run_backward(
@@ -213,64 +205,57 @@ def run_backward(
     weight: Tensor,
     bias: Tensor | None,
     kept: Tensor,
-    program: Program,
+    keeps_inputs: bool,
     seed: Tensor | None,
-    options: Options,
+    job: Job,
     need_gx: bool,
-    lanes: int | None = None,
-    grid: PatchGrid | None = None,
 ) -> tuple[Tensor | None, Tensor, Tensor] | None:
     """Gradients of inputs (None if not needed), weights and biases; None if numbers are not finite."""
-    sizes, dtype = program.sizes, weight.dtype
+    (program, options, grid, lanes), dtype = job, weight.dtype
+    sizes = program.sizes
     if not x.shape[0]:
         return torch.zeros_like(x) if need_gx else None, torch.zeros_like(weight), weight.new_zeros(sizes.nodes)
-    batch, positions, _ = _batch(x, grid)
+    # Hooks may have changed the layout of saved tensors.
+    x, gy, weight, kept = x.resolve_neg(), gy.resolve_neg(), weight.resolve_neg().contiguous(), kept.contiguous()
+    x, gy = x if x.is_contiguous() else _readable(x), gy if gy.is_contiguous() else _readable(gy)
+    bias = None if bias is None else bias.resolve_neg().contiguous()
+    batch, positions, _ = (x.shape[0], 1, ()) if grid is None else _images(x, grid)
     workers = workers_for(2 * sizes.edges * x.shape[0] * positions)
-    recipe = _recipe(batch, sizes, dtype, options, lanes, workers, True, need_gx)
-    item, parts = ITEM_SIZES[dtype], recipe.parts
-    gx = _empty(recipe.groups * x.numel() * item).view(dtype) if need_gx else None
+    recipe = _recipe(batch, sizes, dtype, options, lanes, workers, keeps_inputs, True, need_gx)
+    parts = recipe.parts
     gw, gb = torch.empty(parts * sizes.edges, dtype=dtype), torch.empty(parts * sizes.nodes, dtype=dtype)
-    strides = gy.stride(0), gy.stride(1)
-    if _run(recipe, x, weight, bias, kept, program, seed, gy, *strides, grid, gx, gw, gb):
+    call = _prepare(recipe, x, weight, bias, kept, seed, job)
+    call.y, call.y_sample, call.y_feature = gy.data_ptr(), gy.stride(0), gy.stride(1)
+    call.gw, call.gb, call.gx_numbers = gw.data_ptr(), gb.data_ptr(), x.numel()
+    gx = None
+    if need_gx:
+        gx = _empty(recipe.groups * x.nbytes).view(dtype)
+        call.gx, gx = gx.data_ptr(), gx[: x.numel()].view(x.shape)
+    _run(call, recipe, is_backward=True)
+    if call.failed:
         return None
-    if parts > 1:
-        gw, gb = gw[: sizes.edges], gb[: sizes.nodes]
-    return None if gx is None else gx[: x.numel()].view(x.shape), gw, gb
+    return gx, gw if parts == 1 else gw[: sizes.edges], gb if parts == 1 else gb[: sizes.nodes]
 
 
-_local = threading.local()
+def _images(x: Tensor, grid: PatchGrid) -> tuple[Images, int, tuple[int, int]]:
+    """The batch argument of `_recipe`, the positions per image, and the height and width of outputs."""
+    images = Images(grid, x.shape[0], x.shape[2], x.shape[3])
+    rows, columns = grid.counts(images.height, images.width)
+    return images, rows * columns, (rows, columns)
 
 
-def _run(
-    recipe: Recipe,
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    kept: Tensor,
-    program: Program,
-    seed: Tensor | None,
-    y: Tensor,
-    y_sample: int,
-    y_feature: int,
-    grid: PatchGrid | None = None,
-    gx: Tensor | None = None,
-    gw: Tensor | None = None,
-    gb: Tensor | None = None,
-) -> bool:
-    """Run a kernel, `y` with these strides; return whether it failed."""
-    at = kept.data_ptr()
-    # Working memory is kept for the thread's next call; an interrupted call does not return it.
-    work: Tensor | None = vars(_local).pop("work", None)
-    if work is None or work.shape[0] < recipe.work_bytes:
-        work = _empty(recipe.work_bytes)
-    call = TreeCall.from_buffer_copy(recipe.call)
+def _prepare(
+    recipe: Recipe, x: Tensor, weight: Tensor, bias: Tensor | None, kept: Tensor, seed: Tensor | None, job: Job
+) -> TreeCall:
+    """The struct of a call, with the addresses of what both passes read."""
+    call, (program, _, grid, _), at = TreeCall.from_buffer_copy(recipe.call), job, kept.data_ptr()
     call.places = tables = program.tables.data_ptr()
     call.rows, call.chunk_table = tables + program.sizes.rows_at, tables + program.sizes.chunks_at
     if grid is not None and recipe.sheet is not None:
-        shifted = program.shifted(grid, recipe.sheet)
-        call.rows = shifted.data_ptr()
+        call.shifted = program.shifted(grid, recipe.sheet)  # not a field: it lives as long as the struct
+        call.rows = call.shifted.data_ptr()
     call.x, call.x_sample, call.x_feature = x.data_ptr(), x.stride(0), x.stride(1)
-    call.weight, call.y, call.y_sample, call.y_feature = weight.data_ptr(), y.data_ptr(), y_sample, y_feature
+    call.weight = weight.data_ptr()
     if bias is not None:
         call.bias = bias.data_ptr()
     if seed is not None:
@@ -278,18 +263,30 @@ def _run(
     if recipe.keeps_inputs:
         call.inputs = at
     call.trace, call.silent = at + recipe.trace_at, at + recipe.silent_at
-    call.products = work_at = work.data_ptr()
-    call.work = work_at + recipe.common_bytes
-    if gw is not None and gb is not None:
-        call.gw, call.gb, call.gx_numbers = gw.data_ptr(), gb.data_ptr(), x.numel()
-        if gx is not None:
-            call.gx = gx.data_ptr()
+    return call
+
+
+_local = threading.local()
+
+
+def _run(call: TreeCall, recipe: Recipe, is_backward: bool = False) -> None:
+    """Run a kernel. Working memory is kept for the thread's next call; an interrupted call does not return it."""
+    work: Tensor | None = vars(_local).pop("work", None)
+    if work is None or work.shape[0] < recipe.work_bytes:
+        work = _empty(recipe.work_bytes)
+    call.products = at = work.data_ptr()
+    call.work = at + recipe.common_bytes
     assert native.kernels is not None
-    run = native.kernels.forward if gw is None else native.kernels.backward
+    run = native.kernels.backward if is_backward else native.kernels.forward
     run(ctypes.addressof(call), recipe.is_double, recipe.length, recipe.workers)
     if recipe.work_bytes < HUGE_PAGES_FROM:
         _local.work = work
-    return bool(call.failed)
+
+
+def _readable(x: Tensor) -> Tensor:
+    """A tensor as the kernels can read it: samples or features of a matrix contiguous, images fully contiguous."""
+    is_readable = x.dim() == 2 and (x.stride(1) == 1 or (x.stride(0) == 1 and x.shape[0] > 1))
+    return x if is_readable else x.contiguous()
 
 
 def _empty(size: int) -> Tensor:

@@ -37,8 +37,10 @@ class TreeCall(ctypes.Structure):
     """The struct `Call` of `cpu/call.hpp`, which describes every field."""
 
     _fields_ = [
-        ("counters", ctypes.c_int64 * 9),
-        *_integers("failed features neurons nodes edges chunks slots widest"),
+        ("counters", ctypes.c_int64 * 13),
+        *_integers("failed"),
+        *_pointers("caller"),
+        *_integers("features neurons nodes edges chunks slots widest"),
         *_pointers("places rows chunk_table"),
         *_integers("batch blocks block_tiles input_numbers row_numbers"),
         ("sheet", ctypes.c_int64 * len(Sheet._fields)),
@@ -124,7 +126,7 @@ def warn_if_missing() -> None:
     global _warned
     if missing is not None and not _warned and not torch.compiler.is_compiling():
         _warned = True
-        warnings.warn(f"backend 'auto' selects 'eager', which is slower: {missing}", stacklevel=4)
+        warnings.warn(f"PyTorch's own operations are used, which are slower: {missing}", stacklevel=4)
 
 
 _warned = False

@@ -113,27 +113,16 @@ APART void run_four_back(const Trees<T, N> trees, int64_t p, T *gradients, const
         factor[k] = gradients ? products[p + k] : T(0);
     }
     const int32_t *rows = trees.rows + four[0].first;
-    const auto pass_back = [&](int64_t e) INLINE_LAMBDA {
-        auto there = Full::load(gradients + rows[e] * trees.row_numbers);
-        UNROLLED for (int k = 3; k >= 0; k--) add_product(there, factor[k] * weight[k][e], h(k));
-        there.store(gradients + rows[e] * trees.row_numbers);
-    };
-    int64_t e = 0;
-    for (; e + 2 <= four[0].fan_in; e += 2) {  // two inputs at a time: H is loaded once for both
-        const auto x = Full::load(trees.inputs + rows[e] * trees.row_numbers);
-        const auto next = Full::load(trees.inputs + rows[e + 1] * trees.row_numbers);
-        const auto d0 = dots(h(0), x, next), d1 = dots(h(1), x, next), d2 = dots(h(2), x, next), d3 = dots(h(3), x, next);
-        all = totals(d0.first, d1.first, d2.first, d3.first);
-        for (int k = 0; k < 4; k++) sums.add(hx[k], e, all.sum[k]);
-        all = totals(d0.second, d1.second, d2.second, d3.second);
-        for (int k = 0; k < 4; k++) sums.add(hx[k], e + 1, all.sum[k]);
-        if (gradients) pass_back(e), pass_back(e + 1);
-    }
-    if (e < four[0].fan_in) {
-        const auto x = Full::load(trees.inputs + rows[e] * trees.row_numbers);
+    for (int64_t e = 0; e < four[0].fan_in; e++) {
+        const int64_t row = rows[e] * trees.row_numbers;
+        const auto x = Full::load(trees.inputs + row);
         all = totals(dot(h(0), x), dot(h(1), x), dot(h(2), x), dot(h(3), x));
         for (int k = 0; k < 4; k++) sums.add(hx[k], e, all.sum[k]);
-        if (gradients) pass_back(e);
+        if (gradients) {
+            auto there = Full::load(gradients + row);
+            UNROLLED for (int k = 3; k >= 0; k--) add_product(there, factor[k] * weight[k][e], h(k));
+            there.store(gradients + row);
+        }
     }
 }
 
@@ -243,30 +232,33 @@ template <class T, int N> void backward(void *struct_of_call) {
     Call &call = *(Call *)struct_of_call;
     Trees<T, N> trees(call);
     T *products = (T *)call.products;
-    T *memory = (T *)((char *)call.work + count_up(call.workers) * call.work_bytes);
+    Worker worker{call};
+    T *memory = (T *)((char *)call.work + worker.number * call.work_bytes);
     trees.values = memory;
     T *outputs = memory + call.slots * N, *own_inputs = outputs + call.widest * N;
     T *gradients = call.gx ? own_inputs + (call.inputs ? 0 : call.input_numbers) : nullptr;
     auto places_of = [&](int64_t c) -> Range { return {call.chunk_table[c].place, call.chunk_table[c + 1].place}; };
 
     if (call.gx) {  // P of all nodes: gradients of inputs need them from the start
-        for (int64_t c; (c = take(call, PATHS)) < call.chunks; finish(call, PATHS)) {
-            const Range places = places_of(c);
+        for (; worker.take(PATHS, call.chunks); worker.finish(PATHS)) {
+            const Range places = places_of(worker.job);
             for (int64_t p = places.end - 1; p >= places.begin; p--) path_product(trees, p, products);
         }
-        wait(call, PATHS, call.chunks);
+        worker.wait(PATHS, call.chunks);
     }
 
     const int64_t jobs = call.groups * call.parts;
-    for (int64_t job; (job = take(call, TILES)) < jobs; finish(call, TILES)) {
-        const int64_t group = job % call.groups, share = job / call.groups;
+    int64_t block_at_hand = -1;
+    for (; worker.take(TILES, jobs); worker.finish(TILES)) {
+        const int64_t group = worker.job % call.groups, share = worker.job / call.groups;
         const Range blocks = share_of(call.blocks, share, call.parts), chunks = share_of(call.chunks, group, call.groups);
         Sums<T> sums{(T *)call.gw + share * call.edges, (T *)call.gb + share * call.nodes, true};
         for (int64_t block = blocks.begin; block < blocks.end; block++) {
             const T *inputs = (T *)call.inputs + block * call.input_numbers;
             if (!call.inputs) {
-                make_inputs<T, N>(call, block, own_inputs);
+                if (block != block_at_hand) make_inputs<T, N>(call, block, own_inputs);
                 inputs = own_inputs;
+                block_at_hand = block;
             }
             if (gradients) std::fill_n(gradients, call.input_numbers, T(0));
             for (int64_t i = 0; i < call.block_tiles; i++, sums.begin = false) {
@@ -286,15 +278,15 @@ template <class T, int N> void backward(void *struct_of_call) {
             if (gradients) write_gradients<T, N>(call, block, group, gradients);
         }
     }
-    wait(call, TILES, jobs);
+    worker.wait(TILES, jobs);
 
-    for (int64_t c; (c = take(call, CHUNKS)) < call.chunks;)
-        if (!finish_chunk(call, trees, places_of(c), products)) count_up(call.failed);
+    while (worker.take(CHUNKS, call.chunks))
+        if (!finish_chunk(call, trees, places_of(worker.job), products)) count_up(call.failed);
 
     if (call.gx && call.groups > 1) {  // add the groups' shares, a run of numbers for each job
         T *sum = (T *)call.gx;
-        for (int64_t job; (job = take(call, INPUTS)) < GATHERED;) {
-            const Range numbers = share_of(call.gx_numbers, job, GATHERED);
+        while (worker.take(INPUTS, GATHERED)) {
+            const Range numbers = share_of(call.gx_numbers, worker.job, GATHERED);
             for (int64_t group = 1; group < call.groups; group++) {
                 const T *other = sum + group * call.gx_numbers;
                 for (int64_t i = numbers.begin; i < numbers.end; i++) sum[i] += other[i];

@@ -1,5 +1,5 @@
 // What the kernels are given: one struct per call, and how the threads that enter a kernel together share its work.
-// `launch.py` has the same structs.
+// `native.py` has the same structs.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Chunk {
     int32_t place, neuron;
 };
 
-// How the images of a block are laid out in planes: see images.hpp.
+// How the images of a block are laid out in planes: see layout.hpp.
 struct Sheet {
     int64_t images, channels, height, width, top, left, row_step, column_step, rows, columns, plane, out_rows, out_columns;
 };
@@ -27,7 +27,8 @@ enum Jobs { PATHS, TILES, CHUNKS, INPUTS, KINDS_OF_JOBS };
 
 struct Call {
     // counters, 0 at first
-    int64_t taken[KINDS_OF_JOBS], done[KINDS_OF_JOBS], workers, failed;
+    int64_t taken[KINDS_OF_JOBS], from_end[KINDS_OF_JOBS], done[KINDS_OF_JOBS], helpers, failed;
+    const void *caller;  // the calling thread, as the address of its `this_thread`
     // the forest
     int64_t features, neurons, nodes, edges, chunks, slots, widest;
     const Place *places;
@@ -57,12 +58,29 @@ struct Call {
 };
 
 inline int64_t count_up(int64_t &counter) { return __atomic_fetch_add(&counter, 1, __ATOMIC_SEQ_CST); }
-inline int64_t take(Call &call, Jobs jobs) { return count_up(call.taken[jobs]); }
-inline void finish(Call &call, Jobs jobs) { count_up(call.done[jobs]); }
-// A spin, since the other threads need only microseconds for their last jobs.
-inline void wait(Call &call, Jobs jobs, int64_t count) {
-    while (__atomic_load_n(&call.done[jobs], __ATOMIC_SEQ_CST) < count) {}
-}
+
+inline thread_local char this_thread;
+
+// One of the threads that share a call. The caller takes jobs from the first on, the others from the last on, so that two
+// threads find what they wrote in the call before in their own caches.
+struct Worker {
+    Call &call;
+    const bool is_caller = call.caller == &this_thread;
+    const int64_t number = is_caller ? 0 : 1 + count_up(call.helpers);
+    int64_t from_start[KINDS_OF_JOBS] = {}, job = 0;
+
+    // Take one of `count` jobs, if any is left.
+    bool take(Jobs jobs, int64_t count) {
+        if (count_up(call.taken[jobs]) >= count) return false;
+        job = is_caller ? from_start[jobs]++ : count - 1 - count_up(call.from_end[jobs]);
+        return true;
+    }
+    void finish(Jobs jobs) { count_up(call.done[jobs]); }
+    // A spin, since the other threads need only microseconds for their last jobs.
+    void wait(Jobs jobs, int64_t count) {
+        while (__atomic_load_n(&call.done[jobs], __ATOMIC_SEQ_CST) < count) {}
+    }
+};
 
 struct Range {
     int64_t begin, end;

@@ -133,9 +133,11 @@ EXPORT int dendritree_use_openmp(Parallel parallel) {
 
 // `lanes` is the index of the tile length in (16, 64, 128).
 EXPORT void dendritree_forward(Call *call, int is_double, int lanes, int threads) {
+    call->caller = &this_thread;
     run(selected->forward[is_double][lanes], call, threads);
 }
 EXPORT void dendritree_backward(Call *call, int is_double, int lanes, int threads) {
+    call->caller = &this_thread;
     run(selected->backward[is_double][lanes], call, threads);
 }
 EXPORT void dendritree_dense(DenseCall *call, int is_double, int threads) { run(selected->dense[is_double], call, threads); }

@@ -167,17 +167,19 @@ template <bool DROP, class T, int N> void run_nodes(const Trees<T, N> trees, Ran
 template <class T, int N> void forward(void *struct_of_call) {
     Call &call = *(Call *)struct_of_call;
     Trees<T, N> trees(call);
-    T *memory = (T *)((char *)call.work + count_up(call.workers) * call.work_bytes);
+    Worker worker{call};
+    T *memory = (T *)((char *)call.work + worker.number * call.work_bytes);
     trees.values = memory;
     T *outputs = memory + call.slots * N, *own_inputs = outputs + call.widest * N;
     Mask mask{uint32_t(call.limit) << 16, 0, 0, (uint32_t *)(own_inputs + call.input_numbers)};
     if (call.limit) mask.low = call.seed[0], mask.high = call.seed[1];
     T *inputs = own_inputs;
     int64_t block_at_hand = -1;
-    for (int64_t job; (job = take(call, TILES)) < call.blocks * call.groups;) {
-        const int64_t block = job / call.groups, group = job % call.groups;
-        if (block != block_at_hand) {
-            inputs = call.inputs && group == 0 ? (T *)call.inputs + block * call.input_numbers : own_inputs;
+    while (worker.take(TILES, call.blocks * call.groups)) {
+        const int64_t block = worker.job / call.groups, group = worker.job % call.groups;
+        const bool is_kept = call.inputs && group == 0;
+        if (block != block_at_hand || is_kept) {
+            inputs = is_kept ? (T *)call.inputs + block * call.input_numbers : own_inputs;
             make_inputs<T, N>(call, block, inputs);
             block_at_hand = block;
         }

@@ -77,18 +77,6 @@ template <class T, int N> INLINE Tile<T, PIECE> dot(const Tile<T, N> &a, const T
     UNROLLED for (int i = 0; i < count; i++) out.v[i] = each > count ? sums[i] + sums[i + each - count] : sums[i];
     return out;
 }
-// a . b and a . c
-template <class T, int N>
-INLINE std::pair<Tile<T, PIECE>, Tile<T, PIECE>> dots(const Tile<T, N> &a, const Tile<T, N> &b, const Tile<T, N> &c) {
-    constexpr int count = Tile<T, PIECE>::COUNT;
-    std::pair<Tile<T, PIECE>, Tile<T, PIECE>> out;
-    UNROLLED for (int i = 0; i < count; i++) out.first.v[i] = a.v[i] * b.v[i], out.second.v[i] = a.v[i] * c.v[i];
-    UNROLLED for (int i = count; i < a.COUNT; i++) {
-        out.first.v[i % count] += a.v[i] * b.v[i];
-        out.second.v[i % count] += a.v[i] * c.v[i];
-    }
-    return out;
-}
 template <class T, int N> INLINE Tile<T, PIECE> folded(const Tile<T, N> &a) {
     constexpr int count = Tile<T, PIECE>::COUNT;
     Tile<T, PIECE> sum;

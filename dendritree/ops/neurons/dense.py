@@ -56,10 +56,10 @@ def can_run(*tensors: Tensor) -> bool:
     >>> can_run(torch.zeros(2, 3, device="meta")), can_run(torch.zeros(2, 3).half())
     (False, False)
     """
-    if native.kernels is None or is_recorded() or is_transformed(*tensors):
+    if is_recorded() or is_transformed(*tensors):
         return False
     dtype = tensors[0].dtype
-    return (
+    can = (
         dtype in ITEM_SIZES
         and all(
             type(tensor) in PLAIN_TENSORS
@@ -72,6 +72,10 @@ def can_run(*tensors: Tensor) -> bool:
         )
         and _get_current_dispatch_mode() is None
     )
+    if can and native.kernels is None:
+        native.warn_if_missing()
+        return False
+    return can
 
 
 def log_products(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 
 from dendritree import DendriticLayer
 from dendritree.errors import OptionError
-from dendritree.neurons import DNM
+from dendritree.neurons import DMNN, DNM
 from dendritree.ops import native
 
 ROOT = Path(__file__).parents[3]
@@ -29,7 +29,7 @@ def run(*arguments, **environment):
 CASES = """
 import json, torch
 from dendritree import DendriticConv2d, DendriticLayer
-from dendritree.neurons import DNM
+from dendritree.neurons import DMNN, DNM
 from dendritree.ops import native
 
 def largest_error(layer, x):
@@ -96,17 +96,20 @@ def no_kernels(monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("no_kernels")
-def test_without_kernels_there_is_one_warning_and_eager_does_the_work():
+@pytest.mark.parametrize("first", range(3))
+def test_without_kernels_there_is_one_warning_and_eager_does_the_work(first):
     layer, x = DendriticLayer(16, 2, branching=4, backend="reference"), torch.randn(3, 16)
     y = layer(x)
     layer.backend = "auto"
-    with pytest.warns(UserWarning, match=r"'eager'.*install a C\+\+ compiler") as caught:
-        torch.testing.assert_close(layer(x), y)
+    layers = [layer, DNM(16, 2, dendrites=3), DMNN(16, 2, dendrites=3)]
+    with pytest.warns(UserWarning, match=r"which are slower.*install a C\+\+ compiler") as caught:
+        layers[first](x).sum().backward()
     assert len(caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         torch.testing.assert_close(layer(x), y)
-        assert DNM(16, 2, dendrites=3)(x).shape == (3, 2)
+        for other in layers:
+            other(x).sum().backward()
 
 
 @pytest.mark.usefixtures("no_kernels")
