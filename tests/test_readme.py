@@ -230,3 +230,15 @@ def test_the_papers_page_names_every_file_that_departs_from_the_paper():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_is_finished(page):
     assert re.findall(r"(?m)\b(?:TODO|FIXME|XXX|TBD)\b|^[A-Z]{4,}$", prose_of(page)) == []
+
+
+@pytest.mark.slow
+def test_the_lines_for_images_train_what_the_page_says(real_data):
+    real_data("mnist")
+    (session,) = [block.text for block in blocks_of(ROOT / "docs" / "images.md") if block.language == "pycon"]
+    lines = [line.removeprefix(">>> ") for line in session.splitlines() if line.startswith(">>> ")]
+    namespace = {}
+    torch.manual_seed(0)
+    exec("\n".join(lines[:-1]), namespace)
+    _, accuracy = namespace["evaluate"](namespace["net"], namespace["mnist"].test)
+    assert accuracy > 0.988
