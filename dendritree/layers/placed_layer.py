@@ -39,16 +39,16 @@ def make_norm(name: str, neurons: int, axes: int, **placed: Any) -> nn.Module:
 def scale_and_shift(norm: nn.Module) -> tuple[Tensor, Tensor]:
     """What a batch normalization does in evaluation mode: x * scale + shift.
 
-    >>> scale_and_shift(nn.BatchNorm2d(1, eps=0.0))
-    (tensor([1.], grad_fn=<MulBackward0>), tensor([0.], grad_fn=<SubBackward0>))
+    >>> [values.tolist() for values in scale_and_shift(nn.BatchNorm2d(1, eps=0.0))]
+    [[1.0], [0.0]]
     """
     assert isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d)
     if norm.running_mean is None or norm.running_var is None:
         raise OptionError("a normalization that is folded must have running statistics: got track_running_stats=False")
     scale = (norm.running_var + norm.eps).rsqrt()
     scale = scale if norm.weight is None else scale * norm.weight
-    shift = -norm.running_mean * scale
-    return scale, shift if norm.bias is None else norm.bias - norm.running_mean * scale
+    shift = norm.running_mean * scale
+    return scale, -shift if norm.bias is None else norm.bias - shift
 
 
 class PlacedLayer(ForestLayer):
@@ -128,7 +128,8 @@ class PlacedLayer(ForestLayer):
     def _describe(self) -> str:
         if self._placement is None:
             return super()._describe()
-        return Placement(self.in_channels, 1, self.kernel_size, self.places).forest()[0].describe()
+        one = Placement(self.in_channels, 1, self.kernel_size, self.places).forest()[0].describe()
+        return one if self.out_channels == 1 else one.replace("1 tree", f"{self.out_channels} trees", 1)
 
     def _structure(self) -> dict[str, Tensor]:
         return super()._structure() if self._placement is None else {}

@@ -60,7 +60,10 @@ OPTIONS = [
     TARGET,
     IMAGE,
     Option("--budgets N ...", "parameters, such as 9k (default: several per data set)"),
-    Option("--families F ...", "such as deep cnn (default: deep cnn dense linear on images, tree sparse dense linear on tables)"),
+    Option(
+        "--families F ...",
+        "such as deep cnn (default: deep cnn dense linear on images, tree sparse dense linear on tables)",
+    ),
     Option("--trials N", "random configurations tried per family", 16),
     Option("--seeds N", "final models evaluated", 5),
     Option("--steps N", "steps per trial; x 4 for final models", 1000),

@@ -56,8 +56,6 @@ def test_outputs_and_gradients_are_those_of_the_forest_at_every_position(data):
     assert actual.keys() == expected.keys()
     for name in expected:
         torch.testing.assert_close(actual[name], expected[name], rtol=1e-10, atol=1e-10)
-    counted = placed.multiply_adds_on(x.shape[1:])
-    assert counted <= placed.forest.edges * actual["output"][0, 0].numel() if batch and min(stride) == 1 else counted
 
 
 def test_parameters_are_those_of_the_tied_tree():

@@ -163,7 +163,9 @@ def _stages(stage: str) -> Callable[[np.random.Generator, Task], dict[str, Any]]
     def draw(random: np.random.Generator, task: Task) -> dict[str, Any]:
         shape = _image(task)
         side = min(n for n in shape[1:] if n > 1)
-        depth = int(_pick(random, *((1, 2) if side < WIDE_IMAGE else (2, 3) if side < 32 else (3, 4))))
+        depth = int(
+            _pick(random, *((1, 2) if side < WIDE_IMAGE else (2, 3) if side < 32 else (3,) if side < 64 else (4,)))
+        )
         growth = float(_pick(random, 1.0, 1.4, 2.0))
         first = int(_pick(random, 3, 5)) if shape[0] == 1 else 3
         return {
