@@ -20,6 +20,7 @@ from ..randomness import own_draws
 from ..training import Callback, EarlyStopping, FitConfig, History, Run, fit, make_optimizer
 from ..training.committee import Committee, draw_members, tree_of_neuron
 from ..training.examples import Examples, Split
+from ..training.threads import torch_threads
 from .estimator_module import CLIP, EstimatorModule
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network, no_leftover
 
@@ -51,6 +52,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
     validation_fraction: float = 0.1
     n_iter_no_change: int = 20
     random_state: Any = None
+    threads: int = 1
     verbose: bool = False
     device: str = "cpu"
 
@@ -159,7 +161,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     def _train(self, model: nn.Module, split: Split, config: FitConfig, **options: Any) -> History:
         """Train the network or its committee."""
-        with own_draws(config.seed):  # torch's generator is shared by all threads
+        with torch_threads(self.threads), own_draws(config.seed):  # torch's generator is shared by all threads
             history = fit(model, split, config, **options)
         if history.interrupted:
             raise KeyboardInterrupt
@@ -232,7 +234,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         """
         rows = torch.from_numpy(self.network_inputs(X))
         device = next(self.network_.parameters()).device
-        with torch.inference_mode():
+        with torch_threads(self.threads), torch.inference_mode():
             network = copy.deepcopy(self.network_).double()  # a copy: other threads may use the original
             parts = [network(part.to(device)).cpu() for part in torch.split(rows, PREDICTED_AT_ONCE)]
         return torch.cat(parts).numpy()

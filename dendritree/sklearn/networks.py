@@ -26,7 +26,7 @@ SMALL_BATCH, MIDDLE_BATCH, LARGE_BATCH = 64, 192, 384
 FEWEST_EPOCHS = 15
 
 
-def auto_budget(in_features: int, out_features: int) -> int:
+def auto_budget(in_features: int, out_features: int, rows: int = 0) -> int:  # noqa: ARG001
     """Parameters for a table: as many as scikit-learn's MLPs have by default, with 100 hidden neurons, up to 15,000.
 
     >>> auto_budget(in_features=4, out_features=3), auto_budget(in_features=500, out_features=1)

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import pandas
 import torch
 from torch import Tensor
 
 from dendritree.errors import OptionError
 
+from ..data.tables.cells import DAY
 from ..data.tables.encoding import MOST_DAYS
 
 MOST_CONTROLS = 60
@@ -138,7 +140,7 @@ class Columns:
         row = {}
         for control, cell in zip(self.controls, cells, strict=True):
             if control.kind == "date":
-                cell = pandas.NaT if cell is None else pandas.Timestamp(cell, unit="D")
+                cell = np.datetime64("NaT" if cell is None else round(cell * 1000 * DAY), "ms")
             elif control.kind == "number":
                 cell = math.nan if cell is None else cell
             row[control.name] = [cell]
