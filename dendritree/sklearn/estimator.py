@@ -27,6 +27,8 @@ from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, m
 Array = NDArray[Any]
 Selection = Array | slice
 PREDICTED_AT_ONCE = 4096
+SMALLEST = 1e-100
+"""Columns below it, and above its inverse, are scaled before their variance is computed."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 preprocessing = import_extra("sklearn.preprocessing", extra="sklearn")
 validation = import_extra("sklearn.utils.validation", extra="sklearn")
@@ -110,8 +112,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         if alike:  # equal weights give exactly the same result as none
             weights = np.ones_like(weights)
         targets = self._targets(y, weights, first=True)
-        self._scaler = preprocessing.StandardScaler().fit(x, sample_weight=weights)
-        self.network_ = self._new_network()
+        self._scaler = fit_scaler(x, weights)
+        self.network_ = self._new_network(len(x))
         self._optimizer: torch.optim.Optimizer | None = None
         train, val = self._parts(y)
         committee = self._committee(len(targets[train]))
@@ -143,7 +145,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         if first:
             self._seed = self._draw_seed()
             self._scaler = preprocessing.StandardScaler()
-            self.network_, self._optimizer = self._new_network(), None
+            self.network_, self._optimizer = self._new_network(len(x)), None
             self.n_iter_, self.loss_curve_, self.validation_loss_curve_ = 0, [], None
         else:
             self._scaler = copy.deepcopy(self._scaler)
@@ -151,8 +153,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         self._scaler.partial_fit(x, sample_weight=weights)
         seed = (self._seed + self.n_iter_) % 2**31
         config = self._config(batch_size=self._batch_size(len(x)), epochs=1, restore_best=False, seed=seed)
-        if self._optimizer is None:  # new, fitted, or loaded
-            self._optimizer = make_optimizer(self.network_, config)
+        if self._optimizer is None:  # new or fitted
+            self._optimizer = self._new_optimizer()
         weight = torch.from_numpy(weights.astype(np.float32))
         split = _split(None, self._rows(x, y, None), torch.from_numpy(targets), weight, slice(None), slice(0))
         history = self._train(self.network_, split, config, optimizer=self._optimizer)
@@ -172,10 +174,10 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         self.network_.eval()
         return history
 
-    def _new_network(self) -> nn.Module:
-        """A network with weights from the estimator's seed."""
+    def _new_network(self, rows: int) -> nn.Module:
+        """A network for this many rows, with weights from the estimator's seed."""
         sizes = self.n_features_in_, self._head()[0]
-        budget = auto_budget(*sizes) if self.budget == "auto" else parse_count("budget", self.budget)
+        budget = auto_budget(*sizes, rows=rows) if self.budget == "auto" else parse_count("budget", self.budget)
         dropout = check_probability("dropout", self.dropout)
         with own_draws(self._seed):
             network = make_network(self.neurons, *sizes, budget=budget, dropout=dropout, image_shape=self.image_shape)
@@ -186,7 +188,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         given = None if self.members == "auto" else check_int("members", self.members)
         if not isinstance(self.network_, Network):  # a linear one has no hidden neurons
             return None
-        members = given or auto_members(rows, int(tree_of_neuron(self.network_).max()) + 1)
+        trees = int(tree_of_neuron(self.network_).max()) + 1
+        members = given or auto_members(rows, trees, self._head()[0])
         return None if members == 1 else Committee(self.network_, members, held_out=not self.early_stopping)
 
     def _draw_seed(self) -> int:
@@ -199,6 +202,9 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     def _config(self, **options: Any) -> FitConfig:
         return FitConfig(loss=self._head()[1], optimizer="adamw", lr=self.lr, weight_decay=self.weight_decay, **options)
+
+    def _new_optimizer(self) -> torch.optim.Optimizer:
+        return make_optimizer(self.network_, self._config())
 
     def _parts(self, y: Array) -> tuple[Selection, Selection]:
         """Training rows, which are all rows without early stopping, and validation rows."""
@@ -263,6 +269,21 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         """Number of parameters of the network, without the scales of inputs and targets."""
         validation.check_is_fitted(self)
         return parameters_of(self.network_)
+
+
+def fit_scaler(x: Array, weights: Array) -> Any:
+    """A fitted `StandardScaler`, also for columns near 1e-200 and 1e200, whose squares no float can hold.
+
+    >>> fit_scaler(np.array([[1e-200], [3e-200]]), np.ones(2)).scale_
+    array([1.e-200])
+    """
+    largest = np.abs(x).max(0)
+    extreme = ((largest < SMALLEST) | (largest > 1 / SMALLEST)) & (largest > 0)
+    unit = np.where(extreme, largest, 1.0)
+    scaler = preprocessing.StandardScaler().fit(x / unit if extreme.any() else x, sample_weight=weights)
+    if extreme.any():
+        scaler.mean_, scaler.scale_ = scaler.mean_ * unit, scaler.scale_ * unit
+    return scaler
 
 
 def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:

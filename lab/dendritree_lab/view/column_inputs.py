@@ -15,7 +15,7 @@ from torch import Tensor
 from dendritree.errors import OptionError
 
 from ..data.tables.cells import DAY
-from ..data.tables.encoding import MOST_DAYS
+from ..data.tables.encoding import MOST, MOST_DAYS
 
 MOST_CONTROLS = 60
 """Maximum number of columns with a control on the page; the others keep their values from the selected row."""
@@ -154,7 +154,7 @@ def _check(control: Control, cell: Any) -> None:
             raise OptionError(f"a cell of column {control.name!r:.60} must be one of {known!r:.200}: got {cell!r:.60}")
     elif cell is None and control.missing:
         return
-    elif isinstance(cell, bool) or not isinstance(cell, int | float) or not math.isfinite(cell):
+    elif isinstance(cell, bool) or not isinstance(cell, int | float) or not abs(cell) <= MOST:
         raise OptionError(f"a cell of column {control.name!r:.60} must be a finite number: got {cell!r:.60}")
     elif control.kind == "date" and abs(cell) > MOST_DAYS:
         raise OptionError(
