@@ -158,6 +158,8 @@ def _typed(cells: Any) -> str | None:
         return "number"
     if types.is_datetime64_any_dtype(cells):
         return "date"
+    if types.infer_dtype(cells, skipna=True) in ("string", "empty"):
+        return None
     odd = next((cell for cell in cells if not isinstance(cell, Hashable) or isinstance(cell, complex)), None)
     if odd is not None:
         raise OptionError(f"cells must be numbers, strings or dates: column {cells.name!r} holds {odd!r:.60}")
@@ -231,7 +233,8 @@ def _missing(texts: _Texts, read: list[str]) -> tuple[str, ...]:
 
 def _missing_notes(texts: _Texts, read: list[str]) -> Iterator[str]:
     """A remark on cells of numbers or dates that are none."""
-    words = [text for text in texts.counts if text not in set(read)]
+    known = set(read)
+    words = [text for text in texts.counts if text not in known]
     if words:
         count = texts.rows(words)
         shown = first_few([f"{text!r:.40}" for text in sorted(words, key=lambda text: -texts.counts[text])], 3)
@@ -271,7 +274,8 @@ def _category_notes(texts: _Texts, read: list[str], zeros: str | None, total: in
     if zeros is not None and count >= SHARE * total:
         yield f"numbers with leading zeros, such as {zeros!r:.40}, are categories; type number reads numbers"
     elif total and count >= MANY * total:
-        others = first_few([f"{text!r:.40}" for text in texts.counts if text not in set(read)], 3)
+        known = set(read)
+        others = first_few([f"{text!r:.40}" for text in texts.counts if text not in known], 3)
         yield f"{count:,} of {total:,} cells are numbers, but not {others}: categories; type number reads numbers"
     mixed = {text for order in ORDERS for text in texts.days(order)}
     if total and texts.rows(mixed) >= SHARE * total:
