@@ -53,7 +53,8 @@ class DendriticLayer(ForestLayer):
         repeats: trees per neuron over the same inputs, joined by a linear soma: a k-tree. None for one without a soma.
         ragged: accept sizes that are not powers of `branching`; a level of n children then has ceil(n / b) nodes.
         bias: whether nodes have a bias.
-        dropout: probability of silencing a synapse or an input while training, `p`; the rest is scaled by 1 / (1 - p).
+        dropout: probability of silencing a synapse or an input while training, `p`, rounded to a multiple of 1/65536;
+            the rest is scaled by 1 / (1 - p).
         dropout_per: `"synapse"` (as in the paper's runs, each neuron drops its own synapses) or `"input"`.
         activation: `"leaky_relu"` (slope 0.1, as in the paper), `"relu"`, `"tanh"`, `"sigmoid"`, `"silu"`,
             `"gelu"`, an elementwise `nn.Module` class or instance, or None.

@@ -26,8 +26,8 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
     Threads may share a fitted estimator.
 
     Args:
-        budget: the most parameters that the network may have, such as 5000 or `"5k"`; by default as many as
-            scikit-learn's `MLPClassifier()` has, up to 15,000.
+        budget: the most parameters that the network may have, such as 5000 or `"5k"`; by default 15,000, and with fewer
+            than 1,000 rows at most as many as scikit-learn's `MLPClassifier()` has.
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
         image_shape: (channels, height, width) of rows that are the pixels of an image; neurons then read small windows.
@@ -39,15 +39,17 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         weight_decay: of AdamW.
         dropout: probability of silencing a hidden neuron while training.
         members: groups of hidden neurons that each learn to predict without the others (`training.committee`), by
-            default 4. Each group leaves out a quarter of the rows, and the epoch in which the groups did best on the
-            rows they left out is kept. The trained network is an ordinary one, which predicts the mean of the groups.
-            1 trains the network as a whole.
+            default 4, and up to 16 from 1,000 rows on. Each group leaves out an equal part of the rows, and the epoch
+            in which the groups did best on the rows they left out is kept. The trained network is an ordinary one,
+            which predicts the mean of the groups. 1 trains the network as a whole.
         class_weight: a weight for each class, or `"balanced"` (`fit` only); all equal by default.
         early_stopping: set aside some rows to decide when to stop, and keep the weights of the epoch with the lowest
             loss on them; members then learn from all other rows.
         validation_fraction: share of the rows set aside for that.
         n_iter_no_change: epochs without a lower validation loss after which training stops.
         random_state: an integer for reproducible results.
+        threads: threads of torch; the last bits of a result depend on it. With one, the default, a small network trains
+            about as fast as with several, and a busy machine does not slow it down much more.
         verbose: print a line of progress about twenty times.
         device: the device of the network, as in PyTorch.
 

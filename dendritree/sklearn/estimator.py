@@ -20,12 +20,15 @@ from ..randomness import own_draws
 from ..training import Callback, EarlyStopping, FitConfig, History, Run, fit, make_optimizer
 from ..training.committee import Committee, draw_members, tree_of_neuron
 from ..training.examples import Examples, Split
+from ..training.threads import torch_threads
 from .estimator_module import CLIP, EstimatorModule
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network, no_leftover
 
 Array = NDArray[Any]
 Selection = Array | slice
 PREDICTED_AT_ONCE = 4096
+SMALLEST = 1e-100
+"""Columns below it, and above its inverse, are scaled before their variance is computed."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 preprocessing = import_extra("sklearn.preprocessing", extra="sklearn")
 validation = import_extra("sklearn.utils.validation", extra="sklearn")
@@ -51,6 +54,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
     validation_fraction: float = 0.1
     n_iter_no_change: int = 20
     random_state: Any = None
+    threads: int = 1
     verbose: bool = False
     device: str = "cpu"
 
@@ -108,8 +112,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         if alike:  # equal weights give exactly the same result as none
             weights = np.ones_like(weights)
         targets = self._targets(y, weights, first=True)
-        self._scaler = preprocessing.StandardScaler().fit(x, sample_weight=weights)
-        self.network_ = self._new_network()
+        self._scaler = fit_scaler(x, weights)
+        self.network_ = self._new_network(len(x))
         self._optimizer: torch.optim.Optimizer | None = None
         train, val = self._parts(y)
         committee = self._committee(len(targets[train]))
@@ -141,7 +145,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         if first:
             self._seed = self._draw_seed()
             self._scaler = preprocessing.StandardScaler()
-            self.network_, self._optimizer = self._new_network(), None
+            self.network_, self._optimizer = self._new_network(len(x)), None
             self.n_iter_, self.loss_curve_, self.validation_loss_curve_ = 0, [], None
         else:
             self._scaler = copy.deepcopy(self._scaler)
@@ -149,8 +153,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         self._scaler.partial_fit(x, sample_weight=weights)
         seed = (self._seed + self.n_iter_) % 2**31
         config = self._config(batch_size=self._batch_size(len(x)), epochs=1, restore_best=False, seed=seed)
-        if self._optimizer is None:  # new, fitted, or loaded
-            self._optimizer = make_optimizer(self.network_, config)
+        if self._optimizer is None:  # new or fitted
+            self._optimizer = self._new_optimizer()
         weight = torch.from_numpy(weights.astype(np.float32))
         split = _split(None, self._rows(x, y, None), torch.from_numpy(targets), weight, slice(None), slice(0))
         history = self._train(self.network_, split, config, optimizer=self._optimizer)
@@ -159,7 +163,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     def _train(self, model: nn.Module, split: Split, config: FitConfig, **options: Any) -> History:
         """Train the network or its committee."""
-        with own_draws(config.seed):  # torch's generator is shared by all threads
+        with torch_threads(self.threads), own_draws(config.seed):  # torch's generator is shared by all threads
             history = fit(model, split, config, **options)
         if history.interrupted:
             raise KeyboardInterrupt
@@ -170,10 +174,10 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         self.network_.eval()
         return history
 
-    def _new_network(self) -> nn.Module:
-        """A network with weights from the estimator's seed."""
+    def _new_network(self, rows: int) -> nn.Module:
+        """A network for this many rows, with weights from the estimator's seed."""
         sizes = self.n_features_in_, self._head()[0]
-        budget = auto_budget(*sizes) if self.budget == "auto" else parse_count("budget", self.budget)
+        budget = auto_budget(*sizes, rows=rows) if self.budget == "auto" else parse_count("budget", self.budget)
         dropout = check_probability("dropout", self.dropout)
         with own_draws(self._seed):
             network = make_network(self.neurons, *sizes, budget=budget, dropout=dropout, image_shape=self.image_shape)
@@ -184,7 +188,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         given = None if self.members == "auto" else check_int("members", self.members)
         if not isinstance(self.network_, Network):  # a linear one has no hidden neurons
             return None
-        members = given or auto_members(rows, int(tree_of_neuron(self.network_).max()) + 1)
+        trees = int(tree_of_neuron(self.network_).max()) + 1
+        members = given or auto_members(rows, trees, self._head()[0])
         return None if members == 1 else Committee(self.network_, members, held_out=not self.early_stopping)
 
     def _draw_seed(self) -> int:
@@ -197,6 +202,9 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     def _config(self, **options: Any) -> FitConfig:
         return FitConfig(loss=self._head()[1], optimizer="adamw", lr=self.lr, weight_decay=self.weight_decay, **options)
+
+    def _new_optimizer(self) -> torch.optim.Optimizer:
+        return make_optimizer(self.network_, self._config())
 
     def _parts(self, y: Array) -> tuple[Selection, Selection]:
         """Training rows, which are all rows without early stopping, and validation rows."""
@@ -232,7 +240,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         """
         rows = torch.from_numpy(self.network_inputs(X))
         device = next(self.network_.parameters()).device
-        with torch.inference_mode():
+        with torch_threads(self.threads), torch.inference_mode():
             network = copy.deepcopy(self.network_).double()  # a copy: other threads may use the original
             parts = [network(part.to(device)).cpu() for part in torch.split(rows, PREDICTED_AT_ONCE)]
         return torch.cat(parts).numpy()
@@ -261,6 +269,21 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         """Number of parameters of the network, without the scales of inputs and targets."""
         validation.check_is_fitted(self)
         return parameters_of(self.network_)
+
+
+def fit_scaler(x: Array, weights: Array) -> Any:
+    """A fitted `StandardScaler`, also for columns near 1e-200 and 1e200, whose squares no float can hold.
+
+    >>> fit_scaler(np.array([[1e-200], [3e-200]]), np.ones(2)).scale_
+    array([1.e-200])
+    """
+    largest = np.abs(x).max(0)
+    extreme = ((largest < SMALLEST) | (largest > 1 / SMALLEST)) & (largest > 0)
+    unit = np.where(extreme, largest, 1.0)
+    scaler = preprocessing.StandardScaler().fit(x / unit if extreme.any() else x, sample_weight=weights)
+    if extreme.any():
+        scaler.mean_, scaler.scale_ = scaler.mean_ * unit, scaler.scale_ * unit
+    return scaler
 
 
 def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:

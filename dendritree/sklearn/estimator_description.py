@@ -22,6 +22,10 @@ ESTIMATORS: dict[str, type[DendriticEstimator]] = {
 }
 NETWORK = "network."
 """Prefix of the network's tensors."""
+OPTIMIZER = "optimizer."
+"""Prefix of the tensors of the optimizer of `partial_fit`, followed by the place of a parameter."""
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+"""What AdamW keeps of each parameter."""
 LEARNED = {"n_features": "n_features_in_", "epochs": "n_iter_", "loss_curve": "loss_curve_", "seed": "_seed"}
 """Entries of the config, and the corresponding attributes."""
 SCALER = ("n_samples_seen_", "mean_", "var_", "scale_")
@@ -52,6 +56,9 @@ def describe(estimator: DendriticEstimator) -> folders.Description:
     else:
         config["one_target"] = estimator._one_target
         tensors |= _scaler_tensors("targets", estimator._target_scaler)
+    if estimator._optimizer is not None:
+        for place, moments in estimator._optimizer.state_dict()["state"].items():
+            tensors |= {f"{OPTIMIZER}{place}.{name}": value for name, value in moments.items()}
     return config, tensors
 
 
@@ -81,7 +88,28 @@ def rebuild(
     if not sizes == expected == [config["n_features"], expected[1]]:
         rule = "the network of an estimator must read n_features and give one output per target or class"
         raise FormatError(f"{rule}, {config['n_features']} and {expected[1]}: got {sizes}")
+    estimator._optimizer = _optimizer(estimator, tensors)
     return estimator
+
+
+def _optimizer(estimator: DendriticEstimator, tensors: Mapping[str, Tensor]) -> torch.optim.Optimizer | None:
+    """The optimizer with which `partial_fit` continues; None if there was none."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        if key.startswith(OPTIMIZER):
+            place, _, name = key.removeprefix(OPTIMIZER).partition(".")
+            state.setdefault(int(place), {})[name] = value
+    if not state:
+        return None
+    optimizer = estimator._new_optimizer()
+    shapes = [weight.shape for weight in estimator.network_.parameters()]
+    fits = {name: sorted(MOMENTS) for name in range(len(shapes))} == {
+        name: sorted(each) for name, each in state.items()
+    }
+    if not fits or any(each[name].shape != shapes[n] for n, each in state.items() for name in MOMENTS[1:]):
+        raise FormatError("the optimizer of an estimator must have the state of each parameter, of its shape")
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    return optimizer
 
 
 def _check_learned(config: Mapping[str, Any]) -> None:

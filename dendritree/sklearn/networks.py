@@ -17,8 +17,11 @@ from ..models.sizing import fill_budget, parameters_of
 FAMILIES = ("tree", "sparse", "dense", "linear")
 """Families of networks for tables: with and without dendrites, and their controls."""
 HIDDEN = 100
-MOST_PARAMETERS = 15_000
-MEMBERS = 4
+PARAMETERS = 15_000
+ENOUGH_ROWS = 1000
+"""From here on a network has `PARAMETERS`; with fewer rows that is too many to learn on some tables."""
+MEMBERS, FEWEST_MEMBERS, MOST_OUTPUTS = 16, 4, 64
+"""Members of a committee, and the most outputs that they have together if there are more than four."""
 STEPS, FEW_ROWS_STEPS = 1300, 2000
 FEW_ROWS, MANY_ROWS = 4000, 8000
 """Shorter tables get more steps, longer ones larger batches."""
@@ -26,24 +29,27 @@ SMALL_BATCH, MIDDLE_BATCH, LARGE_BATCH = 64, 192, 384
 FEWEST_EPOCHS = 15
 
 
-def auto_budget(in_features: int, out_features: int) -> int:
-    """Parameters for a table: as many as scikit-learn's MLPs have by default, with 100 hidden neurons, up to 15,000.
+def auto_budget(in_features: int, out_features: int, rows: int) -> int:
+    """Parameters for a table: 15,000; with fewer than 1,000 rows, at most as many as scikit-learn's MLPs have.
 
-    >>> auto_budget(in_features=4, out_features=3), auto_budget(in_features=500, out_features=1)
+    >>> auto_budget(4, 3, rows=150), auto_budget(4, 3, rows=1000)
     (803, 15000)
     """
     mlp = HIDDEN * (in_features + 1) + (HIDDEN + 1) * out_features
     four_neurons = 4 * (in_features + out_features + 4)  # of a dense network, so that very wide tables have a control
-    return max(min(mlp, MOST_PARAMETERS), four_neurons)
+    return max(PARAMETERS if rows >= ENOUGH_ROWS else min(mlp, PARAMETERS), four_neurons)
 
 
-def auto_members(rows: int, trees: int) -> int:
-    """Members of the committee that trains a network: four; fewer for very few rows or trees, 1 for no committee.
+def auto_members(rows: int, trees: int, out_features: int) -> int:
+    """Members of the committee that trains a network: four with fewer than 1,000 rows, otherwise up to 16.
 
-    >>> auto_members(rows=1000, trees=80), auto_members(rows=5, trees=80)
-    (4, 2)
+    With many outputs, which every member has, there are fewer; 1 means no committee.
+
+    >>> auto_members(500, 80, 1), auto_members(1000, 80, 1), auto_members(1000, 80, 10), auto_members(5, 80, 1)
+    (4, 16, 6, 2)
     """
-    return max(1, min(MEMBERS, rows // 2, trees // 2))
+    most = min(MEMBERS, max(FEWEST_MEMBERS, MOST_OUTPUTS // out_features)) if rows >= ENOUGH_ROWS else FEWEST_MEMBERS
+    return max(1, min(most, rows // 2, trees // 2))
 
 
 def auto_batch_size(rows: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import OptionError, import_extra
-from .estimator import Array, DendriticEstimator, preprocessing, validation
+from .estimator import Array, DendriticEstimator, fit_scaler, validation
 
 _sklearn = import_extra("sklearn.base", extra="sklearn")
 
@@ -56,8 +56,9 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
         columns = y.reshape(len(y), -1).astype(np.float64)
         if first:
             self._one_target = y.ndim == 1
-            self._target_scaler = preprocessing.StandardScaler()
-        elif columns.shape[1] != self._head()[0]:
+            self._target_scaler = fit_scaler(columns, weight)
+            return np.asarray(self._target_scaler.transform(columns), dtype=np.float32)
+        if columns.shape[1] != self._head()[0]:
             raise OptionError(f"y must have as many targets as before, {self._head()[0]}: got {columns.shape[1]}")
         self._target_scaler = copy.deepcopy(self._target_scaler).partial_fit(columns, sample_weight=weight)
         return np.asarray(self._target_scaler.transform(columns), dtype=np.float32)

@@ -88,8 +88,8 @@ def load(
 ) -> Any:
     """Read what `save` wrote: a network in evaluation mode, or an estimator.
 
-    An estimator predicts as before; `partial_fit` continues from its weights, with a new optimizer. Torch's random
-    state is not changed.
+    An estimator predicts as before, and `partial_fit` continues as if it had never been saved. Torch's random state is
+    not changed.
 
     Args:
         folder: a folder that `save` wrote.

@@ -30,6 +30,7 @@ from ..neurons import KTree
 from ..tree.levels import check_shape
 from ..wiring import WIRINGS, Wiring
 from .folders import CONFIG_FILE, VERSION, Description, entry
+from .sizes import check_sizes
 
 TREES_IN_WEIGHTS = "weights"
 """Value of `trees` for a model whose trees differ from those its arguments grow, such as after pruning: the weights
@@ -82,6 +83,7 @@ def rebuild_model(
     """The model of a description, in evaluation mode."""
     name, dtype = entry(config, "model", str), float_type(entry(config, "dtype", str))
     arguments = decode_arguments(entry(config, "arguments", dict))
+    check_sizes(arguments, tensors)
     model = create_model(name, **arguments).to(dtype)
     try:
         if config.get("trees") == TREES_IN_WEIGHTS:
@@ -263,6 +265,7 @@ def build_layer(node: Any, state: Mapping[str, Tensor], prefix: str = "") -> nn.
         case _:
             raise FormatError(f"a layer in {CONFIG_FILE} must be one of this library or of torch.nn: got {node!r:.80}")
     decoded = decode_arguments(given)
+    check_sizes(decoded, state)
     if kind in THEIRS.values():  # torch's layers expect tuples
         decoded = {key: tuple(value) if isinstance(value, list) else value for key, value in decoded.items()}
     layer = kind(**decoded)

@@ -2,57 +2,144 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from dendritree.errors import FormatError, OptionError
+from dendritree.files import write_whole
 
-from .messages import print_next
-from .options import Arguments, Option
-from .progress import Progress, resumable
+from .messages import one_line, print_columns, print_next, tell
+from .options import THREADS, Arguments, Option
+from .progress import Progress
+
+SCHEMA_FILE = "schema.json"
 
 
 def run(arguments: Arguments) -> None:
     """Train a model on your own table and compare it with its controls."""
-    from dendritree.storage import save
-
     from ..data.naming import is_table
-    from ..data.tables.reading import read_table
+    from ..data.tables.deciding import open_table
+    from ..data.tables.reading import check_column, check_table
+    from ..data.tables.schema import read_overrides
     from ..report import print_report, write_report
     from ..studies.table import fit_table, table_report
 
     if not is_table(arguments.table):
-        command = f"dendritree tune {arguments.table} --budget 2k --out {arguments.out}"
+        command = f"dendritree tune {arguments.table} --budget 2k --out {arguments.out or 'tuned'}"
         raise OptionError(f"fit reads tables, CSV or Parquet: got {arguments.table}; for other data run `{command}`")
-    out, epochs = Path(arguments.out), _epochs(arguments.epochs)
-    _check_target(out, force=arguments.force)
-    frame, source = read_table(arguments.table), Path(arguments.table).name
+    epochs = _epochs(arguments.epochs)
+    if not arguments.dry_run and arguments.out is None:
+        raise OptionError("--out must name a new or empty folder for the model: got none")
+    if not arguments.dry_run:
+        _check_target(Path(arguments.out), force=arguments.force)
+    file, schema = open_table(arguments.table, schema=read_overrides(arguments.schema))
+    frame, source = check_table(file.frame), Path(arguments.table).name
+    if arguments.dry_run or arguments.target is None:
+        if arguments.target is not None or not arguments.dry_run:
+            check_column(frame, arguments.target, "--target")
+        _print_schema(frame, schema)
+        return
+    for notice in schema.notices:
+        tell(notice)
+    out = Path(arguments.out)
     unfinished = unfinished_folder(out)
-    with resumable(unfinished), Progress("models") as progress:
-
-        def observe(what: str, done: int, total: int, note: str = "") -> None:
-            if what == "comparing" and not done:  # all checks have passed
-                print(f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", file=sys.stderr, flush=True)
-            progress(what, done, total, note)
-
-        fit = fit_table(
-            frame,
-            arguments.target,
-            **arguments.only("budget", "task", "keep", "splits", "seed"),
-            epochs=epochs,
-            observer=observe,
-            unfinished=unfinished,
-            anew=arguments.force,
-        )
-        report = table_report(fit, source)
-        save(fit.model, out)
-        write_report(report, out, pictures=True)
+    with Progress("models", overall=None if arguments.quick else "in all") as progress:
+        written = _Written(out, f"{source}: {len(frame):,} rows, {len(frame.columns):,} columns", progress)
+        with written.kept():
+            fit = fit_table(
+                frame,
+                arguments.target,
+                schema=schema,
+                **arguments.only("budget", "task", "keep", "quick", "splits", "seed", "threads"),
+                epochs=epochs,
+                observer=written.observe,
+                ready=written.save if arguments.quick else written.first,
+                unfinished=unfinished,
+                anew=arguments.force,
+            )
+            if not arguments.quick:
+                report = table_report(fit, source)
+                written.save(fit.model)
+                write_report(report, out, pictures=True)
     shutil.rmtree(unfinished, ignore_errors=True)
-    print_report(report)
-    print(f"\nmodel:  {out}\nreport: {out / 'report.html'}")
+    if arguments.quick:
+        for notice in fit.notices[len(schema.notices) :]:
+            tell(notice)
+        print(f"model:  {out}, {fit.model.estimator.n_parameters_:,} parameters, not compared with anything")
+    else:
+        print_report(report)
+        print(f"\nmodel:  {out}\nreport: {out / 'report.html'}")
     print_next("predict", out, "new.csv", "--out", "predictions.csv")
     print_next("view", out)
+
+
+class _Written:
+    """The folder of the model: it has a model as soon as one is trained, and keeps it after Ctrl-C."""
+
+    def __init__(self, out: Path, table: str, progress: Progress) -> None:
+        self.out, self.table, self.progress = out, table, progress
+        self.start, self.there = 0.0, False
+
+    def observe(self, what: str, done: int, total: int, note: str = "") -> None:
+        """Show the progress; its first call comes after all checks."""
+        if not self.start:
+            self.start = time.monotonic()
+            print(self.table, file=sys.stderr, flush=True)
+        self.progress(what, done, total, note)
+
+    def save(self, model: Any) -> None:
+        """Write the model, and its schema once more, to be edited and given to `--schema`."""
+        from dendritree.storage import save
+
+        save(model, self.out)
+        text = json.dumps(model.encoding.schema.as_dict(), indent=2, ensure_ascii=False) + "\n"
+        write_whole(self.out / SCHEMA_FILE, text, "the schema")
+        self.there = True
+
+    def first(self, model: Any) -> None:
+        """Write the first model, and say what comes next."""
+        self.save(model)
+        seconds = time.monotonic() - self.start
+        print(
+            f"{self.out} has a model that can be used now, after {seconds:.1f} s. It is compared with others on parts "
+            "of the rows; Ctrl-C keeps it, --quick leaves this out",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """On Ctrl-C, say what is there."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            folder = unfinished_folder(self.out)
+            resumes = f"; {folder} keeps the comparison, and the same command resumes it" if folder.is_dir() else ""
+            model = f"; the model in {self.out} is complete" if self.there else ""
+            raise KeyboardInterrupt(f"stopped{model}{resumes}") from None
+
+
+def _print_schema(frame: Any, schema: Any) -> None:
+    """Print what the columns are read as."""
+    from ..data.tables.cells import as_text
+    from ..data.tables.reading import first_few
+
+    rows, (values, _) = [], schema.read(frame)
+    for name, column in schema.columns.items():
+        missing = int(values[name].isna().sum()) if name in values else 0
+        shown = first_few([one_line(text)[:20] for text in as_text(frame[name]).dropna().unique()[:4]], 3)
+        kind = f"{column.type}, {column.order}" if column.order else column.type
+        rows.append((one_line(name)[:40], kind, shown, missing, "; ".join(map(one_line, column.notes))))
+    print_columns(("column", "type", "cells", "missing", "notes"), rows)
+    written = ((name, getattr(schema, name)) for name in ("separator", "encoding", "decimal", "thousands"))
+    print("\n" + ", ".join(f"{name} {value!r}" for name, value in written if value is not None))
+    print('To change it: --schema FILE, with JSON such as {"columns": {"zip": {"type": "category"}}}')
 
 
 def unfinished_folder(out: Path) -> Path:
@@ -77,7 +164,8 @@ def _check_target(out: Path, *, force: bool) -> None:
 
     from ..report.files import check_report_target
 
-    if not force and out.exists() and not (out.is_dir() and not any(out.iterdir())):
+    resumed = out.is_dir() and unfinished_folder(out).is_dir()
+    if not force and not resumed and out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise OptionError(f"--out must be a new or empty folder unless --force is given: {out} exists")
     try:
         check_target(out)
@@ -88,8 +176,11 @@ def _check_target(out: Path, *, force: bool) -> None:
 
 OPTIONS = [
     Option("table TABLE", "a CSV or Parquet file, one example per row"),
-    Option("--target COL", "column to predict", required=True),
-    Option("--out DIR", "new or empty folder for the model and the report", required=True),
+    Option("--target COL", "column to predict"),
+    Option("--out DIR", "new or empty folder for the model and the report"),
+    Option("--dry-run", "print what each column is read as, and train nothing"),
+    Option("--quick", "train the model and leave out the comparison and the report"),
+    Option("--schema FILE", "JSON with types of columns and marks of the file that are not to be decided"),
     Option("--force", "replace the model there, and what another fit left unfinished"),
     Option("--budget N", "parameters, such as 5k (default: from the table's size)", "auto"),
     Option("--task T", "classification, regression or auto (default)", "auto"),
@@ -97,5 +188,6 @@ OPTIONS = [
     Option("--splits N", "cross-validation folds of the comparison", 5),
     Option("--epochs N", "passes over the rows (default: from their number)", "auto"),
     Option("--seed N", "random seed", 0),
+    THREADS,
 ]
 EXAMPLES = "dendritree fit houses.csv --target price --out model"

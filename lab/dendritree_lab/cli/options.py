@@ -61,6 +61,7 @@ DATA_HELP = "built-in name (dendritree data list), .npz, x.npy, folder of images
 TARGET = Option("--target COL", "column of a table to predict")
 IMAGE = Option("--image HxW", "size of images, 3x32x32 for color (default: their own)")
 DATA_DIR = Option("--data-dir DIR", "folder to search first (default: $DENDRITREE_DATA)")
+THREADS = Option("--threads N", "threads that train a network; the last bits of the result depend on it", 1)
 WORKERS = (
     Option("--workers N", "processes (default: one per core)", type=int),
     Option("--backend B", "loky: processes (default); dask: a cluster; here: this one", "loky"),

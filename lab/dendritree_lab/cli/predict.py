@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 from dendritree.errors import OptionError
@@ -15,7 +17,8 @@ from .options import Arguments, Option
 
 def run(arguments: Arguments) -> None:
     """Predict the rows of a table with a model that `fit` trained."""
-    from ..data.tables.reading import read_table
+    from ..data.tables.reading import PARQUET_ENDINGS, read_like
+    from ..data.tables.schema import read_overrides
     from ..studies.table.table_model import UnknownCellsWarning, load_table_model
 
     out = None if arguments.out is None else Path(arguments.out)
@@ -25,17 +28,26 @@ def run(arguments: Arguments) -> None:
     if out is not None and Path(arguments.model).resolve() in out.resolve().parents:
         raise OptionError(f"--out must be outside the folder of the model: got {out}")
     model = load_table_model(arguments.model)
+    given = read_overrides(arguments.schema)
+    if "columns" in given:
+        raise OptionError("--schema of predict must say how the file is written: the columns are those of training")
+    schema = replace(model.encoding.schema, **given)
+    model = replace(model, encoding=replace(model.encoding, schema=schema))
+    file = read_like(table, schema, [column.name for column in model.encoding.columns])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnknownCellsWarning)
-        predicted = model.predict(read_table(arguments.table), strict=arguments.strict)
+        predicted = model.predict(file.frame, strict=arguments.strict)
     for notice in caught:
         tell(notice.message)
-    cells = read_table(arguments.table, verbatim=True)  # as they are: an identifier keeps its leading zeros
-    text = predicted.assign(**{name: cells[name].to_numpy() for name in cells}).to_csv(index=False)
-    if out is None:
-        sys.stdout.write(text)
+    if out is not None and out.suffix in PARQUET_ENDINGS:
+        write_whole(out, predicted.to_parquet(index=False), "--out")
     else:
-        write_whole(out, text, "--out")
+        content = file.to_bytes(predicted, decimal=schema.decimal)
+        if out is None:
+            sys.stdout.write(content.decode(file.encoding))
+        else:
+            write_whole(out, gzip.compress(content) if out.suffix == ".gz" else content, "--out")
+    if out is not None:
         print(f"wrote {out}: {len(predicted):,} rows")
     if evaluated := model.evaluate(predicted):
         tell(evaluated)
@@ -44,7 +56,8 @@ def run(arguments: Arguments) -> None:
 OPTIONS = [
     Option("model MODEL", "folder that `dendritree fit` wrote"),
     Option("table TABLE", "a CSV or Parquet file with the same columns"),
-    Option("--out FILE", "CSV file for rows and predictions (default: print them)"),
+    Option("--out FILE", "file for rows and predictions, written like the table (default: print them)"),
+    Option("--schema FILE", "JSON that says how the file is written, if not like the training table"),
     Option("--strict", "reject values that the model has not seen in training"),
 ]
 EXAMPLES = "dendritree predict model new.csv --out predictions.csv"

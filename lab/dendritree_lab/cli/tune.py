@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .messages import print_next
-from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, Arguments, Option, image_shape, say_data
+from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, THREADS, Arguments, Option, image_shape, say_data
 from .progress import Progress, resumable
 
 
@@ -19,7 +19,7 @@ def run(arguments: Arguments) -> None:
     with resumable("the study"), Progress(counted={FINAL: "epochs"}) as progress:
         result = tune(
             task,
-            **arguments.only("budget", "trials", "steps", "seed", "out", "storage", "data_dir"),
+            **arguments.only("budget", "trials", "steps", "seed", "threads", "out", "storage", "data_dir"),
             name=arguments.study or f"{task.name} {arguments.budget}",
             observer=progress,
         )
@@ -37,6 +37,7 @@ OPTIONS = [
     Option("--trials N", "configurations to try in total", 50),
     Option("--steps N", "training steps per trial", 1000),
     Option("--seed N", "random seed of the search", 0),
+    THREADS,
     Option("--out DIR", "folder for model, report and study.db", "tuned"),
     Option("--storage URL", "database shared by several machines"),
     Option("--study NAME", "name in the database (default: data and budget)"),

@@ -20,7 +20,8 @@ from .arrays import PART_NAMES, Array, ImageShape, split_arrays
 from .builtin import DATASETS, load_builtin
 from .image_folder import has_images, split_image_folder
 from .split import DataSplit, first_examples
-from .tables.reading import PARQUET_ENDINGS, TEXT_ENDINGS, read_table
+from .tables.deciding import read_table
+from .tables.reading import PARQUET_ENDINGS, TEXT_ENDINGS
 from .tables.target import split_table
 
 SHOWN_CLASSES = 10

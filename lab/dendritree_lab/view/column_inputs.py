@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import pandas
 import torch
 from torch import Tensor
 
 from dendritree.errors import OptionError
 
-from ..data.tables.encoding import MOST_DAYS
+from ..data.tables.cells import DAY
+from ..data.tables.encoding import MOST, MOST_DAYS
 
 MOST_CONTROLS = 60
 """Maximum number of columns with a control on the page; the others keep their values from the selected row."""
@@ -138,7 +140,7 @@ class Columns:
         row = {}
         for control, cell in zip(self.controls, cells, strict=True):
             if control.kind == "date":
-                cell = pandas.NaT if cell is None else pandas.Timestamp(cell, unit="D")
+                cell = np.datetime64("NaT" if cell is None else round(cell * 1000 * DAY), "ms")
             elif control.kind == "number":
                 cell = math.nan if cell is None else cell
             row[control.name] = [cell]
@@ -152,7 +154,7 @@ def _check(control: Control, cell: Any) -> None:
             raise OptionError(f"a cell of column {control.name!r:.60} must be one of {known!r:.200}: got {cell!r:.60}")
     elif cell is None and control.missing:
         return
-    elif isinstance(cell, bool) or not isinstance(cell, int | float) or not math.isfinite(cell):
+    elif isinstance(cell, bool) or not isinstance(cell, int | float) or not abs(cell) <= MOST:
         raise OptionError(f"a cell of column {control.name!r:.60} must be a finite number: got {cell!r:.60}")
     elif control.kind == "date" and abs(cell) > MOST_DAYS:
         raise OptionError(

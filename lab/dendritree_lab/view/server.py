@@ -127,7 +127,7 @@ def _activity(exhibit: Exhibit, query: dict[str, str], body: bytes) -> dict[str,
     elif exhibit.columns and body:
         try:
             cells = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise OptionError(f"a row must be a list of cells in JSON: got {body!r:.60}") from None
         x = exhibit.columns.to_input(cells)
     elif exhibit.pixels is None:

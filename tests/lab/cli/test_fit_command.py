@@ -72,7 +72,8 @@ def test_it_says_what_it_does_and_leaves_a_model_and_a_report_and_no_generator_c
     for said in ("Do dendrites help?", "trees", "dense MLP", "linear", "95% interval", str(tmp_path / "model")):
         assert said in out
     assert error.startswith("houses.csv: 60 rows, 9 columns\n")
-    assert "comparing: 10 models, " in error
+    assert "can be used now" in error
+    assert "gradient boosting: 2 models, " in error
     assert torch.equal(before, torch.get_rng_state())
     assert_same_model(tmp_path / "model", quiet)  # the same seed gives the same model
     text = (quiet / "report.md").read_text(encoding="utf-8")
@@ -82,18 +83,18 @@ def test_it_says_what_it_does_and_leaves_a_model_and_a_report_and_no_generator_c
 
 def test_after_ctrl_c_the_same_command_resumes_and_ends_as_if_nothing_had_been(fit, trained, quiet, tmp_path):
     out = tmp_path / "model"
-    for after, kept in ((1, ["tree"]), (3, ["sparse", "dense", "linear", "tree"])):
+    for after, kept in ((2, ["tree", "tree"]), (4, ["tree", "sparse", "dense", "linear", "tree"])):
         trained.clear()
         with stopped(press_ctrl_c, after=after):
             status, said, error = fit(out)
         assert (status, said) == (130, "")
-        assert error.endswith(f"{unfinished_folder(out)} keeps the finished work, and the same command resumes it\n")
-        assert (out.exists(), trained) == (False, kept)
+        assert f"the model in {out} is complete; {unfinished_folder(out)} keeps the comparison" in error
+        assert trained == kept
+        assert dendritree.load(out).target == "price"  # it is there from the first
     trained.clear()
     status, _, error = fit(out)
     assert status == 0
-    assert "comparing 6 of 10: trained before\n" in error
-    assert trained == ["sparse", "dense", "linear", "tree"]
+    assert trained == ["tree", "sparse", "dense", "linear"]
     assert_same_model(out, quiet)
 
 

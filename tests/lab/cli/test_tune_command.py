@@ -81,3 +81,20 @@ def test_ctrl_c_ends_in_a_line_and_the_same_command_resumes(tmp_path, call):
     before = done(database)
     assert call(*SMALL, "--trials", before + 1, "--out", folder)[0] == 0
     assert done(database) == before + 1
+
+
+def test_another_study_and_files_of_others_are_noticed_before_any_training(tmp_path, call):
+    assert call(*SMALL, "--trials", 1, "--out", tmp_path / "out")[0] == 0
+    before = (tmp_path / "out" / "model" / "config.json").read_bytes()
+    status, out, error = call(*SMALL, "--trials", 1, "--out", tmp_path / "out", "--study", "other")
+    assert (status, out) == (2, "")
+    assert "model of another one" in error
+    assert (tmp_path / "out" / "model" / "config.json").read_bytes() == before
+    (tmp_path / "mine" / "model").mkdir(parents=True)
+    (tmp_path / "mine" / "model" / "letter.txt").touch()
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "report.html").write_text("mine")
+    for folder in ("mine", "page"):
+        status, out, error = call(*SMALL, "--trials", 1, "--out", tmp_path / folder)
+        assert (status, out) == (2, "")
+        assert "trials" not in error

@@ -128,6 +128,8 @@ def test_a_row_is_encoded_as_the_model_encodes_it(port, models):
         (b"[1, 2, 3, 4, 5]", "at most 4"),
         (b'["x"]', "'rooms'"),
         (b"[NaN]", "finite"),
+        (b"[" * 100_000, "JSON"),
+        (b"[1" + b"0" * 400 + b"]", "finite"),
         (b"[true]", "finite"),
         (b'[1, "Paris"]', "'town'"),
         (b'[1, "Delft", null]', "'built'"),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.datasets import load_digits, load_iris, make_friedman1
+from sklearn.datasets import load_digits, load_iris, make_classification, make_friedman1
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -268,3 +268,39 @@ def test_training_that_diverges_raises_and_leaves_the_estimator_as_it_was(neuron
 def test_a_frame_with_a_category_gives_scikit_learns_own_message():
     with pytest.raises(ValueError, match="could not convert string"):
         quick().fit(pd.DataFrame({"town": ["Delft", "Gouda"] * 5}), [0, 1] * 5)
+
+
+@pytest.mark.parametrize("neurons", ["tree", "dense"])
+@pytest.mark.parametrize("rows", [300, 5000])
+def test_the_bits_do_not_depend_on_the_threads_of_torch(neurons, rows):
+    x, y = make_classification(rows, 60, n_informative=20, n_classes=3, random_state=0)
+    before, answers = torch.get_num_threads(), set()
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            model = DendriticClassifier(neurons=neurons, epochs=2, random_state=0).fit(x, y)
+            answers.add(model.predict_proba(x).tobytes())
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert len(answers) == 1
+    with pytest.raises(OptionError, match="threads"):
+        DendriticClassifier(threads=0).fit(x, y)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_inputs_and_targets_of_any_scale_are_learned(scale):
+    x, y = make_friedman1(300, noise=0.1, random_state=0)
+    wanted = DendriticRegressor(epochs=40, random_state=0).fit(x, y).score(x, y)
+    tiny = DendriticRegressor(epochs=40, random_state=0).fit(x, y * scale)
+    assert np.corrcoef(tiny.predict(x) / scale, y)[0, 1] ** 2 > wanted - 0.05
+    assert DendriticRegressor(epochs=40, random_state=0).fit(x * scale, y).score(x * scale, y) > wanted - 0.05
+
+
+def test_complex_numbers_are_rejected():
+    x, y = make_friedman1(60, random_state=0)
+    for data in (x + 1j, pd.DataFrame({"a": y, "z": 1j * y})):
+        with pytest.raises(ValueError, match=r"(?i)complex"):
+            DendriticRegressor(epochs=1).fit(data, y)
+    with pytest.raises(ValueError, match=r"(?i)complex"):
+        DendriticRegressor(epochs=1).fit(x, y + 1j)

@@ -5,12 +5,14 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.exceptions import NotFittedError
 from stopping import fail, press_ctrl_c, stopped
 
-from dendritree.errors import OptionError
+from dendritree.errors import FormatError, OptionError
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
+from dendritree.storage import folders, load, save
 
 X, Y = load_iris(return_X_y=True)
 QUICK = {"epochs": 15, "budget": 400, "random_state": 0}
@@ -142,3 +144,26 @@ def test_balanced_classes_are_rejected_and_weights_of_classes_are_not():
             model.partial_fit(X[:60], Y[:60], classes=[0, 1, 2])
     heavy = quick(class_weight={0: 1.0, 1: 1.0, 2: 5.0}).partial_fit(X[:60], Y[:60], classes=[0, 1, 2])
     assert heavy.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+def test_partial_fit_resumes_from_a_folder_with_its_optimizer(first, numbers, tmp_path):
+    x, y = numbers
+    model = getattr(quick_regressor(), first)(x, y).partial_fit(x, y)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    for _ in range(2):
+        np.testing.assert_array_equal(again.partial_fit(x, y).predict(x), model.partial_fit(x, y).predict(x))
+
+
+def test_an_optimizer_of_another_network_is_rejected(numbers):
+    config, tensors = folders.describe(quick_regressor().partial_fit(*numbers))
+    places = [name for name in tensors if name.startswith("optimizer.")]
+    assert len(places) % 3 == 0
+    for damaged in (
+        {name: each for name, each in tensors.items() if name != places[0]},
+        tensors | {"optimizer.0.exp_avg": torch.zeros(3)},
+        tensors | {"optimizer.99.step": torch.zeros(())},
+    ):
+        with pytest.raises(FormatError, match="optimizer"):
+            folders.rebuild(config, damaged)

@@ -11,8 +11,9 @@ from killed import killed_at
 from torch import nn
 
 from dendritree.errors import DendritreeError, FormatError, OptionError
-from dendritree.models import MLP, MLNClassifier
+from dendritree.models import MLP, MLNClassifier, create_model
 from dendritree.storage import load, save
+from dendritree.storage import models as storage_models
 from dendritree.storage.folders import describe, rebuild
 
 
@@ -98,7 +99,7 @@ def test_a_foreign_config_is_rejected(folder, content):
         ("device", "meta", "must not be device or dtype"),
         ("activation", {"torch.nn": "PReLU", "device": "meta"}, "must not be device or dtype"),
         ("activation", {"torch.nn": "PReLU", "num_parameters": -1}, "describe"),
-        ("in_features", 10**30, "describe"),
+        ("in_features", 10**30, "a size of the weights"),
         ("wiring", {"wiring": "tangled"}, "tangled"),
         ("wiring", {"wiring": "shared", "twist": 3}, "twist"),
         ("activation", {"torch.nn": "functional"}, "functional"),
@@ -222,3 +223,36 @@ def test_killed_at_any_moment_the_folder_has_the_old_model_or_the_new_one_and_th
             break
     assert seen == {0, 1}
     assert step > 4
+
+
+@pytest.mark.parametrize(
+    ("model", "changes"),
+    [
+        (MLNClassifier(16, 3, branching=4), {"in_features": 2**31}),
+        (
+            create_model("dendritic-network", in_features=8, out_features=2, hidden=[4], branching=2, fan_in=4),
+            {"fan_in": 2**31},
+        ),
+        (
+            create_model("dendritic-network", in_features=8, out_features=2, hidden=[4], branching=2, fan_in=4),
+            {"hidden": [2**31]},
+        ),
+        (create_model("dense-network", in_features=8, out_features=2, hidden=[5]), {"in_features": 2**31}),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_size_that_the_weights_do_not_have_is_rejected_before_anything_is_built(
+    model, changes, tmp_path, monkeypatch
+):
+    save(model, tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    edit(tmp_path / "model", arguments=config["arguments"] | changes)
+    monkeypatch.setattr(storage_models, "create_model", None)  # not called
+    assert_rejected(tmp_path / "model", f"{next(iter(changes))} .* must be a size of the weights")
+
+
+def test_a_layer_of_torch_that_the_weights_do_not_have_is_rejected_before_it_is_built(tmp_path):
+    save(nn.Sequential(nn.Linear(8, 2)), tmp_path / "model")
+    text = (tmp_path / "model" / "config.json").read_text()
+    (tmp_path / "model" / "config.json").write_text(text.replace('"in_features": 8', f'"in_features": {2**40}'))
+    assert_rejected(tmp_path / "model", "in_features .* must be a size of the weights")

@@ -1,44 +1,65 @@
-"""Tables from files: CSV with any common separator, or Parquet."""
+"""Tables from files, CSV with any common separator or Parquet: the cells as they are, and how the file is written."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import csv
 import gzip
+import io
 import os
-import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dendritree.errors import FormatError, MissingDataError, OptionError, nearest
 
+from .schema import TableSchema, check_encoding
+
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
-SEPARATORS = ",;\t|"
+SEPARATORS = "\t;|,"
+"""A comma comes last: it also occurs in texts and numbers."""
 HEAD = 100_000
 """Characters at the beginning of a file that are used to find the separator."""
-QUOTED = re.compile(r'(?<![^\s,;|])"(?:[^"]|"")*"')
-"""A quoted cell: the quote opens at the beginning of a cell, and quotes inside are doubled."""
-DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+"
-WITH_COMMAS = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?$"
-"""A number with a decimal comma, and optionally points as thousands separators."""
-UNKNOWN = ["?"]
-"""Read as missing, in addition to what pandas reads as missing: an empty cell, NA, NaN, null and the like."""
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 
-def read_table(path: str | os.PathLike[str], *, verbatim: bool = False) -> Any:
-    """The rows of a CSV or Parquet file as a pandas data frame.
+@dataclass(frozen=True, eq=False)
+class TableFile:
+    """A table in a file."""
+
+    frame: Any
+    """Its cells: those of a text file are the texts they are."""
+    separator: str | None = None
+    """None for Parquet."""
+    encoding: str = "utf-8"
+    newline: str = "\n"
+    announced: bool = False
+    """Whether the file begins with a line like `sep=;`, as Excel's do."""
+
+    def to_bytes(self, frame: Any, *, decimal: str = ".") -> bytes:
+        """Another table, written like this one; numbers get the decimal mark."""
+        separator = self.separator or ","
+        text = frame.to_csv(index=False, sep=separator, decimal=decimal, lineterminator=self.newline, na_rep="")
+        first = f"sep={separator}{self.newline}" if self.announced else ""
+        return f"{first}{text}".encode(self.encoding)
+
+
+def read_file(path: str | os.PathLike[str], *, separator: str | None = None, encoding: str | None = None) -> TableFile:
+    """The cells of a CSV or Parquet file.
 
     Args:
         path: the file.
-        verbatim: leave the cells of a CSV file as the text they are, with nothing missing.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "houses.csv"
-    >>> _ = file.write_text("rooms;town\\n3;Delft\\n?;Gouda\\n")
-    >>> read_table(file)["rooms"].isna().tolist()
-    [False, True]
+        separator: of the cells in a line; found if it is not given.
+        encoding: of the text; found if it is not given.
     """
     import pandas
 
@@ -53,68 +74,129 @@ def read_table(path: str | os.PathLike[str], *, verbatim: bool = False) -> Any:
     if ending not in (*PARQUET_ENDINGS, *TEXT_ENDINGS):
         raise OptionError(f"a table must end in .csv, .tsv, .txt or .parquet: got {file.name}")
     try:
-        frame = check_table(pandas.read_parquet(file) if ending in PARQUET_ENDINGS else _read_text(file, verbatim))
+        if ending in PARQUET_ENDINGS:
+            table = TableFile(pandas.read_parquet(file).reset_index(drop=True))
+        else:
+            content = file.read_bytes()
+            table = _read_text(gzip.decompress(content) if file.suffix == ".gz" else content, separator, encoding)
+        check_table(table.frame)
     except pandas.errors.EmptyDataError:
         raise FormatError(f"a table must have a line of column names and rows: {file} is empty") from None
     except Exception as error:  # pandas, pyarrow, gzip and zlib raise different errors for a file that is not a table
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise FormatError(f"{file} could not be read as a table: {reason:.200}") from None
-    if not len(frame):
+        raise FormatError(f"{file} could not be read as a table: {reason:.300}") from None
+    if not len(table.frame):
         raise FormatError(f"a table must have rows: {file} has only column names")
-    return frame.reset_index(drop=True)
+    return table
 
 
-def _read_text(file: Path, verbatim: bool) -> Any:
-    import pandas
+def read_like(path: str | os.PathLike[str], schema: TableSchema, needed: Sequence[str]) -> TableFile:
+    """The cells of another file of a table, read by its schema; raises if a needed column is not there."""
 
-    options: dict[str, Any] = {"skipinitialspace": True, "low_memory": False}
-    options |= {"dtype": str, "keep_default_na": False} if verbatim else {"na_values": UNKNOWN}
-    for encoding in ("utf-8-sig", "cp1252", "latin-1"):  # the last one reads anything
-        with contextlib.suppress(UnicodeDecodeError):
-            separator = _separator(file, encoding)
-            _check_names(file, {"sep": separator, "encoding": encoding, **options})
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pandas.errors.ParserWarning)
-                try:  # by default, pandas takes the first cells of longer rows for their names, and all columns shift
-                    frame = pandas.read_csv(file, sep=separator, encoding=encoding, index_col=False, **options)
-                except pandas.errors.ParserWarning:
-                    raise FormatError("rows must have no more cells than there are column names") from None
-            if separator != ";" or verbatim:
-                return frame
-            return frame.assign(**{name: _with_points(frame[name]) for name in frame})
-    raise AssertionError("latin-1 reads any bytes")
+    def has_all(file: TableFile) -> bool:
+        return set(needed) <= set(check_table(file.frame).columns)
 
-
-def _check_names(file: Path, options: dict[str, Any]) -> None:
-    """Raise for a name that occurs twice, which pandas would change."""
-    import pandas
-
-    names = pandas.read_csv(file, header=None, nrows=1, **{**options, "dtype": str}).iloc[0].dropna().str.strip()
-    names = names[names != ""]
-    if names.duplicated().any():
-        raise FormatError(f"columns must have different names: {names[names.duplicated()].iloc[0]!r} occurs twice")
-
-
-def _separator(file: Path, encoding: str) -> str:
-    """The most frequent separator in the header, outside of quotes, which may contain separators and line ends."""
-    opened = gzip.open if file.suffix == ".gz" else open
-    with opened(file, "rt", encoding=encoding) as text:
-        lines = QUOTED.sub("", text.read(HEAD)).split("\n")
-    names = next((line for line in lines if line.strip()), "")
-    return max(SEPARATORS, key=names.count)
-
-
-def _with_points(cells: Any) -> Any:
-    """Convert decimal commas to points in a column of a file with semicolons, which often has them."""
-    import pandas
-
-    if pandas.api.types.is_numeric_dtype(cells) or not cells.str.fullmatch(DECIMAL_COMMA).any():
-        return cells
-    texts = cells.str.replace(WITH_COMMAS, lambda cell: cell[0].replace(".", "").replace(",", "."), regex=True)
     try:
-        return pandas.to_numeric(texts)
-    except ValueError:  # a cell is not a number
-        return texts
+        table, wrong = read_file(path, separator=schema.separator, encoding=schema.encoding), None
+        if has_all(table) or schema.separator is None or table.separator is None:
+            return table
+    except FormatError as error:
+        wrong = error
+    with contextlib.suppress(FormatError):
+        other = read_file(path, encoding=schema.encoding)
+        if other.separator != schema.separator and has_all(other):
+            raise OptionError(
+                f"{path} must be written like the training table, with separator {schema.separator!r} and decimal "
+                f"{schema.decimal!r}: its separator is {other.separator!r}; to read it, give --schema a JSON file with "
+                'the "separator" and the "decimal" mark of the new file'
+            )
+    if wrong is not None:
+        raise wrong
+    return table
+
+
+# -------------------------------------------------------------------------------------------------------------- text
+
+
+def _read_text(content: bytes, separator: str | None, encoding: str | None) -> TableFile:
+    import pandas
+
+    encoding = find_encoding(content) if encoding is None else _checked_encoding(content, check_encoding(encoding))
+    text = content.decode("utf-8-sig" if encoding == "utf-8" else encoding)
+    newline = next((end for end in ("\r\n", "\n", "\r") if end in text[:HEAD]), "\n")
+    first, _, rest = text.lstrip().partition(newline)
+    announced = first.lower().startswith("sep=") and len(first.rstrip()) <= len("sep=;")
+    if announced:
+        text, separator = rest, separator or first[4:5] or "\t"
+    separator = separator or find_separator(text)
+    options = {"sep": separator, "dtype": str, "keep_default_na": False, "na_values": [""], "skipinitialspace": True}
+    names = pandas.read_csv(io.StringIO(text), header=None, nrows=1, **options).iloc[0].dropna().str.strip()
+    names = names[names != ""]
+    if names.duplicated().any():  # pandas would change it
+        raise FormatError(f"columns must have different names: {names[names.duplicated()].iloc[0]!r} occurs twice")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pandas.errors.ParserWarning)
+        try:  # by default, pandas takes the first cells of longer rows for their names, and all columns shift
+            frame = pandas.read_csv(io.StringIO(text), index_col=False, low_memory=False, **options)
+        except pandas.errors.ParserWarning:
+            raise FormatError("rows must have no more cells than there are column names") from None
+    return TableFile(frame.fillna(""), separator, encoding, newline, announced)
+
+
+def find_encoding(content: bytes) -> str:
+    """The encoding of a text: by its byte order mark, or UTF-8, or that of Windows in Western Europe.
+
+    >>> find_encoding("Köln".encode()), find_encoding("Köln".encode("cp1252")), find_encoding("Köln".encode("utf-16"))
+    ('utf-8', 'cp1252', 'utf-16')
+    """
+    for mark, name in BYTE_ORDER_MARKS.items():
+        if content.startswith(mark):
+            return name
+    zeros = content[:HEAD:2].count(0), content[1:HEAD:2].count(0)
+    if max(zeros) > len(content[:HEAD]) / 8:  # every second byte of a Western text in UTF-16
+        return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
+    for name in ("utf-8", "cp1252"):
+        with contextlib.suppress(UnicodeDecodeError):
+            content.decode(name)
+            return name
+    return "latin-1"  # reads any bytes
+
+
+def _checked_encoding(content: bytes, encoding: str) -> str:
+    """The encoding of the schema; raises if the text is not in it."""
+    found = find_encoding(content)
+    family = found.removesuffix("-sig")
+    if family != encoding.lower().removesuffix("-sig"):
+        try:
+            content.decode(encoding)
+            wrong = not content.isascii() and family[:4] == "utf-"
+        except UnicodeError:
+            wrong = True
+        if wrong:
+            raise FormatError(f"the encoding must be {encoding}, as the schema says: the file seems to be {found}")
+    return encoding
+
+
+def find_separator(text: str) -> str:
+    """The separator that gives every line as many cells as the header has, or the most frequent one in the header.
+
+    >>> find_separator("price, EUR;area\\n1,5;20\\n")
+    ';'
+    """
+    whole = text[:HEAD] if len(text) <= HEAD else text[:HEAD].rpartition("\n")[0]
+    lines = whole.lstrip("\r\n").splitlines(keepends=True)
+    widths = {}
+    for separator in SEPARATORS:
+        with contextlib.suppress(csv.Error):
+            rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+            widths[separator] = [len(row) for row in rows if row]
+    for separator, found in widths.items():
+        if found and found[0] > 1 and len(set(found)) == 1:
+            return separator
+    return max(SEPARATORS[::-1], key=lambda each: widths.get(each, [0])[:1])
+
+
+# ------------------------------------------------------------------------------------------------------------ frames
 
 
 def check_table(frame: Any) -> Any:

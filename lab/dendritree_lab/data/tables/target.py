@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,11 @@ from dendritree.training.examples import PARTS, Examples, cut
 
 from ..arrays import FEW_NUMBERS, describe_parts
 from ..split import DataSplit
-from .encoding import NUMBER_SHARE, TableEncoding, as_numbers, as_text
+from .cells import as_text, number_of
+from .deciding import decide_schema
+from .encoding import TableEncoding, as_numbers
 from .reading import check_column, check_table, first_few
+from .schema import TableSchema
 
 TASKS = ("auto", "classification", "regression")
 FEWEST_ROWS = 20
@@ -36,7 +40,9 @@ class Target:
     notices: tuple[str, ...] = ()
 
 
-def read_target(frame: Any, name: Any, task: str = "auto", *, per_class: int = 5) -> Target:
+def read_target(
+    frame: Any, name: Any, task: str = "auto", *, per_class: int = 5, schema: TableSchema | None = None
+) -> Target:
     """The target of a table.
 
     Rows without a target are left out, and so are rows of classes with fewer than `per_class` rows.
@@ -49,26 +55,36 @@ def read_target(frame: Any, name: Any, task: str = "auto", *, per_class: int = 5
     check_one_of("task", task, TASKS)
     frame = check_table(frame)
     name = check_column(frame, name, "the target")
+    schema = decide_schema(frame[[name]]) if schema is None else schema
+    kind = schema.columns[name].type
+    if kind not in ("number", "category"):
+        raise OptionError(
+            f"the target must be numbers or classes: the schema says that {name!r} is of type {kind}; "
+            f'types={{{name!r}: "category"}} reads classes'
+        )
     cells = frame[name]
-    known = cells.notna().to_numpy()
-    rows, present = np.flatnonzero(known), cells[known]
-    if not len(present):
+    values, texts = schema.read(frame, [name])[0][name], as_text(cells)
+    known = (texts if kind == "number" else values).notna().to_numpy()
+    rows, values, present = np.flatnonzero(known), values[known], cells[known]
+    if not len(rows):
         raise OptionError(f"the target must have values: {name!r} is empty")
     _check_rows(len(rows))
     notices = _left_out(len(cells) - len(rows), f"no {name!r}")
-    if (task if task != "auto" else _task(present)) == "regression":
-        numbers = as_numbers(present)
-        is_number = np.isfinite(numbers)
+    is_number = values.notna().to_numpy() if kind == "number" else np.zeros(len(rows), dtype=bool)
+    if (task if task != "auto" else _task(values)) == "regression":
         if not is_number.all():
-            shown = as_text(present[~is_number]).iloc[0]
+            others = texts.iloc[rows[~is_number]]
+            shown = next((text for text in others if math.isnan(number_of(text, schema.decimal))), others.iloc[0])
             if task != "auto":
                 raise OptionError(f"the target of a regression must be numbers: {name!r} holds {shown!r:.60}")
             notices += _left_out(int((~is_number).sum()), f"a target that is not a number ({shown!r:.60})")
-        rows, y = rows[is_number], numbers[is_number]
+        rows, y = rows[is_number], as_numbers(values[is_number])
         if len(np.unique(y)) == 1:
             raise OptionError(f"the target must have different values: {name!r} is {y[0]:g} in every row")
         _check_rows(len(rows))
         return Target(name, "regression", rows, y, tuple(notices))
+    if kind == "number" and schema.separator is not None:  # the texts of a file are numbers; those of a frame are texts
+        rows, present = rows[is_number], values[is_number]
     labels = _labels(present)
     classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     frequent = counts >= per_class
@@ -102,17 +118,11 @@ def _check_rows(count: int) -> None:
         raise OptionError(f"a table must have at least {FEWEST_ROWS} rows with a target: got {count}")
 
 
-def _task(present: Any) -> str:
-    """Classification for booleans, strings and few distinct integers; otherwise regression."""
-    from pandas.api import types
-
-    if types.is_bool_dtype(present):
+def _task(values: Any) -> str:
+    """Classification for categories and few distinct integers; otherwise regression."""
+    if hasattr(values, "cat"):
         return "classification"
-    numbers = as_numbers(present)
-    is_number = np.isfinite(numbers)
-    if not types.is_numeric_dtype(present) and is_number.mean() < NUMBER_SHARE:
-        return "classification"
-    numbers = numbers[is_number]
+    numbers = as_numbers(values.dropna())
     few = len(np.unique(numbers)) <= FEW_NUMBERS and bool((numbers == np.round(numbers)).all())
     return "classification" if few else "regression"
 
@@ -126,7 +136,7 @@ def _labels(present: Any) -> NDArray[Any]:
     if kind == "boolean":
         return np.array(cells, dtype=bool)
     if kind in ("integer", "floating", "mixed-integer-float"):
-        numbers = as_numbers(present)
+        numbers = cells.astype(np.float64)
         if ((numbers == np.round(numbers)) & (np.abs(numbers) < 2.0**63)).all():
             return np.array([int(cell) for cell in cells], dtype=np.int64)  # floats would round large ones
     return np.array(as_text(cells), dtype=str)
@@ -151,7 +161,8 @@ def split_table(frame: Any, target: Any, *, seed: int = 0, name: str = "") -> Da
     if target is None:
         columns = ", ".join(map(str, frame.columns[:20]))
         raise OptionError(f"target must name the column of the table to predict: its columns are {columns}")
-    goal = read_target(frame, target, per_class=len(PARTS))
+    schema = decide_schema(frame)
+    goal = read_target(frame, target, per_class=len(PARTS), schema=schema)
     inputs = frame.drop(columns=[goal.name]).iloc[goal.rows].reset_index(drop=True)
     classes: tuple[str, ...] = ()
     if goal.task == "classification":
@@ -160,7 +171,7 @@ def split_table(frame: Any, target: Any, *, seed: int = 0, name: str = "") -> Da
     else:
         groups, y = np.zeros(len(inputs), np.int64), goal.y.astype(np.float32)
     parts = cut(groups, seed=seed)
-    encoding = TableEncoding.learn(inputs.iloc[parts[0]])
+    encoding = TableEncoding.learn(inputs.iloc[parts[0]], schema)
     encoded = [encoding.encode(inputs.iloc[rows]) for rows in parts]
     examples = [
         Examples(torch.from_numpy(part.x.astype(np.float32)), torch.from_numpy(y[rows]))

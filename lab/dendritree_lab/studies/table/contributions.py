@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from dendritree.explanation import explain
 
-from ...data.tables.encoding import TableColumn, as_days, as_numbers, as_text
+from ...data.tables.encoding import TableColumn, as_numbers
+from ...data.tables.reading import check_table
 from ..engine.statistics import CONFIDENCE
 from .table_model import TableModel, UnknownCellsWarning
 
@@ -39,7 +40,7 @@ class Contributions:
     """Contributions of columns to the outputs of a model for some rows of a table."""
 
     frame: Any
-    """The rows."""
+    """The rows, read by the model's schema."""
     values: Array
     """Shape (rows, outputs, columns). With more than two classes, relative to the mean of all classes: adding the same
     to every class changes nothing."""
@@ -102,7 +103,8 @@ def explain_rows(model: TableModel, frame: Any, *, seed: int = 0, most: int = MO
     values = np.concatenate([part.inputs.cpu().numpy() for part in parts])
     if values.shape[1] > 1:
         values = values - values.mean(1, keepdims=True)
-    return Contributions(frame, values, parts[0].names, parts[0].outputs)
+    read, _ = model.encoding.schema.read(check_table(frame))
+    return Contributions(read, values, parts[0].names, parts[0].outputs)
 
 
 def column_importances(contributions: Contributions, *, seed: int = 0) -> list[Importance]:
@@ -153,11 +155,11 @@ def _effect(contributions: Contributions, column: TableColumn) -> Effect:
     given, cells = values[:, output], contributions.frame[column.name]
     if column.kind == "category":
         known = pandas.Index([*column.categories, *column.rare])
-        codes = np.minimum(known.get_indexer(as_text(cells)), len(column.categories))  # -1 where missing
+        codes = np.minimum(known.get_indexer(cells.astype(object)), len(column.categories))  # -1 where missing
         named = [*enumerate([*column.categories, RARE]), (-1, MISSING)]
         points = [_point(name, given[codes == code]) for code, name in named if (codes == code).any()]
     else:
-        numbers = as_numbers(cells) if column.kind == "number" else 1970 + as_days(cells) / DAYS_A_YEAR
+        numbers = as_numbers(cells) if column.kind == "number" else 1970 + as_numbers(cells) / DAYS_A_YEAR
         points = [_point(float(np.median(numbers[part])), given[part]) for part in bins(numbers)]
         absent = ~np.isfinite(numbers)
         points += [_point(MISSING, given[absent])] if absent.any() else []

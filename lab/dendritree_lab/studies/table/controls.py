@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +23,9 @@ from dendritree.errors import OptionError, check_int
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
 from dendritree.sklearn.networks import FAMILIES, auto_batch_size, auto_epochs
 
+from ...data.tables.deciding import decide_schema
 from ...data.tables.encoding import TableEncoding
+from ...data.tables.schema import TableSchema
 from ...data.tables.target import Target
 from ..engine.runner import Observer, silent
 from ..engine.statistics import Difference, paired_difference
@@ -122,9 +125,11 @@ def compare_families(
     target: Target,
     *,
     budget: int,
+    schema: TableSchema | None = None,
     splits: int = 5,
     seed: int = 0,
     epochs: int | str = "auto",
+    threads: int = 1,
     observer: Observer = silent,
     store: RunStore | None = None,
 ) -> list[FamilyScores]:
@@ -133,11 +138,13 @@ def compare_families(
     Args:
         frame: the columns to learn from, one row for each of `target.y`.
         target: what to predict.
+        schema: what the cells of the table mean; by default decided from them.
         budget: parameters of each network; a linear one has a fixed size, and gradient boosting has no limit.
         splits: number of parts of the rows, each of which is the test part once.
         seed: seed of the splits and of the models.
         epochs: epochs of each network, as in the estimators.
-        observer: called with the step's name, the number of models trained so far (from 0) and the total.
+        threads: threads of torch that train a network.
+        observer: called with the name of a family, how many of its models are trained, and how many there are.
         store: stores every model's trial and predictions immediately; models with stored trials are not retrained.
     """
     splits, rows = check_int("splits", splits, least=2), len(target.y)
@@ -148,6 +155,8 @@ def compare_families(
     guess = DummyClassifier() if classifies else DummyRegressor()  # the most frequent class, or the mean
     trained = rows * (splits - 1) // splits
     short = epochs != "auto" and check_int("epochs", epochs) < auto_epochs(trained, auto_batch_size(trained))
+    schema = decide_schema(frame) if schema is None else schema
+    values, _ = schema.read(frame)
     kept = {} if store is None else {(t.key["split"], t.key["family"]): t for t in store.trials()}
     trials: dict[str, list[Trial]] = {family: [] for family in TRAINED}
     predicted = {
@@ -155,13 +164,12 @@ def compare_families(
         for family in TRAINED
     }
     guesses: list[float] = []
-    done, models = len(kept), splits * len(TRAINED)
-    observer("comparing", 0, models)
-    if kept:
-        observer("comparing", done, models, "trained before")
+    done = Counter(family for _, family in kept)
+    for family in TRAINED:
+        observer(LABELS[family], done[family], splits)
     for part, (train, test) in enumerate(folds.split(frame, target.y)):
-        split = _Split.of(part, frame, target, train, test)
-        options = {"budget": budget, "epochs": epochs, "random_state": (seed + part) % 2**32}
+        split = _Split.of(part, values, target, schema, train, test)
+        options = {"budget": budget, "epochs": epochs, "random_state": (seed + part) % 2**32, "threads": threads}
         for family in TRAINED:
             trial, fact = kept.get((part, family)), f"predictions {part} {family}"
             if trial is None:
@@ -169,8 +177,8 @@ def compare_families(
                 if store is not None:
                     store.set_fact(fact, {name: each.tolist() for name, each in vars(result).items()})
                     store.add([trial])  # last, so that a stored trial always has its predictions
-                done += 1
-                observer("comparing", done, models)
+                done[family] += 1
+                observer(LABELS[family], done[family], splits)
             else:
                 assert store is not None
                 result = Predicted(**{name: np.array(each) for name, each in store.fact(fact).items()})
@@ -219,10 +227,10 @@ class _Split:
     y_test: NDArray[Any]
 
     @classmethod
-    def of(cls, part: int, frame: Any, target: Target, train: Any, test: Any) -> _Split:
+    def of(cls, part: int, frame: Any, target: Target, schema: TableSchema, train: Any, test: Any) -> _Split:
         """Create a split; the encoding of the columns is learned from the training rows."""
         frames = frame.iloc[train], frame.iloc[test]
-        encoding = TableEncoding.learn(frames[0])
+        encoding = TableEncoding.learn(frames[0], schema)
         own = own_columns(encoding, frames[0]), own_columns(encoding, frames[1])
         x_train, x_test = (encoding.encode(each).x for each in frames)
         classes = np.unique(target.y) if target.task == "classification" else np.empty(0)

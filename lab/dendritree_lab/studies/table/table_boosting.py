@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
-from ...data.tables.encoding import TableColumn, TableEncoding, as_days, as_numbers, as_text
+from ...data.tables.encoding import TableColumn, TableEncoding, as_numbers
 
 MOST_CATEGORIES = 255
 """Maximum number of categories per column in scikit-learn; the rarest ones beyond it share one."""
@@ -27,7 +27,8 @@ def own_columns(encoding: TableEncoding, frame: Any) -> Any:
     >>> own_columns(TableEncoding.learn(frame), frame).isna().to_numpy().tolist()
     [[False, False], [True, False], [False, True]]
     """
-    parts = [part for column in encoding.columns for part in _parts(column, frame[column.name])]
+    values, _ = encoding.schema.read(frame, [column.name for column in encoding.columns])
+    parts = [part for column in encoding.columns for part in _parts(column, values[column.name])]
     return pandas.DataFrame({f"x{number}": part for number, part in enumerate(parts)})
 
 
@@ -36,9 +37,9 @@ def _parts(column: TableColumn, cells: Any) -> list[Any]:
         return [as_numbers(cells)]
     if column.kind == "date":  # day, month and weekday
         inputs = column.encode(cells)[0][:, :3]
-        return list(np.where(np.isnan(as_days(cells))[:, None], np.nan, inputs).T)
+        return list(np.where(np.isnan(as_numbers(cells))[:, None], np.nan, inputs).T)
     known = [*column.categories, *column.rare]  # the most frequent first
-    codes = pandas.Index(known).get_indexer(as_text(cells))  # -1 where absent
+    codes = pandas.Index(known).get_indexer(cells.astype(object))  # -1 where absent
     codes = np.minimum(codes, MOST_CATEGORIES - 1)
     return [pandas.Categorical.from_codes(codes, categories=range(min(len(known), MOST_CATEGORIES)))]
 

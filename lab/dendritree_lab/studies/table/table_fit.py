@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +20,19 @@ from dendritree.errors import FormatError, check_int, check_one_of
 from dendritree.models.sizing import parse_count
 from dendritree.sklearn.networks import auto_budget, make_network
 
+from ...data.tables.deciding import decide_schema, open_table
 from ...data.tables.encoding import TableEncoding
 from ...data.tables.reading import check_table
+from ...data.tables.schema import TableSchema
 from ...data.tables.target import read_target
 from ..engine.runner import Observer, silent
 from ..engine.store import RunStore
 from .controls import TRAINED, FamilyScores, Predicted, compare_families, make_estimator
 from .recommendation import KEEPS, kept_family
 from .table_model import TableModel
+
+MODEL = "training the model"
+"""The step before the comparison."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,31 +70,42 @@ class TableFit:
 
 
 def fit_table(
-    frame: Any,
+    table: Any,
     target: Any,
     *,
+    types: Mapping[str, str] | None = None,
+    schema: TableSchema | None = None,
     budget: int | str = "auto",
     task: str = "auto",
     keep: str = "best",
+    quick: bool = False,
     splits: int = 5,
     seed: int = 0,
     epochs: int | str = "auto",
+    threads: int = 1,
     observer: Observer = silent,
+    ready: Callable[[TableModel], None] | None = None,
     unfinished: str | os.PathLike[str] | None = None,
     anew: bool = False,
 ) -> TableFit:
-    """Compare trees, their controls and gradient boosting on parts of a table, then train a model on all rows.
+    """Train a model on a table, then compare trees, their controls and gradient boosting on parts of its rows.
 
     Args:
-        frame: a data frame; column names that are not strings are converted, 0 to `"0"`.
+        table: a data frame, whose column names are converted to strings; or the path of a CSV or Parquet file.
         target: the column to predict.
+        types: types of columns that are given, not decided: `number`, `category`, `date` or `ignore`.
+        schema: what the cells mean; by default decided from them.
         budget: parameters of the network; by default selected from the size of the table.
         task: `classification`, `regression` or `auto`.
         keep: the family of the model: `tree`, `sparse`, `dense`, `linear`, or `best`, selected by `best_family`.
+        quick: leave out the comparison; `best` is then `tree`.
         splits: number of parts of the rows, each of which is the test part once.
         seed: seed of everything random.
         epochs: passes over the rows; by default those of the estimators.
-        observer: called with the step's name, the number of models trained so far and the total.
+        threads: threads of torch that train a network.
+        observer: called with what is trained, the number of models trained so far and the total.
+        ready: called with the model before the comparison; if the comparison recommends another family, that of the
+            result is a new one.
         unfinished: a folder that stores the comparison's models as they are trained: the same call resumes from it, and
             a call with another table, other arguments or other versions raises `FormatError`. It is not removed at the
             end. Without it, nothing is stored.
@@ -98,29 +115,52 @@ def fit_table(
     seed = check_int("seed", seed, least=0) % 2**32
     splits = check_int("splits", splits, least=2)
     given = None if budget == "auto" else parse_count("budget", budget)
-    frame = check_table(frame)
-    goal = read_target(frame, target, task, per_class=splits)
+    if isinstance(table, str | os.PathLike):
+        file, schema = open_table(table, types=types)
+        table = file.frame
+    frame = check_table(table)
+    schema = decide_schema(frame, types=types) if schema is None else schema
+    goal = read_target(frame, target, task, per_class=splits, schema=schema)
     inputs = frame.drop(columns=[goal.name]).iloc[goal.rows].reset_index(drop=True)
-    encoding = TableEncoding.learn(inputs)
+    encoding = TableEncoding.learn(inputs, schema)
     classes = len(np.unique(goal.y)) if goal.task == "classification" else 0
     sizes = len(encoding.features), classes if classes > 2 else 1
-    parameters = auto_budget(*sizes) if given is None else given
+    parameters = auto_budget(*sizes, rows=len(inputs)) if given is None else given
     with torch.random.fork_rng(devices=[]):
         for family in ("tree", "sparse", "dense"):  # too small a budget is rejected before any training
             make_network(family, *sizes, budget=parameters)
-    options: dict[str, Any] = {"budget": parameters, "splits": splits, "seed": seed, "epochs": epochs}
-    config = {"table": table_digest(frame), "target": goal.name, "task": goal.task, "families": list(TRAINED)}
-    config |= {"scikit-learn": sklearn.__version__, **options}
-    with nullcontext() if unfinished is None else _open_store(unfinished, config, anew=anew) as store:
-        results = compare_families(inputs, goal, **options, observer=observer, store=store)
-    kept = kept_family(keep, results)
-    estimator = make_estimator(goal.task, neurons=kept, budget=parameters, epochs=epochs, random_state=seed)
+    options: dict[str, Any] = {"budget": parameters, "seed": seed, "epochs": epochs, "threads": threads}
     encoded = encoding.encode(inputs)
-    estimator.fit(encoded.x, goal.y)
-    observer("training on all rows", 1, 1)
+
+    def train(family: str) -> TableModel:
+        names = {"budget": parameters, "epochs": epochs, "random_state": seed, "threads": threads}
+        estimator = make_estimator(goal.task, neurons=family, **names).fit(encoded.x, goal.y)
+        return TableModel(estimator, encoding, goal.name, goal.task)
+
+    first = "tree" if keep == "best" else keep
+    config: dict[str, Any] = {
+        "table": table_digest(frame),
+        "target": goal.name,
+        "task": goal.task,
+        "families": list(TRAINED),
+    }
+    config |= {"scikit-learn": sklearn.__version__, "splits": splits, "schema": schema.as_dict(), **options}
+    with nullcontext() if unfinished is None or quick else _open_store(unfinished, config, anew=anew) as store:
+        observer(MODEL, 0, 1)
+        model = train(first)
+        observer(MODEL, 1, 1)
+        if ready is not None:
+            ready(model)
+        results: list[FamilyScores] = []
+        if not quick:
+            results = compare_families(
+                inputs, goal, schema=schema, splits=splits, **options, observer=observer, store=store
+            )
+    kept = first if quick else kept_family(keep, results)
+    if kept != first:
+        model = train(kept)
     left_out = (f"column {name!r} {why}: left out" for name, why in encoding.left_out)
-    notices = (*goal.notices, *encoded.notices("no number"), *left_out)
-    model = TableModel(estimator, encoding, goal.name, goal.task)
+    notices = (*goal.notices, *schema.notices, *left_out)
     numbers = goal.rows + 1
     return TableFit(model, results, parameters, splits, seed, notices, keep, kept, inputs, goal.y, numbers)
 

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from dendritree.errors import FormatError, OptionError, check_one_of
 from dendritree.storage import folders
 
-from ...data.tables.encoding import TableColumn, TableEncoding, as_numbers, as_text
+from ...data.tables.cells import as_text
+from ...data.tables.encoding import TableColumn, TableEncoding, as_numbers
 from ...data.tables.reading import check_table
 from ...data.tables.target import TASKS
 
@@ -40,7 +41,7 @@ class TableModel:
     folder_format: ClassVar[str] = TABLE_FORMAT
 
     def predict(self, frame: Any, *, strict: bool = False) -> Any:
-        """The rows with a column `prediction` and, for classes, their probabilities.
+        """The rows with a column `prediction` (see `prediction_name`) and, for classes, their probabilities.
 
         Unknown cells, such as categories that the model has not seen, count as missing, with one `UnknownCellsWarning`
         per column.
@@ -49,18 +50,25 @@ class TableModel:
             frame: rows with all columns that the model reads.
             strict: raise an error for unknown cells.
         """
-        x = self.encoded(frame, strict=strict)
+        x, name, table = self.encoded(frame, strict=strict), self.prediction_name, check_table(frame)
         classes = self.estimator.classes_ if self.task == "classification" else np.empty(0)
         names = [f"probability {each}" for each in classes]
-        taken = [name for name in ("prediction", *names) if name in check_table(frame).columns]
+        taken = [each for each in (name, *names) if each in table.columns]
         if taken:
             raise OptionError(f"the table must not have a column {taken[0]!r}: predictions go there")
-        rows = len(frame)  # scikit-learn rejects an empty table
+        rows, predicted = len(frame), frame.copy()  # scikit-learn rejects an empty table
         if self.task != "classification":
-            return frame.assign(prediction=self.estimator.predict(x) if rows else np.empty(0))
+            predicted[name] = self.estimator.predict(x) if rows else np.empty(0)
+            return predicted
         probabilities = self.estimator.predict_proba(x) if rows else np.empty((0, len(names)))
-        predicted = frame.assign(prediction=classes[probabilities.argmax(1)])
-        return predicted.assign(**dict(zip(names, probabilities.round(6).T, strict=True)))
+        predicted[name] = classes[probabilities.argmax(1)]
+        predicted[names] = probabilities.round(6)
+        return predicted
+
+    @property
+    def prediction_name(self) -> str:
+        """The column that `predict` adds: `prediction`, unless the training table has a column of this name."""
+        return "prediction" if "prediction" not in self.encoding.schema.columns else f"predicted {self.target}"
 
     def encoded(self, frame: Any, *, strict: bool = False) -> NDArray[np.float64]:
         """Rows of a table as inputs of the estimator; warnings and errors as in `predict`."""
@@ -90,17 +98,15 @@ class TableModel:
             return None
         from sklearn.metrics import accuracy_score, root_mean_squared_error
 
-        known = predicted[predicted[self.target].notna()]
+        truth = self.encoding.schema.read(predicted, [self.target])[0][self.target]
+        known, truth = predicted[truth.notna()], truth[truth.notna()]
         if not len(known):
             return None
         if self.task == "classification":
-            labels = as_text(known[self.target]).to_numpy(dtype=str)
-            metric = f"accuracy {accuracy_score(labels, known['prediction'].to_numpy(dtype=str)):.4f}"
+            labels = known[self.prediction_name].to_numpy(dtype=str)
+            metric = f"accuracy {accuracy_score(as_text(truth).to_numpy(dtype=str), labels):.4f}"
         else:
-            numbers = as_numbers(known[self.target])
-            if not np.isfinite(numbers).all():
-                return None
-            metric = f"RMSE {root_mean_squared_error(numbers, known['prediction']):.4g}"
+            metric = f"RMSE {root_mean_squared_error(as_numbers(truth), known[self.prediction_name]):.4g}"
         return f"{metric} on {len(known):,} rows with {self.target!r}"
 
 

@@ -20,11 +20,14 @@ from filelock import FileLock, Timeout
 from dendritree.errors import DendritreeError, OptionError, check_int
 from dendritree.models.sizing import parameters_of, parse_count
 from dendritree.storage import save
+from dendritree.storage.folders import check_target
 from dendritree.training import Callback, Run, evaluate
+from dendritree.training.threads import torch_threads
 from dendritree.wiring.image_orders import check_image_shape
 
 from ...data.inputs import Inputs
 from ...data.split import DataSplit
+from ...report.files import check_report_target
 from ..engine.configuration import train
 from ..engine.runner import Observer, silent
 from ..engine.task import Task, digest, epochs_for
@@ -80,6 +83,7 @@ def tune(
     data_dir: str | None = None,
     steps: int = 1000,
     seed: int = 0,
+    threads: int = 1,
     out: str | os.PathLike[str] | None = None,
     storage: str | None = None,
     name: str = "tune",
@@ -103,6 +107,7 @@ def tune(
         data_dir: a folder to search for built-in data sets first.
         steps: approximate number of training steps per trial.
         seed: seed of the whole search.
+        threads: threads of torch that train a network; the last bits of the result depend on it.
         out: a folder for `study.db`, `inputs.json` (for `dendritree view`) and `model`, which `dendritree.load` opens.
             None keeps everything in memory.
         storage: a database URL that Optuna accepts, instead of `study.db`: processes on many machines that name the
@@ -130,13 +135,20 @@ def tune(
             )
     plan = TuningPlan(split, task, space, check_int("steps", steps), seed)
     folder = None if out is None else Path(out)
-    with torch.random.fork_rng(devices=[]), contextlib.ExitStack() as stack:
+    if folder is not None:
+        check_target(folder / MODEL_FOLDER)
+        check_report_target(folder)
+    with torch_threads(threads), torch.random.fork_rng(devices=[]), contextlib.ExitStack() as stack:
         alone = folder is not None and storage is None
         if folder is not None and storage is None:
             stack.enter_context(_locked(folder))
             storage = f"sqlite:///{(folder / DATABASE).resolve()}"
         direction = "maximize" if task.metric == "accuracy" else "minimize"
         study = stack.enter_context(open_study(storage, name, direction, plan.settings()))
+        if folder is not None and (folder / MODEL_FOLDER).exists() and TESTED not in study.user_attrs:
+            raise OptionError(
+                f"--out must be a new folder for a new study: {folder / MODEL_FOLDER} is the model of another one"
+            )
         if alone:
             fail_left_trials(study)
         study.enqueue_trial(space.default(), skip_if_exists=True)

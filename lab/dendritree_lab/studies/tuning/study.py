@@ -65,8 +65,8 @@ def _check_settings(study: optuna.Study, direction: str, settings: Mapping[str, 
     if changed := [key for key, value in settings.items() if known.get(key) != value]:
         key = changed[0]
         raise OptionError(
-            f"cannot resume: {key} changed from {known.get(key)} to {settings[key]}; use another --out folder or "
-            "another --study name"
+            f"cannot resume: {key} changed from {known.get(key)} to {settings[key]}; use another --out folder, "
+            "and with --storage another --study name"
         )
 
 

@@ -63,9 +63,9 @@ def test_decimal_commas_beside_semicolons_are_numbers(tmp_path):
     assert frame["b"].tolist()[:2] == [1234.5, 2000.0]
     assert frame["b"].isna().tolist() == [False, False, True]
     assert frame["c"].tolist() == ["x", "3,4,5", "4 m"]
-    assert frame["d"].tolist() == ["1.5", "2.25", "unknown"]
+    assert frame["d"].tolist() == ["1,5", "2.25", "unknown"]
     (tmp_path / "en.csv").write_text('a,b\n"1,500",x\n')
-    assert read_table(tmp_path / "en.csv")["a"].tolist() == ["1,500"]
+    assert read_table(tmp_path / "en.csv")["a"].tolist() == [1500.0]
 
 
 @pytest.mark.parametrize(

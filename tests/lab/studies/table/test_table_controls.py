@@ -11,7 +11,7 @@ from table_cases import houses
 from dendritree.errors import OptionError
 from dendritree_lab.data.tables.target import read_target
 from dendritree_lab.studies.engine.statistics import Difference
-from dendritree_lab.studies.table.controls import TRAINED, FamilyScores, compare_families
+from dendritree_lab.studies.table.controls import LABELS, TRAINED, FamilyScores, compare_families
 from dendritree_lab.studies.table.recommendation import best_family, is_ahead, kept_family, verdict
 
 AHEAD, BEHIND, OPEN = Difference(2.0, 1.0, 3.0), Difference(-2.0, -3.0, -1.0), Difference(0.0, -1.0, 1.0)
@@ -72,7 +72,8 @@ def test_every_family_is_evaluated_on_the_same_splits(name):
         inputs, target, budget=300, splits=2, epochs=3, observer=lambda *progress: seen.append(progress)
     )
     assert [result.family for result in results] == [*TRAINED, "baseline"]
-    assert seen == [("comparing", done, 10) for done in range(11)]
+    assert seen[: len(TRAINED)] == [(LABELS[family], 0, 2) for family in TRAINED]
+    assert seen[len(TRAINED) :] == [(LABELS[family], done, 2) for done in (1, 2) for family in TRAINED]
     assert all(len(result.scores) == 2 and (result.fit_time > 0) == (result.family in TRAINED) for result in results)
     assert all(result.parameters <= 300 for result in results if result.family != "boosting")
     for result in results:

@@ -4,7 +4,8 @@ import pytest
 from table_cases import houses
 
 from dendritree.errors import FormatError
-from dendritree_lab.studies.table.table_fit import fit_table, table_digest
+from dendritree_lab.studies.table.controls import LABELS, TRAINED
+from dendritree_lab.studies.table.table_fit import MODEL, fit_table, table_digest
 
 
 def test_a_table_is_known_by_its_cells_columns_and_types():
@@ -31,7 +32,7 @@ def test_a_call_resumes_from_what_another_has_trained_and_gives_the_same_scores(
     for one, other in zip(first.results[:-1], again.results[:-1], strict=True):
         assert one.predicted.values.tobytes() == other.predicted.values.tobytes()
         assert one.predicted.certainty.tobytes() == other.predicted.certainty.tobytes()
-    assert seen == [("comparing", 0, 10), ("comparing", 10, 10, "trained before"), ("training on all rows", 1, 1)]
+    assert seen == [(MODEL, 0, 1), (MODEL, 1, 1), *((LABELS[family], 2, 2) for family in TRAINED)]
     with pytest.raises(FormatError, match="table changed from"):
         fit_table(houses(40, seed=1), "price", **options)
     assert fit_table(houses(40, seed=1), "price", **options, anew=True).rows == 40

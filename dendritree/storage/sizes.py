@@ -1,0 +1,45 @@
+"""Sizes in a config, compared with the tensors before anything is built: a small file must not take gigabytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from ..errors import FormatError
+from ..layers.state import FOREST_KEYS
+from .folders import CONFIG_FILE
+
+SIZES = frozenset({
+    "in_features", "out_features", "in_channels", "out_channels", "num_features", "num_channels", "normalized_shape",
+    "num_embeddings", "embedding_dim", "hidden", "channels", "fan_in", "branching", "image_shape", "repeats",
+})  # fmt: skip
+"""Arguments of models and layers that decide how much is allocated."""
+HARMLESS = 4096
+"""Sizes up to here are left to the comparison of shapes after building."""
+
+
+def check_sizes(arguments: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Raise for a size that is larger than any tensor, and than the number of inputs that the trees in them state.
+
+    >>> import torch
+    >>> check_sizes({"in_features": 2**31}, {"weight": torch.zeros(2, 8)})
+    Traceback (most recent call last):
+    dendritree.errors.FormatError: in_features in config.json must be a size of the weights, at most 16: got 2147483648
+    """
+    known = max((tensor.numel() for tensor in tensors.values()), default=0)
+    for name, tensor in tensors.items():
+        if name.rpartition(".")[2] == FOREST_KEYS[1] and tensor.numel() == 1:
+            known = max(known, int(tensor))
+    for name, size in _sizes(arguments):
+        if size > max(known, HARMLESS):
+            raise FormatError(f"{name} in {CONFIG_FILE} must be a size of the weights, at most {known}: got {size}")
+
+
+def _sizes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, value in arguments.items():
+        if name in SIZES:
+            for each in value if isinstance(value, list | tuple) else [value]:
+                if isinstance(each, int):
+                    yield name, each

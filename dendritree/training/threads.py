@@ -1,0 +1,26 @@
+"""The number of threads that a training uses: sums in another order have other last bits."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+from ..errors import check_int
+
+
+@contextlib.contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Run a block with this many threads of torch, and restore the number afterwards.
+
+    >>> with torch_threads(1):
+    ...     torch.get_num_threads()
+    1
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(check_int("threads", count))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
