@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,7 +22,7 @@ MOST_CATEGORIES = 30
 """Maximum number of categories with their own input; rarer ones share one."""
 UNIQUE_SHARE, UNIQUE_LEAST = 0.9, 20
 """Limits from which a column of strings counts as unique per row, and so says nothing about other rows."""
-MOST, MOST_DAYS = np.finfo(np.float64).max, 2_932_896.0
+MOST, MOST_DAYS = sys.float_info.max, 2_932_896.0
 """Limits of numbers, and of dates in days since 1970: the end of the year 9999."""
 
 Array = NDArray[np.float64]
