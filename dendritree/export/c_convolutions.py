@@ -151,6 +151,11 @@ def is_pair(first: Step, second: Step) -> bool:
     )
 
 
+def reads_once(somata: Conv) -> bool:
+    """Whether every dendrite is read by one soma."""
+    return bool(somata.weight.shape[2] <= somata.stride[0] and somata.weight.shape[3] <= somata.stride[1])
+
+
 def write_pair(
     w: Writer,
     steps: tuple[Conv, Conv],
@@ -160,8 +165,12 @@ def write_pair(
     y: str,
     planar: bool,
     last: bool,
+    readout: tuple[Conv, Coded] | None = None,
 ) -> None:
-    """Dendrites and somata, neuron by neuron: at most as many rows of dendrites as a soma reads are in memory."""
+    """Dendrites and somata, neuron by neuron: at most as many rows of dendrites as a soma reads are in memory.
+
+    A linear read-out at the end is summed up on the way, so that the neurons need no memory.
+    """
     first, second = steps
     write_sum(w, first, coded[0], number, planar)
     assert coded[1].weight is not None
@@ -180,7 +189,16 @@ def write_pair(
 
     target = f"{y}[{stored(second.out, last, 'o', 'i', 'j')}]"
     soma = [f"{w.sum} s = t;", *w.finish(second.act, coded[1], number + 1, "o", target, last)]
-    if rows <= down and columns <= right:  # every dendrite is read once
+    if reads_once(second):
+        if readout is not None and readout[1].weight is not None and readout[1].bias is not None:
+            scores = len(readout[1].weight)
+            w.weights(f"w{number + 2}", readout[1].weight.transpose(2, 3, 1, 0))
+            w.array(f"b{number + 2}", w.sum, readout[1].bias)
+            w.body += loop("o", scores, [f"y[o] = {w.sum_at(f'&b{number + 2}[o]')};"])
+            at = f"({stored(second.out, False, 'o', 'i', 'j')}) * {scores} + k"
+            add = f"y[k] += {w.product(f'w{number + 2}', at, 'v', readout[1].read)};"
+            finish = w.finish(second.act, coded[1], number + 1, "o", "v", False)
+            soma = [f"{readout[1].read} v;", "int k;", f"{w.sum} s = t;", *finish, *loop("k", scores, [add])]
         weight = w.product(f"w{number + 1}", f"o * {taps} + a * {columns} + b", "v", read)
         place = [f"{read} v;", *dendrite(f"i * {down} + a", f"j * {right} + b", "v"), f"t += {weight};"]
         copies = ["int a, b;", bias, *loop("a", rows, loop("b", columns, ["{", *indented(place), "}"]))]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .. import __version__
+from ..budget import stated_input_shape
 from ..errors import DendritreeError, OptionError, ShapeError
 from ..files import write_whole
 from ..models.holders import network_of
@@ -105,7 +106,8 @@ def to_c(
     network = lower(model, None if given is None else tuple(given.shape[1:]))
     if int8 and given is None:
         raise OptionError("int8 needs examples, which determine the ranges of values: got none")
-    x = torch.randn(RANDOM, *network.shape, generator=torch.Generator().manual_seed(0)) if given is None else given
+    shape = stated_input_shape(model) or network.shape
+    x = torch.randn(RANDOM, *shape, generator=torch.Generator().manual_seed(0)) if given is None else given
     if math.prod(x.shape[1:]) != math.prod(network.shape):
         raise ShapeError(f"examples must have {math.prod(network.shape)} numbers each: got {tuple(x.shape)}")
     code = in_integers(network, x[:CHECKED], bits) if int8 else in_float(network)

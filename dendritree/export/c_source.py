@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .c_convolutions import is_pair, write_conv, write_pair
+from .c_convolutions import is_pair, reads_once, write_conv, write_pair
 from .c_trees import write_pool, write_trees
 from .c_writer import Writer, indented, literal
 from .coded import Code
-from .steps import Conv, Network, Pool, Trees
+from .steps import Act, Conv, Network, Pool, Step, Trees
 
 HEAD = """#include <stdint.h>
 #ifdef __AVR__ /* constants stay in flash */
@@ -61,18 +61,22 @@ def c_source(network: Network, code: Code, name: str, notes: Sequence[str]) -> s
         pair = number + 1 < len(network.steps) and is_pair(step, network.steps[number + 1])
         done = number + (2 if pair else 1)
         last = done == len(network.steps)
+        readout = None
+        if pair and done + 1 == len(network.steps) and _sums_up(network.steps[done - 1], final := network.steps[done]):
+            assert isinstance(final, Conv)
+            readout, last = (final, code.steps[done]), True
         result = network.steps[done - 1]
         kind = code.steps[done - 1].write
         y = "y" if last else f"({kind} *)buffer{turn}" if kind != "float" else f"buffer{turn}"
         written = y if last or kind == "float" else f"out{number}"
-        w.body.append(
-            f"/* {number}: {describe(step)}{f', then {describe(result)}' if pair else ''} -> {shown(result.out)} */"
-        )
+        parts = [describe(step), *([describe(result)] if pair else []), *(["linear map"] if readout else [])]
+        w.body.append(f"/* {number}: {', then '.join(parts)} -> {shown(readout[0].out if readout else result.out)} */")
         mark = len(w.body)
         if isinstance(step, Conv) and pair:
             second = network.steps[number + 1]
             assert isinstance(second, Conv)
-            write_pair(w, (step, second), (coded, code.steps[number + 1]), number, x, written, planar, last)
+            write_pair(w, (step, second), (coded, code.steps[number + 1]), number, x, written, planar, last, readout)
+            done += readout is not None
         elif isinstance(step, Conv):
             write_conv(w, step, coded, number, x, written, planar, last)
         elif isinstance(step, Pool):
@@ -116,6 +120,12 @@ def c_source(network: Network, code: Code, name: str, notes: Sequence[str]) -> s
     ]
     lines += _interface(network, code, name, given, sums, outputs)
     return "\n".join(lines) + "\n"
+
+
+def _sums_up(somata: Step, final: Step) -> bool:
+    """Whether a linear read-out can be summed up while its inputs are computed."""
+    linear = isinstance(final, Conv) and final.covers and final.act == Act()
+    return linear and isinstance(somata, Conv) and reads_once(somata)
 
 
 def shown(shape: tuple[int, int, int]) -> str:

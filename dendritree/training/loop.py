@@ -85,7 +85,11 @@ def fit(
     run = Run(model, optimizer, history)
     order = torch.Generator().manual_seed(config.seed)
     saver = None if checkpoint is None else Checkpoint(checkpoint, run, scheduler, order, split)
-    after_epoch = [*callbacks, *([] if saver is None else [saver]), *([show_progress] if verbose else [])]
+    after_epoch: list[Callback] = [
+        *callbacks,
+        *([] if saver is None else [saver]),
+        *([show_progress] if verbose else []),
+    ]
     with modes_kept(model), seeded(config.seed, device):
         if saver is not None:
             saver.resume()
