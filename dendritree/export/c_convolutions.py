@@ -105,7 +105,7 @@ def _checked(w: Writer, step: Conv, coded: Coded, number: int, planar: bool) -> 
     lines = [term]
     for variable, count in reversed(loops):
         lines = loop(variable, count, lines)
-    return ["{", *indented(["int c, y, z;", *lines]), "}", "return s;"]
+    return ["{", *indented(["int c, y, z;", *lines, "(void)y; (void)z;"]), "}", "return s;"]
 
 
 def _dot(w: Writer, read: str) -> None:

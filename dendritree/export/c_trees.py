@@ -82,9 +82,16 @@ def write_trees(w: Writer, step: Trees, coded: Coded, number: int, x: str, y: st
     inner = [f"int g = {bias}, k, {start}, fan = {fan};", f"{w.sum} s = {w.sum_at(f'&b{number}[g]')};"]
     inner += ["for (k = 0; k < fan; k++) {", *indented(term), "}", "all += fan;", "m++;"]
     inner += ["if (n < count - 1) {", *indented(finish), "} else {", *indented(root), "}"]
-    trees = ["int n, c = 0, l = 0;", f"int count = {count};", "for (n = 0; n < count; n++) {", *indented(inner), "}"]
+    trees = [
+        "int n, c = 0, l = 0;",
+        f"int count = {count};",
+        "for (n = 0; n < count; n++) {",
+        *indented(inner),
+        "}",
+        "(void)c; (void)l; (void)v;",
+    ]
     lines = [
-        f"{node} v[{max(t.most - 1, 1)}];",
+        f"{node} v[{max(t.most - 1, 1)}] = {{0}};",
         "int m = 0, e = 0, all = 0;",
         *loop("o", f.neurons, ["{", *indented(trees), "}"]),
     ]

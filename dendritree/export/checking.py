@@ -89,10 +89,19 @@ def sizes_of(source: str, name: str) -> list[Sizes]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"{name}.c"
             path.write_text(source, encoding="utf-8")
-            _call(
-                [command, *FLAGS, "-Os", "-fstack-usage", *options, "-c", "-o", f"{folder}/model.o", str(path)],
-                "compile",
-            )
+            command_line = [
+                command,
+                *FLAGS,
+                "-Os",
+                "-fstack-usage",
+                *options,
+                "-c",
+                "-o",
+                f"{folder}/model.o",
+                str(path),
+            ]
+            if subprocess.run(command_line, capture_output=True, check=False).returncode:
+                continue  # its tables are larger than the device can address
             tool = shutil.which(f"{command.removesuffix('gcc')}size") or shutil.which("size")
             if tool is None:
                 continue
