@@ -23,13 +23,14 @@ endif
 endif
 endif
 
-.PHONY: help reproduce test test-all test-cuda fuzz sanitize bench docs lint types pytest package clean
+.PHONY: help reproduce test test-all test-cuda test-devices fuzz sanitize bench docs lint types pytest package clean
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
 	@echo "make test        lint, types, tests, and a check that both packages install"
 	@echo "make test-all    all tests: also the slow ones, and more random examples"
 	@echo "make test-cuda   on a machine with a GPU: tests for CUDA, then a table to paste into an issue; says if there is none"
+	@echo "make test-devices  C files on emulated microcontrollers (Debian: installs compilers and emulators); prints a table"
 	@echo "make fuzz        random layers, convolutions, neurons, damaged files and stops for MINUTES=10"
 	@echo "make sanitize    the fuzzers of layers and convolutions on kernels built with sanitizers for MINUTES=5 each"
 	@echo "make bench       time the layer against its control and print the table, about a minute"
@@ -68,6 +69,12 @@ test-cuda: $(VENV)/dev.stamp
 	@$(BIN)/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "no GPU: torch " + torch.__version__ + " finds no CUDA device; nothing was tested")'
 	$(BIN)/python -m pytest -q -n0 -m cuda
 	$(BIN)/python benchmarks/gpu.py
+
+# MODELS=FOLDER has trained models, which are otherwise trained: about five minutes.
+DEVICES := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm gcc-avr avr-libc simavr
+test-devices: $(VENV)/dev.stamp
+	command -v qemu-system-arm simavr > /dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends $(DEVICES))
+	$(BIN)/python tests/devices $(if $(MODELS),--models $(MODELS))
 
 # ONLY=KIND SEED=S runs one case again.
 fuzz: $(VENV)/dev.stamp

@@ -5,6 +5,7 @@ from .budget import matched_mlp as matched_mlp
 from .budget import summary as summary
 from .conversion import convert as convert
 from .explanation import explain as explain
+from .export import to_c as to_c
 from .export import to_onnx as to_onnx
 from .layers import DendriticConv1d as DendriticConv1d
 from .layers import DendriticConv2d as DendriticConv2d

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import os
@@ -16,8 +17,12 @@ from torch import Tensor, nn
 from ..budget import stated_input_shape
 from ..errors import DendritreeError, OptionError, ShapeError, import_extra
 from ..files import write_whole
+from ..layers import DendriticLayer
+from ..layers.placed_layer import PlacedLayer
+from ..models.chain import how_changed
 from ..models.holders import network_of
 from ..models.modes import evaluating
+from .shared_trees import as_convolutions
 
 TOLERANCE = 1e-5
 """Largest difference between the outputs of onnxruntime and of the model, relative to the largest output above 1."""
@@ -85,7 +90,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
         outputs = model(sample)
         if not isinstance(outputs, Tensor):
             raise OptionError(f"the model must give one tensor to be exported: got {type(outputs).__name__}")
-        program = _program(model, sample)
+        program = _program(_simplified(model, sample), sample)
         rows = program.model_proto.graph.input[0].type.tensor_type.shape.dim[0]
         if rows.dim_value:
             raise DendritreeError(
@@ -94,6 +99,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
             )
         inputs = tuple(getattr(model, "inputs", ()))
         proto = program.model_proto
+        _strip(proto)
         for name in ("inputs", "outputs") if inputs else ():
             proto.metadata_props.add(key=name, value=json.dumps(getattr(model, name)))
         content = proto.SerializeToString()
@@ -124,6 +130,41 @@ def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
         shown = tuple(example.shape) if isinstance(example, Tensor) else type(example).__name__
         raise ShapeError(f"example must be a batch of inputs, a tensor of two dimensions or more: got {shown}")
     return example.detach()[:2] if len(example) > 1 else example.detach().expand(2, *example.shape[1:]).clone()
+
+
+def _simplified(model: nn.Module, sample: Tensor) -> nn.Module:
+    """A copy in which trees that are shared over places are convolutions; the model itself if it has none."""
+    dimensions: dict[nn.Module, int] = {}
+    layers = [part for part in model.modules() if isinstance(part, DendriticLayer | PlacedLayer)]
+    hooks = [
+        part.register_forward_pre_hook(lambda part, inputs: dimensions.update({part: inputs[0].dim()}))
+        for part in layers
+        if not how_changed(part)
+    ]
+    try:
+        model(sample)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    others: dict[int, nn.Module] = {}
+    for part, count in dimensions.items():
+        if isinstance(part, DendriticLayer):
+            other = as_convolutions(part) if count == 2 else None
+        else:
+            assert isinstance(part, PlacedLayer)
+            placed = max(part.places) > 1 and part.padding != "same" and part.backend == "auto"
+            other = part.folded().as_convolutions() if placed and count == len(part.axes) + 2 else None
+        if other is not None:
+            others[id(part)] = other.eval()
+    return copy.deepcopy(model, others) if others else model
+
+
+def _strip(proto: Any) -> None:
+    """Remove the exporter's notes on where each node comes from, which take more space than a small network."""
+    del proto.graph.value_info[:]
+    for part in (proto.graph, *proto.graph.node, *proto.graph.initializer, *proto.graph.input, *proto.graph.output):
+        del part.metadata_props[:]
+        part.doc_string = ""
 
 
 def _check_batches(model: nn.Module, sample: Tensor) -> None:

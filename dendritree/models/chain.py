@@ -99,7 +99,7 @@ def chain_of(model: nn.Module) -> list[nn.Module]:
     >>> [type(step).__name__ for step in chain_of(DendriticNetwork(16, [4], 2, norm="batch"))]
     ['DendriticLayer', 'BatchNorm', 'Linear']
     """
-    changed = _changed(model)
+    changed = how_changed(model)
     match model:
         case _ if changed:
             pass
@@ -160,7 +160,7 @@ def split_shape(steps: Sequence[nn.Module], x: Tensor) -> tuple[torch.Size, torc
     return x.shape[:1], x.shape[1:]
 
 
-def _changed(model: nn.Module) -> str:
+def how_changed(model: nn.Module) -> str:
     """Why a module may not compute what its class is known to compute, as a clause; empty if it does."""
     known = next((kind for kind in KNOWN if isinstance(model, kind)), type(model))
     if type(model).forward is not known.forward or "forward" in vars(model):

@@ -1,0 +1,223 @@
+"""`to_c`: a model as one C99 file for small devices, checked before it is kept."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from .. import __version__
+from ..budget import stated_input_shape
+from ..errors import DendritreeError, OptionError, ShapeError
+from ..files import write_whole
+from ..models.holders import network_of
+from ..models.modes import evaluating
+from .c_source import c_source
+from .checking import Sizes, run_c, sizes_of
+from .coded import Code, in_float
+from .int8 import in_integers
+from .lowering import lower
+from .steps import Conv, Network
+
+TOLERANCE = 1e-4
+"""Largest difference of scores in float, relative to the largest score above 1."""
+ROUNDING = {8: 0.15, 4: 1.0}
+"""Largest root mean square difference of scores in integers, relative to the spread of the scores, by bits."""
+CHECKED, RANDOM = 20_000, 256
+"""Most examples that a file is run on, and how many random inputs stand in for none."""
+KEYWORDS = {"auto", "char", "const", "double", "float", "for", "if", "inline", "int", "long", "main", "return", "short",
+            "signed", "static", "struct", "union", "unsigned", "void", "volatile", "while"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CFile:
+    """The file that `to_c` wrote."""
+
+    path: Path
+    inputs: int
+    outputs: int
+    multiply_adds: int
+    difference: float | None
+    """Largest difference between the scores of the compiled file and of the model, relative to the largest score above
+    1; None if no C compiler was found."""
+    accuracy: tuple[float, float] | None
+    """Share of the examples with the right class, by the model and by the file; None without labels."""
+    same_class: float | None
+    """Share of the examples for which model and file agree on the class."""
+    sizes: tuple[Sizes, ...]
+    """What it takes on this machine, and on devices whose compiler is on the PATH."""
+
+
+def to_c(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    int8: bool = False,
+    bits: int = 8,
+    examples: Any = None,
+    labels: Any = None,
+    name: str = "model",
+) -> CFile:
+    """Write a model in evaluation mode to one C99 file, for devices with a few kilobytes of memory.
+
+    The file has no dependencies, uses no heap, and defines `void NAME_predict(const TYPE *x, float *scores)` and, for
+    classifiers, `int NAME_classify(const TYPE *x)`. Batch normalization is folded into weights, and wiring that is
+    regular is computed. If a C compiler is found, the file is compiled, run and compared with the model first; it is
+    not written if they differ.
+
+    Args:
+        model: a network of dendritic and common layers, one after the other; a fitted `DendriticClassifier` or
+            `DendriticRegressor` is exported with its scaling. Scores are those of the model; with `int8`, those before
+            softmax or sigmoid at the end.
+        path: the file, replaced if it exists. Its folder must exist.
+        int8: integers instead of floats: `x` are then bytes, from the smallest to the largest value of the examples
+            per channel, as pixels are; rows of an estimator remain floats.
+        bits: of a weight with `int8`: 8, or 4 for two weights in a byte.
+        examples: a batch of inputs. They determine the ranges of integers, and the file is compared on them.
+        labels: the class of each example, to state the accuracy.
+        name: prefix of the functions.
+
+    Example:
+        >>> import tempfile
+        >>> from dendritree import MLNClassifier
+        >>> file = to_c(MLNClassifier(16, 3, branching=4), Path(tempfile.mkdtemp()) / "model.c")
+        >>> file.inputs, file.outputs, file.multiply_adds
+        (16, 3, 60)
+    """
+    target = Path(path)
+    if not target.parent.is_dir() or target.is_dir():
+        raise OptionError(f"a C file must have a folder that exists: got {str(path)!r}")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in KEYWORDS:
+        raise OptionError(f"name must be lower-case letters, digits and _, as C allows: got {name!r}")
+    if bits not in ROUNDING or (bits != 8 and not int8):
+        raise OptionError(f"bits must be 8, or 4 with int8: got {bits}")
+    if not isinstance(model, nn.Module):
+        network_of(model)  # raises for anything that holds none
+        model = model.as_module()
+    given = _batch(model, examples)
+    network = lower(model, None if given is None else tuple(given.shape[1:]))
+    if int8 and given is None:
+        raise OptionError("int8 needs examples, which determine the ranges of values: got none")
+    shape = stated_input_shape(model) or network.shape
+    x = torch.randn(RANDOM, *shape, generator=torch.Generator().manual_seed(0)) if given is None else given
+    if math.prod(x.shape[1:]) != math.prod(network.shape):
+        raise ShapeError(f"examples must have {math.prod(network.shape)} numbers each: got {tuple(x.shape)}")
+    code = in_integers(network, x[:CHECKED], bits) if int8 else in_float(network)
+    if len(code.steps) > len(network.steps):
+        network = network.with_steps((*network.steps, _unit(network)))
+    x = x[:CHECKED]
+    wanted = _scores(model, network, x, int8)
+    notes = _notes(model, network, code)
+    source = c_source(network, code, name, notes)
+    scores = run_c(source, name, raw_inputs(network, code, x), wanted.shape[1])
+    difference = same = accuracy = None
+    if scores is not None:
+        difference = _checked(scores, wanted, bits if int8 else None)
+        ours, theirs = (_classes(each, network) for each in (wanted, scores))
+        same = float((ours == theirs).mean()) if network.classifies else None
+        if labels is not None and network.classifies:
+            right = np.asarray(labels).reshape(-1)[:CHECKED]
+            if len(right) != len(x):
+                raise ShapeError(f"labels must have one class per example: got {len(right)} for {len(x)}")
+            accuracy = float((ours == right).mean()), float((theirs == right).mean())
+            notes.append(
+                f"Accuracy on {len(x):,} examples: {accuracy[1]:.4f}; of the model in PyTorch: {accuracy[0]:.4f}."
+            )
+            source = c_source(network, code, name, notes)
+    sizes = tuple(sizes_of(source, name))
+    write_whole(target, source, "a C file")
+    inputs = math.prod(network.shape)
+    return CFile(target, inputs, wanted.shape[1], network.multiply_adds, difference, accuracy, same, sizes)
+
+
+def _batch(model: nn.Module, examples: Any) -> Tensor | None:
+    if examples is None:
+        return model.example(RANDOM) if hasattr(model, "example") else None  # type: ignore[operator]
+    x = torch.as_tensor(examples).detach().cpu()
+    if x.dim() < 2 or not len(x) or not bool(torch.isfinite(x).all()):
+        raise ShapeError(f"examples must be a batch of finite inputs: got shape {tuple(x.shape)}")
+    return x if x.is_floating_point() else x.float()
+
+
+def _unit(network: Network) -> Conv:
+    """Scores of the last values as sums: the step that `in_integers` adds after pooling."""
+    channels = network.steps[-1].out[0]
+    return Conv(network.steps[-1].out, np.ones((channels, 1, 1, 1)), np.zeros(channels), groups=channels)
+
+
+def _scores(model: nn.Module, network: Network, x: Tensor, int8: bool) -> NDArray[np.float64]:
+    """The scores of the model, one row per example; for integers those before softmax or sigmoid."""
+    if int8:
+        return network.run(x)[-1].flatten(1).numpy()
+    parameter = next(model.parameters())
+    shaped = x.reshape(len(x), -1) if network.mean is not None else x
+    kind = torch.float64 if network.mean is not None else parameter.dtype
+    with evaluating(model), torch.no_grad():
+        parts = [model(part.to(parameter.device, kind)).flatten(1) for part in torch.split(shaped, 1000)]
+    return torch.cat(parts).cpu().double().numpy()
+
+
+def raw_inputs(network: Network, code: Code, x: Tensor) -> NDArray[np.generic]:
+    """Examples as the C file takes them."""
+    if code.bits is None or network.mean is not None:
+        return x.reshape(len(x), -1).float().numpy()
+    scale, zero = (np.asarray(each).reshape(-1, 1, 1) for each in (code.input_scale, code.input_zero))
+    numbers = np.rint(x.double().reshape(-1, *network.shape).numpy() / scale + zero)
+    raw: NDArray[np.generic] = numbers.clip(0, 255).astype(np.uint8).reshape(len(x), -1)
+    return raw
+
+
+def _classes(scores: NDArray[Any], network: Network) -> NDArray[np.int64]:
+    if scores.shape[1] > 1:
+        best: NDArray[np.int64] = scores.argmax(axis=1)
+        return best
+    limit = 0.5 if network.output == "sigmoid" and scores.min() >= 0 and scores.max() <= 1 else 0.0
+    above: NDArray[np.int64] = (scores[:, 0] > limit).astype(np.int64)
+    return above
+
+
+def _checked(scores: NDArray[np.float32], wanted: NDArray[np.float64], bits: int | None) -> float:
+    """The largest relative difference; raises if it is beyond the bound."""
+    apart = np.abs(scores - wanted)
+    difference = float(apart.max() / max(1.0, np.abs(wanted).max()))
+    if bits is None:
+        if not difference <= TOLERANCE:
+            raise DendritreeError(
+                f"the C file must agree with the model to {TOLERANCE}: it differs by {difference:.3g}"
+            )
+        return difference
+    spread = float(np.sqrt(((wanted - wanted.mean()) ** 2).mean())) or 1.0
+    rounding = float(np.sqrt((apart**2).mean())) / spread
+    if not rounding <= ROUNDING[bits]:
+        raise DendritreeError(
+            f"scores in integers must differ from the model's by at most {ROUNDING[bits]} of their spread: they "
+            f"differ by {rounding:.3g}; more examples or float may help"
+        )
+    return difference
+
+
+def _notes(model: nn.Module, network: Network, code: Code) -> list[str]:
+    parameters = sum(p.numel() for p in model.parameters())
+    kind = "float" if code.bits is None else f"integers, weights of {code.bits} bits"
+    notes = [
+        f"{type(model).__name__} of {parameters:,} parameters in {kind}.",
+        f"Made by dendritree {__version__}, to_c.",
+    ]
+    notes.append(f"{network.multiply_adds:,} multiply-adds per input.")
+    if network.shape[1:] != (1, 1):
+        notes.append("x: {} channels of {} x {}, one channel after the other.".format(*network.shape))
+    if code.bits is not None and network.mean is None:
+        pairs = zip(code.input_scale, code.input_zero, strict=True)
+        shown = dict.fromkeys(f"input / {scale:.7g} + {zero:.5g}" for scale, zero in pairs)
+        notes.append(f"x are bytes: {'; '.join(list(shown)[:4])}, rounded, from 0 to 255.")
+    if code.bits is not None and network.output != "none":
+        notes.append(f"Scores are those before {network.output}.")
+    return notes

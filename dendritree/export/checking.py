@@ -1,0 +1,116 @@
+"""A generated C file, compiled and run, and what it takes on a device."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DendritreeError
+
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
+TARGETS = {
+    "Cortex-M4": ("arm-none-eabi-", ("-mcpu=cortex-m4", "-mthumb")),
+    "AVR (ATmega328P)": ("avr-", ("-mmcu=atmega328p",)),
+}
+"""Devices: the prefix of their compiler, and its options."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of a compiled file on a device."""
+
+    target: str
+    flash: int
+    """Code and constants."""
+    ram: int
+    """Buffers and the largest stack frame."""
+
+    def __str__(self) -> str:
+        return f"{self.target}: {self.flash:,} bytes of flash, {self.ram:,} of RAM"
+
+
+def compiler() -> str | None:
+    """The C compiler of this machine: that of the variable CC, or the first on the PATH."""
+    names = [os.environ.get("CC", ""), "cc", "gcc", "clang"]
+    return next((found for name in names if name and (found := shutil.which(name))), None)
+
+
+def run_c(
+    source: str, name: str, inputs: NDArray[np.generic], outputs: int, options: tuple[str, ...] = ("-O2",)
+) -> NDArray[np.float32] | None:
+    """The scores of a C file for inputs, one row each; None without a compiler."""
+    command = compiler()
+    if command is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "program"
+        (Path(folder) / "model.c").write_text(source, encoding="utf-8")
+        define = f"-D{name.upper()}_MAIN"
+        _call(
+            [command, *FLAGS, *options, define, "-o", str(program), str(program.with_name("model.c")), "-lm"], "compile"
+        )
+        done = _call([str(program)], "run", np.ascontiguousarray(inputs).tobytes())
+    scores = np.frombuffer(done.stdout, np.float32)
+    if scores.size != len(inputs) * outputs:
+        raise DendritreeError(
+            f"the C file must give {outputs} scores for each of {len(inputs)} inputs: got {scores.size}"
+        )
+    return scores.reshape(-1, outputs)
+
+
+def _call(command: list[str], what: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    done = subprocess.run(command, input=given, capture_output=True, check=False)
+    if done.returncode:
+        text = done.stderr.decode(errors="replace").strip()
+        raise DendritreeError(f"the C file does not {what} (status {done.returncode}): {text[:400]}")
+    return done
+
+
+def sizes_of(source: str, name: str) -> list[Sizes]:
+    """What a C file takes on each device whose compiler is on the PATH, and on this machine.
+
+    Code is optimized for size. What the C library adds for arithmetic that a processor lacks is not counted.
+    """
+    host = compiler()
+    known: list[tuple[str, str | None, tuple[str, ...]]] = [("this machine", host, ())]
+    known += [(target, shutil.which(f"{prefix}gcc"), options) for target, (prefix, options) in TARGETS.items()]
+    found = []
+    for target, command, options in known:
+        if command is None:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"{name}.c"
+            path.write_text(source, encoding="utf-8")
+            command_line = [
+                command,
+                *FLAGS,
+                "-Os",
+                "-fstack-usage",
+                *options,
+                "-c",
+                "-o",
+                f"{folder}/model.o",
+                str(path),
+            ]
+            if subprocess.run(command_line, capture_output=True, check=False).returncode:
+                continue  # its tables are larger than the device can address
+            tool = shutil.which(f"{command.removesuffix('gcc')}size") or shutil.which("size")
+            if tool is None:
+                continue
+            numbers = _call([tool, f"{folder}/model.o"], "measure").stdout.decode().splitlines()[1].split()
+            frames = [
+                int(match[1])
+                for report in Path(folder).glob("*.su")
+                for match in re.finditer(r"\t(\d+)\t", report.read_text(encoding="utf-8"))
+            ]
+            text, data, bss = map(int, numbers[:3])
+            found.append(Sizes(target, text + data, data + bss + max(frames, default=0)))
+    return found
