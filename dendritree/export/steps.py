@@ -66,7 +66,8 @@ class Conv:
     @property
     def is_elementwise(self) -> bool:
         """Whether each result is one input, scaled and shifted."""
-        return self.groups == self.shape[0] and self.weight[0].size == 1 and self.stride == (1, 1)
+        one_each = self.groups == self.shape[0] == len(self.weight) and self.weight[0].size == 1
+        return one_each and self.stride == (1, 1) and not any(self.padding)
 
     @property
     def multiply_adds(self) -> int:

@@ -53,6 +53,7 @@ def prune(
             holds a network. By default the mean of the examples, or 0 without examples.
 
     Example:
+        >>> from dendritree import DendriticLayer
         >>> layer = DendriticLayer(64, 1, branching=8)
         >>> small = prune(layer, budget=40)
         >>> parameters_of(small) <= 40

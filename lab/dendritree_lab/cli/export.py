@@ -12,7 +12,7 @@ MOST_NAMES = 12
 
 
 def run(arguments: Arguments) -> None:
-    """Export a saved model to ONNX, which runs without torch, or to C, which runs without anything."""
+    """Export a saved model to ONNX, or to C for small devices."""
     from dendritree.errors import OptionError
     from dendritree.storage import load
 
