@@ -48,8 +48,9 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         validation_fraction: share of the rows set aside for that.
         n_iter_no_change: epochs without a lower validation loss after which training stops.
         random_state: an integer for reproducible results.
-        threads: threads of torch; the last bits of a result depend on it. With one, the default, a small network trains
-            about as fast as with several, and a busy machine does not slow it down much more.
+        threads: threads of torch; the last bits of a result depend on it. One is the default because several wait for
+            each other on a busy machine: beside two other processes on two cores, a fit of 6,000 rows took 13 to 18
+            seconds with one and more than 200 with two.
         verbose: print a line of progress about twenty times.
         device: the device of the network, as in PyTorch.
 
