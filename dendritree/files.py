@@ -16,7 +16,8 @@ def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[P
     """A path to write to, which replaces `path` at the end of the block; after an error nothing has changed.
 
     Args:
-        path: the file to write. Its folder is created if needed; a link is followed, not replaced.
+        path: the file to write. Its folder is created if needed; a link is followed, not replaced; a device or a pipe
+            is rejected.
         what: what the file is, for the error if it cannot be written.
 
     >>> import tempfile
@@ -29,6 +30,8 @@ def whole_file(path: str | os.PathLike[str], what: str = "a file") -> Iterator[P
     """
     try:
         target = Path(path).resolve()
+        if target.exists() and not target.is_file() and not target.is_dir():  # it would be replaced, not written to
+            raise DendritreeError(f"could not write {what}: {os.fspath(path)} is a device or a pipe, not a file")
         scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)

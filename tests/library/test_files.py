@@ -1,5 +1,7 @@
 """Files that are written completely or not at all."""
 
+import os
+
 import pytest
 
 from dendritree.errors import DendritreeError
@@ -47,3 +49,11 @@ def test_a_link_is_followed_and_stays(tmp_path):
         assert (tmp_path / "notes").is_symlink()
         assert (tmp_path / "real" / "notes").read_bytes() == content
     assert names(tmp_path / "real") == ["notes"]
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DendritreeError, match="not a file"):
+        write_whole(tmp_path / "pipe", "text")
+    assert (tmp_path / "pipe").is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
